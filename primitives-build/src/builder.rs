@@ -1,0 +1,351 @@
+//! [`PtxBuilder`]: from kernel modules to what the host crate includes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::arch::{self, Arch};
+use crate::codegen::{self, Cubin, Kernel, Linked, Options};
+use crate::files::{self, OutputDir};
+use crate::ir::Entry;
+use crate::module::{KernelModule, Package, Source};
+use crate::process;
+use crate::report::Report;
+use crate::toolchain::{self, Ptxas, Toolchain};
+use crate::wrapper::Inner;
+
+const ARCHS: &str = "KERNEL_PRIMITIVES_ARCHS";
+const OUTPUT: &str = "KERNEL_PRIMITIVES_PTX";
+const FACADE_DIR: &str = "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR";
+const FACADE_PACKAGE: &str = "kernel-primitives";
+
+/// Whether kernels are assembled to cubins beside their PTX.
+///
+/// A cubin is loaded at once where its architecture fits; PTX is compiled by the driver at the first launch,
+/// and kept in the driver's cache. Assembling also yields the resource [`Report`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cubins {
+    /// Where ptxas is found and knows the architecture.
+    #[default]
+    Auto,
+    /// PTX only.
+    Never,
+    /// A missing ptxas, or one that does not know an architecture, is an error.
+    Require,
+}
+
+/// Compiles kernel modules to PTX in a build script.
+///
+/// See the [crate's documentation](crate) for what it needs and what it leaves behind.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `build`"]
+pub struct PtxBuilder {
+    modules: Vec<KernelModule>,
+    facade: Option<PathBuf>,
+    dependencies: Vec<(String, String)>,
+    archs: Vec<u32>,
+    fuse_multiply_add: bool,
+    line_info: bool,
+    keep_ir: bool,
+    cubins: Cubins,
+}
+
+impl PtxBuilder {
+    /// A builder for the kernels in one file, such as `src/kernels.rs`, and the modules below it.
+    pub fn new(module: impl Into<KernelModule>) -> Self {
+        Self {
+            modules: vec![module.into()],
+            facade: None,
+            dependencies: Vec::new(),
+            archs: Vec::new(),
+            fuse_multiply_add: false,
+            line_info: false,
+            keep_ir: false,
+            cubins: Cubins::Auto,
+        }
+    }
+
+    /// Adds another module, of the same crate or, say, of an example.
+    pub fn module(mut self, module: impl Into<KernelModule>) -> Self {
+        self.modules.push(module.into());
+        self
+    }
+
+    /// The folder of the `kernel-primitives` crate, in place of the one that cargo tells.
+    pub fn facade(mut self, path: impl Into<PathBuf>) -> Self {
+        self.facade = Some(path.into());
+        self
+    }
+
+    /// Adds a dependency that the kernels use, as a line of `Cargo.toml`: its name, and its value in TOML.
+    ///
+    /// The crate must be `no_std`. A relative path would count from the build folder, so give it absolute.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), primitives_build::Error> {
+    /// primitives_build::PtxBuilder::new("src/kernels.rs")
+    ///     .dependency("libm", r#"{ version = "0.2", default-features = false }"#)
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dependency(mut self, name: impl Into<String>, toml_value: impl Into<String>) -> Self {
+        self.dependencies.push((name.into(), toml_value.into()));
+        self
+    }
+
+    /// Adds an architecture: the compute capability times ten, so 90 for `sm_90`.
+    ///
+    /// With none added they are 75, 80, 90 and 100. The environment variable `KERNEL_PRIMITIVES_ARCHS`
+    /// (`75,90`) goes before both.
+    pub fn arch(mut self, arch: u32) -> Self {
+        self.archs.push(arch);
+        self
+    }
+
+    /// Adds several architectures.
+    pub fn archs(mut self, archs: impl IntoIterator<Item = u32>) -> Self {
+        self.archs.extend(archs);
+        self
+    }
+
+    /// Contracts `a * b + c` to one instruction with one rounding, as nvcc does. Off by default: results
+    /// then have the same bits on the GPU and in the emulator.
+    pub fn fuse_multiply_add(mut self, fuse: bool) -> Self {
+        self.fuse_multiply_add = fuse;
+        self
+    }
+
+    /// Keeps a line table, so that Nsight and `compute-sanitizer` show lines of Rust.
+    pub fn line_info(mut self, keep: bool) -> Self {
+        self.line_info = keep;
+        self
+    }
+
+    /// Leaves the LLVM IR in `ir/` of the output folder: linked, and optimised for each architecture.
+    pub fn keep_ir(mut self, keep: bool) -> Self {
+        self.keep_ir = keep;
+        self
+    }
+
+    /// Whether to make cubins.
+    pub fn cubins(mut self, cubins: Cubins) -> Self {
+        self.cubins = cubins;
+        self
+    }
+
+    /// Builds, and prints to cargo where the output is and what it depends on.
+    ///
+    /// # Errors
+    ///
+    /// Whatever [`Error`] names: missing tools, kernels that do not compile, a call outside a build script.
+    pub fn build(self) -> Result<Report, Error> {
+        let variable = |name: &'static str| env::var_os(name).ok_or(Error::NotABuildScript { name });
+        let package = Package {
+            root: variable("CARGO_MANIFEST_DIR")?.into(),
+            name: variable("CARGO_PKG_NAME")?.to_string_lossy().into_owned(),
+        };
+        let out_dir = PathBuf::from(variable("OUT_DIR")?);
+        // Said first, so that a build that failed for want of tools is tried again when they are named.
+        for name in [ARCHS, FACADE_DIR].iter().chain(toolchain::VARIABLES) {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+
+        let archs = self.architectures()?;
+        let mut crates: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+        for module in &self.modules {
+            let source = module.resolve(&package)?;
+            println!("cargo::rerun-if-changed={}", source.file.display());
+            crates.entry(source.crate_name.clone()).or_default().push(source);
+        }
+        let facade = self.facade_dir(&package)?;
+        let tools = Toolchain::find()?;
+        let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info: self.line_info };
+        let work = out_dir.join("kernel-primitives");
+        files::create_dir(&work)?;
+        let ptxas = self.assembler(&tools, &work, &options.archs)?;
+
+        let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
+        let inner = Inner {
+            work: &work,
+            package_root: &package.root,
+            facade: &facade,
+            lock_file: lock_file.as_deref(),
+            dependencies: &self.dependencies,
+            line_info: self.line_info,
+            cargo: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
+            compiler: &tools.compiler,
+        };
+        let mut inputs: BTreeSet<PathBuf> = lock_file.iter().cloned().collect();
+        inputs.insert(facade.join("Cargo.toml"));
+        inputs.extend([tools.compiler.rustc.clone(), tools.llvm.bin.join("llc"), tools.libdevice.clone()]);
+        inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
+        let mut linked = Vec::new();
+        for (name, modules) in &crates {
+            let compiled = inner.compile(name, modules)?;
+            inputs.extend(compiled.sources);
+            linked.push(codegen::link(&tools, &work, name, &compiled.bitcode)?);
+            if linked.last().is_some_and(|linked| linked.entries.is_empty()) {
+                println!("cargo::warning=no kernels in the kernel modules of `{name}`");
+            }
+        }
+
+        let tasks: Vec<(&Linked, Arch)> =
+            linked.iter().flat_map(|linked| options.archs.iter().map(move |&arch| (linked, arch))).collect();
+        let kernels: Vec<Kernel> =
+            process::parallel(&tasks, |&(linked, arch)| codegen::compile(&tools, &options, &work, linked, arch))?
+                .into_iter()
+                .flatten()
+                .collect();
+        let cubins = process::parallel(&kernels, |kernel| match &ptxas {
+            Some((ptxas, known)) if known.contains(&kernel.arch) => {
+                codegen::assemble(ptxas, &options, &work, kernel).map(Some)
+            }
+            _ => Ok(None),
+        })?;
+
+        let mut output = OutputDir::new(out_dir.join("ptx"))?;
+        if self.keep_ir {
+            write_ir(&mut output, &tools, &work, &tasks)?;
+        }
+        let report = write_kernels(output, &kernels, cubins)?;
+
+        println!("cargo::rustc-env={OUTPUT}={}", report.directory().display());
+        // A tool named without its folder is no file here, and cargo takes what is missing for changed.
+        for input in inputs.iter().filter(|input| input.exists()) {
+            println!("cargo::rerun-if-changed={}", input.display());
+        }
+        Ok(report)
+    }
+
+    fn architectures(&self) -> Result<Vec<Arch>, Error> {
+        match env::var(ARCHS) {
+            Ok(list) if !list.is_empty() => arch::parse_list(&list),
+            _ if self.archs.is_empty() => arch::resolve(arch::DEFAULT),
+            _ => arch::resolve(&self.archs),
+        }
+    }
+
+    fn facade_dir(&self, package: &Package) -> Result<PathBuf, Error> {
+        match &self.facade {
+            Some(path) => Ok(package.root.join(path)),
+            None if package.name == FACADE_PACKAGE => Ok(package.root.clone()),
+            None => env::var_os(FACADE_DIR).map(PathBuf::from).ok_or(Error::FacadeNotFound),
+        }
+    }
+
+    /// ptxas and the architectures it takes, or nothing where no cubins are to be made.
+    fn assembler<'a>(
+        &self,
+        tools: &'a Toolchain,
+        work: &Path,
+        archs: &[Arch],
+    ) -> Result<Option<(&'a Ptxas, Vec<Arch>)>, Error> {
+        let ptxas = match (self.cubins, &tools.ptxas) {
+            (Cubins::Never, _) | (Cubins::Auto, Err(_)) => return Ok(None),
+            (Cubins::Require, Err(missing)) => return Err(Error::Ptxas(missing.clone())),
+            (_, Ok(ptxas)) => ptxas,
+        };
+        let mut known = Vec::new();
+        for &arch in archs {
+            match codegen::probe(ptxas, work, arch) {
+                Ok(()) => known.push(arch),
+                Err(Error::PtxasTooOld { release, arch, .. }) if self.cubins == Cubins::Auto => {
+                    println!("cargo::warning=ptxas of CUDA {release} does not know {arch}: PTX only");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some((ptxas, known)))
+    }
+}
+
+fn write_ir(output: &mut OutputDir, tools: &Toolchain, work: &Path, tasks: &[(&Linked, Arch)]) -> Result<(), Error> {
+    let mut text_of = |bitcode: &Path, name: String| {
+        let text = process::run("reading bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
+        output.write(Path::new("ir").join(name), text.stdout)
+    };
+    for (linked, arch) in tasks {
+        let name = &linked.crate_name;
+        text_of(&linked.bitcode, format!("{name}.linked.ll"))?;
+        text_of(&codegen::optimised_bitcode(work, name, *arch), format!("{name}.{}.ll", arch.name()))?;
+    }
+    Ok(())
+}
+
+/// Writes what the host includes: the images, an expression that lists them, the index and the report.
+fn write_kernels(mut output: OutputDir, kernels: &[Kernel], cubins: Vec<Option<Cubin>>) -> Result<Report, Error> {
+    let mut by_entry: BTreeMap<&Entry, Vec<(Arch, bool)>> = BTreeMap::new();
+    let mut usage = Vec::new();
+    for (kernel, cubin) in kernels.iter().zip(cubins) {
+        let (module, name) = kernel.entry.split();
+        let base = format!("{module}/{name}.{}", kernel.arch.name());
+        output.write(format!("{base}.ptx"), &kernel.ptx)?;
+        by_entry.entry(&kernel.entry).or_default().push((kernel.arch, cubin.is_some()));
+        if let Some(cubin) = cubin {
+            output.write(format!("{base}.cubin"), &cubin.image)?;
+            usage.push(cubin.usage);
+        }
+    }
+    let mut index = String::new();
+    for (entry, images) in &by_entry {
+        let (module, name) = entry.split();
+        output.write(format!("{module}/{name}.rs"), images_expression(name, images))?;
+        writeln!(index, "{}", entry.path).expect("writing to a string");
+    }
+    output.write("index.txt", index)?;
+    usage.sort_by(|a, b| (&a.kernel, a.arch).cmp(&(&b.kernel, b.arch)));
+    let report = Report {
+        directory: output.path().to_owned(),
+        kernels: by_entry.into_keys().map(|entry| entry.path.clone()).collect(),
+        usage,
+    };
+    output.write("report.tsv", report.to_string())?;
+    output.finish()?;
+    Ok(report)
+}
+
+/// An expression of type `&[(u32, &str, Option<&[u8]>)]`, sorted by architecture; the files stand beside it.
+fn images_expression(name: &str, images: &[(Arch, bool)]) -> String {
+    let mut text = String::from("&[\n");
+    for (arch, has_cubin) in images {
+        let file = format!("{name}.{}", arch.name());
+        let cubin = if *has_cubin {
+            // The cast makes every element of one type: `include_bytes!` gives arrays of different lengths.
+            format!("Some(include_bytes!(\"{file}.cubin\") as &[u8])")
+        } else {
+            "None::<&[u8]>".to_owned()
+        };
+        writeln!(text, "    ({}u32, include_str!(\"{file}.ptx\"), {cubin}),", arch.sm).expect("writing to a string");
+    }
+    text.push_str("]\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_one_expression() {
+        let images = [(Arch::new(75).unwrap(), false), (Arch::new(90).unwrap(), true)];
+        assert_eq!(
+            images_expression("saxpy", &images),
+            "&[\n    (75u32, include_str!(\"saxpy.sm_75.ptx\"), None::<&[u8]>),\n    \
+             (90u32, include_str!(\"saxpy.sm_90.ptx\"), Some(include_bytes!(\"saxpy.sm_90.cubin\") as &[u8])),\n]\n"
+        );
+    }
+
+    #[test]
+    fn facade_is_the_package_itself_or_named() {
+        let own = Package { root: "/p".into(), name: FACADE_PACKAGE.into() };
+        let other = Package { root: "/q".into(), name: "app".into() };
+        let builder = PtxBuilder::new("src/kernels.rs");
+        assert_eq!(builder.facade_dir(&own).unwrap(), Path::new("/p"));
+        assert!(matches!(builder.facade_dir(&other), Err(Error::FacadeNotFound)));
+        let builder = builder.facade("../facade");
+        assert_eq!(builder.facade_dir(&other).unwrap(), Path::new("/q/../facade"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The textual IR between rustc and `llvm-link`: which functions are kernels, and names that PTX can hold.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use crate::Error;
+
+/// A kernel entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    /// `crate::module::kernel`, as `#[kernel]` exported it.
+    pub(crate) path: String,
+    /// The PTX symbol: the path with `__` for `::`.
+    pub(crate) symbol: String,
+}
+
+impl Entry {
+    pub(crate) fn new(path: &str) -> Result<Self, Error> {
+        let error = |reason: &str| Error::KernelName { name: path.to_owned(), reason: reason.to_owned() };
+        if !path.contains("::") {
+            return Err(error("an entry is named by its crate, module and function; write kernels with `#[kernel]`"));
+        }
+        let symbol = path.replace("::", "__");
+        // rustc would take `é` in a name; PTX knows ASCII only.
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+        if !symbol.chars().all(legal) || symbol.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(error("a PTX symbol has ASCII letters, digits, `_` and `$` only"));
+        }
+        Ok(Self { path: path.to_owned(), symbol })
+    }
+
+    /// Module path and kernel name.
+    pub(crate) fn split(&self) -> (&str, &str) {
+        self.path.rsplit_once("::").expect("checked by `new`")
+    }
+}
+
+/// Finds the kernels of `crate_name` in the output of `llvm-dis` and gives them their PTX names.
+///
+/// Entries of other crates are left as they are: nothing keeps them alive when the module is internalised.
+pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Vec<Entry>), Error> {
+    let mut by_symbol = BTreeMap::new();
+    let mut renames = HashMap::new();
+    for name in ir.lines().filter_map(kernel_name) {
+        if name.split_once("::").is_some_and(|(owner, _)| owner != crate_name) {
+            continue;
+        }
+        let entry = Entry::new(name)?;
+        renames.insert(name, entry.symbol.clone());
+        if let Some(Entry { path, .. }) = by_symbol.insert(entry.symbol.clone(), entry) {
+            return Err(Error::KernelName {
+                name: name.to_owned(),
+                reason: format!("has the same PTX symbol as `{path}`; rename one of them"),
+            });
+        }
+    }
+    Ok((rewrite(ir, &renames), by_symbol.into_values().collect()))
+}
+
+/// The name of the kernel that a line defines.
+fn kernel_name(line: &str) -> Option<&str> {
+    let (head, tail) = line.strip_prefix("define ")?.split_once('@')?;
+    head.split(' ').any(|word| word == "ptx_kernel").then_some(())?;
+    match tail.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => tail.split('(').next(),
+    }
+}
+
+/// Renames, and takes rustc's own target processor off the functions.
+fn rewrite(ir: &str, renames: &HashMap<&str, String>) -> String {
+    let mut out = String::with_capacity(ir.len());
+    for line in ir.lines() {
+        if line.starts_with("attributes #") {
+            // rustc's default processor would keep LLVM from inlining the runtime and libdevice, whose
+            // functions have none; the processor is a matter of `opt` and `llc`.
+            out.push_str(&without_attribute(&without_attribute(line, "target-cpu"), "target-features"));
+        } else {
+            let mut rest = line;
+            while let Some(at) = rest.find("@\"") {
+                let (before, after) = rest.split_at(at + 2);
+                let renamed = after.split_once('"').and_then(|(name, tail)| Some((renames.get(name)?, tail)));
+                match renamed {
+                    Some((symbol, tail)) => {
+                        out.push_str(&before[..at + 1]);
+                        out.push_str(symbol);
+                        rest = tail;
+                    }
+                    // A string constant may end in `@`: go on behind the quote, not behind its supposed end.
+                    None => {
+                        out.push_str(before);
+                        rest = after;
+                    }
+                }
+            }
+            out.push_str(rest);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// `line` without ` "key"="value"`.
+fn without_attribute(line: &str, key: &str) -> String {
+    let mut pattern = String::new();
+    write!(pattern, " \"{key}\"=\"").expect("writing to a string");
+    let Some(start) = line.find(&pattern) else { return line.to_owned() };
+    let value = start + pattern.len();
+    let Some(length) = line[value..].find('"') else { return line.to_owned() };
+    format!("{}{}", &line[..start], &line[value + length + 1..])
+}
+
+/// Variables that the runtime module defines with external linkage: the host finds them by name (the fault
+/// record's address, for one), so they must survive internalisation.
+pub(crate) fn public_variables(runtime: &str) -> Vec<&str> {
+    runtime
+        .lines()
+        .filter_map(|line| {
+            let (name, definition) = line.strip_prefix('@')?.split_once(" = ")?;
+            let mut words = definition.split_whitespace();
+            let linkage = words.clone().next()?;
+            let hidden = ["private", "internal", "external", "available_externally"].contains(&linkage);
+            let variable = words.any(|word| word == "global" || word == "constant");
+            (variable && !hidden && !name.starts_with("llvm.")).then_some(name.trim_matches('"'))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IR: &str = r#"@s = private constant [2 x i8] c"a@", align 1
+define dso_local ptx_kernel void @"app::kernels::saxpy"(ptr %x) unnamed_addr #0 !dbg !4 {
+  call void @"app::kernels::saxpy"(ptr null)
+}
+define ptx_kernel void @"other::kernels::saxpy"(ptr %x) #0 {
+define internal fastcc void @"app::kernels::no_kernel"() #1 {
+attributes #0 = { convergent nounwind "target-cpu"="sm_30" "target-features"="+ptx60" }
+attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
+"#;
+
+    #[test]
+    fn kernels_of_the_crate_are_found_and_renamed() {
+        let (text, entries) = prepare(IR, "app").unwrap();
+        assert_eq!(entries, [Entry::new("app::kernels::saxpy").unwrap()]);
+        assert_eq!(entries[0].symbol, "app__kernels__saxpy");
+        assert_eq!(entries[0].split(), ("app::kernels", "saxpy"));
+        assert_eq!(text.matches("@app__kernels__saxpy(").count(), 2);
+        assert!(text.contains("c\"a@\", align 1"));
+        assert!(text.contains("@\"other::kernels::saxpy\"("));
+        assert!(text.contains("@\"app::kernels::no_kernel\"("));
+    }
+
+    #[test]
+    fn processor_is_taken_off() {
+        let (text, _) = prepare(IR, "app").unwrap();
+        assert!(text.contains("attributes #0 = { convergent nounwind }"));
+        assert!(text.contains("attributes #1 = { nounwind memory(none) }"));
+    }
+
+    #[test]
+    fn names_that_ptx_cannot_hold_are_refused() {
+        for (ir, part) in [
+            ("define ptx_kernel void @plain(ptr %x) {", "#[kernel]"),
+            ("define ptx_kernel void @\"app::k\\C3\\A9\"() {", "ASCII"),
+            (
+                "define ptx_kernel void @\"app::a::b\"() {\ndefine ptx_kernel void @\"app::a__b\"() {",
+                "same PTX symbol as `app::a::b`",
+            ),
+        ] {
+            let message = prepare(ir, "app").unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn public_variables_are_those_defined_and_visible() {
+        let runtime = "@a = external addrspace(3) global [0 x i8], align 16\n\
+            @b = addrspace(1) global ptr null, align 8\n\
+            @c = private unnamed_addr constant [1 x i8] zeroinitializer\n\
+            @d = dso_local addrspace(1) externally_initialized global i32 0\n\
+            @llvm.used = appending global [0 x ptr] zeroinitializer\n\
+            define void @f() {\n";
+        assert_eq!(public_variables(runtime), ["b", "d"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Compiles the GPU kernels of a crate from Rust to PTX, in its build script.
+//!
+//! A crate keeps its kernels in an ordinary module. On the host that module is part of the crate; for the GPU
+//! one call in `build.rs` compiles the same file a second time:
+//!
+//! ```no_run
+//! fn main() -> Result<(), primitives_build::Error> {
+//!     primitives_build::PtxBuilder::new("src/kernels.rs").build()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # What it does
+//!
+//! 1. Writes a wrapper crate that declares the module under the path it has on the host, and compiles it with
+//!    `core` and its dependencies for rustc's `nvptx64-nvidia-cuda` target, to a single module of LLVM bitcode.
+//! 2. Links that with a small runtime module and NVIDIA's libdevice.
+//! 3. For each architecture, optimises it and generates PTX, both with LLVM's own tools.
+//! 4. Cuts the PTX into one module per kernel, and assembles each with ptxas where there is one.
+//!
+//! Arithmetic is IEEE: square roots and divisions are correctly rounded, denormals are kept, and multiplications
+//! are not contracted with additions unless [`PtxBuilder::fuse_multiply_add`] asks for it.
+//!
+//! # What it leaves
+//!
+//! The variable `KERNEL_PRIMITIVES_PTX` of the crate's compilation (`env!`) names a folder with
+//!
+//! | file | content |
+//! |---|---|
+//! | `crate::module/kernel.sm_90.ptx` | a kernel's PTX, with everything it reaches; the entry is `crate__module__kernel` |
+//! | `crate::module/kernel.sm_90.cubin` | the same assembled, where [`Cubins`] were made |
+//! | `crate::module/kernel.rs` | an expression of type `&[(u32, &str, Option<&[u8]>)]`: architecture, PTX, cubin |
+//! | `index.txt` | the kernels' paths, one a line |
+//! | `report.tsv` | registers, shared memory, stack and spills of each kernel: the [`Report`] |
+//!
+//! # What it needs
+//!
+//! A Rust compiler with the sources of `core`, LLVM's `llvm-dis`, `llvm-link`, `opt` and `llc` of at least the
+//! compiler's LLVM version, and libdevice; ptxas is optional. The outer build stays on its stable toolchain.
+//!
+//! | | with rustup | on Debian and Ubuntu |
+//! |---|---|---|
+//! | compiler, LLVM | `rustup toolchain install nightly --component rust-src --component llvm-tools` | `apt-get install rustc-web rust-web-src llvm-22` |
+//! | libdevice, ptxas | the CUDA toolkit, or `pip install nvidia-nvvm nvidia-cuda-nvcc` | the same |
+//!
+//! The repository's `scripts/setup-device-toolchain.sh` does all of it on Debian and Ubuntu. Tools are looked for
+//! in this order:
+//!
+//! | tool | places |
+//! |---|---|
+//! | compiler | `KERNEL_PRIMITIVES_RUSTC`; rustup's nightlies; the distribution's; rustup's other toolchains |
+//! | LLVM | `KERNEL_PRIMITIVES_LLVM_BIN` (a folder); the compiler's `llvm-tools`; the system's nearest version; `PATH` |
+//! | libdevice, ptxas | `KERNEL_PRIMITIVES_LIBDEVICE`, `KERNEL_PRIMITIVES_PTXAS` (files); `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`, `PATH`; Python wheels |
+//!
+//! A compiler without its sources, or newer than every LLVM there, is passed over for the next. [`Toolchain::find`]
+//! tells what was found, and so does the program `kernel-primitives-doctor` of this crate.
+
+#![warn(missing_docs)]
+
+mod arch;
+mod builder;
+mod codegen;
+mod error;
+mod files;
+mod ir;
+mod module;
+mod process;
+mod ptx;
+mod report;
+mod runtime;
+mod toolchain;
+mod wrapper;
+
+pub use builder::{Cubins, PtxBuilder};
+pub use error::{Error, MissingTool};
+pub use module::KernelModule;
+pub use report::{Report, Usage};
+pub use toolchain::Toolchain;

@@ -1,0 +1,185 @@
+//! A kernel module: which file, and what it is called on the host.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::Error;
+
+/// A source file with kernels, with the crate and the module path that it has on the host.
+///
+/// Both are part of a kernel's name, `crate::module::kernel`, under which the host finds its PTX. By default
+/// they are those of a file of the package's library.
+///
+/// ```no_run
+/// use primitives_build::{KernelModule, PtxBuilder};
+///
+/// # fn main() -> Result<(), primitives_build::Error> {
+/// PtxBuilder::new("src/kernels.rs")
+///     // An example is a crate of its own.
+///     .module(KernelModule::new("examples/quickstart/kernels.rs").crate_name("quickstart"))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct KernelModule {
+    pub(crate) path: PathBuf,
+    crate_name: Option<String>,
+    module_path: Option<String>,
+}
+
+impl KernelModule {
+    /// The module in the file at `path`, relative to the package's folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), crate_name: None, module_path: None }
+    }
+
+    /// The crate that declares the module; by default the package's library.
+    #[must_use]
+    pub fn crate_name(mut self, name: impl Into<String>) -> Self {
+        self.crate_name = Some(name.into());
+        self
+    }
+
+    /// The module's path inside its crate, such as `gpu::kernels`; by default it follows from the file's path
+    /// below `src`, and is the file's name for a file elsewhere.
+    #[must_use]
+    pub fn module_path(mut self, path: impl Into<String>) -> Self {
+        self.module_path = Some(path.into());
+        self
+    }
+
+    pub(crate) fn resolve(&self, package: &Package) -> Result<Source, Error> {
+        let error = |reason: String| Error::Module { path: self.path.clone(), reason };
+        let file = package.root.join(&self.path);
+        if !file.is_file() {
+            return Err(error(format!("there is no such file in {}", package.root.display())));
+        }
+        let crate_name = self.crate_name.as_deref().unwrap_or(&package.name).replace('-', "_");
+        let segments: Vec<String> = match &self.module_path {
+            Some(path) => path.split("::").map(str::to_owned).collect(),
+            None => {
+                let relative = file.strip_prefix(&package.root).unwrap_or(&self.path);
+                derive(relative).ok_or_else(|| {
+                    error("cannot tell its module path; name it with `KernelModule::module_path`".into())
+                })?
+            }
+        };
+        if let Some(bad) = segments.iter().chain([&crate_name]).find(|name| !is_identifier(name)) {
+            return Err(error(format!("`{bad}` is not a Rust identifier")));
+        }
+        Ok(Source { file, crate_name, segments })
+    }
+}
+
+impl From<&str> for KernelModule {
+    fn from(path: &str) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<&Path> for KernelModule {
+    fn from(path: &Path) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<PathBuf> for KernelModule {
+    fn from(path: PathBuf) -> Self {
+        Self::new(path)
+    }
+}
+
+/// The package whose build script runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Package {
+    pub(crate) root: PathBuf,
+    pub(crate) name: String,
+}
+
+/// A kernel module with everything known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) file: PathBuf,
+    pub(crate) crate_name: String,
+    pub(crate) segments: Vec<String>,
+}
+
+/// The module path of a file, given relative to its package.
+fn derive(path: &Path) -> Option<Vec<String>> {
+    let mut names = path
+        .with_extension("")
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str().map(str::to_owned),
+            _ => None,
+        })
+        .collect::<Option<Vec<_>>>()?;
+    let in_library = names.first().is_some_and(|name| name == "src");
+    if names.last().is_some_and(|name| name == "mod") {
+        names.pop();
+    }
+    let names = if in_library { names.split_off(1) } else { names.split_off(names.len().checked_sub(1)?) };
+    // A crate root is no module: kernels stand in a file of their own.
+    let root = names.is_empty() || (in_library && names.len() == 1 && ["lib", "main"].contains(&&*names[0]));
+    (!root).then_some(names)
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn derived(path: &str) -> Option<String> {
+        derive(Path::new(path)).map(|names| names.join("::"))
+    }
+
+    #[test]
+    fn module_path_follows_from_the_file() {
+        assert_eq!(derived("src/kernels.rs").as_deref(), Some("kernels"));
+        assert_eq!(derived("./src/kernels.rs").as_deref(), Some("kernels"));
+        assert_eq!(derived("src/kernels/mod.rs").as_deref(), Some("kernels"));
+        assert_eq!(derived("src/gpu/kernels.rs").as_deref(), Some("gpu::kernels"));
+        assert_eq!(derived("src/gpu/kernels/mod.rs").as_deref(), Some("gpu::kernels"));
+        assert_eq!(derived("examples/quickstart/kernels.rs").as_deref(), Some("kernels"));
+        assert_eq!(derived("tests/kernels/mod.rs").as_deref(), Some("kernels"));
+        assert_eq!(derived("kernels.rs").as_deref(), Some("kernels"));
+    }
+
+    #[test]
+    fn crate_roots_and_outside_paths_have_none() {
+        for path in ["src/lib.rs", "src/main.rs", "src/mod.rs", "../kernels.rs", ""] {
+            assert_eq!(derived(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn package_name_becomes_the_crate_name() {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let package = Package { root, name: "my-crate".into() };
+        let source = KernelModule::new("src/module.rs").resolve(&package).unwrap();
+        assert_eq!((&*source.crate_name, &*source.segments), ("my_crate", &["module".to_owned()][..]));
+        let source = KernelModule::new("src/lib.rs").crate_name("other").module_path("a::b");
+        let source = source.resolve(&package).unwrap();
+        assert_eq!((&*source.crate_name, source.segments.join("::").as_str()), ("other", "a::b"));
+    }
+
+    #[test]
+    fn wrong_modules_are_refused() {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let package = Package { root, name: "my-crate".into() };
+        for (module, part) in [
+            (KernelModule::new("src/none.rs"), "no such file"),
+            (KernelModule::new("src/lib.rs"), "module_path"),
+            (KernelModule::new("src/lib.rs").module_path("a::"), "`` is not a Rust identifier"),
+            (KernelModule::new("src/arch.rs").crate_name("a b"), "`a b` is not"),
+        ] {
+            let message = module.resolve(&package).unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

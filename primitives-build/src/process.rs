@@ -1,0 +1,101 @@
+//! Running tools, and spreading work over cores.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::Error;
+
+/// The command as one could type it, for messages.
+pub(crate) fn display(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for arg in command.get_args() {
+        line.push(' ');
+        let arg = arg.to_string_lossy();
+        if arg.contains([' ', '<', '>', '"', '$', '*', ';', '&', '|', '(', ')']) {
+            line.push_str(&format!("'{arg}'"));
+        } else {
+            line.push_str(&arg);
+        }
+    }
+    line
+}
+
+/// Runs to the end; only a failure to start is an error.
+pub(crate) fn output(command: &mut Command) -> Result<Output, Error> {
+    command.output().map_err(|source| Error::Spawn { program: PathBuf::from(command.get_program()), source })
+}
+
+/// Runs and requires success; `what` names the step in the error.
+pub(crate) fn run(what: &str, command: &mut Command) -> Result<Output, Error> {
+    let output = output(command)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let mut stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    stderr.push_str(&String::from_utf8_lossy(&output.stdout));
+    Err(Error::Tool { what: what.to_owned(), command: display(command), status: output.status.to_string(), stderr })
+}
+
+/// Standard output of a query, when it succeeds.
+pub(crate) fn query(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+/// Applies `f` to every item on as many threads as cargo gave jobs; results in the items' order, and the
+/// first failure in that order.
+pub(crate) fn parallel<T: Sync, R: Send>(
+    items: &[T],
+    f: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let jobs = env::var("NUM_JOBS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+        .clamp(1, items.len().max(1));
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<R, Error>>>> = Mutex::new(items.iter().map(|_| None).collect());
+    let panicked = "a worker thread panicked";
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { break };
+                    let result = f(item);
+                    results.lock().expect(panicked)[index] = Some(result);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect(panicked);
+    results.into_iter().map(|slot| slot.expect(panicked)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_keeps_the_order_and_reports_the_first_failure() {
+        let items: Vec<u32> = (0..100).collect();
+        assert_eq!(parallel(&items, |n| Ok(n * 2)).unwrap()[99], 198);
+        let failing = parallel(&items, |&n| {
+            if n < 40 { Ok(n) } else { Err(Error::UnknownArch { given: n.to_string(), known: String::new() }) }
+        });
+        assert!(failing.unwrap_err().to_string().contains("`40`"));
+        assert!(parallel(&[], |n: &u32| Ok(*n)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn commands_are_shown_quoted_where_needed() {
+        let mut command = Command::new("opt");
+        command.args(["-passes=a,default<O3>", "x.bc"]);
+        assert_eq!(display(&command), "opt '-passes=a,default<O3>' x.bc");
+    }
+}

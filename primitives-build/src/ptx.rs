@@ -1,0 +1,460 @@
+//! Cuts the PTX of a whole module into one module per kernel.
+//!
+//! The driver compiles what it is given: a module with every kernel of a crate would be compiled whole when
+//! the first of them is launched. Each kernel gets the functions and variables that it reaches, and nothing else.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Functions that the driver itself provides; everything else must be in the module.
+const PROVIDED: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// A module taken apart.
+#[derive(Debug)]
+pub(crate) struct Module {
+    header: Vec<String>,
+    items: Vec<Item>,
+    files: Vec<String>,
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct Item {
+    name: Option<String>,
+    text: String,
+    is_function: bool,
+    is_external: bool,
+    has_body: bool,
+    references: Vec<String>,
+}
+
+/// A kernel's own module could not be cut out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// There is no entry of that name.
+    NoEntry,
+    /// The entry reaches a function that nothing defines.
+    Unresolved(String),
+}
+
+impl Module {
+    /// Parses the text that `llc` wrote; the error says what was met, and on which line.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let text = strip_comments(text)?;
+        let mut module = Self { header: Vec::new(), items: Vec::new(), files: Vec::new(), by_name: HashMap::new() };
+        let mut rest = text.as_str();
+        loop {
+            rest = rest.trim_start();
+            if rest.is_empty() {
+                break;
+            }
+            let word = rest.split_whitespace().next().unwrap_or_default();
+            let length = match word {
+                ".version" | ".target" | ".address_size" | ".file" => rest.find('\n').unwrap_or(rest.len()),
+                _ => item_length(rest).ok_or_else(|| {
+                    let line = text[..text.len() - rest.len()].lines().count();
+                    format!("the item at line {line} does not end: {word}")
+                })?,
+            };
+            let item = tidy(&rest[..length]);
+            rest = &rest[length..];
+            match word {
+                ".version" | ".target" | ".address_size" => module.header.push(item),
+                ".file" => module.files.push(item),
+                // DWARF sections name labels in every function; the line table needs only `.loc` and `.file`.
+                ".section" => {}
+                _ if word.starts_with('.') => module.push(item),
+                _ => return Err(format!("expected a directive at module level, found `{word}`")),
+            }
+        }
+        if module.header.len() != 3 {
+            return Err("no .version, .target and .address_size at its head".to_owned());
+        }
+        Ok(module)
+    }
+
+    fn push(&mut self, text: String) {
+        let item = Item::new(text);
+        if let Some(name) = &item.name {
+            self.by_name.entry(name.clone()).or_default().push(self.items.len());
+        }
+        self.items.push(item);
+    }
+
+    /// The module of one entry.
+    pub(crate) fn cut(&self, entry: &str) -> Result<String, Cut> {
+        let mut keep = BTreeSet::new();
+        let mut seen = HashSet::new();
+        let mut open = vec![entry];
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            let Some(items) = self.by_name.get(name) else { continue };
+            let defined = items.iter().any(|&i| self.items[i].has_body);
+            for &i in items {
+                let item = &self.items[i];
+                // `.extern .func` without a definition is left for the driver to resolve, which it cannot.
+                if item.is_function && item.is_external && !defined && !PROVIDED.contains(&name) {
+                    return Err(Cut::Unresolved(name.to_owned()));
+                }
+                keep.insert(i);
+                open.extend(item.references.iter().map(String::as_str));
+            }
+        }
+        if keep.is_empty() {
+            return Err(Cut::NoEntry);
+        }
+
+        let mut text = self.header.join("\n");
+        text.push('\n');
+        let mut lines = false;
+        for (i, item) in self.items.iter().enumerate() {
+            // Nameless items are module-wide directives such as `.pragma`.
+            if item.name.is_none() || keep.contains(&i) {
+                text.push('\n');
+                text.push_str(&item.text);
+                text.push('\n');
+                lines |= item.text.contains("\t.loc\t") || item.text.contains("\t.loc ");
+            }
+        }
+        if lines {
+            text.push('\n');
+            for file in &self.files {
+                text.push_str(file);
+                text.push('\n');
+            }
+        }
+        Ok(renumber_labels(&text))
+    }
+}
+
+impl Item {
+    fn new(text: String) -> Self {
+        let tokens = tokens(&text);
+        let directives: Vec<&str> = tokens
+            .iter()
+            .copied()
+            .take_while(|t| t.starts_with('.') || t.starts_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        let is_function = directives.iter().any(|d| matches!(*d, ".func" | ".entry"));
+        let is_external = directives.contains(&".extern");
+        let name = if is_function { function_name(&text) } else { variable_name(&tokens) };
+        let has_body = is_function && text.ends_with('}');
+        let references = tokens
+            .iter()
+            .filter(|t| t.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+            .map(|t| (*t).to_owned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .filter(|t| Some(t) != name.as_ref())
+            .collect();
+        Self { name, text, is_function, is_external, has_body, references }
+    }
+}
+
+/// The identifier after `.func` or `.entry` and the parenthesised result, if there is one.
+fn function_name(text: &str) -> Option<String> {
+    let start = [".func", ".entry"].iter().filter_map(|word| text.find(word).map(|at| at + word.len())).min()?;
+    let mut rest = text[start..].trim_start();
+    if rest.starts_with('(') {
+        rest = rest[rest.find(')')? + 1..].trim_start();
+    }
+    let end = rest.find(|c| !is_identifier(c)).unwrap_or(rest.len());
+    (end > 0).then(|| rest[..end].to_owned())
+}
+
+/// The first word that is neither a directive nor the number of an `.align`.
+fn variable_name(tokens: &[&str]) -> Option<String> {
+    let spaces = [".global", ".shared", ".const", ".local", ".tex", ".alias"];
+    if !tokens.iter().any(|t| spaces.contains(t)) {
+        return None;
+    }
+    tokens
+        .iter()
+        .find(|t| t.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%')))
+        .map(|t| (*t).to_owned())
+}
+
+fn is_identifier(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
+}
+
+/// Words of an item: identifiers, directives with their dot, numbers. Text in quotes is left out.
+fn tokens(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut i = 0;
+    while i < bytes.len() {
+        let c = bytes[i] as char;
+        if c == '"' {
+            i = string_end(bytes, i);
+        } else if c == '.' || is_identifier(c) {
+            let start = i;
+            i += 1;
+            while i < bytes.len() && is_identifier(bytes[i] as char) {
+                i += 1;
+            }
+            tokens.push(&text[start..i]);
+        } else {
+            i += 1;
+        }
+    }
+    tokens
+}
+
+/// The index behind the string that starts at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut i = start + 1;
+    while i < bytes.len() && bytes[i] != b'"' {
+        i += if bytes[i] == b'\\' { 2 } else { 1 };
+    }
+    (i + 1).min(bytes.len())
+}
+
+/// Length of the item at the start of `text`: through the closing brace of a body, otherwise through the
+/// semicolon. The braces of an initialiser do not end a variable.
+fn item_length(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let head = &text[..text.find(['{', ';'])?];
+    let body = tokens(head).iter().any(|t| matches!(*t, ".func" | ".entry" | ".section"));
+    let mut depth = 0usize;
+    let mut i = 0;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'"' => {
+                i = string_end(bytes, i);
+                continue;
+            }
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 && body {
+                    return Some(i + 1);
+                }
+            }
+            b';' if depth == 0 => return Some(i + 1),
+            _ => {}
+        }
+        i += 1;
+    }
+    None
+}
+
+/// Comments carry block names and running numbers of the whole module: without them a kernel's text does
+/// not change when another kernel does, and it is a third shorter.
+fn strip_comments(text: &str) -> Result<String, String> {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let mut i = 0;
+    while i < bytes.len() {
+        let skip_to = match &bytes[i..] {
+            [b'"', ..] => {
+                i = string_end(bytes, i);
+                continue;
+            }
+            [b'/', b'/', ..] => i + text[i..].find('\n').unwrap_or(text.len() - i),
+            [b'/', b'*', ..] => i + text[i..].find("*/").ok_or("a comment does not end")? + 2,
+            _ => {
+                i += 1;
+                continue;
+            }
+        };
+        out.push_str(&text[copied..i]);
+        copied = skip_to;
+        i = skip_to;
+    }
+    out.push_str(&text[copied..]);
+    Ok(out)
+}
+
+/// Without blank lines and blanks at the ends of lines.
+fn tidy(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
+    lines.join("\n")
+}
+
+/// Block labels are `$L__BB<function>_<block>`, with the function's number in the whole module. Counting
+/// the functions anew keeps a kernel's text the same whatever stands beside it. Labels without a jump to
+/// them (`$L__tmp`, `$L__func_begin`) only served the debug sections.
+fn renumber_labels(text: &str) -> String {
+    const PREFIX: &str = "$L__BB";
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let label = line.trim_end();
+        if label.ends_with(':') && ["$L__tmp", "$L__func_begin", "$L__func_end"].iter().any(|p| label.starts_with(p)) {
+            continue;
+        }
+        let mut rest = line;
+        while let Some(at) = rest.find(PREFIX) {
+            let (before, after) = rest.split_at(at + PREFIX.len());
+            out.push_str(before);
+            let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let next = numbers.len();
+            let number = *numbers.entry(&after[..digits]).or_insert(next);
+            out.push_str(&number.to_string());
+            rest = &after[digits..];
+        }
+        out.push_str(rest);
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = r#"//
+// Generated by LLVM NVPTX Back-End
+//
+
+.version 8.0
+.target sm_90
+.address_size 64
+
+	// .globl	a__one
+.func deep
+()
+.noreturn;
+.func  (.param .align 16 .b8 func_retval0[16]) slow
+(
+	.param .b64 slow_param_0
+)
+;
+.extern .func  (.param .b32 func_retval0) vprintf
+(
+	.param .b64 vprintf_param_0,
+	.param .b64 vprintf_param_1
+)
+;
+.extern .func memcmp
+()
+;
+.extern .shared .align 16 .b8 arena[];
+.visible .global .align 8 .u64 fault;
+.global .align 4 .b8 table[8] = {0, 0, 0, 0, 0, 0, 192, 63};
+.global .align 8 .u64 pointers[1] = {generic(table)};
+.const .align 4 .f32 unused = 0f3F800000;
+.visible .entry a__one(
+	.param .u64 .ptr .align 1 a__one_param_0
+)
+.reqntid 128
+{
+$L__func_begin0:
+	.reg .pred 	%p<2>;
+	.loc	5 7 18
+	.pragma "nounroll; { deep }";
+// %bb.0:                               // %start  slow
+	@%p1 bra 	$L__BB4_2;
+	{ // callseq 12, 0
+	call.uni deep, ();
+	} // callseq 12
+$L__BB4_2:                              // %exit
+	mov.b64 	%rd11, arena;
+	ret;
+$L__tmp1:
+}
+	// .globl	a__two
+.visible .entry a__two(
+	.param .u64 a__two_param_0
+)                                       // @a__two
+{
+	mov.b64 	%rd1, pointers;
+	call.uni (retval0), slow, (param0);
+	ret;
+}
+.visible .entry a__three()
+{
+	call.uni memcmp, ();
+	ret;
+}
+.func deep()
+.noreturn                               // -- Begin function deep
+{
+	ld.global.b64 	%rd1, [fault];
+	call.uni (retval0), vprintf, (param0, param1);
+	bra.uni 	$L__BB7_1;
+$L__BB7_1:
+	exit;
+}
+.func  (.param .align 16 .b8 func_retval0[16]) slow(
+	.param .b64 slow_param_0
+)
+{
+	ret;
+}
+	.section	.debug_macinfo	{	}
+	.file	1 "src/kernels.rs"
+	.file	5 "a {;// b.rs"
+"#;
+
+    fn cut(entry: &str) -> String {
+        Module::parse(PTX).unwrap().cut(entry).unwrap()
+    }
+
+    #[test]
+    fn entry_takes_what_it_reaches_and_nothing_else() {
+        let one = cut("a__one");
+        for part in ["arena[]", "fault;", ".func deep\n()", "vprintf", ".noreturn", ".reqntid 128"] {
+            assert!(one.contains(part), "{part:?} is not in\n{one}");
+        }
+        for part in ["table", "slow", "a__two", "unused", "memcmp", "//"] {
+            let code: Vec<_> = one.lines().filter(|l| !l.contains(".file")).collect();
+            assert!(!code.join("\n").contains(part), "{part:?} is in\n{one}");
+        }
+    }
+
+    #[test]
+    fn references_through_initialisers_are_followed() {
+        let two = cut("a__two");
+        assert!(two.contains("table[8] = {") && two.contains("pointers[1]"));
+        assert_eq!(two.matches(" slow\n(").count() + two.matches(" slow(").count(), 2, "{two}");
+        assert!(!two.contains("deep") && !two.contains("arena"));
+    }
+
+    #[test]
+    fn order_and_header_are_kept() {
+        let two = cut("a__two");
+        assert!(two.starts_with(".version 8.0\n.target sm_90\n.address_size 64\n"));
+        let places = ["table[8]", "pointers[1]", ".entry a__two", "{\n\tret;\n}"].map(|p| two.find(p).unwrap());
+        assert!(places.is_sorted(), "{two}");
+    }
+
+    #[test]
+    fn files_come_only_with_line_numbers() {
+        assert!(cut("a__one").contains(".file\t5 \"a {;// b.rs\""));
+        assert!(!cut("a__two").contains(".file"));
+        assert!(!cut("a__one").contains(".section"));
+    }
+
+    #[test]
+    fn labels_are_counted_anew() {
+        let one = cut("a__one");
+        assert!(one.contains("bra \t$L__BB0_2;") && one.contains("\n$L__BB0_2:"), "{one}");
+        assert!(one.contains("$L__BB1_1") && !one.contains("$L__tmp"), "{one}");
+    }
+
+    #[test]
+    fn undefined_function_is_reported() {
+        let module = Module::parse(PTX).unwrap();
+        assert_eq!(module.cut("a__three"), Err(Cut::Unresolved("memcmp".into())));
+        assert_eq!(module.cut("a__none"), Err(Cut::NoEntry));
+    }
+
+    #[test]
+    fn broken_text_is_an_error() {
+        let header = ".version 8.0\n.target sm_90\n.address_size 64\n";
+        for (text, part) in [
+            ("", "no .version"),
+            (&*format!("{header}.visible .entry k() {{ ret;"), "does not end"),
+            (&*format!("{header}.global .u32 a"), "does not end"),
+            (&*format!("{header}/* open"), "a comment"),
+            (&*format!("{header}stray;"), "found `stray;`"),
+        ] {
+            let message = Module::parse(text).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

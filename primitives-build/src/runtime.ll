@@ -1,0 +1,365 @@
+; The runtime module: what the device side of `primitives-gpu` calls and Rust cannot express. Every function is inlined
+; into the kernels, so none of them appears in the PTX. Scoped atomics, which need an instruction for each scope, are
+; written by `runtime.rs`.
+
+target datalayout = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+
+; The block's shared memory: its size is the launch's.
+@kp_dynamic_shared = external addrspace(3) global [0 x i8], align 16
+
+; Set by the host when it loads a kernel: where to report a fault, and under which number. The flag tells threads that
+; wait for each other to give up. External, so that the host finds them by name.
+@kp_fault_record = addrspace(1) externally_initialized global ptr null, align 8
+@kp_kernel_number = addrspace(1) externally_initialized global i32 0, align 4
+@kp_faulted = addrspace(1) externally_initialized global i32 0, align 4
+
+@kp_arch_name = private unnamed_addr constant [12 x i8] c"__CUDA_ARCH\00", align 1
+declare i32 @__nvvm_reflect(ptr)
+
+; Compute capability times 100. `opt -mcpu` folds it, so that one bitcode serves all architectures.
+define i32 @__kp_arch() alwaysinline nounwind {
+  %arch = call i32 @__nvvm_reflect(ptr @kp_arch_name)
+  ret i32 %arch
+}
+
+; --- Indices and shared memory
+
+declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
+define i32 @__kp_lane_id() alwaysinline nounwind {
+  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
+  ret i32 %lane
+}
+
+define ptr @__kp_dynamic_shared() alwaysinline nounwind {
+  ret ptr addrspacecast (ptr addrspace(3) @kp_dynamic_shared to ptr)
+}
+
+define i32 @__kp_dynamic_shared_len() alwaysinline nounwind {
+  %len = call i32 asm "mov.u32 $0, %dynamic_smem_size;", "=r"()
+  ret i32 %len
+}
+
+; --- Barriers, fences, waiting
+
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32) convergent
+define void @__kp_barrier() alwaysinline convergent nounwind {
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  ret void
+}
+
+declare i32 @llvm.nvvm.barrier.cta.red.popc.aligned.all(i32, i1) convergent
+define i32 @__kp_barrier_count(i32 %predicate) alwaysinline convergent nounwind {
+  %p = icmp ne i32 %predicate, 0
+  %count = call i32 @llvm.nvvm.barrier.cta.red.popc.aligned.all(i32 0, i1 %p)
+  ret i32 %count
+}
+
+declare i1 @llvm.nvvm.barrier.cta.red.and.aligned.all(i32, i1) convergent
+define i32 @__kp_barrier_and(i32 %predicate) alwaysinline convergent nounwind {
+  %p = icmp ne i32 %predicate, 0
+  %all = call i1 @llvm.nvvm.barrier.cta.red.and.aligned.all(i32 0, i1 %p)
+  %r = zext i1 %all to i32
+  ret i32 %r
+}
+
+declare i1 @llvm.nvvm.barrier.cta.red.or.aligned.all(i32, i1) convergent
+define i32 @__kp_barrier_or(i32 %predicate) alwaysinline convergent nounwind {
+  %p = icmp ne i32 %predicate, 0
+  %any = call i1 @llvm.nvvm.barrier.cta.red.or.aligned.all(i32 0, i1 %p)
+  %r = zext i1 %any to i32
+  ret i32 %r
+}
+
+declare void @llvm.nvvm.bar.warp.sync(i32) convergent
+define void @__kp_sync_warp(i32 %mask) alwaysinline convergent nounwind {
+  call void @llvm.nvvm.bar.warp.sync(i32 %mask)
+  ret void
+}
+
+define void @__kp_fence(i32 %scope) alwaysinline nounwind {
+  switch i32 %scope, label %system [
+    i32 0, label %block
+    i32 1, label %device
+  ]
+block:
+  fence syncscope("block") acq_rel
+  ret void
+device:
+  fence syncscope("device") acq_rel
+  ret void
+system:
+  fence acq_rel
+  ret void
+}
+
+declare void @llvm.nvvm.nanosleep(i32) convergent
+define void @__kp_nanosleep(i32 %nanoseconds) alwaysinline convergent nounwind {
+  call void @llvm.nvvm.nanosleep(i32 %nanoseconds)
+  ret void
+}
+
+; --- Warp operations. Clang's `convergent` keeps them where they are.
+
+declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32) convergent
+define i32 @__kp_shuffle_idx(i32 %mask, i32 %value, i32 %lane, i32 %clamp) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 %mask, i32 %value, i32 %lane, i32 %clamp)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.shfl.sync.up.i32(i32, i32, i32, i32) convergent
+define i32 @__kp_shuffle_up(i32 %mask, i32 %value, i32 %delta, i32 %clamp) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.shfl.sync.up.i32(i32 %mask, i32 %value, i32 %delta, i32 %clamp)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32) convergent
+define i32 @__kp_shuffle_down(i32 %mask, i32 %value, i32 %delta, i32 %clamp) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 %mask, i32 %value, i32 %delta, i32 %clamp)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32) convergent
+define i32 @__kp_shuffle_xor(i32 %mask, i32 %value, i32 %bits, i32 %clamp) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 %mask, i32 %value, i32 %bits, i32 %clamp)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1) convergent
+define i32 @__kp_ballot(i32 %mask, i32 %predicate) alwaysinline convergent nounwind {
+  %p = icmp ne i32 %predicate, 0
+  %r = call i32 @llvm.nvvm.vote.ballot.sync(i32 %mask, i1 %p)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.activemask() convergent
+define i32 @__kp_active_mask() alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.activemask()
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.match.any.sync.i32(i32, i32) convergent
+define i32 @__kp_match_any_32(i32 %mask, i32 %value) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.match.any.sync.i32(i32 %mask, i32 %value)
+  ret i32 %r
+}
+
+declare i32 @llvm.nvvm.match.any.sync.i64(i32, i64) convergent
+define i32 @__kp_match_any_64(i32 %mask, i64 %value) alwaysinline convergent nounwind {
+  %r = call i32 @llvm.nvvm.match.any.sync.i64(i32 %mask, i64 %value)
+  ret i32 %r
+}
+
+declare { i32, i1 } @llvm.nvvm.match.all.sync.i32p(i32, i32) convergent
+define i32 @__kp_match_all_32(i32 %mask, i32 %value) alwaysinline convergent nounwind {
+  %r = call { i32, i1 } @llvm.nvvm.match.all.sync.i32p(i32 %mask, i32 %value)
+  %m = extractvalue { i32, i1 } %r, 0
+  ret i32 %m
+}
+
+declare { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32, i64) convergent
+define i32 @__kp_match_all_64(i32 %mask, i64 %value) alwaysinline convergent nounwind {
+  %r = call { i32, i1 } @llvm.nvvm.match.all.sync.i64p(i32 %mask, i64 %value)
+  %m = extractvalue { i32, i1 } %r, 0
+  ret i32 %m
+}
+
+; From sm_80 on; the numbers are those of `ReduxOp`.
+declare i32 @llvm.nvvm.redux.sync.add(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.umin(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.umax(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.min(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.max(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.and(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.or(i32, i32) convergent
+declare i32 @llvm.nvvm.redux.sync.xor(i32, i32) convergent
+define i32 @__kp_redux(i32 %mask, i32 %value, i32 %op) alwaysinline convergent nounwind {
+  switch i32 %op, label %xor [
+    i32 0, label %add
+    i32 1, label %umin
+    i32 2, label %umax
+    i32 3, label %min
+    i32 4, label %max
+    i32 5, label %and
+    i32 6, label %or
+  ]
+add:
+  %r0 = call i32 @llvm.nvvm.redux.sync.add(i32 %value, i32 %mask)
+  ret i32 %r0
+umin:
+  %r1 = call i32 @llvm.nvvm.redux.sync.umin(i32 %value, i32 %mask)
+  ret i32 %r1
+umax:
+  %r2 = call i32 @llvm.nvvm.redux.sync.umax(i32 %value, i32 %mask)
+  ret i32 %r2
+min:
+  %r3 = call i32 @llvm.nvvm.redux.sync.min(i32 %value, i32 %mask)
+  ret i32 %r3
+max:
+  %r4 = call i32 @llvm.nvvm.redux.sync.max(i32 %value, i32 %mask)
+  ret i32 %r4
+and:
+  %r5 = call i32 @llvm.nvvm.redux.sync.and(i32 %value, i32 %mask)
+  ret i32 %r5
+or:
+  %r6 = call i32 @llvm.nvvm.redux.sync.or(i32 %value, i32 %mask)
+  ret i32 %r6
+xor:
+  %r7 = call i32 @llvm.nvvm.redux.sync.xor(i32 %value, i32 %mask)
+  ret i32 %r7
+}
+
+; --- Faults
+
+define ptr @__kp_fault_record() alwaysinline nounwind {
+  %record = load ptr, ptr addrspace(1) @kp_fault_record, align 8
+  ret ptr %record
+}
+
+define i32 @__kp_kernel_number() alwaysinline nounwind {
+  %number = load i32, ptr addrspace(1) @kp_kernel_number, align 4
+  ret i32 %number
+}
+
+define i32 @__kp_faulted() alwaysinline nounwind {
+  %flag = load atomic i32, ptr addrspace(1) @kp_faulted syncscope("device") monotonic, align 4
+  ret i32 %flag
+}
+
+define void @__kp_set_faulted() alwaysinline nounwind {
+  store atomic i32 1, ptr addrspace(1) @kp_faulted syncscope("device") monotonic, align 4
+  ret void
+}
+
+define void @__kp_exit() alwaysinline noreturn nounwind {
+  call void asm sideeffect "exit;", ""()
+  unreachable
+}
+
+; --- Memory
+
+; Vector accesses. As a vector type, so that no pass takes the access apart to share a part of it with another path.
+
+define void @__kp_load_16(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load <4 x i32>, ptr %from, align 16
+  store <4 x i32> %v, ptr %to, align 1
+  ret void
+}
+
+define void @__kp_store_16(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load <4 x i32>, ptr %from, align 1
+  store <4 x i32> %v, ptr %to, align 16
+  ret void
+}
+
+define void @__kp_load_8(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load <2 x i32>, ptr %from, align 8
+  store <2 x i32> %v, ptr %to, align 1
+  ret void
+}
+
+define void @__kp_store_8(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load <2 x i32>, ptr %from, align 1
+  store <2 x i32> %v, ptr %to, align 8
+  ret void
+}
+
+define void @__kp_load_4(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load i32, ptr %from, align 4
+  store i32 %v, ptr %to, align 1
+  ret void
+}
+
+define void @__kp_store_4(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load i32, ptr %from, align 1
+  store i32 %v, ptr %to, align 4
+  ret void
+}
+
+define void @__kp_load_2(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load i16, ptr %from, align 2
+  store i16 %v, ptr %to, align 1
+  ret void
+}
+
+define void @__kp_store_2(ptr %to, ptr %from) alwaysinline nounwind {
+  %v = load i16, ptr %from, align 1
+  store i16 %v, ptr %to, align 2
+  ret void
+}
+
+; What comparing slices calls.
+define i32 @memcmp(ptr %a, ptr %b, i64 %len) nounwind {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %equal ]
+  %done = icmp eq i64 %i, %len
+  br i1 %done, label %same, label %compare
+compare:
+  %pa = getelementptr i8, ptr %a, i64 %i
+  %pb = getelementptr i8, ptr %b, i64 %i
+  %va = load i8, ptr %pa
+  %vb = load i8, ptr %pb
+  %differ = icmp ne i8 %va, %vb
+  br i1 %differ, label %different, label %equal
+equal:
+  %next = add i64 %i, 1
+  br label %loop
+different:
+  %wa = zext i8 %va to i32
+  %wb = zext i8 %vb to i32
+  %order = sub i32 %wa, %wb
+  ret i32 %order
+same:
+  ret i32 0
+}
+
+define i32 @bcmp(ptr %a, ptr %b, i64 %len) alwaysinline nounwind {
+  %r = call i32 @memcmp(ptr %a, ptr %b, i64 %len)
+  ret i32 %r
+}
+
+; --- Numbers
+
+define float @__kp_f16_to_f32(i16 %bits) alwaysinline nounwind {
+  %half = bitcast i16 %bits to half
+  %r = fpext half %half to float
+  ret float %r
+}
+
+define i16 @__kp_f32_to_f16(float %value) alwaysinline nounwind {
+  %half = fptrunc float %value to half
+  %r = bitcast half %half to i16
+  ret i16 %r
+}
+
+define i16 @__kp_f32_to_bf16(float %value) alwaysinline nounwind {
+  %half = fptrunc float %value to bfloat
+  %r = bitcast bfloat %half to i16
+  ret i16 %r
+}
+
+declare float @llvm.minimum.f32(float, float)
+define float @__kp_minimum_f32(float %a, float %b) alwaysinline nounwind {
+  %r = call float @llvm.minimum.f32(float %a, float %b)
+  ret float %r
+}
+
+declare float @llvm.maximum.f32(float, float)
+define float @__kp_maximum_f32(float %a, float %b) alwaysinline nounwind {
+  %r = call float @llvm.maximum.f32(float %a, float %b)
+  ret float %r
+}
+
+declare double @llvm.minimum.f64(double, double)
+define double @__kp_minimum_f64(double %a, double %b) alwaysinline nounwind {
+  %r = call double @llvm.minimum.f64(double %a, double %b)
+  ret double %r
+}
+
+declare double @llvm.maximum.f64(double, double)
+define double @__kp_maximum_f64(double %a, double %b) alwaysinline nounwind {
+  %r = call double @llvm.maximum.f64(double %a, double %b)
+  ret double %r
+}

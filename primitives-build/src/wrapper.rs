@@ -1,0 +1,426 @@
+//! The wrapper crate: what turns an ordinary module of the user's crate into a device crate, and the inner
+//! cargo run that compiles it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Error;
+use crate::files;
+use crate::module::Source;
+use crate::process;
+use crate::toolchain::Compiler;
+
+/// `#[kernel]` emits entries only in packages whose name starts so: the facade is compiled for the device as
+/// well, as a dependency, and its own kernels must not appear in every user's PTX.
+const PACKAGE_PREFIX: &str = "ptx-entries-";
+
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// What every inner cargo run shares.
+#[derive(Debug)]
+pub(crate) struct Inner<'a> {
+    /// Folder for wrappers, the inner target folder and intermediate files.
+    pub(crate) work: &'a Path,
+    /// The outer package's folder.
+    pub(crate) package_root: &'a Path,
+    /// The folder of `kernel-primitives`.
+    pub(crate) facade: &'a Path,
+    pub(crate) lock_file: Option<&'a Path>,
+    pub(crate) dependencies: &'a [(String, String)],
+    pub(crate) line_info: bool,
+    pub(crate) cargo: PathBuf,
+    pub(crate) compiler: &'a Compiler,
+}
+
+/// A compiled wrapper.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) bitcode: PathBuf,
+    /// The local sources that went in.
+    pub(crate) sources: Vec<PathBuf>,
+}
+
+impl Inner<'_> {
+    /// Compiles the modules of one crate to a single bitcode module, dependencies and `core` included.
+    pub(crate) fn compile(&self, crate_name: &str, modules: &[Source]) -> Result<Compiled, Error> {
+        let dir = self.work.join(crate_name);
+        let tree = Tree::new(modules)?;
+        files::write(&dir.join("Cargo.toml"), self.manifest(crate_name))?;
+        let mut linked = Vec::new();
+        let root = self.root_source(&tree, &dir.join("src"), &mut linked)?;
+        files::write(&dir.join("src/lib.rs"), root)?;
+        self.copy_lock_file(&dir)?;
+        let config = self.work.join("cargo-config.toml");
+        let target_dir = self.work.join("target");
+        files::write(&config, cargo_config(self.line_info, &target_dir))?;
+
+        let bitcode = self.work.join(format!("{crate_name}.rustc.bc"));
+        let mut command = Command::new(&self.cargo);
+        command
+            .current_dir(&dir)
+            .args(["rustc", "--release", "--lib", "-Zbuild-std=core", "--color", "never"])
+            .args(["--target", TARGET, "--manifest-path"])
+            .arg(dir.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target_dir)
+            .arg("--config")
+            .arg(&config)
+            .arg("--");
+        let mut emit = std::ffi::OsString::from("--emit=llvm-bc=");
+        emit.push(&bitcode);
+        // The bitcode is all that is wanted: the program `true` makes the link step succeed without a linker.
+        command.arg(emit).args(["-C", "linker=true"]);
+        for (from, to) in self.path_maps(&linked) {
+            let mut flag = std::ffi::OsString::from("--remap-path-prefix=");
+            flag.push(from);
+            flag.push("=");
+            flag.push(to);
+            command.arg(flag);
+        }
+        self.isolate(&mut command);
+
+        let output = process::output(&mut command)?;
+        if !output.status.success() || !bitcode.is_file() {
+            return Err(Error::Compile {
+                crate_name: crate_name.to_owned(),
+                command: format!("RUSTC={} {}", self.compiler.rustc.display(), process::display(&command)),
+                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let dep_info = target_dir.join(TARGET).join("release").join(format!("{crate_name}.d"));
+        let sources = self.sources(&dep_info, &dir)?;
+        Ok(Compiled { bitcode, sources })
+    }
+
+    fn manifest(&self, crate_name: &str) -> String {
+        let mut text = format!(
+            "# Written by primitives-build.\n\
+             [package]\n\
+             name = \"{PACKAGE_PREFIX}{crate_name}\"\n\
+             version = \"0.0.0\"\n\
+             edition = \"2024\"\n\
+             publish = false\n\n\
+             [lib]\n\
+             name = \"{crate_name}\"\n\
+             # A final artefact, so that link-time optimisation yields the whole program.\n\
+             crate-type = [\"cdylib\"]\n\n\
+             # Apart from the workspace that the target folder may lie in.\n\
+             [workspace]\n\n\
+             [dependencies]\n\
+             kernel_primitives = {{ package = \"kernel-primitives\", path = {}, default-features = false }}\n",
+            toml_string(self.facade),
+        );
+        for (name, value) in self.dependencies {
+            writeln!(text, "{name} = {value}").expect("writing to a string");
+        }
+        text
+    }
+
+    fn root_source(&self, tree: &Tree<'_>, src: &Path, linked: &mut Vec<Linked>) -> Result<String, Error> {
+        // The lints are about the ABI attribute that `#[kernel]` writes, and about things that only the host uses.
+        let mut text = String::from(
+            "//! Written by primitives-build.\n\
+             #![no_std]\n\
+             #![feature(abi_ptx)]\n\
+             #![allow(unknown_lints, internal_features, unused_features, improper_ctypes_definitions, dead_code)]\n",
+        );
+        tree.write(&mut text, src, Path::new("src"), linked)?;
+        Ok(text)
+    }
+
+    /// Paths as they shall appear in panic locations and line tables. A location is the same as on the host,
+    /// relative to the package, and free of the build folder; a profiler that opens sources needs them absolute.
+    fn path_maps(&self, linked: &[Linked]) -> Vec<(PathBuf, PathBuf)> {
+        let shown = |path: &Path| match path.strip_prefix(self.package_root) {
+            Ok(relative) if !self.line_info => relative.to_owned(),
+            _ => path.to_owned(),
+        };
+        let mut maps = Vec::new();
+        if !self.line_info {
+            maps.push((self.package_root.to_owned(), PathBuf::new()));
+        }
+        // Later maps win over earlier ones.
+        for link in linked {
+            maps.push((link.shown.clone(), shown(&link.real)));
+        }
+        maps
+    }
+
+    /// Versions are those of the outer build. Cargo then edits the copy, so it is renewed only when the
+    /// original has changed.
+    fn copy_lock_file(&self, dir: &Path) -> Result<(), Error> {
+        let Some(original) = self.lock_file else { return Ok(()) };
+        let text = files::read_text(original)?;
+        let seen = dir.join("Cargo.lock.outer");
+        if fs::read_to_string(&seen).is_ok_and(|old| old == text) && dir.join("Cargo.lock").exists() {
+            return Ok(());
+        }
+        files::write(&dir.join("Cargo.lock"), &text)?;
+        files::write(&seen, &text)
+    }
+
+    /// Keeps the outer build's settings, made for the host, away from the inner one.
+    fn isolate(&self, command: &mut Command) {
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(is_of_outer_build) {
+                command.env_remove(&name);
+            }
+        }
+        command
+            .env("RUSTC", &self.compiler.rustc)
+            // Needed for -Zbuild-std on a stable cargo, and for the features on a stable compiler.
+            .env("RUSTC_BOOTSTRAP", "1")
+            // Set and empty: this outranks rustflags in the user's cargo configuration.
+            .env("CARGO_ENCODED_RUSTFLAGS", "");
+    }
+
+    /// The local files named in cargo's dep-info; links lead back to the user's files.
+    fn sources(&self, dep_info: &Path, dir: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut sources: Vec<PathBuf> = parse_dep_info(&files::read_text(dep_info)?)
+            .into_iter()
+            .filter(|path| *path != dir.join("src/lib.rs"))
+            .map(|path| if path.starts_with(dir) { fs::canonicalize(&path).unwrap_or(path) } else { path })
+            .collect();
+        sources.sort();
+        sources.dedup();
+        Ok(sources)
+    }
+}
+
+/// Cargo merges the user's configuration files into its own settings; this file goes on the command line and
+/// so outranks them.
+fn cargo_config(line_info: bool, target_dir: &Path) -> String {
+    let debug = if line_info { "\"line-directives-only\"" } else { "false" };
+    format!(
+        "[build]\n\
+         rustc-wrapper = \"\"\n\
+         rustc-workspace-wrapper = \"\"\n\
+         build-dir = {}\n\n\
+         [profile.release]\n\
+         opt-level = 3\n\
+         lto = \"fat\"\n\
+         codegen-units = 1\n\
+         panic = \"abort\"\n\
+         debug = {debug}\n\
+         strip = false\n\
+         debug-assertions = false\n\
+         overflow-checks = false\n\
+         incremental = false\n",
+        toml_string(target_dir),
+    )
+}
+
+/// Variables of the outer cargo, and of the build script it runs; where crates come from is kept.
+fn is_of_outer_build(name: &str) -> bool {
+    const KEPT: &[&str] = &[
+        "CARGO_HOME",
+        "CARGO_NET_",
+        "CARGO_HTTP_",
+        "CARGO_REGISTRY_",
+        "CARGO_REGISTRIES_",
+        "CARGO_SOURCE_",
+        "CARGO_MAKEFLAGS",
+    ];
+    const DROPPED: &[&str] = &["CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "DEP_", "KERNEL_PRIMITIVES_"];
+    const EXACTLY: &[&str] = &["RUSTUP_TOOLCHAIN", "OUT_DIR", "TARGET", "HOST", "PROFILE", "OPT_LEVEL", "DEBUG"];
+    let starts = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
+    (starts(DROPPED) && !starts(KEPT)) || EXACTLY.contains(&name)
+}
+
+/// A module that is reached through a link in the wrapper.
+#[derive(Debug)]
+struct Linked {
+    /// The path that the compiler sees, relative to the wrapper.
+    shown: PathBuf,
+    real: PathBuf,
+}
+
+/// The wrapper's modules.
+#[derive(Debug)]
+enum Tree<'a> {
+    File(&'a Source),
+    Inline(BTreeMap<&'a str, Tree<'a>>),
+}
+
+impl<'a> Tree<'a> {
+    fn new(modules: &'a [Source]) -> Result<Self, Error> {
+        let mut root = Self::Inline(BTreeMap::new());
+        for source in modules {
+            let overlap = || Error::Module {
+                path: source.file.clone(),
+                reason: format!(
+                    "module `{}::{}` is named twice, or lies inside another kernel module; name the outer one only",
+                    source.crate_name,
+                    source.segments.join("::"),
+                ),
+            };
+            let mut node = &mut root;
+            for segment in &source.segments {
+                let Self::Inline(children) = node else { return Err(overlap()) };
+                node = children.entry(segment).or_insert_with(|| Self::Inline(BTreeMap::new()));
+            }
+            match node {
+                Self::Inline(children) if children.is_empty() => *node = Self::File(source),
+                _ => return Err(overlap()),
+            }
+        }
+        Ok(root)
+    }
+
+    /// Writes the declarations; `src` is the folder in the wrapper where a child of this module belongs.
+    fn write(&self, text: &mut String, src: &Path, shown: &Path, linked: &mut Vec<Linked>) -> Result<(), Error> {
+        let Self::Inline(children) = self else { return Ok(()) };
+        for (name, child) in children {
+            match child {
+                Self::Inline(_) => {
+                    writeln!(text, "pub mod {name} {{").expect("writing to a string");
+                    child.write(text, &src.join(name), &shown.join(name), linked)?;
+                    text.push_str("}\n");
+                }
+                Self::File(source) => {
+                    let folder = source.file.with_extension("");
+                    let is_mod = source.file.file_stem().is_some_and(|stem| stem == "mod");
+                    if !is_mod && folder.is_dir() {
+                        // A file named by `#[path]` looks for its child modules beside itself, an ordinary
+                        // module `x.rs` in the folder `x`. With both linked into place, it is ordinary.
+                        let file = format!("{name}.rs");
+                        link(&source.file, &src.join(&file))?;
+                        link(&folder, &src.join(name))?;
+                        linked.push(Linked { shown: shown.join(file), real: source.file.clone() });
+                        linked.push(Linked { shown: shown.join(name), real: folder });
+                        writeln!(text, "pub mod {name};").expect("writing to a string");
+                    } else {
+                        let path = source.file.to_string_lossy();
+                        writeln!(text, "#[path = {path:?}]\npub mod {name};").expect("writing to a string");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes `at` a symbolic link to `real`, whatever an earlier run left there.
+fn link(real: &Path, at: &Path) -> Result<(), Error> {
+    if fs::read_link(at).is_ok_and(|old| old == real) {
+        return Ok(());
+    }
+    if let Some(parent) = at.parent() {
+        files::create_dir(parent)?;
+    }
+    if let Ok(old) = at.symlink_metadata() {
+        // A folder holds nothing but links of an earlier run, which are removed without being followed.
+        let removed = if old.is_dir() { fs::remove_dir_all(at) } else { fs::remove_file(at) };
+        removed.map_err(Error::io("remove", at))?;
+    }
+    #[cfg(unix)]
+    let result = std::os::unix::fs::symlink(real, at);
+    #[cfg(windows)]
+    let result = if real.is_dir() {
+        std::os::windows::fs::symlink_dir(real, at)
+    } else {
+        std::os::windows::fs::symlink_file(real, at)
+    };
+    result.map_err(Error::io("link", at))
+}
+
+/// The prerequisites in a makefile-like dep-info file, where a blank in a path is written `\ `.
+fn parse_dep_info(text: &str) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for line in text.lines() {
+        let Some((_, list)) = line.split_once(": ") else { continue };
+        let mut path = String::new();
+        let mut chars = list.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' if chars.peek() == Some(&' ') => path.extend(chars.next()),
+                ' ' => paths.push(std::mem::take(&mut path)),
+                _ => path.push(c),
+            }
+        }
+        paths.push(path);
+    }
+    paths.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
+fn toml_string(path: &Path) -> String {
+    // A basic TOML string: quotes and backslashes escaped.
+    let path = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{path}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(file: &str, module_path: &str) -> Source {
+        Source {
+            file: file.into(),
+            crate_name: "app".into(),
+            segments: module_path.split("::").map(str::to_owned).collect(),
+        }
+    }
+
+    #[test]
+    fn modules_are_nested_as_on_the_host() {
+        let modules =
+            [source("/p/src/gpu/a.rs", "gpu::a"), source("/p/src/k.rs", "k"), source("/p/src/gpu/b/mod.rs", "gpu::b")];
+        let mut text = String::new();
+        let mut linked = Vec::new();
+        let tree = Tree::new(&modules).unwrap();
+        tree.write(&mut text, Path::new("/w/src"), Path::new("src"), &mut linked).unwrap();
+        assert_eq!(
+            text,
+            "pub mod gpu {\n#[path = \"/p/src/gpu/a.rs\"]\npub mod a;\n#[path = \"/p/src/gpu/b/mod.rs\"]\npub mod b;\n}\n\
+             #[path = \"/p/src/k.rs\"]\npub mod k;\n"
+        );
+        assert!(linked.is_empty());
+    }
+
+    #[test]
+    fn overlapping_modules_are_refused() {
+        for (a, b) in [("k", "k"), ("k", "k::more"), ("k::more", "k")] {
+            let modules = [source("/p/src/a.rs", a), source("/p/src/b.rs", b)];
+            let message = Tree::new(&modules).unwrap_err().to_string();
+            assert!(message.contains("name the outer one only"), "{message}");
+        }
+    }
+
+    #[test]
+    fn outer_build_is_kept_away_but_registries_are_not() {
+        for name in [
+            "RUSTC",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "RUSTUP_TOOLCHAIN",
+            "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_BUILD_TARGET",
+            "CARGO_TARGET_DIR",
+            "CARGO_FEATURE_CUDA",
+            "CARGO_CFG_TARGET_ARCH",
+            "CARGO_PROFILE_RELEASE_LTO",
+            "CARGO_INCREMENTAL",
+            "KERNEL_PRIMITIVES_PTX",
+            "CARGO_PKG_NAME",
+            "OUT_DIR",
+            "TARGET",
+            "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR",
+        ] {
+            assert!(is_of_outer_build(name), "{name}");
+        }
+        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_X_TOKEN", "PATH", "RUSTUP_HOME", "HOSTNAME"] {
+            assert!(!is_of_outer_build(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn dep_info_paths_may_have_blanks() {
+        let text = "/t/app.ptx: /p/src/kernels.rs /p\\ q/lib.rs\n\n/p/src/kernels.rs:\n";
+        assert_eq!(parse_dep_info(text), [Path::new("/p/src/kernels.rs"), Path::new("/p q/lib.rs")]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The Kernel Primitive API: GPU kernels in Rust, built from block- and warp-level pieces.
+//!
+//! The crate is `no_std` when it is compiled for the GPU (`nvptx64-nvidia-cuda`) and an ordinary library on the host,
+//! where the same code runs in the emulator of `primitives-host`. Most users depend on `kernel-primitives`, which
+//! re-exports everything here and adds the runtime.
+//!
+//! # Semantics
+//!
+//! **The block token.** A kernel's first parameter is a [`Block`]. Indices, barriers, shuffles, votes and fences are its
+//! methods. It is a zero-sized token on the GPU and a pointer to the emulator's lane on the host; there are no global
+//! index functions and no thread-local state. It cannot outlive the kernel, nor leave its thread.
+//!
+//! **Global memory.** [`Global`] reads; nothing writes its elements during the launch, which the borrow of the buffer
+//! guarantees. [`GlobalMut`] is shared by all threads of the grid, and its third parameter, a [partition](view::partition),
+//! says who owns which element: [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles),
+//! [`PerBlock`](view::PerBlock), or [`Atomic`](view::Atomic). Owned elements are written through tokens that a
+//! [`Block`] hands out, and no two threads can obtain the same token: writes are disjoint by construction. Anything else
+//! is atomic, or `unsafe` with its contract. All accesses are checked against the view's length on both machines; a
+//! violation is a [fault](simt::FaultKind), not undefined behaviour.
+//!
+//! **Shared memory.** A block has one arena. A collective declares its storage as a type and takes it as
+//! `&mut Shared<S>`; a kernel that takes a [`Shared<S>`] parameter gets it from the launcher, which adds up sizes and
+//! alignments at compile time. A [`Shared`] remembers that a collective has used it, and the next collective on it then
+//! starts with a barrier: reuse is correct without the author's help, first use costs nothing.
+//!
+//! **Convergence.** A collective is called by every thread of its scope (warp or block), from the same place in the
+//! source. The emulator reports a lane that does not come.
+//!
+//! **Faults.** A panic, an index outside a view, a division by zero ends the thread and reaches the host as an error with
+//! kernel, block, thread and source line. The context survives. Spins poll the fault flag through [`Block::spin`], so that
+//! a fault in one block cannot hang another that waits for it.
+//!
+//! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
+//! arithmetic; integers wrap. `f16` and `bf16` are the types of the `half` crate: storage types, whose arithmetic is done
+//! in `f32` and rounded once, which for one operation gives the bits of native half arithmetic.
+//!
+//! **Functors.** [`UnaryFn`], [`BinaryFn`] and [`Reducer`]; closures are functors. The bounds are the same on both
+//! machines. A functor that is a kernel parameter implements [`KernelParam`], which fixes its layout.
+//!
+//! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
+//! Their identities are +∞ and −∞, or the type's limits. Square root and division are correctly rounded. Multiply and
+//! add are not contracted unless the build asks for it.
+//!
+//! **Two styles.** Primitives with the seed's names take the block's shape at run time; collectives that need a static
+//! layout take the number of threads as a const generic.
+
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
+
+pub mod block;
+pub mod element;
+pub mod functor;
+pub mod io;
+pub mod simt;
+pub mod thread;
+pub mod view;
+pub mod warp;
+
+pub use element::{Accumulate, Element, KernelParam, Number};
+pub use functor::{BinaryFn, Reducer, UnaryFn};
+pub use half::{bf16, f16};
+pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
+pub use simt::{Block, Dim3};
+pub use view::{Global, GlobalMut, Shared};
+
+/// What a kernel module imports: `use kernel_primitives::prelude::*;`.
+pub mod prelude {
+    pub use crate::block::{ReduceStorage, block_reduce, block_x_reduce};
+    pub use crate::element::{Accumulate, Element, KernelParam, Number};
+    pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, Reducer, UnaryFn};
+    pub use crate::io::{init, read_data, write_data};
+    pub use crate::simt::{Block, Dim3, FULL_MASK, Scope, math::Math};
+    pub use crate::thread::{elementwise_binary, elementwise_unary};
+    pub use crate::view::{Atomic, Global, GlobalMut, PerBlock, PerThread, Shared, SharedSlice, Tiles};
+    pub use crate::warp::warp_reduce;
+    pub use half::{bf16, f16};
+    pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
+}

@@ -1,0 +1,117 @@
+//! The seam on the CPU: every operation goes to the machine that runs the lane.
+//!
+//! This crate defines what a machine must do ([`Machine`]) and what a lane knows of itself ([`Lane`]); the emulator in
+//! `primitives-host` implements it. The token a kernel receives points at its [`Lane`], so no access looks anything up.
+
+use super::{AtomicOrder, BarrierVote, Dim3, Fault, Place, ReduxOp, Scope, ShuffleMode};
+
+/// One thread of an emulated block: its indices, its block's shared memory and the machine that runs it.
+pub struct Lane<'m> {
+    /// Index of the thread in its block.
+    pub thread_idx: Dim3,
+    /// Index of the block in the grid.
+    pub block_idx: Dim3,
+    /// Extents of a block, in threads.
+    pub block_dim: Dim3,
+    /// Extents of the grid, in blocks.
+    pub grid_dim: Dim3,
+    /// Linear rank of the thread in its block.
+    pub thread_rank: u32,
+    /// Threads in a block.
+    pub block_threads: u32,
+    /// The block's shared memory, aligned to 16 bytes.
+    pub shared: *mut u8,
+    /// Bytes at `shared`.
+    pub shared_len: usize,
+    /// True if the machine wants to see every access through [`Machine::access`].
+    pub checked: bool,
+    /// The machine.
+    pub machine: &'m dyn Machine,
+}
+
+/// The memory an access goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Global memory: visible to the grid.
+    Global,
+    /// Shared memory: visible to the block.
+    Shared,
+}
+
+/// How memory is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A plain read.
+    Read,
+    /// A plain write.
+    Write,
+    /// An atomic read.
+    AtomicRead(AtomicOrder, Scope),
+    /// An atomic write.
+    AtomicWrite(AtomicOrder, Scope),
+    /// An atomic read-modify-write.
+    AtomicUpdate(AtomicOrder, Scope),
+}
+
+/// One access of a lane, reported before it is made and after its bounds were checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Read, write or atomic.
+    pub kind: AccessKind,
+    /// Global or shared.
+    pub space: Space,
+    /// First byte.
+    pub address: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// An operation that the lanes of a mask perform together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarpOp {
+    /// Wait for each other; orders memory among the lanes.
+    Sync,
+    /// Exchange values; `width` is the segment's length, a power of two up to 32.
+    Shuffle {
+        /// Addressing mode.
+        mode: ShuffleMode,
+        /// Source lane, delta or bits, by the mode.
+        operand: u32,
+        /// Segment length.
+        width: u32,
+    },
+    /// The mask of lanes whose value is not zero.
+    Ballot,
+    /// The mask of lanes whose value equals this lane's.
+    MatchAny,
+    /// The whole mask if all values are equal, else 0.
+    MatchAll,
+    /// An integer reduction of the low 32 bits, the same in all lanes.
+    Redux(ReduxOp),
+}
+
+/// What runs emulated lanes.
+///
+/// Every method is called by the lane itself, on its own stack, and may suspend it.
+pub trait Machine {
+    /// Waits until all threads of the block are here. Returns the vote over `predicate`: a count, or 0 and 1.
+    fn barrier(&self, lane: &Lane<'_>, vote: BarrierVote, predicate: bool, place: Place) -> u32;
+
+    /// Performs `op` together with the other lanes of `mask`; `value` holds up to 16 bytes, low bytes first.
+    fn warp_op(&self, lane: &Lane<'_>, mask: u32, op: WarpOp, value: u128, place: Place) -> u128;
+
+    /// The lanes of this lane's warp that are at the same operation; at least this lane.
+    fn active_mask(&self, lane: &Lane<'_>) -> u32;
+
+    /// Lets other lanes and blocks run while this lane waits for memory to change.
+    fn spin(&self, lane: &Lane<'_>, place: Place);
+
+    /// Orders this lane's earlier accesses before its later ones at `scope`.
+    fn fence(&self, lane: &Lane<'_>, scope: Scope, place: Place);
+
+    /// Sees an access; called only if [`Lane::checked`].
+    fn access(&self, lane: &Lane<'_>, access: Access, place: Place);
+
+    /// Ends the lane and its launch with a fault.
+    fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> !;
+}

@@ -1,0 +1,115 @@
+//! Faults: what a kernel reports instead of computing a wrong value.
+//!
+//! A fault ends the thread that raised it and reaches the host as an error with kernel, block, thread and source
+//! line. On the GPU it is written once into a record in host-mapped memory; in the emulator it ends the launch.
+
+use core::panic::Location;
+
+use super::Dim3;
+
+/// A source position inside a kernel.
+pub type Place = &'static Location<'static>;
+
+/// What went wrong in a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// A Rust panic: an assertion, an `unwrap`, an index outside a slice.
+    Panic = 1,
+    /// An access outside a view; the arguments are the index and the length.
+    OutOfBounds = 2,
+    /// An integer division by zero.
+    DivisionByZero = 3,
+    /// A view of one shape met a tile or a token of another; the arguments are the end asked for and the length.
+    TileOutOfBounds = 4,
+    /// A collective was called with a block it cannot serve; the arguments are the size asked for and the limit.
+    BadShape = 5,
+    /// A fault raised by the kernel's author; the first argument is the author's code.
+    User = 6,
+}
+
+impl FaultKind {
+    /// The kind with this number, if there is one.
+    pub const fn from_u32(number: u32) -> Option<Self> {
+        Some(match number {
+            1 => Self::Panic,
+            2 => Self::OutOfBounds,
+            3 => Self::DivisionByZero,
+            4 => Self::TileOutOfBounds,
+            5 => Self::BadShape,
+            6 => Self::User,
+            _ => return None,
+        })
+    }
+}
+
+/// A fault with its arguments, as both machines report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// Numbers that belong to the kind, see [`FaultKind`].
+    pub args: [u64; 2],
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let [a, b] = self.args;
+        match self.kind {
+            FaultKind::Panic => write!(f, "the kernel panicked"),
+            FaultKind::OutOfBounds => write!(f, "index {a} is out of bounds: the view has {b} elements"),
+            FaultKind::DivisionByZero => write!(f, "integer division by zero"),
+            FaultKind::TileOutOfBounds => {
+                write!(f, "the tile ends at element {a}, but the view has {b} elements")
+            }
+            FaultKind::BadShape => write!(f, "a collective was asked for a size of {a}; its limit is {b}"),
+            FaultKind::User => write!(f, "the kernel raised fault {a}"),
+        }
+    }
+}
+
+/// Bytes of a file name that fit in a [`FaultRecord`]; a longer name keeps its end.
+pub const FAULT_FILE_BYTES: usize = 192;
+
+/// The record that a faulting GPU thread writes, in host-mapped memory. The layout is shared with the host.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FaultRecord {
+    /// 0: no fault; 1: a thread is writing the record; 2: the record is complete.
+    pub state: u32,
+    /// A [`FaultKind`] as a number.
+    pub kind: u32,
+    /// The number that the host gave the kernel when it loaded it.
+    pub kernel: u32,
+    /// Line in the source file, from 1.
+    pub line: u32,
+    /// Column in the source file, from 1.
+    pub column: u32,
+    /// Numbers that belong to the kind.
+    pub args: [u64; 2],
+    /// Index of the block in the grid.
+    pub block: Dim3,
+    /// Index of the thread in the block.
+    pub thread: Dim3,
+    /// Bytes of `file` in use.
+    pub file_len: u32,
+    /// The source file's name, not terminated.
+    pub file: [u8; FAULT_FILE_BYTES],
+}
+
+impl FaultRecord {
+    /// A record that holds no fault.
+    pub const EMPTY: Self = Self {
+        state: 0,
+        kind: 0,
+        kernel: 0,
+        line: 0,
+        column: 0,
+        args: [0; 2],
+        block: Dim3::new(0, 0, 0),
+        thread: Dim3::new(0, 0, 0),
+        file_len: 0,
+        file: [0; FAULT_FILE_BYTES],
+    };
+}

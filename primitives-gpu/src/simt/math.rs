@@ -1,0 +1,106 @@
+//! Elementary functions of `f32` and `f64`: NVIDIA's libdevice on the GPU, the standard library on the host.
+//!
+//! Square root and fused multiply-add are correctly rounded on both machines; the others agree to a few units in the last
+//! place (libdevice documents at most 2 for most of them).
+
+macro_rules! math {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $f32:ident, $f64:ident, $host:expr;)*) => {
+        /// Elementary functions, by the standard library's names.
+        ///
+        /// On the host `f32` and `f64` have inherent methods of most of these names, which give the same values.
+        pub trait Math: Copy {
+            $($(#[$doc])* fn $name(self $(, $arg: Self)*) -> Self;)*
+        }
+
+        #[cfg(target_arch = "nvptx64")]
+        unsafe extern "C" {
+            $(
+                safe fn $f32(x: f32 $(, $arg: f32)*) -> f32;
+                safe fn $f64(x: f64 $(, $arg: f64)*) -> f64;
+            )*
+        }
+
+        math!(@impl f32 $($name($($arg),*) = $f32, $host;)*);
+        math!(@impl f64 $($name($($arg),*) = $f64, $host;)*);
+    };
+    (@impl $t:ident $($name:ident($($arg:ident),*) = $device:ident, $host:expr;)*) => {
+        impl Math for $t {
+            $(
+                #[inline(always)]
+                fn $name(self $(, $arg: Self)*) -> Self {
+                    #[cfg(target_arch = "nvptx64")]
+                    return $device(self $(, $arg)*);
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    {
+                        let f: fn($t $(, math!(@type $t $arg))*) -> $t = $host;
+                        f(self $(, $arg)*)
+                    }
+                }
+            )*
+        }
+    };
+    (@type $t:ident $arg:ident) => { $t };
+}
+
+math! {
+    /// The square root, correctly rounded.
+    sqrt() = __nv_sqrtf, __nv_sqrt, |x| x.sqrt();
+    /// The reciprocal square root.
+    rsqrt() = __nv_rsqrtf, __nv_rsqrt, |x| x.sqrt().recip();
+    /// The cube root.
+    cbrt() = __nv_cbrtf, __nv_cbrt, |x| x.cbrt();
+    /// e to the power of this.
+    exp() = __nv_expf, __nv_exp, |x| x.exp();
+    /// 2 to the power of this.
+    exp2() = __nv_exp2f, __nv_exp2, |x| x.exp2();
+    /// e to the power of this, minus 1, accurate near 0.
+    exp_m1() = __nv_expm1f, __nv_expm1, |x| x.exp_m1();
+    /// The natural logarithm.
+    ln() = __nv_logf, __nv_log, |x| x.ln();
+    /// The base 2 logarithm.
+    log2() = __nv_log2f, __nv_log2, |x| x.log2();
+    /// The base 10 logarithm.
+    log10() = __nv_log10f, __nv_log10, |x| x.log10();
+    /// The natural logarithm of this plus 1, accurate near 0.
+    ln_1p() = __nv_log1pf, __nv_log1p, |x| x.ln_1p();
+    /// This to a power.
+    powf(exponent) = __nv_powf, __nv_pow, |x, y| x.powf(y);
+    /// The sine, of radians.
+    sin() = __nv_sinf, __nv_sin, |x| x.sin();
+    /// The cosine, of radians.
+    cos() = __nv_cosf, __nv_cos, |x| x.cos();
+    /// The tangent, of radians.
+    tan() = __nv_tanf, __nv_tan, |x| x.tan();
+    /// The arcsine, in radians.
+    asin() = __nv_asinf, __nv_asin, |x| x.asin();
+    /// The arccosine, in radians.
+    acos() = __nv_acosf, __nv_acos, |x| x.acos();
+    /// The arctangent, in radians.
+    atan() = __nv_atanf, __nv_atan, |x| x.atan();
+    /// The arctangent of this over `x`, in the quadrant of the two.
+    atan2(x) = __nv_atan2f, __nv_atan2, |y, x| y.atan2(x);
+    /// The hyperbolic sine.
+    sinh() = __nv_sinhf, __nv_sinh, |x| x.sinh();
+    /// The hyperbolic cosine.
+    cosh() = __nv_coshf, __nv_cosh, |x| x.cosh();
+    /// The hyperbolic tangent.
+    tanh() = __nv_tanhf, __nv_tanh, |x| x.tanh();
+    /// The length of the hypotenuse.
+    hypot(other) = __nv_hypotf, __nv_hypot, |x, y| x.hypot(y);
+    /// The absolute value.
+    abs() = __nv_fabsf, __nv_fabs, |x| x.abs();
+    /// The largest integer not above this.
+    floor() = __nv_floorf, __nv_floor, |x| x.floor();
+    /// The smallest integer not below this.
+    ceil() = __nv_ceilf, __nv_ceil, |x| x.ceil();
+    /// The integer part.
+    trunc() = __nv_truncf, __nv_trunc, |x| x.trunc();
+    /// The nearest integer, ties to even.
+    round_ties_even() = __nv_rintf, __nv_rint, |x| x.round_ties_even();
+    /// The nearest integer, ties away from 0.
+    round() = __nv_roundf, __nv_round, |x| x.round();
+    /// `self * a + b`, rounded once.
+    mul_add(a, b) = __nv_fmaf, __nv_fma, |x, a, b| x.mul_add(a, b);
+    /// The magnitude of this with the sign of `sign`.
+    copysign(sign) = __nv_copysignf, __nv_copysign, |x, s| x.copysign(s);
+}

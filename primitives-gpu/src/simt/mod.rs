@@ -1,0 +1,351 @@
+//! The one seam to the hardware: indices, barriers, shuffles, votes, atomics, fences, shared memory, math and faults.
+//!
+//! Everything above this module is written once. `nvptx.rs` implements the seam with PTX instructions, `emulated.rs`
+//! hands it to the emulator. The vocabulary is PTX's and CUDA's: a *lane* is one of the 32 threads of a *warp*; a mask has
+//! one bit a lane; an operation with a mask is performed by all its lanes together, from the same place in the source.
+
+mod atomic;
+mod dim;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod emulated;
+mod fault;
+pub mod math;
+#[cfg(target_arch = "nvptx64")]
+pub(crate) mod nvptx;
+mod warp_ops;
+
+use core::marker::PhantomData;
+use core::panic::Location;
+
+pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
+pub use dim::Dim3;
+pub use fault::{FAULT_FILE_BYTES, Fault, FaultKind, FaultRecord, Place};
+pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
+
+use crate::view::{Item, TileIter};
+
+#[cfg(not(target_arch = "nvptx64"))]
+use emulated::{Lane, WarpOp};
+
+/// The mask of all 32 lanes of a warp. A block whose size is no multiple of 32 ends in a partial warp, whose mask is
+/// [`Block::warp_mask`].
+pub const FULL_MASK: u32 = !0;
+
+/// Lanes in a warp.
+pub const WARP: u32 = 32;
+
+/// A barrier's vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarrierVote {
+    /// No vote.
+    None,
+    /// How many threads' predicates are true.
+    Count,
+    /// Whether all predicates are true.
+    All,
+    /// Whether any predicate is true.
+    Any,
+}
+
+/// The block token: what a kernel reaches the machine by.
+///
+/// A kernel receives it as its first parameter. It is zero-sized on the GPU and the emulator's lane on the host. It can
+/// neither outlive the kernel nor leave its thread.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn square(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, x[i] * x[i]);
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Block<'k> {
+    #[cfg(not(target_arch = "nvptx64"))]
+    lane: &'k Lane<'k>,
+    _not_send: PhantomData<(&'k (), *const ())>,
+}
+
+/// Construction and the machine behind the token.
+impl<'k> Block<'k> {
+    /// The token of the thread that runs this.
+    ///
+    /// # Safety
+    /// Called by a kernel entry only, once a thread; `'k` does not outlive the kernel.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub unsafe fn new() -> Self {
+        Self { _not_send: PhantomData }
+    }
+
+    /// The token of an emulated lane.
+    ///
+    /// # Safety
+    /// Called by the emulator only, on the lane's own stack, with a lane that describes it truly.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub unsafe fn new(lane: &'k Lane<'k>) -> Self {
+        Self { lane, _not_send: PhantomData }
+    }
+
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub(crate) fn lane_state(self) -> &'k Lane<'k> {
+        self.lane
+    }
+}
+
+/// Indices and extents.
+impl<'k> Block<'k> {
+    /// Index of this thread in its block.
+    #[inline(always)]
+    pub fn thread_idx(self) -> Dim3 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::thread_idx();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.thread_idx
+    }
+
+    /// Index of this block in the grid.
+    #[inline(always)]
+    pub fn block_idx(self) -> Dim3 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::block_idx();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.block_idx
+    }
+
+    /// Extents of a block, in threads.
+    #[inline(always)]
+    pub fn block_dim(self) -> Dim3 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::block_dim();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.block_dim
+    }
+
+    /// Extents of the grid, in blocks.
+    #[inline(always)]
+    pub fn grid_dim(self) -> Dim3 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::grid_dim();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.grid_dim
+    }
+
+    /// Linear rank of this thread in its block, `x` fastest.
+    #[inline(always)]
+    pub fn thread_rank(self) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let (t, d) = (self.thread_idx(), self.block_dim());
+            t.x + d.x * (t.y + d.y * t.z)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.thread_rank
+    }
+
+    /// Threads in a block.
+    #[inline(always)]
+    pub fn block_threads(self) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let d = self.block_dim();
+            d.x * d.y * d.z
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.block_threads
+    }
+
+    /// Linear rank of this block in the grid, `x` fastest.
+    #[inline(always)]
+    pub fn block_rank(self) -> usize {
+        self.grid_dim().rank_of(self.block_idx()) as usize
+    }
+
+    /// Blocks in the grid.
+    #[inline(always)]
+    pub fn grid_blocks(self) -> usize {
+        let d = self.grid_dim();
+        d.x as usize * d.y as usize * d.z as usize
+    }
+
+    /// This thread's number in its warp, 0 to 31.
+    #[inline(always)]
+    pub fn lane(self) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::lane_id();
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            self.lane.thread_rank % WARP
+        }
+    }
+
+    /// This warp's number in its block.
+    #[inline(always)]
+    pub fn warp(self) -> u32 {
+        self.thread_rank() / WARP
+    }
+
+    /// Warps in a block; the last one may be partial.
+    #[inline(always)]
+    pub fn warps(self) -> u32 {
+        self.block_threads().div_ceil(WARP)
+    }
+
+    /// Lanes in this warp: 32, or fewer in the last warp of a block whose size is no multiple of 32.
+    #[inline(always)]
+    pub fn warp_lanes(self) -> u32 {
+        (self.block_threads() - self.warp() * WARP).min(WARP)
+    }
+
+    /// The mask of the lanes that exist in this warp.
+    #[inline(always)]
+    pub fn warp_mask(self) -> u32 {
+        FULL_MASK >> (WARP - self.warp_lanes())
+    }
+}
+
+/// The partition of an index range over the grid: the tokens by which owned elements are written.
+impl<'k> Block<'k> {
+    /// This thread's items among `0..len`, in a grid-stride loop: thread `t` of the grid's `T` threads owns `t`,
+    /// `t + T`, `t + 2T` and so on. The items index [`Global`](crate::Global) and are the tokens of
+    /// [`PerThread`](crate::view::PerThread) writes.
+    #[inline(always)]
+    pub fn items(self, len: usize) -> impl Iterator<Item = Item> {
+        let threads = self.block_threads() as usize;
+        let first = self.block_rank() * threads + self.thread_rank() as usize;
+        let stride = self.grid_blocks() * threads;
+        ItemIter { next: first, stride, len }
+    }
+
+    /// This block's tiles of `0..len`, in a grid-stride loop: a tile has `block_threads * ITEMS` elements, `ITEMS`
+    /// consecutive ones a thread (the *blocked* arrangement); the last may be shorter. Tiles are the tokens of
+    /// [`Tiles`](crate::view::Tiles) writes, and the iteration is the same in all threads of the block.
+    #[inline(always)]
+    pub fn tiles<const ITEMS: usize>(self, len: usize) -> TileIter<ITEMS> {
+        const { assert!(ITEMS > 0, "a tile has at least one item a thread") };
+        let tile = self.block_threads() as usize * ITEMS;
+        TileIter::new(self.block_rank() * tile, self.grid_blocks() * tile, tile, len)
+    }
+}
+
+struct ItemIter {
+    next: usize,
+    stride: usize,
+    len: usize,
+}
+
+impl Iterator for ItemIter {
+    type Item = Item;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Item> {
+        let index = self.next;
+        if index >= self.len {
+            return None;
+        }
+        self.next = index.saturating_add(self.stride);
+        Some(Item::new(index))
+    }
+}
+
+/// Barriers, fences, waiting.
+impl<'k> Block<'k> {
+    /// Waits until all threads of the block are here; orders their memory accesses (`bar.sync 0`).
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier(self) {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::barrier();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.barrier(self.lane, BarrierVote::None, false, Location::caller());
+    }
+
+    /// A barrier that returns in how many threads `predicate` is true.
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier_count(self, predicate: bool) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::barrier_count(predicate);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.barrier(self.lane, BarrierVote::Count, predicate, Location::caller())
+    }
+
+    /// A barrier that returns whether `predicate` is true in all threads.
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier_all(self, predicate: bool) -> bool {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::barrier_all(predicate);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            self.lane.machine.barrier(self.lane, BarrierVote::All, predicate, Location::caller()) != 0
+        }
+    }
+
+    /// A barrier that returns whether `predicate` is true in any thread.
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier_any(self, predicate: bool) -> bool {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::barrier_any(predicate);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            self.lane.machine.barrier(self.lane, BarrierVote::Any, predicate, Location::caller()) != 0
+        }
+    }
+
+    /// Waits until all lanes of `mask` are here; orders their memory accesses.
+    #[inline(always)]
+    #[track_caller]
+    pub fn sync_warp(self, mask: u32) {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::sync_warp(mask);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.warp_op(self.lane, mask, WarpOp::Sync, 0, Location::caller());
+    }
+
+    /// Orders this thread's earlier memory accesses before its later ones, for all threads in `scope`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fence(self, scope: Scope) {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::fence(scope);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.fence(self.lane, scope, Location::caller());
+    }
+
+    /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread if
+    /// the launch has faulted meanwhile. Every wait loop calls it; the emulator runs other lanes and blocks.
+    #[inline(always)]
+    #[track_caller]
+    pub fn spin(self, nanoseconds: u32) {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::spin(nanoseconds);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let _ = nanoseconds;
+            self.lane.machine.spin(self.lane, Location::caller());
+        }
+    }
+
+    /// Ends the thread and its launch with a fault of the author's own, which the host receives with `code` and the
+    /// caller's source line.
+    #[inline(always)]
+    #[track_caller]
+    pub fn fault(self, code: u64) -> ! {
+        self.raise(FaultKind::User, [code, 0], Location::caller())
+    }
+
+    #[inline(always)]
+    pub(crate) fn raise(self, kind: FaultKind, args: [u64; 2], place: Place) -> ! {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::raise(kind, args, place);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.fault(self.lane, Fault { kind, args }, place)
+    }
+}

@@ -1,0 +1,361 @@
+//! The seam on an NVIDIA GPU.
+//!
+//! Special registers are compiler intrinsics. Everything else is a function of the runtime module, which is LLVM IR that
+//! `primitives-build` links in and whose functions are inlined always: convergent operations, scoped atomics and address
+//! space 3 have no form in Rust. The functions take their scope and operation as numbers that are constants at every
+//! call, so the switch over them folds away.
+
+use core::arch::nvptx as sreg;
+use core::panic::PanicInfo;
+
+use super::atomic::Update;
+pub(crate) use super::warp_ops::{ReduxOp, ShuffleMode};
+use super::{Dim3, FaultKind, FaultRecord, Place, Scope};
+
+unsafe extern "C" {
+    safe fn __kp_arch() -> u32;
+    safe fn __kp_lane_id() -> u32;
+    safe fn __kp_barrier();
+    safe fn __kp_barrier_count(predicate: u32) -> u32;
+    safe fn __kp_barrier_and(predicate: u32) -> u32;
+    safe fn __kp_barrier_or(predicate: u32) -> u32;
+    safe fn __kp_sync_warp(mask: u32);
+    safe fn __kp_fence(scope: u32);
+    safe fn __kp_nanosleep(nanoseconds: u32);
+    safe fn __kp_shuffle_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
+    safe fn __kp_shuffle_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
+    safe fn __kp_shuffle_down(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
+    safe fn __kp_shuffle_xor(mask: u32, value: u32, bits: u32, clamp: u32) -> u32;
+    safe fn __kp_ballot(mask: u32, predicate: u32) -> u32;
+    safe fn __kp_active_mask() -> u32;
+    safe fn __kp_match_any_32(mask: u32, value: u32) -> u32;
+    safe fn __kp_match_any_64(mask: u32, value: u64) -> u32;
+    safe fn __kp_match_all_32(mask: u32, value: u32) -> u32;
+    safe fn __kp_match_all_64(mask: u32, value: u64) -> u32;
+    safe fn __kp_redux(mask: u32, value: u32, op: u32) -> u32;
+    safe fn __kp_dynamic_shared() -> *mut u8;
+    safe fn __kp_dynamic_shared_len() -> u32;
+    fn __kp_update_i32(address: *mut u32, value: u32, op: u32, scope: u32) -> u32;
+    fn __kp_update_i64(address: *mut u64, value: u64, op: u32, scope: u32) -> u64;
+    fn __kp_cas_i32(address: *mut u32, expected: u32, new: u32, scope: u32) -> u32;
+    fn __kp_cas_i64(address: *mut u64, expected: u64, new: u64, scope: u32) -> u64;
+    fn __kp_load_i32(address: *const u32, acquire: u32, scope: u32) -> u32;
+    fn __kp_load_i64(address: *const u64, acquire: u32, scope: u32) -> u64;
+    fn __kp_store_i32(address: *mut u32, value: u32, release: u32, scope: u32);
+    fn __kp_store_i64(address: *mut u64, value: u64, release: u32, scope: u32);
+    fn __kp_load_16(to: *mut u8, from: *const u8);
+    fn __kp_load_8(to: *mut u8, from: *const u8);
+    fn __kp_load_4(to: *mut u8, from: *const u8);
+    fn __kp_load_2(to: *mut u8, from: *const u8);
+    fn __kp_store_16(to: *mut u8, from: *const u8);
+    fn __kp_store_8(to: *mut u8, from: *const u8);
+    fn __kp_store_4(to: *mut u8, from: *const u8);
+    fn __kp_store_2(to: *mut u8, from: *const u8);
+    safe fn __kp_fault_record() -> *mut FaultRecord;
+    safe fn __kp_kernel_number() -> u32;
+    safe fn __kp_faulted() -> u32;
+    safe fn __kp_set_faulted();
+    safe fn __kp_exit() -> !;
+    safe fn __kp_f16_to_f32(bits: u16) -> f32;
+    safe fn __kp_f32_to_f16(value: f32) -> u16;
+    safe fn __kp_f32_to_bf16(value: f32) -> u16;
+    safe fn __kp_minimum_f32(a: f32, b: f32) -> f32;
+    safe fn __kp_maximum_f32(a: f32, b: f32) -> f32;
+    safe fn __kp_minimum_f64(a: f64, b: f64) -> f64;
+    safe fn __kp_maximum_f64(a: f64, b: f64) -> f64;
+}
+
+macro_rules! index3 {
+    ($($name:ident: $x:ident $y:ident $z:ident;)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name() -> Dim3 {
+            // SAFETY: reads special registers.
+            unsafe { Dim3::new(sreg::$x() as u32, sreg::$y() as u32, sreg::$z() as u32) }
+        }
+    )*};
+}
+index3! {
+    thread_idx: _thread_idx_x _thread_idx_y _thread_idx_z;
+    block_idx: _block_idx_x _block_idx_y _block_idx_z;
+    block_dim: _block_dim_x _block_dim_y _block_dim_z;
+    grid_dim: _grid_dim_x _grid_dim_y _grid_dim_z;
+}
+
+/// Compute capability times 100, a constant per architecture: 750, 800, 900.
+#[inline(always)]
+pub(crate) fn arch() -> u32 {
+    __kp_arch()
+}
+
+#[inline(always)]
+pub(crate) fn lane_id() -> u32 {
+    __kp_lane_id()
+}
+
+#[inline(always)]
+pub(crate) fn barrier() {
+    __kp_barrier();
+}
+
+#[inline(always)]
+pub(crate) fn barrier_count(predicate: bool) -> u32 {
+    __kp_barrier_count(predicate as u32)
+}
+
+#[inline(always)]
+pub(crate) fn barrier_all(predicate: bool) -> bool {
+    __kp_barrier_and(predicate as u32) != 0
+}
+
+#[inline(always)]
+pub(crate) fn barrier_any(predicate: bool) -> bool {
+    __kp_barrier_or(predicate as u32) != 0
+}
+
+#[inline(always)]
+pub(crate) fn sync_warp(mask: u32) {
+    __kp_sync_warp(mask);
+}
+
+#[inline(always)]
+pub(crate) fn fence(scope: Scope) {
+    __kp_fence(scope as u32);
+}
+
+#[inline(always)]
+pub(crate) fn spin(nanoseconds: u32) {
+    if __kp_faulted() != 0 {
+        __kp_exit();
+    }
+    __kp_nanosleep(nanoseconds);
+}
+
+#[inline(always)]
+pub(crate) fn shuffle(mode: ShuffleMode, mask: u32, value: u32, operand: u32, width: u32) -> u32 {
+    // The clamp operand: segment mask in bits 8 to 12, limit in bits 0 to 4 (0 for `up`, whose limit is the start).
+    let segments = (32 - width) << 8;
+    match mode {
+        ShuffleMode::Index => __kp_shuffle_idx(mask, value, operand, segments | 31),
+        ShuffleMode::Up => __kp_shuffle_up(mask, value, operand, segments),
+        ShuffleMode::Down => __kp_shuffle_down(mask, value, operand, segments | 31),
+        ShuffleMode::Xor => __kp_shuffle_xor(mask, value, operand, segments | 31),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn ballot(mask: u32, predicate: bool) -> u32 {
+    __kp_ballot(mask, predicate as u32)
+}
+
+#[inline(always)]
+pub(crate) fn active_mask() -> u32 {
+    __kp_active_mask()
+}
+
+#[inline(always)]
+pub(crate) fn match_any(mask: u32, value: u64, wide: bool) -> u32 {
+    if wide { __kp_match_any_64(mask, value) } else { __kp_match_any_32(mask, value as u32) }
+}
+
+#[inline(always)]
+pub(crate) fn match_all(mask: u32, value: u64, wide: bool) -> bool {
+    let equal = if wide { __kp_match_all_64(mask, value) } else { __kp_match_all_32(mask, value as u32) };
+    equal != 0
+}
+
+/// From sm_80 on.
+#[inline(always)]
+pub(crate) fn redux(op: ReduxOp, mask: u32, value: u32) -> u32 {
+    __kp_redux(mask, value, op as u32)
+}
+
+#[inline(always)]
+pub(crate) fn dynamic_shared() -> *mut u8 {
+    __kp_dynamic_shared()
+}
+
+#[inline(always)]
+pub(crate) fn dynamic_shared_len() -> u32 {
+    __kp_dynamic_shared_len()
+}
+
+/// # Safety
+/// `address` is valid and aligned for 4 bytes, or 8 if `wide`, and accessed atomically only; so for the next three.
+#[inline(always)]
+pub(crate) unsafe fn atomic_load(address: *const u64, wide: bool, scope: Scope, acquire: bool) -> u64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if wide {
+            __kp_load_i64(address, acquire as u32, scope as u32)
+        } else {
+            __kp_load_i32(address.cast(), acquire as u32, scope as u32) as u64
+        }
+    }
+}
+
+/// # Safety
+/// As for [`atomic_load`].
+#[inline(always)]
+pub(crate) unsafe fn atomic_store(address: *mut u64, wide: bool, value: u64, scope: Scope, release: bool) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if wide {
+            __kp_store_i64(address, value, release as u32, scope as u32)
+        } else {
+            __kp_store_i32(address.cast(), value as u32, release as u32, scope as u32)
+        }
+    }
+}
+
+/// # Safety
+/// As for [`atomic_load`].
+#[inline(always)]
+pub(crate) unsafe fn atomic_update(address: *mut u64, wide: bool, update: Update, value: u64, scope: Scope) -> u64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if wide {
+            __kp_update_i64(address, value, update as u32, scope as u32)
+        } else {
+            __kp_update_i32(address.cast(), value as u32, update as u32, scope as u32) as u64
+        }
+    }
+}
+
+/// # Safety
+/// As for [`atomic_load`].
+#[inline(always)]
+pub(crate) unsafe fn atomic_cas(address: *mut u64, wide: bool, expected: u64, new: u64, scope: Scope) -> u64 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if wide {
+            __kp_cas_i64(address, expected, new, scope as u32)
+        } else {
+            __kp_cas_i32(address.cast(), expected as u32, new as u32, scope as u32) as u64
+        }
+    }
+}
+
+/// Reads `bytes` (2, 4, 8 or 16) by one access into private memory of any alignment.
+///
+/// # Safety
+/// `from` is valid for reads and aligned to `bytes`, `to` is valid for writes.
+#[inline(always)]
+pub(crate) unsafe fn load_vector(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            16 => __kp_load_16(to, from),
+            8 => __kp_load_8(to, from),
+            4 => __kp_load_4(to, from),
+            _ => __kp_load_2(to, from),
+        }
+    }
+}
+
+/// Writes `bytes` (2, 4, 8 or 16) by one access from private memory of any alignment.
+///
+/// # Safety
+/// `to` is valid for writes and aligned to `bytes`, `from` is valid for reads.
+#[inline(always)]
+pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            16 => __kp_store_16(to, from),
+            8 => __kp_store_8(to, from),
+            4 => __kp_store_4(to, from),
+            _ => __kp_store_2(to, from),
+        }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn f16_to_f32(bits: u16) -> f32 {
+    __kp_f16_to_f32(bits)
+}
+
+#[inline(always)]
+pub(crate) fn f32_to_f16(value: f32) -> u16 {
+    __kp_f32_to_f16(value)
+}
+
+#[inline(always)]
+pub(crate) fn f32_to_bf16(value: f32) -> u16 {
+    __kp_f32_to_bf16(value)
+}
+
+#[inline(always)]
+pub(crate) fn minimum_f32(a: f32, b: f32) -> f32 {
+    __kp_minimum_f32(a, b)
+}
+
+#[inline(always)]
+pub(crate) fn maximum_f32(a: f32, b: f32) -> f32 {
+    __kp_maximum_f32(a, b)
+}
+
+#[inline(always)]
+pub(crate) fn minimum_f64(a: f64, b: f64) -> f64 {
+    __kp_minimum_f64(a, b)
+}
+
+#[inline(always)]
+pub(crate) fn maximum_f64(a: f64, b: f64) -> f64 {
+    __kp_maximum_f64(a, b)
+}
+
+/// Writes the fault record, if this is the launch's first fault, and ends the thread.
+///
+/// The work is never inlined: a check costs a compare and a branch to a call that does not return.
+#[inline(always)]
+pub(crate) fn raise(kind: FaultKind, [a, b]: [u64; 2], place: Place) -> ! {
+    // The arguments travel in registers: an array would be passed through the stack, and the kernel would have one.
+    #[cold]
+    #[inline(never)]
+    fn outlined(kind: FaultKind, a: u64, b: u64, place: Place) -> ! {
+        report(kind, [a, b], Some(place))
+    }
+    outlined(kind, a, b, place)
+}
+
+#[inline(always)]
+fn report(kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
+    let record = __kp_fault_record();
+    // SAFETY: the host points the module at a record in mapped memory before the first launch; the winner of the
+    // exchange is its only writer, and the host reads it once the state says that it is complete.
+    unsafe {
+        if !record.is_null() && __kp_cas_i32(&raw mut (*record).state, 0, 1, Scope::System as u32) == 0 {
+            (*record).kind = kind as u32;
+            (*record).kernel = __kp_kernel_number();
+            (*record).args = args;
+            (*record).block = block_idx();
+            (*record).thread = thread_idx();
+            if let Some(place) = place {
+                (*record).line = place.line();
+                (*record).column = place.column();
+                let file = place.file().as_bytes();
+                let keep = file.len().min(super::FAULT_FILE_BYTES);
+                let start = file.as_ptr().add(file.len() - keep);
+                let mut i = 0;
+                while i < keep {
+                    (&raw mut (*record).file).cast::<u8>().add(i).write_volatile(start.add(i).read_volatile());
+                    i += 1;
+                }
+                (*record).file_len = keep as u32;
+            }
+            __kp_store_i32(&raw mut (*record).state, 2, 1, Scope::System as u32);
+        }
+    }
+    __kp_set_faulted();
+    __kp_exit()
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    // The location outlives the handler: it is in the module's constant data.
+    let place = info.location().map(|at| unsafe {
+        // SAFETY: a panic's location is a static that the compiler placed in the module.
+        &*(core::ptr::from_ref(at) as *const core::panic::Location<'static>)
+    });
+    report(FaultKind::Panic, [0, 0], place)
+}

@@ -1,0 +1,348 @@
+//! Warp-level exchange: shuffles of any element up to 16 bytes, votes, match and integer reductions.
+
+use core::mem::{MaybeUninit, size_of};
+#[cfg(not(target_arch = "nvptx64"))]
+use core::panic::Location;
+
+use super::Block;
+#[cfg(not(target_arch = "nvptx64"))]
+use super::emulated::WarpOp;
+#[cfg(target_arch = "nvptx64")]
+use super::{FULL_MASK, WARP, nvptx};
+use crate::element::Element;
+
+/// A shuffle's addressing mode, with the meaning of PTX's `shfl.sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShuffleMode {
+    /// The lane given, inside the segment.
+    Index,
+    /// The lane `delta` below.
+    Up,
+    /// The lane `delta` above.
+    Down,
+    /// The lane whose number differs in the bits given.
+    Xor,
+}
+
+/// A warp-wide reduction of 32-bit integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduxOp {
+    /// Wrapping sum.
+    Add,
+    /// Smallest, unsigned.
+    MinUnsigned,
+    /// Largest, unsigned.
+    MaxUnsigned,
+    /// Smallest, signed.
+    MinSigned,
+    /// Largest, signed.
+    MaxSigned,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+}
+
+impl ReduxOp {
+    /// Applies the operation to two values.
+    #[inline(always)]
+    pub fn combine(self, a: u32, b: u32) -> u32 {
+        match self {
+            Self::Add => a.wrapping_add(b),
+            Self::MinUnsigned => a.min(b),
+            Self::MaxUnsigned => a.max(b),
+            Self::MinSigned => (a as i32).min(b as i32) as u32,
+            Self::MaxSigned => (a as i32).max(b as i32) as u32,
+            Self::And => a & b,
+            Self::Or => a | b,
+            Self::Xor => a ^ b,
+        }
+    }
+}
+
+/// Copies an element into 32-bit words, the unused bytes zero.
+#[inline(always)]
+fn to_words<T: Element>(value: T) -> [u32; 4] {
+    const { assert!(size_of::<T>() <= 16, "a warp exchanges elements of at most 16 bytes") };
+    let mut words = [0u32; 4];
+    // SAFETY: both are at least size_of::<T>() bytes; an element has no padding, so all its bytes are initialised.
+    unsafe {
+        core::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), words.as_mut_ptr().cast(), size_of::<T>())
+    };
+    words
+}
+
+#[inline(always)]
+fn from_words<T: Element>(words: [u32; 4]) -> T {
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: the words hold the bytes of an element that some lane took apart with `to_words`.
+    unsafe {
+        core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), value.as_mut_ptr().cast(), size_of::<T>());
+        value.assume_init()
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn pack(words: [u32; 4]) -> u128 {
+    words.iter().rev().fold(0, |bits, &word| bits << 32 | word as u128)
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+fn unpack(bits: u128) -> [u32; 4] {
+    core::array::from_fn(|i| (bits >> (32 * i)) as u32)
+}
+
+/// Shuffles. `mask` names the lanes that take part, all of which call with the same mask; `width`, a power of two up to
+/// 32, cuts the warp into segments that exchange among themselves. A lane whose source lies outside its segment keeps its
+/// own value. Elements of any type up to 16 bytes; a source lane outside the mask is a fault in the emulator and
+/// unspecified on the GPU.
+impl<'k> Block<'k> {
+    #[inline(always)]
+    #[track_caller]
+    fn shuffle_by<T: Element>(self, mode: ShuffleMode, mask: u32, value: T, operand: u32, width: u32) -> T {
+        let words = to_words(value);
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let mut out = [0u32; 4];
+            let mut i = 0;
+            while i < size_of::<T>().div_ceil(4) {
+                out[i] = nvptx::shuffle(mode, mask, words[i], operand, width);
+                i += 1;
+            }
+            from_words(out)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            let op = WarpOp::Shuffle { mode, operand, width };
+            from_words(unpack(lane.machine.warp_op(lane, mask, op, pack(words), Location::caller())))
+        }
+    }
+
+    /// The value of lane `source` of this lane's segment (`shfl.sync.idx`).
+    #[inline(always)]
+    #[track_caller]
+    pub fn shuffle<T: Element>(self, mask: u32, value: T, source: u32, width: u32) -> T {
+        self.shuffle_by(ShuffleMode::Index, mask, value, source, width)
+    }
+
+    /// The value of the lane `delta` below, or this lane's own at the segment's start (`shfl.sync.up`).
+    #[inline(always)]
+    #[track_caller]
+    pub fn shuffle_up<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> T {
+        self.shuffle_by(ShuffleMode::Up, mask, value, delta, width)
+    }
+
+    /// The value of the lane `delta` above, or this lane's own at the segment's end (`shfl.sync.down`).
+    #[inline(always)]
+    #[track_caller]
+    pub fn shuffle_down<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> T {
+        self.shuffle_by(ShuffleMode::Down, mask, value, delta, width)
+    }
+
+    /// The value of the lane whose number differs in `bits` (`shfl.sync.bfly`).
+    #[inline(always)]
+    #[track_caller]
+    pub fn shuffle_xor<T: Element>(self, mask: u32, value: T, bits: u32, width: u32) -> T {
+        self.shuffle_by(ShuffleMode::Xor, mask, value, bits, width)
+    }
+}
+
+/// Votes and matches among the lanes of `mask`.
+impl<'k> Block<'k> {
+    /// The mask of the lanes whose `predicate` is true.
+    #[inline(always)]
+    #[track_caller]
+    pub fn ballot(self, mask: u32, predicate: bool) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::ballot(mask, predicate);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            lane.machine.warp_op(lane, mask, WarpOp::Ballot, predicate as u128, Location::caller()) as u32
+        }
+    }
+
+    /// Whether `predicate` is true in any lane.
+    #[inline(always)]
+    #[track_caller]
+    pub fn any(self, mask: u32, predicate: bool) -> bool {
+        self.ballot(mask, predicate) != 0
+    }
+
+    /// Whether `predicate` is true in all lanes.
+    #[inline(always)]
+    #[track_caller]
+    pub fn all(self, mask: u32, predicate: bool) -> bool {
+        self.ballot(mask, predicate) == mask
+    }
+
+    /// The mask of the lanes whose value has the same bits as this lane's; elements of up to 8 bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub fn match_any<T: Element>(self, mask: u32, value: T) -> u32 {
+        const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
+        let words = to_words(value);
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::match_any(mask, words[0] as u64 | (words[1] as u64) << 32, size_of::<T>() > 4);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            lane.machine.warp_op(lane, mask, WarpOp::MatchAny, pack(words), Location::caller()) as u32
+        }
+    }
+
+    /// Whether all lanes' values have the same bits; elements of up to 8 bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub fn match_all<T: Element>(self, mask: u32, value: T) -> bool {
+        const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
+        let words = to_words(value);
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::match_all(mask, words[0] as u64 | (words[1] as u64) << 32, size_of::<T>() > 4);
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            lane.machine.warp_op(lane, mask, WarpOp::MatchAll, pack(words), Location::caller()) != 0
+        }
+    }
+
+    /// The lanes of this warp that execute this together, as the hardware happens to run them: a hint, not a fact to
+    /// build a mask on.
+    #[inline(always)]
+    pub fn active_mask(self) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::active_mask();
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            lane.machine.active_mask(lane)
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for i32 {}
+}
+
+/// The integers that `redux.sync` reduces: `u32` and `i32`.
+pub trait ReduxInt: Element + sealed::Sealed {
+    #[doc(hidden)]
+    const MIN: ReduxOp;
+    #[doc(hidden)]
+    const MAX: ReduxOp;
+    #[doc(hidden)]
+    fn to_u32(self) -> u32;
+    #[doc(hidden)]
+    fn from_u32(bits: u32) -> Self;
+}
+
+impl ReduxInt for u32 {
+    const MIN: ReduxOp = ReduxOp::MinUnsigned;
+    const MAX: ReduxOp = ReduxOp::MaxUnsigned;
+    #[inline(always)]
+    fn to_u32(self) -> u32 {
+        self
+    }
+    #[inline(always)]
+    fn from_u32(bits: u32) -> Self {
+        bits
+    }
+}
+
+impl ReduxInt for i32 {
+    const MIN: ReduxOp = ReduxOp::MinSigned;
+    const MAX: ReduxOp = ReduxOp::MaxSigned;
+    #[inline(always)]
+    fn to_u32(self) -> u32 {
+        self as u32
+    }
+    #[inline(always)]
+    fn from_u32(bits: u32) -> Self {
+        bits as i32
+    }
+}
+
+/// Integer reductions over the lanes of `mask`, the result in all of them: one `redux.sync` from sm_80 on, shuffles
+/// before.
+impl<'k> Block<'k> {
+    #[inline(always)]
+    #[track_caller]
+    fn redux<T: ReduxInt>(self, op: ReduxOp, mask: u32, value: T) -> T {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            if nvptx::arch() >= 800 {
+                return T::from_u32(nvptx::redux(op, mask, value.to_u32()));
+            }
+            let value = value.to_u32();
+            if mask == FULL_MASK {
+                let total = [1, 2, 4, 8, 16]
+                    .into_iter()
+                    .fold(value, |v, bit| op.combine(v, self.shuffle_xor(mask, v, bit, WARP)));
+                return T::from_u32(total);
+            }
+            // Lanes outside the mask must not contribute, so the lanes of the mask take turns as source.
+            let mut rest = mask & (mask - 1);
+            let mut total = self.shuffle(mask, value, mask.trailing_zeros(), WARP);
+            while rest != 0 {
+                total = op.combine(total, self.shuffle(mask, value, rest.trailing_zeros(), WARP));
+                rest &= rest - 1;
+            }
+            T::from_u32(total)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let lane = self.lane_state();
+            let bits = lane.machine.warp_op(lane, mask, WarpOp::Redux(op), value.to_u32() as u128, Location::caller());
+            T::from_u32(bits as u32)
+        }
+    }
+
+    /// The wrapping sum.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_add<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(ReduxOp::Add, mask, value)
+    }
+
+    /// The smallest value.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_min<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(T::MIN, mask, value)
+    }
+
+    /// The largest value.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_max<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(T::MAX, mask, value)
+    }
+
+    /// The bitwise and.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_and<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(ReduxOp::And, mask, value)
+    }
+
+    /// The bitwise or.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_or<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(ReduxOp::Or, mask, value)
+    }
+
+    /// The bitwise exclusive or.
+    #[inline(always)]
+    #[track_caller]
+    pub fn redux_xor<T: ReduxInt>(self, mask: u32, value: T) -> T {
+        self.redux(ReduxOp::Xor, mask, value)
+    }
+}

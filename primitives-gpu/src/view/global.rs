@@ -1,0 +1,144 @@
+//! Global memory that a launch reads.
+
+use core::marker::PhantomData;
+use core::ops::{Bound, Index, RangeBounds};
+use core::panic::Location;
+
+use super::partition::{Item, Tile};
+use super::raw::{self, Borrowed};
+use crate::element::Element;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::emulated::{AccessKind, Space};
+use crate::simt::{Block, FaultKind};
+
+/// Elements in global memory that nobody writes during the launch.
+///
+/// A kernel parameter `x: Global<f32>` takes a `&Buffer<f32>` or a slice of one. Indexing checks the bounds: an index
+/// outside is a fault.
+pub struct Global<'k, T> {
+    cx: Block<'k>,
+    address: *const T,
+    len: usize,
+    _borrowed: Borrowed<'k, T>,
+}
+
+impl<T> Clone for Global<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Global<'_, T> {}
+
+impl<'k, T: Element> Global<'k, T> {
+    /// The view of `len` elements from `address` on.
+    ///
+    /// # Safety
+    /// The elements are valid for `'k` and nobody writes them meanwhile.
+    #[inline(always)]
+    pub unsafe fn from_raw(cx: Block<'k>, address: *const T, len: usize) -> Self {
+        Self { cx, address, len, _borrowed: PhantomData }
+    }
+
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// True if there are none.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The first element's address.
+    #[inline(always)]
+    pub fn as_ptr(self) -> *const T {
+        self.address
+    }
+
+    /// The element at `index`, or `None` outside the view.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, index: usize) -> Option<T> {
+        (index < self.len).then(|| self[index])
+    }
+
+    /// The elements of `range`, which must lie inside the view: else a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice(self, range: impl RangeBounds<usize>) -> Self {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        if start > end || end > self.len {
+            let args = [start.max(end) as u64, self.len as u64];
+            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
+        }
+        // SAFETY: inside this view.
+        unsafe { Self::from_raw(self.cx, self.address.add(start), end - start) }
+    }
+
+    /// The elements of a block's tile, which must lie inside the view: else a fault. What
+    /// [`read_data`](crate::io::read_data) reads.
+    #[inline(always)]
+    #[track_caller]
+    pub fn tile<const ITEMS: usize>(self, tile: Tile<ITEMS>) -> Self {
+        let (start, len) = (tile.start(), tile.len());
+        self.slice(start..start + len)
+    }
+
+    /// Reads `N` consecutive elements from `first` on, by vector accesses where the address is aligned for them.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn load_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
+        if first + N > self.len {
+            let args = [(first + N) as u64, self.len as u64];
+            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
+        }
+        // SAFETY: inside the view.
+        unsafe {
+            let address = self.address.add(first);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
+            raw::load_items(address, items);
+        }
+    }
+}
+
+impl<T: Element> Index<usize> for Global<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    #[track_caller]
+    fn index(&self, index: usize) -> &T {
+        if index >= self.len {
+            self.cx.raise(FaultKind::OutOfBounds, [index as u64, self.len as u64], Location::caller());
+        }
+        // SAFETY: inside the view, whose elements nobody writes during 'k.
+        unsafe {
+            let address = self.address.add(index);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Read, Space::Global, address, 1);
+            &*address
+        }
+    }
+}
+
+impl<T: Element> Index<Item> for Global<'_, T> {
+    type Output = T;
+
+    #[inline(always)]
+    #[track_caller]
+    fn index(&self, item: Item) -> &T {
+        &self[item.index()]
+    }
+}

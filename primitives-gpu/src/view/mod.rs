@@ -1,0 +1,19 @@
+//! Views of memory, which is what kernels and primitives access it through.
+//!
+//! A view checks every access against its length and, in the emulator, shows it to the machine. The raw pointers below
+//! are the `unsafe` floor.
+
+mod global;
+mod global_mut;
+mod param;
+pub mod partition;
+pub(crate) mod raw;
+mod shared;
+
+pub use global::Global;
+pub use global_mut::{GlobalMut, TileMut};
+#[doc(hidden)]
+pub use param::{FlatParam, arena_layout};
+pub use partition::{Atomic, Item, Partition, PerBlock, PerThread, Tile, TileIter, Tiles};
+pub use raw::RawView;
+pub use shared::{Shared, SharedSlice, SharedStorage};

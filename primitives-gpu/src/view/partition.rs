@@ -1,0 +1,113 @@
+//! Who may write which element of a [`GlobalMut`](crate::GlobalMut): the view's third type parameter.
+//!
+//! | partition | owner of an element | written by |
+//! |---|---|---|
+//! | [`PerThread`] (the default) | one thread of the grid, grid-stride | [`GlobalMut::set`](crate::GlobalMut::set) with an [`Item`] |
+//! | [`Tiles<N>`] | one thread of the block that has the tile, `N` consecutive elements | [`write_data`](crate::io::write_data) to a [`Tile`] |
+//! | [`PerBlock`] | the first thread of the block of that rank | [`GlobalMut::store`](crate::GlobalMut::store) |
+//! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
+//!
+//! The tokens come from [`Block::items`](crate::Block::items) and [`Block::tiles`](crate::Block::tiles) and cannot be
+//! made otherwise. For one launch each names elements of exactly one thread, so no two threads write the same element.
+
+use core::marker::PhantomData;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A partition of a [`GlobalMut`](crate::GlobalMut): see the [module](self).
+pub trait Partition: sealed::Sealed + 'static {}
+
+/// Block by block, each thread of the block owns `ITEMS` consecutive elements of a tile of `block_threads * ITEMS`.
+pub enum Tiles<const ITEMS: usize> {}
+
+/// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread.
+pub type PerThread = Tiles<1>;
+
+/// Each block owns the element of its rank, written by its first thread.
+pub enum PerBlock {}
+
+/// No element is owned; every access is atomic.
+pub enum Atomic {}
+
+impl<const ITEMS: usize> sealed::Sealed for Tiles<ITEMS> {}
+impl<const ITEMS: usize> Partition for Tiles<ITEMS> {}
+impl sealed::Sealed for PerBlock {}
+impl Partition for PerBlock {}
+impl sealed::Sealed for Atomic {}
+impl Partition for Atomic {}
+
+/// The index of an element that this thread owns; a token from [`Block::items`](crate::Block::items).
+#[derive(Clone, Copy, Debug)]
+pub struct Item {
+    index: usize,
+    _thread: PhantomData<*const ()>,
+}
+
+impl Item {
+    #[inline(always)]
+    pub(crate) fn new(index: usize) -> Self {
+        Self { index, _thread: PhantomData }
+    }
+
+    /// The index.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.index
+    }
+}
+
+/// A block's tile of an index range, `ITEMS` consecutive elements a thread; a token from
+/// [`Block::tiles`](crate::Block::tiles).
+#[derive(Clone, Copy, Debug)]
+pub struct Tile<const ITEMS: usize> {
+    start: usize,
+    len: usize,
+    _thread: PhantomData<*const ()>,
+}
+
+impl<const ITEMS: usize> Tile<ITEMS> {
+    /// The first element.
+    #[inline(always)]
+    pub fn start(self) -> usize {
+        self.start
+    }
+
+    /// Elements in the tile: `block_threads * ITEMS`, or fewer in the last tile.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
+    pub fn len(self) -> usize {
+        self.len
+    }
+}
+
+/// The tiles of one block, in ascending order.
+#[derive(Clone, Debug)]
+pub struct TileIter<const ITEMS: usize> {
+    next: usize,
+    stride: usize,
+    tile: usize,
+    len: usize,
+}
+
+impl<const ITEMS: usize> TileIter<ITEMS> {
+    #[inline(always)]
+    pub(crate) fn new(first: usize, stride: usize, tile: usize, len: usize) -> Self {
+        Self { next: first, stride, tile, len }
+    }
+}
+
+impl<const ITEMS: usize> Iterator for TileIter<ITEMS> {
+    type Item = Tile<ITEMS>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Tile<ITEMS>> {
+        let start = self.next;
+        if start >= self.len {
+            return None;
+        }
+        self.next = start.saturating_add(self.stride);
+        Some(Tile { start, len: self.tile.min(self.len - start), _thread: PhantomData })
+    }
+}

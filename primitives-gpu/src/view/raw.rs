@@ -1,0 +1,264 @@
+//! Pointers and lengths, and element access that is defined even when lanes race.
+
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, align_of, size_of};
+#[cfg(not(target_arch = "nvptx64"))]
+use core::panic::Location;
+
+use super::partition::Partition;
+use super::{Global, GlobalMut};
+use crate::element::Element;
+use crate::simt::Block;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::emulated::{Access, AccessKind, Space};
+#[cfg(target_arch = "nvptx64")]
+use crate::simt::nvptx;
+
+/// An address and a length in elements, as a launch passes them: the unsafe floor under the views.
+#[derive(Debug)]
+pub struct RawView<T> {
+    address: *mut T,
+    len: usize,
+}
+
+impl<T> Clone for RawView<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for RawView<T> {}
+
+// SAFETY: a number and a length; what is done with them is up to the unsafe functions below.
+unsafe impl<T> Send for RawView<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for RawView<T> {}
+
+impl<T> RawView<T> {
+    /// `len` elements from `address` on.
+    #[inline(always)]
+    pub fn new(address: *mut T, len: usize) -> Self {
+        Self { address, len }
+    }
+
+    /// The first element's address.
+    #[inline(always)]
+    pub fn address(self) -> *mut T {
+        self.address
+    }
+
+    /// The number of elements.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty, reason = "a pair of numbers, not a collection")]
+    pub fn len(self) -> usize {
+        self.len
+    }
+}
+
+impl<T: Element> RawView<T> {
+    /// The view that a kernel reads.
+    ///
+    /// # Safety
+    /// The elements are valid for `'k` and nobody writes them meanwhile.
+    #[inline(always)]
+    pub unsafe fn global<'k>(self, cx: Block<'k>) -> Global<'k, T> {
+        // SAFETY: the caller's contract.
+        unsafe { Global::from_raw(cx, self.address, self.len) }
+    }
+
+    /// The view that a kernel writes.
+    ///
+    /// # Safety
+    /// The elements are valid for `'k`, and only the threads of this launch access them meanwhile, through views of the
+    /// same partition, one a thread.
+    #[inline(always)]
+    pub unsafe fn global_mut<'k, P: Partition>(self, cx: Block<'k>) -> GlobalMut<'k, T, P> {
+        // SAFETY: the caller's contract.
+        unsafe { GlobalMut::from_raw(cx, self.address, self.len) }
+    }
+}
+
+/// Shows a plain access to the emulator.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+#[track_caller]
+pub(crate) fn report<T>(cx: Block<'_>, kind: AccessKind, space: Space, address: *const T, count: usize) {
+    let lane = cx.lane_state();
+    if lane.checked {
+        let access = Access { kind, space, address: address.addr(), len: count * size_of::<T>() };
+        lane.machine.access(lane, access, Location::caller());
+    }
+}
+
+/// Reads an element. On the host as relaxed atomics, so that racing lanes on several cores stay defined.
+///
+/// # Safety
+/// `address` is valid for reads and aligned, and holds a value of `T`.
+#[inline(always)]
+pub(crate) unsafe fn load<T: Element>(address: *const T) -> T {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    return unsafe { address.read() };
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: the caller's contract; both sides have the size of T.
+        unsafe {
+            relaxed_copy(
+                address.cast::<u8>().cast_mut(),
+                value.as_mut_ptr().cast(),
+                size_of::<T>(),
+                align_of::<T>(),
+                true,
+            );
+            value.assume_init()
+        }
+    }
+}
+
+/// Writes an element; see [`load`].
+///
+/// # Safety
+/// `address` is valid for writes and aligned.
+#[inline(always)]
+pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: the caller's contract.
+    unsafe {
+        address.write(value)
+    };
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: the caller's contract; both sides have the size of T.
+    unsafe {
+        let mut value = value;
+        relaxed_copy(address.cast(), (&raw mut value).cast(), size_of::<T>(), align_of::<T>(), false);
+    }
+}
+
+/// Copies between device memory, by relaxed atomics as wide as the alignment allows, and private memory.
+///
+/// # Safety
+/// `device` is valid for `len` bytes and aligned to `align`; `private` is valid for `len` bytes and not shared.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+unsafe fn relaxed_copy(device: *mut u8, private: *mut u8, len: usize, align: usize, from_device: bool) {
+    use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+    macro_rules! words {
+        ($atomic:ty, $word:ty) => {{
+            let mut at = 0;
+            while at < len {
+                // SAFETY: the caller's contract; `len` is a multiple of the alignment.
+                unsafe {
+                    let cell = <$atomic>::from_ptr(device.add(at).cast());
+                    let private = private.add(at).cast::<$word>();
+                    if from_device {
+                        private.write_unaligned(cell.load(Relaxed));
+                    } else {
+                        cell.store(private.read_unaligned(), Relaxed);
+                    }
+                }
+                at += size_of::<$word>();
+            }
+        }};
+    }
+    match align {
+        1 => words!(AtomicU8, u8),
+        2 => words!(AtomicU16, u16),
+        4 => words!(AtomicU32, u32),
+        _ => words!(AtomicU64, u64),
+    }
+}
+
+/// The elements of type `T` that one access moves: the largest power of two that divides `items` and fits in 16 bytes.
+#[cfg(target_arch = "nvptx64")]
+pub(crate) const fn vector_items<T>(items: usize) -> usize {
+    let mut n = 1;
+    while n * 2 * size_of::<T>() <= 16 && items.is_multiple_of(n * 2) && (n * 2 * size_of::<T>()).is_power_of_two() {
+        n *= 2;
+    }
+    n
+}
+
+/// Reads `items` by vector accesses if `address` is aligned for them, else one by one.
+///
+/// # Safety
+/// `address` is valid for reads of `N` elements.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
+    let width = const { vector_items::<T>(N) };
+    let bytes = width * size_of::<T>();
+    // SAFETY: the caller's contract; a vector access is made only where it is aligned.
+    unsafe {
+        if width > 1 && address.addr() % bytes == 0 {
+            let (from, to) = (address.cast::<u8>(), items.as_mut_ptr().cast::<u8>());
+            let mut at = 0;
+            while at < N * size_of::<T>() {
+                nvptx::load_vector(to.add(at), from.add(at), bytes);
+                at += bytes;
+            }
+        } else {
+            let mut i = 0;
+            while i < N {
+                items[i] = address.add(i).read();
+                i += 1;
+            }
+        }
+    }
+}
+
+/// Writes `items`; see [`load_items`].
+///
+/// # Safety
+/// `address` is valid for writes of `N` elements.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    let width = const { vector_items::<T>(N) };
+    let bytes = width * size_of::<T>();
+    // SAFETY: the caller's contract; a vector access is made only where it is aligned.
+    unsafe {
+        if width > 1 && address.addr() % bytes == 0 {
+            let (from, to) = (items.as_ptr().cast::<u8>(), address.cast::<u8>());
+            let mut at = 0;
+            while at < N * size_of::<T>() {
+                nvptx::store_vector(to.add(at), from.add(at), bytes);
+                at += bytes;
+            }
+        } else {
+            let mut i = 0;
+            while i < N {
+                address.add(i).write(items[i]);
+                i += 1;
+            }
+        }
+    }
+}
+
+/// On the host every element is accessed by itself; the emulator sees one access of all items.
+///
+/// # Safety
+/// `address` is valid for reads of `N` elements.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
+    for (i, item) in items.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        *item = unsafe { load(address.add(i)) };
+    }
+}
+
+/// Writes `items`; see [`load_items`].
+///
+/// # Safety
+/// `address` is valid for writes of `N` elements.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    for (i, &item) in items.iter().enumerate() {
+        // SAFETY: the caller's contract.
+        unsafe { store(address.add(i), item) };
+    }
+}
+
+/// Ties a view to its kernel without owning anything.
+pub(crate) type Borrowed<'k, T> = PhantomData<(&'k T, *const T)>;

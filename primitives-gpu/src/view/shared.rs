@@ -1,0 +1,247 @@
+//! Shared memory: one arena a block, cut into typed storages at compile time.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::panic::Location;
+
+use super::raw::{self, Borrowed};
+use crate::element::Element;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::emulated::{AccessKind, Space};
+use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
+
+/// A type that lives in shared memory: arrays of elements, and the storages that collectives declare.
+///
+/// # Safety
+/// Any bytes are a valid value, since shared memory starts undefined; the alignment is at most 16.
+pub unsafe trait SharedStorage: 'static {}
+
+// SAFETY: an element's bytes are all significant, and values are only read back after a write.
+unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {}
+
+/// A storage of type `S` in the block's shared memory.
+///
+/// A kernel parameter `mut shared: Shared<ReduceStorage<f32>>` is not passed at the launch: the launcher adds up the sizes.
+/// All threads of the block see the same memory. A collective borrows it mutably and remembers the use; the next
+/// collective on it starts with a barrier, which [`Shared::sync`] can do earlier.
+pub struct Shared<'k, S> {
+    cx: Block<'k>,
+    address: *mut S,
+    used: bool,
+    _borrowed: Borrowed<'k, S>,
+}
+
+impl<'k, S: SharedStorage> Shared<'k, S> {
+    /// The storage `offset` bytes into the block's arena.
+    ///
+    /// # Safety
+    /// The launch reserves `offset + size_of::<S>()` bytes, `offset` is aligned for `S`, and no other view overlaps.
+    #[inline(always)]
+    pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
+        const { assert!(align_of::<S>() <= 16, "shared memory is aligned to 16 bytes at most") };
+        // SAFETY: the caller's contract.
+        let address = unsafe { arena(cx).add(offset).cast() };
+        Self { cx, address, used: false, _borrowed: PhantomData }
+    }
+
+    /// Begins a collective's use of the storage: a barrier if it was used before.
+    #[inline(always)]
+    #[track_caller]
+    pub fn enter(&mut self) {
+        if self.used {
+            self.cx.barrier();
+        }
+        self.used = true;
+    }
+
+    /// A barrier, after which a collective need not begin with one.
+    #[inline(always)]
+    #[track_caller]
+    pub fn sync(&mut self) {
+        self.cx.barrier();
+        self.used = false;
+    }
+
+    /// The same storage with another type.
+    ///
+    /// # Safety
+    /// `U` fits in `S` in size and alignment, and is read only where it was written.
+    #[inline(always)]
+    pub(crate) unsafe fn cast<U>(&mut self) -> Shared<'k, U> {
+        Shared { cx: self.cx, address: self.address.cast(), used: self.used, _borrowed: PhantomData }
+    }
+
+    /// The storage's address: the unsafe floor.
+    #[inline(always)]
+    pub fn as_mut_ptr(&mut self) -> *mut S {
+        self.address
+    }
+}
+
+/// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them; without one a read
+/// gives an old or a new value, and the emulator reports a race.
+impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
+    /// The number of elements.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty, reason = "the length is in the type")]
+    pub fn len(&self) -> usize {
+        N
+    }
+
+    /// Reads an element. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, index: usize) -> T {
+        shared_get(self.cx, self.address.cast(), N, index, Location::caller())
+    }
+
+    /// Writes an element. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(&mut self, index: usize, value: T) {
+        shared_set(self.cx, self.address.cast(), N, index, value, Location::caller());
+    }
+
+    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at(&self, index: usize) -> AtomicRef<'k, T>
+    where
+        T: AtomicElement,
+    {
+        shared_at(self.cx, self.address.cast(), N, index, Location::caller())
+    }
+}
+
+/// The rest of the block's shared memory: what the launch asked for beyond the kernel's [`Shared`] parameters.
+///
+/// A kernel has at most one; its length in bytes is `Dims::shared_bytes` of the launch. Access is as for [`Shared`].
+pub struct SharedSlice<'k, T> {
+    cx: Block<'k>,
+    address: *mut T,
+    len: usize,
+    _borrowed: Borrowed<'k, T>,
+}
+
+impl<'k, T: Element> SharedSlice<'k, T> {
+    /// The elements from `offset` bytes into the block's arena to its end.
+    ///
+    /// # Safety
+    /// `offset` is aligned for `T`, and no other view overlaps.
+    #[inline(always)]
+    pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
+        const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
+        const { assert!(size_of::<T>() > 0, "elements of shared memory have a size") };
+        #[cfg(target_arch = "nvptx64")]
+        let bytes = crate::simt::nvptx::dynamic_shared_len() as usize;
+        #[cfg(not(target_arch = "nvptx64"))]
+        let bytes = cx.lane_state().shared_len;
+        // SAFETY: the caller's contract; the arena has `bytes` bytes.
+        let address = unsafe { arena(cx).add(offset).cast() };
+        Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
+    }
+
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if the launch asked for none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads an element. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, index: usize) -> T {
+        shared_get(self.cx, self.address, self.len, index, Location::caller())
+    }
+
+    /// Writes an element. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(&mut self, index: usize, value: T) {
+        shared_set(self.cx, self.address, self.len, index, value, Location::caller());
+    }
+
+    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at(&self, index: usize) -> AtomicRef<'k, T>
+    where
+        T: AtomicElement,
+    {
+        shared_at(self.cx, self.address, self.len, index, Location::caller())
+    }
+}
+
+#[inline(always)]
+fn arena(cx: Block<'_>) -> *mut u8 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let _ = cx;
+        crate::simt::nvptx::dynamic_shared()
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    cx.lane_state().shared
+}
+
+type Place = &'static Location<'static>;
+
+#[inline(always)]
+fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize, place: Place) -> *mut T {
+    if index >= len {
+        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], place);
+    }
+    // SAFETY: inside the storage.
+    unsafe { address.add(index) }
+}
+
+#[inline(always)]
+#[track_caller]
+fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, place: Place) -> T {
+    let address = element(cx, address, len, index, place);
+    #[cfg(not(target_arch = "nvptx64"))]
+    raw::report(cx, AccessKind::Read, Space::Shared, address, 1);
+    // SAFETY: inside the storage.
+    #[cfg(not(target_arch = "nvptx64"))]
+    return unsafe { raw::load(address) };
+    // SAFETY: inside the storage. Volatile, so that a kernel that lacks a barrier reads an old or a new value and no
+    // optimiser concludes anything from the race.
+    #[cfg(target_arch = "nvptx64")]
+    return unsafe { address.read_volatile() };
+}
+
+#[inline(always)]
+#[track_caller]
+fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T, place: Place) {
+    let address = element(cx, address, len, index, place);
+    #[cfg(not(target_arch = "nvptx64"))]
+    raw::report(cx, AccessKind::Write, Space::Shared, address, 1);
+    // SAFETY: inside the storage.
+    #[cfg(not(target_arch = "nvptx64"))]
+    unsafe {
+        raw::store(address, value)
+    };
+    // SAFETY: inside the storage; volatile as in `shared_get`.
+    #[cfg(target_arch = "nvptx64")]
+    unsafe {
+        address.write_volatile(value)
+    };
+}
+
+#[inline(always)]
+fn shared_at<'k, T: AtomicElement>(
+    cx: Block<'k>,
+    address: *mut T,
+    len: usize,
+    index: usize,
+    place: Place,
+) -> AtomicRef<'k, T> {
+    let address = element(cx, address, len, index, place);
+    // SAFETY: inside the storage.
+    unsafe { AtomicRef::new(cx, address, true) }
+}

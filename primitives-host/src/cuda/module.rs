@@ -1,0 +1,184 @@
+//! Kernels on a GPU: each is a module of its own, loaded when it is first launched and once a context.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use cust::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
+
+use super::{Context, call, describe};
+use crate::kernel::KernelInfo;
+use crate::{Error, Result};
+
+/// A kernel's modules by context; a part of its static description.
+pub(crate) struct LoadedKernels(Mutex<Vec<(Weak<Context>, Arc<LoadedKernel>)>>);
+
+impl LoadedKernels {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+/// A kernel that is ready to be launched. Its module stays loaded as long as the context.
+pub(crate) struct LoadedKernel {
+    pub(super) function: CUfunction,
+    pub(super) max_threads: u32,
+    /// The last answer of [`Context::best_block`]: shared memory in the high half, threads in the low.
+    best_block: AtomicU64,
+}
+
+// SAFETY: a function handle may be used from any thread.
+unsafe impl Send for LoadedKernel {}
+// SAFETY: as above.
+unsafe impl Sync for LoadedKernel {}
+
+impl Context {
+    /// The kernel in this context, loaded now if this is its first launch.
+    pub(crate) fn kernel(self: &Arc<Self>, info: &'static KernelInfo) -> Result<Arc<LoadedKernel>> {
+        let mut loaded = info.loaded().0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, kernel)) = loaded.iter().find(|(context, _)| std::ptr::eq(context.as_ptr(), Arc::as_ptr(self)))
+        {
+            return Ok(kernel.clone());
+        }
+        loaded.retain(|(context, _)| context.strong_count() > 0);
+        let kernel = Arc::new(self.load(info)?);
+        loaded.push((Arc::downgrade(self), kernel.clone()));
+        Ok(kernel)
+    }
+
+    fn load(&self, info: &'static KernelInfo) -> Result<LoadedKernel> {
+        self.make_current()?;
+        let module = self.load_module(info)?;
+        let entry = CString::new(info.entry().replace("::", "__")).unwrap_or_default();
+        let mut function = std::ptr::null_mut();
+        let mut max_threads: c_int = 0;
+        // SAFETY: the module was just loaded; the pointers are valid for the calls.
+        unsafe {
+            call!(self, cuModuleGetFunction(&raw mut function, module, entry.as_ptr()))?;
+            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+            call!(self, cuFuncGetAttribute(&raw mut max_threads, attribute, function))?;
+            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            call!(self, cuFuncSetAttribute(function, attribute, self.limits().shared_bytes as c_int))?;
+        }
+        self.connect_faults(info, module)?;
+        Ok(LoadedKernel { function, max_threads: max_threads as u32, best_block: AtomicU64::new(0) })
+    }
+
+    /// Tells the module where to report faults. A kernel that cannot fault has none of these variables.
+    fn connect_faults(&self, info: &'static KernelInfo, module: CUmodule) -> Result<()> {
+        let variable = |name: &CStr| {
+            let (mut address, mut bytes) = (0, 0);
+            // SAFETY: the module is loaded; the pointers are valid for the call.
+            let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, name.as_ptr()) };
+            (code == CUresult::CUDA_SUCCESS).then_some(address)
+        };
+        let record = variable(c"kp_fault_record");
+        let flag = variable(c"kp_faulted");
+        if record.is_none() && flag.is_none() {
+            return Ok(());
+        }
+        let number = self.faults.register(info.name(), flag);
+        let page = self.faults.address();
+        // SAFETY: the variables have these sizes, and no kernel of the module runs yet.
+        unsafe {
+            if let Some(record) = record {
+                call!(self, cuMemcpyHtoD_v2(record, (&raw const page).cast(), size_of_val(&page)))?;
+            }
+            if let Some(kernel) = variable(c"kp_kernel_number") {
+                call!(self, cuMemcpyHtoD_v2(kernel, (&raw const number).cast(), size_of_val(&number)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the image that fits best: the newest architecture up to the device's, as a cubin where there is one of the
+    /// same major architecture and the driver takes it, else as PTX.
+    fn load_module(&self, info: &'static KernelInfo) -> Result<CUmodule> {
+        let no_image = |reason: String| Error::NoImage { kernel: info.name().into(), reason };
+        if info.images().is_empty() {
+            let how = "in this program: its crate's build script must build it with `primitives_build::PtxBuilder`";
+            return Err(no_image(how.into()));
+        }
+        let arch = self.arch();
+        let Some(&(built, ptx, cubin)) =
+            info.images().iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
+        else {
+            let built: Vec<_> = info.images().iter().map(|image| format!("sm_{}", image.0)).collect();
+            return Err(no_image(format!("for sm_{arch}: it was built for {}", built.join(", "))));
+        };
+        if let Some(cubin) = cubin.filter(|_| built / 10 == arch / 10)
+            && let Ok(module) = load_image(cubin.as_ptr().cast())
+        {
+            return Ok(module);
+        }
+        let text = CString::new(ptx).map_err(|_| no_image(format!("for sm_{built}: the text has a null byte")))?;
+        load_image(text.as_ptr().cast()).map_err(|(code, log)| match code {
+            CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverTooOld {
+                driver: self.driver_version(),
+                needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
+                what: format!("kernel `{}`", info.name()),
+            },
+            _ => Error::Load { kernel: info.name().into(), device: self.label().into(), reason: describe(code) + &log },
+        })
+    }
+
+    fn driver_version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the pointer is valid for the call.
+        unsafe { sys::cuDriverGetVersion(&raw mut version) };
+        format!("{}.{}", version / 1000, version % 1000 / 10)
+    }
+
+    /// The block size that keeps most threads of the device busy; among equals the smallest, from 128 threads on, since
+    /// small blocks end and start more evenly.
+    pub(crate) fn best_block(&self, info: &KernelInfo, kernel: &LoadedKernel, shared: usize) -> Result<u32> {
+        let cached = kernel.best_block.load(Ordering::Relaxed);
+        if cached != 0 && cached >> 32 == shared as u64 {
+            return Ok(cached as u32);
+        }
+        self.make_current()?;
+        let mut best = (0, 0);
+        for threads in [128, 256, 512, 1024] {
+            let mut blocks: c_int = 0;
+            // SAFETY: the function is loaded; the pointer is valid for the call.
+            unsafe {
+                let function = kernel.function;
+                call!(self, cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared))?;
+            }
+            let busy = blocks * threads;
+            if threads as u32 <= kernel.max_threads && busy > best.0 {
+                best = (busy, threads as u32);
+            }
+        }
+        if best.1 == 0 {
+            return Err(Error::LaunchLimit {
+                kernel: info.name().into(),
+                device: self.label().into(),
+                what: "the number of threads in a block",
+                asked: 128,
+                limit: kernel.max_threads as u64,
+            });
+        }
+        kernel.best_block.store((shared as u64) << 32 | best.1 as u64, Ordering::Relaxed);
+        Ok(best.1)
+    }
+}
+
+/// Loads PTX or a cubin; the compiler's messages come with the code.
+fn load_image(image: *const c_void) -> Result<CUmodule, (CUresult, String)> {
+    let mut log = [0u8; 4096];
+    let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the image is a cubin or terminated text; the buffers outlive the call, which writes at most the given size.
+    let code = unsafe { sys::cuModuleLoadDataEx(&raw mut module, image, 2, options.as_mut_ptr(), values.as_mut_ptr()) };
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(module);
+    }
+    let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+    Err((code, if text.is_empty() { String::new() } else { format!("\n{text}") }))
+}
+
+fn ptx_version(ptx: &str) -> Option<&str> {
+    ptx.lines().find_map(|line| line.strip_prefix(".version ")).map(str::trim)
+}

@@ -1,0 +1,211 @@
+//! Devices: NVIDIA GPUs and the emulator.
+
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
+use crate::cuda;
+use crate::emulator::EmulatorOptions;
+use crate::kernel::EMULATOR_LIMITS;
+use crate::stream::Stream;
+use crate::{Error, PinnedBuffer, Result};
+use primitives_gpu::{Dim3, Element};
+
+/// The environment variable by which [`Device::auto`] chooses: `auto`, `emulator`, `gpu` or `gpu:N`.
+pub const DEVICE_VARIABLE: &str = "KERNEL_PRIMITIVES_DEVICE";
+
+/// The environment variable for the emulator that [`Device::auto`] opens: `checked` or `unchecked`.
+pub const EMULATOR_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATOR";
+
+/// The environment variable that shuffles blocks and lanes in the emulator that [`Device::auto`] opens: a number.
+pub const SEED_VARIABLE: &str = "KERNEL_PRIMITIVES_SEED";
+
+/// What runs kernels: an NVIDIA GPU, or the emulator on the CPU. Cheap to clone.
+#[derive(Clone)]
+pub struct Device {
+    pub(crate) backend: Backend,
+    reason: Arc<str>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Emulator(Arc<EmulatorOptions>),
+    #[cfg(feature = "cuda")]
+    Cuda(Arc<cuda::Context>),
+}
+
+/// A device's name, limits and sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceProperties {
+    /// The product's name.
+    pub name: String,
+    /// Compute capability, major and minor; `None` for the emulator.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Streaming multiprocessors, or the cores that the emulator uses.
+    pub multiprocessors: u32,
+    /// Most threads in a block.
+    pub max_block_threads: u32,
+    /// Largest block, by dimension.
+    pub max_block: Dim3,
+    /// Largest grid, by dimension.
+    pub max_grid: Dim3,
+    /// Most shared memory a block can have, in bytes.
+    pub max_shared_bytes: usize,
+    /// Device memory, in bytes; `None` for the emulator, which uses the host's.
+    pub memory_bytes: Option<usize>,
+    /// Second-level cache, in bytes; 0 if unknown.
+    pub l2_bytes: usize,
+}
+
+impl Device {
+    /// The device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (fails without one),
+    /// `gpu:1`, or `auto`, which is also the default: the first GPU if there is one, else the emulator.
+    /// [`Device::reason`] says in one line why. `KERNEL_PRIMITIVES_EMULATOR` and `KERNEL_PRIMITIVES_SEED` set the emulator's
+    /// options.
+    pub fn auto() -> Result<Self> {
+        let value = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
+        match value.as_str() {
+            "" | "auto" => match Self::gpu() {
+                Ok(gpu) => Ok(gpu),
+                Err(Error::NoGpu { reason }) => Self::emulator_because(&reason),
+                Err(other) => Err(other),
+            },
+            "emulator" => Self::emulator_because(&format!("{DEVICE_VARIABLE} asks for it")),
+            "gpu" => Self::gpu(),
+            other => match other.strip_prefix("gpu:").and_then(|ordinal| ordinal.parse().ok()) {
+                Some(ordinal) => Self::gpu_at(ordinal),
+                None => Err(Error::Environment {
+                    variable: DEVICE_VARIABLE,
+                    value,
+                    expected: "it can be `auto`, `emulator`, `gpu` or `gpu:N`".into(),
+                }),
+            },
+        }
+    }
+
+    /// The first GPU, or an error that says why there is none.
+    pub fn gpu() -> Result<Self> {
+        Self::gpu_at(0)
+    }
+
+    /// The GPU with this number, or an error that says why there is none.
+    pub fn gpu_at(ordinal: usize) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        {
+            let context = cuda::Context::open(ordinal)?;
+            Ok(Self { backend: Backend::Cuda(context), reason: format!("GPU {ordinal} was found").into() })
+        }
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = ordinal;
+            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into() })
+        }
+    }
+
+    /// The GPUs of this machine. None if the build has no GPU support or the machine has no driver.
+    pub fn gpu_count() -> usize {
+        #[cfg(feature = "cuda")]
+        return cuda::device_count().unwrap_or(0);
+        #[cfg(not(feature = "cuda"))]
+        0
+    }
+
+    /// The emulator with default options.
+    pub fn emulator() -> Self {
+        Self::emulator_with(EmulatorOptions::default())
+    }
+
+    /// The emulator with these options.
+    pub fn emulator_with(options: EmulatorOptions) -> Self {
+        Self { backend: Backend::Emulator(Arc::new(options)), reason: "the program asks for it".into() }
+    }
+
+    /// The emulator with the options that the environment asks for.
+    fn emulator_because(reason: &str) -> Result<Self> {
+        let mut options = EmulatorOptions::default();
+        let refuse = |variable, value: &str, expected: &str| {
+            Err(Error::Environment { variable, value: value.into(), expected: expected.into() })
+        };
+        match std::env::var(EMULATOR_VARIABLE).as_deref() {
+            Err(_) | Ok("") => {}
+            Ok("checked") => options.checked = true,
+            Ok("unchecked") => options.checked = false,
+            Ok(other) => return refuse(EMULATOR_VARIABLE, other, "it can be `checked` or `unchecked`"),
+        }
+        match std::env::var(SEED_VARIABLE).as_deref() {
+            Err(_) | Ok("") => {}
+            Ok(value) => match value.parse() {
+                Ok(seed) => options.seed = Some(seed),
+                Err(_) => return refuse(SEED_VARIABLE, value, "it is a number from 0 to 2^64 - 1"),
+            },
+        }
+        Ok(Self { backend: Backend::Emulator(Arc::new(options)), reason: reason.into() })
+    }
+
+    /// Why this device was chosen, in one line.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// True for a GPU.
+    pub fn is_gpu(&self) -> bool {
+        !matches!(self.backend, Backend::Emulator(_))
+    }
+
+    /// Name, limits and sizes.
+    pub fn properties(&self) -> DeviceProperties {
+        match &self.backend {
+            Backend::Emulator(options) => DeviceProperties {
+                name: "emulator".into(),
+                compute_capability: None,
+                multiprocessors: if options.checked { 1 } else { options.threads as u32 },
+                max_block_threads: EMULATOR_LIMITS.block_threads,
+                max_block: EMULATOR_LIMITS.block,
+                max_grid: EMULATOR_LIMITS.grid,
+                max_shared_bytes: EMULATOR_LIMITS.shared_bytes,
+                memory_bytes: None,
+                l2_bytes: 0,
+            },
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => context.properties().clone(),
+        }
+    }
+
+    /// A new stream: launches and copies on it run in order.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// Page-locked host memory of `len` zeroes: copies to and from a GPU run at the bus's full speed. On the emulator it is
+    /// ordinary memory.
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+        PinnedBuffer::zeroed(self, len)
+    }
+
+    /// True if both are the same GPU, or both are the emulator.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        match (&self.backend, &other.backend) {
+            (Backend::Emulator(_), Backend::Emulator(_)) => true,
+            #[cfg(feature = "cuda")]
+            (Backend::Cuda(a), Backend::Cuda(b)) => Arc::ptr_eq(a, b),
+            #[cfg(feature = "cuda")]
+            _ => false,
+        }
+    }
+}
+
+/// `NVIDIA H200 (GPU 0, sm_90)`, or `emulator`.
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.backend {
+            Backend::Emulator(_) => f.write_str("the emulator"),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => f.write_str(context.label()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({self}: {})", self.reason)
+    }
+}

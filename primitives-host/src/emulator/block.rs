@@ -1,0 +1,562 @@
+//! A block while it is resident: its lanes' states, its shared memory, and the machine that its lanes call.
+//!
+//! A block belongs to one OS thread. Its lanes and the worker that runs them see it through shared references, so all that
+//! changes is in cells. Which lanes can run, wait or have finished is kept in one bit a lane.
+
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::sync::atomic::{Ordering, fence};
+use std::thread::panicking;
+
+use corosensei::Yielder;
+use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, WarpOp};
+use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
+
+use super::fiber::{LaneYielder, Pause};
+use super::launch::LaunchState;
+use super::order::Random;
+use super::warp::{self, Exchange};
+use super::{MAX_BLOCK_THREADS, panics, report};
+use crate::error::Diagnosis;
+
+const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
+
+/// What shared memory holds when a checked block starts. Not 0, so that a kernel that relies on zeros is noticed; the bytes
+/// are a value of every element type, `bool` too.
+const FRESH_SHARED: u8 = 1;
+
+/// Sixteen bytes of shared memory.
+#[repr(align(16))]
+struct SharedLine(UnsafeCell<[u8; 16]>);
+
+/// A lane's state. What a lane does not set before it is read keeps a value of an earlier lane.
+pub(super) struct LaneState {
+    pub(super) thread: Dim3,
+    /// The fiber that runs the lane, by its number in the worker, and the way out of it; set when the lane starts.
+    fiber: Cell<u32>,
+    yielder: Cell<*const LaneYielder>,
+    /// Where the lane waits, or last waited.
+    pub(super) place: Cell<Place>,
+    /// Where the lane last waited in a spin loop.
+    spun: Cell<Option<Place>>,
+    /// The mask of the warp operation that the lane waits in.
+    pub(super) mask: Cell<u32>,
+    /// In the first lane that came to a warp operation: the lanes that have come.
+    pub(super) arrived: Cell<u32>,
+    pub(super) exchange: Exchange,
+}
+
+/// The lanes of a warp, one bit each. A lane that has started is running, or in exactly one of the other sets.
+#[derive(Default)]
+pub(super) struct WarpState {
+    /// The lanes there are.
+    pub(super) existing: Cell<u32>,
+    /// Can run: resumed, or started if not in `started`.
+    ready: Cell<u32>,
+    started: Cell<u32>,
+    pub(super) finished: Cell<u32>,
+    /// Wait at the block's barrier.
+    pub(super) at_barrier: Cell<u32>,
+    /// Wait in a warp operation.
+    pub(super) in_operation: Cell<u32>,
+    /// Those of them that came first to theirs.
+    leaders: Cell<u32>,
+    /// Wait for the next round.
+    pub(super) spinning: Cell<u32>,
+}
+
+/// The barrier that lanes are coming to.
+struct BarrierState {
+    arrived: Cell<u32>,
+    /// How many of them have a true predicate.
+    votes: Cell<u32>,
+    /// What the first one called, and where.
+    first: Cell<(BarrierVote, Place)>,
+    /// Whether a later one differs.
+    mixed: Cell<bool>,
+    /// The result of the barrier before. It stands until all lanes come again, and so until all have taken it.
+    result: Cell<u32>,
+}
+
+/// A resident block.
+pub(super) struct BlockState<'l> {
+    pub(super) launch: &'l LaunchState<'l>,
+    pub(super) rank: Cell<u64>,
+    pub(super) index: Cell<Dim3>,
+    shared: Box<[SharedLine]>,
+    pub(super) lanes: Box<[LaneState]>,
+    pub(super) warps: [WarpState; MAX_WARPS],
+    /// The warps that have ready lanes.
+    ready_warps: Cell<u32>,
+    finished: Cell<u32>,
+    barrier: BarrierState,
+    /// Set by whatever shows that the block gets on, see [`Watch`](super::watch::Watch).
+    changed: Cell<bool>,
+    /// The launch has failed: lanes that are resumed unwind.
+    abandoned: Cell<bool>,
+    /// Chooses among the ready lanes of a seeded launch.
+    random: Option<Random>,
+    /// The lane that a fiber chose after its own had finished.
+    pub(super) handed_over: Cell<Option<u32>>,
+}
+
+/// How a block stands when none of its lanes can run.
+pub(super) enum Standing {
+    /// All lanes have finished.
+    Finished,
+    /// Lanes wait for memory to change.
+    Spinning,
+    /// Lanes wait for lanes that never come.
+    Stuck,
+}
+
+/// What unwinds the lanes of a launch that has failed.
+struct Abandoned;
+
+/// Whether two places are the same. One place can have several addresses, one for each instance of a generic function.
+pub(super) fn same_place(a: Place, b: Place) -> bool {
+    std::ptr::eq(a, b) || a == b
+}
+
+impl<'l> BlockState<'l> {
+    pub(super) fn new(launch: &'l LaunchState<'l>) -> Self {
+        let nowhere: Place = Location::caller();
+        let mut thread = Dim3::new(0, 0, 0);
+        let lanes = (0..launch.threads).map(|_| {
+            let lane = LaneState {
+                thread,
+                fiber: Cell::new(0),
+                yielder: Cell::new(std::ptr::null()),
+                place: Cell::new(nowhere),
+                spun: Cell::new(None),
+                mask: Cell::new(0),
+                arrived: Cell::new(0),
+                exchange: Exchange { op: Cell::new(WarpOp::Sync), value: Cell::new(0), result: Cell::new(0) },
+            };
+            thread.x += 1;
+            if thread.x == launch.block.x {
+                (thread.x, thread.y) = (0, thread.y + 1);
+            }
+            if thread.y == launch.block.y {
+                (thread.y, thread.z) = (0, thread.z + 1);
+            }
+            lane
+        });
+        let block = Self {
+            launch,
+            rank: Cell::new(0),
+            index: Cell::new(Dim3::new(0, 0, 0)),
+            // One line at least: a kernel may ask for the address of an empty arena.
+            shared: (0..launch.shared_bytes.div_ceil(16).max(1))
+                .map(|_| SharedLine(UnsafeCell::new([0; 16])))
+                .collect(),
+            lanes: lanes.collect(),
+            warps: std::array::from_fn(|_| WarpState::default()),
+            ready_warps: Cell::new(0),
+            finished: Cell::new(0),
+            barrier: BarrierState {
+                arrived: Cell::new(0),
+                votes: Cell::new(0),
+                first: Cell::new((BarrierVote::None, nowhere)),
+                mixed: Cell::new(false),
+                result: Cell::new(0),
+            },
+            changed: Cell::new(false),
+            abandoned: Cell::new(false),
+            random: None,
+            handed_over: Cell::new(None),
+        };
+        for (number, warp) in block.warps().iter().enumerate() {
+            let lanes = (launch.threads - number as u32 * WARP).min(WARP);
+            warp.existing.set(!0 >> (WARP - lanes));
+        }
+        block
+    }
+
+    /// The warps that the block has.
+    pub(super) fn warps(&self) -> &[WarpState] {
+        &self.warps[..self.lanes.len().div_ceil(WARP as usize)]
+    }
+
+    /// Makes this the block with that rank, none of whose lanes has started.
+    pub(super) fn start(&mut self, rank: u64) {
+        self.rank.set(rank);
+        self.index.set(self.launch.grid.at(rank));
+        for warp in self.warps() {
+            warp.ready.set(warp.existing.get());
+            warp.started.set(0);
+            warp.finished.set(0);
+        }
+        self.ready_warps.set(!0 >> (MAX_WARPS - self.warps().len()));
+        self.finished.set(0);
+        if self.launch.options.checked {
+            for line in &mut self.shared {
+                *line.0.get_mut() = [FRESH_SHARED; 16];
+            }
+        }
+        // The choices depend on the block and not on what its worker ran before.
+        self.random = self.launch.options.seed.map(|seed| Random::new(seed, rank.wrapping_add(1)));
+    }
+
+    /// Makes the lanes ready that wait for memory to change.
+    pub(super) fn wake_spinning(&self) {
+        for (number, warp) in self.warps().iter().enumerate() {
+            let spinning = warp.spinning.take();
+            if spinning != 0 {
+                self.make_ready(number, spinning);
+            }
+        }
+    }
+
+    /// Whether the block got on since this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.take()
+    }
+
+    #[inline(always)]
+    fn make_ready(&self, warp: usize, lanes: u32) {
+        let ready = &self.warps[warp].ready;
+        ready.set(ready.get() | lanes);
+        self.ready_warps.set(self.ready_warps.get() | 1 << warp);
+    }
+
+    /// Takes a lane that can run: the first one of the first warp, so that a warp goes on while it can and its lanes keep
+    /// their order; with a seed, any lane.
+    #[inline(always)]
+    pub(super) fn next_ready(&self) -> Option<u32> {
+        let warps = self.ready_warps.get();
+        if warps == 0 {
+            return None;
+        }
+        let choose = |mask: u32| match &self.random {
+            None => mask.trailing_zeros(),
+            Some(random) => random.bit(mask),
+        };
+        let number = choose(warps);
+        let warp = &self.warps[number as usize];
+        let ready = warp.ready.get();
+        let bit = choose(ready);
+        let rest = ready & !(1 << bit);
+        warp.ready.set(rest);
+        if rest == 0 {
+            self.ready_warps.set(warps & !(1 << number));
+        }
+        Some(number * WARP + bit)
+    }
+
+    /// The fiber that runs a lane, unless it has yet to start.
+    #[inline(always)]
+    pub(super) fn fiber_of(&self, rank: u32) -> Option<u32> {
+        let started = self.warps[(rank / WARP) as usize].started.get();
+        (started >> (rank % WARP) & 1 != 0).then(|| self.lanes[rank as usize].fiber.get())
+    }
+
+    /// Runs a lane that has not started yet, to its end, on the fiber that calls this.
+    #[inline(always)]
+    pub(super) fn run_lane(&self, rank: u32, fiber: u32, yielder: &LaneYielder) {
+        let state = &self.lanes[rank as usize];
+        state.fiber.set(fiber);
+        state.yielder.set(yielder);
+        state.spun.set(None);
+        let (warp, bit) = (&self.warps[(rank / WARP) as usize], 1 << (rank % WARP));
+        warp.started.set(warp.started.get() | bit);
+
+        let lane = Lane {
+            thread_idx: state.thread,
+            block_idx: self.index.get(),
+            block_dim: self.launch.block,
+            grid_dim: self.launch.grid,
+            thread_rank: rank,
+            block_threads: self.launch.threads,
+            // The cells of all lines are written through this pointer; it keeps the provenance of the whole slice.
+            shared: self.shared.as_ptr().cast_mut().cast(),
+            shared_len: self.launch.shared_bytes,
+            checked: self.launch.options.checked,
+            machine: self,
+        };
+        // SAFETY: this is the lane's own stack, `lane` describes it, and the token cannot leave the call: `body` takes a
+        // token of any lifetime and so has nowhere to keep it.
+        let run = || (self.launch.body)(unsafe { Block::new(&lane) });
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(run))
+            && !payload.is::<Abandoned>()
+        {
+            self.launch.failure.record(report::panicked(self, state, panics::message(payload)));
+        }
+
+        warp.finished.set(warp.finished.get() | bit);
+        self.finished.set(self.finished.get() + 1);
+        self.changed.set(true);
+    }
+
+    /// The lane that a fiber runs after its own has finished, if that is one that has yet to start; another lane is left to
+    /// the worker.
+    #[inline(always)]
+    pub(super) fn next_after_finished(&self) -> Option<u32> {
+        if self.abandoned.get() || self.launch.failure.is_set() {
+            return None;
+        }
+        let next = self.next_ready()?;
+        if self.fiber_of(next).is_none() {
+            return Some(next);
+        }
+        self.handed_over.set(Some(next));
+        None
+    }
+
+    /// How the block stands, none of its lanes being ready.
+    pub(super) fn standing(&self) -> Standing {
+        if self.finished.get() == self.launch.threads {
+            return Standing::Finished;
+        }
+        let any = |set: fn(&WarpState) -> u32| self.warps().iter().any(|warp| set(warp) != 0);
+        let barrier_broken = self.finished.get() > 0 && any(|warp| warp.at_barrier.get());
+        if barrier_broken || self.lanes_wait_for_finished() || !any(|warp| warp.spinning.get()) {
+            return Standing::Stuck;
+        }
+        Standing::Spinning
+    }
+
+    /// Whether a lane waits in a warp operation for one that has finished.
+    fn lanes_wait_for_finished(&self) -> bool {
+        self.warps().iter().enumerate().any(|(number, warp)| {
+            let finished = warp.finished.get();
+            finished != 0
+                && warp::bits(warp.leaders.get())
+                    .any(|lane| self.lanes[number * WARP as usize + lane as usize].mask.get() & finished != 0)
+        })
+    }
+
+    /// The first lane, of those in the same warp as `rank`, that came to the operation in which lane `rank` waits.
+    pub(super) fn leader_of(&self, rank: u32) -> Option<&LaneState> {
+        let first = rank / WARP * WARP;
+        let leaders = self.warps[(rank / WARP) as usize].leaders.get();
+        warp::bits(leaders)
+            .map(|lane| &self.lanes[(first + lane) as usize])
+            .find(|leader| leader.arrived.get() >> (rank % WARP) & 1 != 0)
+    }
+
+    /// Begins the end of a failed launch: lanes that are resumed from now on unwind.
+    pub(super) fn abandon(&self) {
+        self.abandoned.set(true);
+    }
+
+    /// The fibers of the lanes that have started and not finished.
+    pub(super) fn unfinished_fibers(&self) -> Vec<u32> {
+        let ranks = self.warps().iter().enumerate().flat_map(|(number, warp)| {
+            warp::bits(warp.started.get() & !warp.finished.get()).map(move |lane| number as u32 * WARP + lane)
+        });
+        ranks.map(|rank| self.lanes[rank as usize].fiber.get()).collect()
+    }
+
+    /// Switches to the worker, until it resumes the lane.
+    #[inline(always)]
+    fn suspend(&self, state: &LaneState) {
+        let yielder = state.yielder.get();
+        // SAFETY: `run_lane`, further up on this very stack, set it to a reference that is valid while it runs.
+        let yielder: &Yielder<_, _> = unsafe { &*yielder };
+        yielder.suspend(Pause::Waiting);
+        if self.abandoned.get() {
+            abandon_lane();
+        }
+    }
+
+    /// Waits for the end of a launch that has failed.
+    #[cold]
+    fn hold(&self, state: &LaneState) -> ! {
+        loop {
+            self.suspend(state);
+        }
+    }
+
+    /// Reports what lane `state` does wrong, and ends it.
+    #[cold]
+    fn fail(&self, state: &LaneState, place: Place, diagnosis: Diagnosis) -> ! {
+        let fault = report::fault(self, state, place, diagnosis);
+        if panicking() {
+            // A second panic, as it were: it can neither return nor unwind.
+            eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", fault.error);
+            std::process::abort();
+        }
+        self.launch.failure.record(fault);
+        self.hold(state)
+    }
+}
+
+/// Unwinds the lane that calls it.
+///
+/// Its destructors run: skipping them would break safe code that counts on them, such as a scope of threads.
+#[cold]
+fn abandon_lane() -> ! {
+    resume_unwind(Box::new(Abandoned))
+}
+
+/// In a lane that unwinds, the destructors may still call these. They get some result at once: nobody looks at the values
+/// of a failed launch, and a suspended lane would leave its thread's state of unwinding to the others.
+impl Machine for BlockState<'_> {
+    #[inline]
+    fn barrier(&self, lane: &Lane<'_>, vote: BarrierVote, predicate: bool, place: Place) -> u32 {
+        if panicking() {
+            return 0;
+        }
+        let rank = lane.thread_rank;
+        let state = &self.lanes[rank as usize];
+        let (number, bit) = ((rank / WARP) as usize, 1 << (rank % WARP));
+        state.place.set(place);
+
+        let barrier = &self.barrier;
+        let arrived = barrier.arrived.get() + 1;
+        if arrived == 1 {
+            barrier.first.set((vote, place));
+            barrier.votes.set(0);
+            barrier.mixed.set(false);
+        } else {
+            let (first_vote, first_place) = barrier.first.get();
+            if vote != first_vote || !same_place(place, first_place) {
+                barrier.mixed.set(true);
+            }
+        }
+        let votes = barrier.votes.get() + predicate as u32;
+        if arrived < self.launch.threads {
+            barrier.arrived.set(arrived);
+            barrier.votes.set(votes);
+            let waiting = &self.warps[number].at_barrier;
+            waiting.set(waiting.get() | bit);
+            self.suspend(state);
+            return barrier.result.get();
+        }
+
+        barrier.arrived.set(0);
+        if barrier.mixed.get() {
+            let waiting = &self.warps[number].at_barrier;
+            waiting.set(waiting.get() | bit);
+            self.launch.failure.record(report::mixed_barrier(self));
+            self.hold(state);
+        }
+        barrier.result.set(match vote {
+            BarrierVote::None => 0,
+            BarrierVote::Count => votes,
+            BarrierVote::All => (votes == arrived) as u32,
+            BarrierVote::Any => (votes > 0) as u32,
+        });
+        for (number, warp) in self.warps().iter().enumerate() {
+            let waiting = warp.at_barrier.take();
+            if waiting != 0 {
+                self.make_ready(number, waiting);
+            }
+        }
+        // A checked lane shows that it gets on by what it writes, so that a wait with a barrier in its loop is seen.
+        if !lane.checked {
+            self.changed.set(true);
+        }
+        if self.random.is_some() {
+            // Or the last to come would always be the first to go.
+            self.make_ready(number, bit);
+            self.suspend(state);
+        }
+        barrier.result.get()
+    }
+
+    #[inline]
+    fn warp_op(&self, lane: &Lane<'_>, mask: u32, op: WarpOp, value: u128, place: Place) -> u128 {
+        if panicking() {
+            return value;
+        }
+        let rank = lane.thread_rank;
+        let state = &self.lanes[rank as usize];
+        let (number, bit) = ((rank / WARP) as usize, 1u32 << (rank % WARP));
+        let warp = &self.warps[number];
+        if mask & bit == 0 || mask & !warp.existing.get() != 0 {
+            self.fail(state, place, report::bad_mask(op, mask, rank % WARP, warp.existing.get()));
+        }
+        if let WarpOp::Shuffle { width, .. } = op
+            && (!width.is_power_of_two() || width > WARP)
+        {
+            self.fail(state, place, report::bad_width(width));
+        }
+        state.place.set(place);
+        state.mask.set(mask);
+        state.exchange.op.set(op);
+        state.exchange.value.set(value);
+
+        let first = number * WARP as usize;
+        let mut leaders = warp::bits(warp.leaders.get());
+        match leaders.find(|&lane| self.lanes[first + lane as usize].mask.get() == mask) {
+            None if mask == bit => {}
+            None => {
+                state.arrived.set(bit);
+                warp.leaders.set(warp.leaders.get() | bit);
+                warp.in_operation.set(warp.in_operation.get() | bit);
+                self.suspend(state);
+                return state.exchange.result.get();
+            }
+            Some(leader_lane) => {
+                let leader = &self.lanes[first + leader_lane as usize];
+                if !same_place(place, leader.place.get()) || !warp::same_operation(op, leader.exchange.op.get()) {
+                    self.launch.failure.record(report::mixed_operation(self, leader, state));
+                    self.hold(state);
+                }
+                let arrived = leader.arrived.get() | bit;
+                if arrived != mask {
+                    leader.arrived.set(arrived);
+                    warp.in_operation.set(warp.in_operation.get() | bit);
+                    self.suspend(state);
+                    return state.exchange.result.get();
+                }
+                warp.leaders.set(warp.leaders.get() & !(1 << leader_lane));
+            }
+        }
+
+        let exchange = |lane: u32| &self.lanes[first + lane as usize].exchange;
+        if let Err(outside) = warp::perform(mask, exchange) {
+            let reader = &self.lanes[first + outside.reader as usize];
+            let fault = report::fault(self, reader, reader.place.get(), report::outside_mask(mask, &outside));
+            self.launch.failure.record(fault);
+            self.hold(state);
+        }
+        warp.in_operation.set(warp.in_operation.get() & !mask);
+        let others = mask & !bit;
+        if self.random.is_some() {
+            self.make_ready(number, mask);
+            self.suspend(state);
+        } else if others != 0 {
+            self.make_ready(number, others);
+        }
+        state.exchange.result.get()
+    }
+
+    /// Only the lane itself: lanes run one by one, and any set that contains the caller is allowed.
+    fn active_mask(&self, lane: &Lane<'_>) -> u32 {
+        1 << (lane.thread_rank % WARP)
+    }
+
+    fn spin(&self, lane: &Lane<'_>, place: Place) {
+        if panicking() {
+            return;
+        }
+        let rank = lane.thread_rank;
+        let state = &self.lanes[rank as usize];
+        state.place.set(place);
+        if !state.spun.get().is_some_and(|before| same_place(before, place)) {
+            state.spun.set(Some(place));
+            self.changed.set(true);
+        }
+        let spinning = &self.warps[(rank / WARP) as usize].spinning;
+        spinning.set(spinning.get() | 1 << (rank % WARP));
+        self.suspend(state);
+    }
+
+    fn fence(&self, _lane: &Lane<'_>, _scope: Scope, _place: Place) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn access(&self, _lane: &Lane<'_>, access: Access, _place: Place) {
+        if let AccessKind::Write | AccessKind::AtomicWrite(..) = access.kind {
+            self.changed.set(true);
+        }
+    }
+
+    fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> ! {
+        self.fail(&self.lanes[lane.thread_rank as usize], place, fault.into())
+    }
+}

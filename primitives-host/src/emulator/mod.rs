@@ -1,0 +1,150 @@
+//! The emulator: runs kernels on the CPU as a GPU does, with blocks, warps, lanes, barriers and shared memory.
+//!
+//! Each lane is a fiber with a stack of its own. The lanes of a block run one after another on one OS thread and are
+//! switched where they wait: at barriers, in shuffles and votes, in spin loops. A block whose lanes wait for memory to
+//! change stays resident while other blocks start, so that blocks may wait for each other.
+//!
+//! | file | |
+//! |---|---|
+//! | `launch.rs` | what the workers of a launch share |
+//! | `worker.rs` | an OS thread that runs blocks: which block, which lane |
+//! | `block.rs` | a resident block, and the operations that its lanes call |
+//! | `fiber.rs`, `stacks.rs` | what lanes run on |
+//! | `warp.rs` | shuffles, votes, matches, warp reductions |
+//! | `order.rs` | the order of blocks and the random choices of a seed |
+//! | `watch.rs` | when a launch is dead |
+//! | `panics.rs`, `report.rs` | what went wrong, as errors |
+//!
+//! # When a launch fails
+//!
+//! The first fault ends a launch: no lane goes on. Lanes that wait are unwound, so that what they own is dropped, as after
+//! a panic. A program built with `panic=abort` cannot unwind, and ends.
+
+mod block;
+mod fiber;
+mod launch;
+mod order;
+mod panics;
+mod report;
+mod stacks;
+mod warp;
+mod watch;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::Duration;
+
+use primitives_gpu::{Block, Dim3};
+
+use crate::error::Error;
+use launch::LaunchState;
+use worker::Worker;
+
+/// Threads in the largest block, as on a GPU.
+pub(crate) const MAX_BLOCK_THREADS: u32 = 1024;
+
+/// How errors call the emulator.
+const DEVICE: &str = "the emulator";
+
+/// What to run.
+pub(crate) struct Launch<'a> {
+    /// The kernel's name, for errors.
+    pub(crate) kernel: &'a str,
+    /// Extents of the grid, in blocks.
+    pub(crate) grid: Dim3,
+    /// Extents of a block, in threads.
+    pub(crate) block: Dim3,
+    /// Bytes of shared memory a block.
+    pub(crate) shared_bytes: usize,
+}
+
+/// How the emulator runs kernels.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EmulatorOptions {
+    /// Runs blocks on one OS thread, in a repeatable order, and watches what lanes do. The default in builds with debug
+    /// assertions. Otherwise blocks run in parallel.
+    pub checked: bool,
+    /// Bytes of a lane's stack: 64 KiB unless set, at least 16 KiB, at most 16 MiB. A lane that needs more stops the
+    /// process, at a guard page.
+    pub stack_bytes: usize,
+    /// Shuffles the order in which blocks start and lanes run: a kernel whose result depends on it has a race. In a
+    /// checked launch the order is the same for the same seed. Blocks are shuffled among neighbours, as many as can be
+    /// resident together, so that a block can wait for one of lower rank. Without a seed, blocks start in rank order.
+    pub seed: Option<u64>,
+    /// OS threads that run blocks, unless `checked`; as many as the machine has cores unless set.
+    pub threads: usize,
+    /// How long nothing may change in a launch whose lanes all wait in spin loops, before it ends as a deadlock: 2 s unless
+    /// set. A loop that waits for the host needs more.
+    pub deadlock_after: Duration,
+}
+
+impl Default for EmulatorOptions {
+    fn default() -> Self {
+        Self {
+            checked: cfg!(debug_assertions),
+            stack_bytes: 64 << 10,
+            seed: None,
+            threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            deadlock_after: Duration::from_secs(2),
+        }
+    }
+}
+
+impl EmulatorOptions {
+    /// The size of stacks, inside its limits.
+    fn stack_bytes(&self) -> usize {
+        self.stack_bytes.clamp(16 << 10, 16 << 20)
+    }
+}
+
+/// Runs a kernel: `body` once a thread of the grid. Returns when all threads have finished, or with the first error.
+///
+/// Launches from several host threads are independent of each other, and a lane may launch a kernel.
+pub(crate) fn run(
+    launch: &Launch<'_>,
+    options: &EmulatorOptions,
+    body: &(dyn Fn(Block<'_>) + Sync),
+) -> Result<(), Error> {
+    let (threads, blocks) = (launch.block.count(), launch.grid.count());
+    if threads > MAX_BLOCK_THREADS as u64 {
+        return Err(Error::LaunchLimit {
+            kernel: launch.kernel.to_owned(),
+            device: DEVICE.to_owned(),
+            what: "the number of threads in a block",
+            asked: threads,
+            limit: MAX_BLOCK_THREADS as u64,
+        });
+    }
+    if threads == 0 || blocks == 0 {
+        return Ok(());
+    }
+    if panics::in_lane() || thread::panicking() {
+        // A lane's stack is small, and lanes take a thread that unwinds for a sign that they do themselves.
+        return thread::scope(|scope| {
+            scope.spawn(|| run(launch, options, body)).join().unwrap_or_else(|p| resume_unwind(p))
+        });
+    }
+    panics::install_hook();
+
+    let state = LaunchState::new(launch, options, body);
+    state.watch.enter(0);
+    thread::scope(|scope| {
+        for number in 1..state.workers {
+            state.watch.enter(number);
+            let state = &state;
+            let helper = thread::Builder::new().name("emulator".to_owned());
+            // Without a helper, the others do its work.
+            if helper.spawn_scoped(scope, move || Worker::new(state, number).run()).is_err() {
+                state.watch.leave(number);
+            }
+        }
+        Worker::new(&state, 0).run();
+    });
+    state.failure.into_error().map_or(Ok(()), Err)
+}

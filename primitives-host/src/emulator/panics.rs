@@ -1,0 +1,71 @@
+//! Panics in lanes: they end the launch with an error, and print nothing.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether the thread is on a lane's stack.
+    static IN_LANE: Cell<bool> = const { Cell::new(false) };
+    /// Where the thread's latest panic in a lane happened.
+    static LATEST: Cell<Option<PanicPlace>> = const { Cell::new(None) };
+}
+
+/// Where a panic happened. Not a `Place`, because the hook's location does not outlive it.
+pub(super) struct PanicPlace {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// Puts a hook before the one that is there, once a process: it notes the places of panics in lanes, and leaves all other
+/// panics to the other hook.
+pub(super) fn install_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = take_hook();
+        set_hook(Box::new(move |info| {
+            if !IN_LANE.get() {
+                return previous(info);
+            }
+            let place = info.location().map(|at| PanicPlace {
+                file: at.file().to_owned(),
+                line: at.line(),
+                column: at.column(),
+            });
+            // A thread that is being torn down has no place to note it; such a thread runs no lanes.
+            let _ = LATEST.try_with(|latest| latest.set(place));
+        }));
+    });
+}
+
+/// Whether the calling thread is on a lane's stack.
+#[inline(always)]
+pub(super) fn in_lane() -> bool {
+    IN_LANE.get()
+}
+
+/// Says that the calling thread enters or leaves a lane's stack.
+#[inline(always)]
+pub(super) fn set_in_lane(inside: bool) {
+    IN_LANE.set(inside);
+}
+
+/// The place of the thread's latest panic in a lane, unless somebody replaced the hook.
+pub(super) fn latest_place() -> Option<PanicPlace> {
+    LATEST.take()
+}
+
+/// The message of a caught panic.
+pub(super) fn message(payload: Box<dyn Any + Send>) -> String {
+    let message = match payload.downcast_ref::<&str>() {
+        Some(text) => (*text).to_owned(),
+        None => payload.downcast_ref::<String>().cloned().unwrap_or_default(),
+    };
+    // A payload may be of any type, and panic when it is dropped; then it stays where it is.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
+    message
+}

@@ -1,0 +1,128 @@
+//! Deadlock detection: noticing that all that is left of a launch waits in spin loops.
+//!
+//! No machine can know whether a loop ends. What counts as getting on is a lane that finishes, one that waits in a spin
+//! loop in another place than the last time, and, in a checked launch, a lane that stores to memory; in an unchecked one,
+//! where stores are not seen, a barrier that completes. Read-modify-writes do not count, since a lock that is never
+//! released is polled by them. A launch whose resident blocks, all of them, do nothing of the kind for many rounds and a
+//! noticeable time, while no block can start, is taken for dead.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rounds without progress after which a worker looks at the clock and at the others.
+const IDLE_ROUNDS: u64 = 256;
+
+/// Rounds without progress that a deadlock takes, besides the time.
+const DEADLOCK_ROUNDS: u64 = 10_000;
+
+const RUNNING: u64 = u64::MAX;
+const ABSENT: u64 = u64::MAX - 1;
+
+/// What the workers of a launch know of each other's progress.
+pub(super) struct Watch {
+    /// Counts the steps of workers while some worker is idle.
+    epoch: AtomicU64,
+    /// Workers that have made no progress for a while.
+    idle: AtomicU32,
+    /// For each worker: the epoch in which it is stuck, [`RUNNING`], or [`ABSENT`].
+    workers: Box<[AtomicU64]>,
+}
+
+impl Watch {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            epoch: AtomicU64::new(0),
+            idle: AtomicU32::new(0),
+            workers: (0..workers).map(|_| AtomicU64::new(ABSENT)).collect(),
+        }
+    }
+
+    /// Says that a worker will run: from now on there is no deadlock without it.
+    pub(super) fn enter(&self, worker: usize) {
+        self.workers[worker].store(RUNNING, Ordering::SeqCst);
+    }
+
+    /// Says that a worker has nothing left to run, or could not be started.
+    pub(super) fn leave(&self, worker: usize) {
+        self.workers[worker].store(ABSENT, Ordering::SeqCst);
+    }
+}
+
+/// One worker's view of its own progress.
+pub(super) struct Patience<'l> {
+    watch: &'l Watch,
+    worker: usize,
+    limit: Duration,
+    /// Rounds since the last progress.
+    rounds: u64,
+    /// Since when this worker is idle, and the epoch it saw then.
+    idle: Option<(Instant, u64)>,
+}
+
+impl<'l> Patience<'l> {
+    pub(super) fn new(watch: &'l Watch, worker: usize, limit: Duration) -> Self {
+        Self { watch, worker, limit, rounds: 0, idle: None }
+    }
+
+    /// Notes progress of the worker.
+    #[inline(always)]
+    pub(super) fn progress(&mut self) {
+        self.rounds = 0;
+        if self.idle.is_some() {
+            self.leave_idle();
+        }
+        if self.watch.idle.load(Ordering::Relaxed) > 0 {
+            self.watch.epoch.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[cold]
+    fn leave_idle(&mut self) {
+        self.idle = None;
+        self.watch.idle.fetch_sub(1, Ordering::SeqCst);
+        self.watch.enter(self.worker);
+    }
+
+    /// Notes a round without progress. Returns whether the launch is dead; `can_start` says whether this worker can still
+    /// start a block.
+    pub(super) fn fruitless_round(&mut self, can_start: impl FnOnce() -> bool) -> bool {
+        self.rounds += 1;
+        if self.watch.workers.len() > 1 {
+            // What this worker waits for may be another one's work on the same core.
+            match self.rounds {
+                ..IDLE_ROUNDS => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(20)),
+            }
+        }
+        if !self.rounds.is_multiple_of(IDLE_ROUNDS) {
+            return false;
+        }
+        let epoch = self.watch.epoch.load(Ordering::SeqCst);
+        let Some((since, seen)) = self.idle else {
+            self.watch.idle.fetch_add(1, Ordering::SeqCst);
+            self.idle = Some((Instant::now(), epoch));
+            return false;
+        };
+        if seen != epoch {
+            self.rounds = IDLE_ROUNDS;
+            self.idle = Some((Instant::now(), epoch));
+            return false;
+        }
+        if self.rounds < DEADLOCK_ROUNDS || since.elapsed() < self.limit || can_start() {
+            return false;
+        }
+        // All others that run are stuck in this same epoch: none of them has got on since this worker got stuck.
+        self.watch.workers[self.worker].store(epoch, Ordering::SeqCst);
+        let states = self.watch.workers.iter().map(|state| state.load(Ordering::SeqCst));
+        states.into_iter().all(|state| state == epoch || state == ABSENT)
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        if self.idle.is_some() {
+            self.leave_idle();
+        }
+        self.watch.leave(self.worker);
+    }
+}

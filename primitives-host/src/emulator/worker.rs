@@ -1,0 +1,234 @@
+//! A worker: one OS thread that runs blocks.
+//!
+//! A worker starts a block and runs its lanes until none can go on. If lanes wait for memory to change, the block stays
+//! resident, and from then on the worker visits its resident blocks in rounds: each visit lets the spinning lanes look
+//! once, and runs what that sets free. When rounds finish no block, it starts another one.
+
+use std::rc::Rc;
+
+use super::block::{BlockState, Standing};
+use super::fiber::{Assignment, Fiber, Inbox, Pause};
+use super::launch::{Found, LaunchState};
+use super::order::Order;
+use super::watch::Patience;
+use super::{DEVICE, report, stacks};
+use crate::error::Error;
+
+/// Rounds over the resident blocks before another block starts, if other workers can change what they wait for.
+const ROUNDS_BEFORE_START: u32 = 16;
+
+/// Lanes that a claim of several small blocks should reach.
+const CLAIM_LANES: u32 = 256;
+
+pub(super) struct Worker<'l> {
+    launch: &'l LaunchState<'l>,
+    /// Before the blocks, so that lanes are gone before their block if a worker should ever panic.
+    fibers: Vec<Fiber>,
+    idle: Vec<u32>,
+    inbox: Rc<Inbox>,
+    /// Blocks with spinning lanes, in the order of their start. Counted pointers, because their address must not change
+    /// and lanes keep references to them.
+    resident: Vec<Rc<BlockState<'l>>>,
+    /// Finished blocks, whose allocations the next ones use.
+    spare: Vec<Rc<BlockState<'l>>>,
+    order: Order,
+    /// Order numbers of blocks that this worker has claimed: the next, and one past the last.
+    claimed: (u64, u64),
+    patience: Patience<'l>,
+}
+
+/// Why a block's lanes stopped running.
+enum Stop {
+    Finished,
+    Spinning,
+    /// The launch has failed.
+    Failed,
+}
+
+impl<'l> Worker<'l> {
+    pub(super) fn new(launch: &'l LaunchState<'l>, number: usize) -> Self {
+        Self {
+            launch,
+            fibers: Vec::new(),
+            idle: Vec::new(),
+            inbox: Rc::default(),
+            resident: Vec::new(),
+            spare: Vec::new(),
+            order: Order::new(launch.options.seed, launch.max_resident, launch.blocks),
+            claimed: (0, 0),
+            patience: Patience::new(&launch.watch, number, launch.options.deadlock_after),
+        }
+    }
+
+    /// Runs blocks until there are no more, or the launch has failed.
+    pub(super) fn run(mut self) {
+        let patient_rounds = if self.launch.workers > 1 { ROUNDS_BEFORE_START } else { 1 };
+        let mut rounds = 0;
+        while !self.launch.failure.is_set() {
+            if self.resident.is_empty() || rounds >= patient_rounds {
+                if let Some(rank) = self.claim() {
+                    rounds = 0;
+                    self.start(rank);
+                    continue;
+                }
+                if self.resident.is_empty() {
+                    break;
+                }
+            }
+            let before = self.resident.len();
+            self.round();
+            rounds = if self.resident.len() < before { 0 } else { rounds + 1 };
+        }
+        self.end();
+    }
+
+    /// The rank of a block to start, if there is one and room for it.
+    fn claim(&mut self) -> Option<u64> {
+        if self.claimed.0 == self.claimed.1 {
+            let count = if self.resident.is_empty() { (CLAIM_LANES / self.launch.threads).clamp(1, 16) } else { 1 };
+            if !self.has_room() {
+                return None;
+            }
+            // The last blocks are handed out one by one, so that no worker sits on several.
+            let many = self.launch.unclaimed() > 64 * self.launch.workers as u64;
+            self.claimed = self.launch.claim(if many { count as u64 } else { 1 });
+            if self.claimed.0 == self.claimed.1 {
+                return None;
+            }
+        }
+        let ordinal = self.claimed.0;
+        self.claimed.0 += 1;
+        Some(self.order.rank(ordinal))
+    }
+
+    /// Whether this worker may claim a block. A worker without blocks always may: others may wait for what it does.
+    fn has_room(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        let stacks = || stacks::room(self.launch.options.stack_bytes()) + self.idle.len();
+        self.resident.is_empty()
+            || self.launch.resident.load(Relaxed) < self.launch.max_resident && stacks() >= self.launch.threads as usize
+    }
+
+    /// Starts a block and runs it as far as it gets.
+    fn start(&mut self, rank: u64) {
+        let mut block = self.spare.pop().unwrap_or_else(|| Rc::new(BlockState::new(self.launch)));
+        Rc::get_mut(&mut block).expect("a spare block has one owner").start(rank);
+        match self.run_ready(&block) {
+            Stop::Finished => self.spare.push(block),
+            Stop::Spinning | Stop::Failed => {
+                self.launch.resident.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.resident.push(block);
+            }
+        }
+        self.patience.progress();
+    }
+
+    /// Visits every resident block once.
+    fn round(&mut self) {
+        let mut changed = false;
+        let mut at = 0;
+        while at < self.resident.len() {
+            let block = Rc::clone(&self.resident[at]);
+            block.wake_spinning();
+            match self.run_ready(&block) {
+                Stop::Finished => {
+                    drop(block);
+                    let block = self.resident.remove(at);
+                    self.launch.resident.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    self.spare.push(block);
+                    changed = true;
+                }
+                Stop::Spinning => {
+                    changed |= block.take_changed();
+                    at += 1;
+                }
+                Stop::Failed => return,
+            }
+        }
+        if changed {
+            return self.patience.progress();
+        }
+        let can_start = self.claimed.0 < self.claimed.1 || self.launch.unclaimed() > 0 && self.has_room();
+        if self.patience.fruitless_round(|| can_start) {
+            self.launch.failure.record(report::deadlock(self.launch, &self.resident));
+        }
+    }
+
+    /// Runs the lanes of a block until none is ready.
+    fn run_ready(&mut self, block: &Rc<BlockState<'l>>) -> Stop {
+        let failure = &self.launch.failure;
+        let mut next = block.next_ready();
+        while let Some(rank) = next {
+            if failure.is_set() {
+                return Stop::Failed;
+            }
+            let number = match block.fiber_of(rank) {
+                Some(number) => number,
+                None => {
+                    let number = match self.idle_fiber() {
+                        Ok(number) => number,
+                        Err(error) => {
+                            failure.record(Found { rank: block.rank.get(), error });
+                            return Stop::Failed;
+                        }
+                    };
+                    self.inbox.set(Some(Assignment::new(block, rank)));
+                    number
+                }
+            };
+            // SAFETY: the block stays in its allocation until its lanes have finished or `end` has unwound them; until
+            // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
+            next = match unsafe { self.fibers[number as usize].resume() } {
+                Pause::Waiting => block.next_ready(),
+                Pause::Idle => {
+                    self.idle.push(number);
+                    block.handed_over.take()
+                }
+            };
+        }
+        if failure.is_set() {
+            return Stop::Failed;
+        }
+        match block.standing() {
+            Standing::Finished => Stop::Finished,
+            Standing::Spinning => Stop::Spinning,
+            Standing::Stuck => {
+                failure.record(report::stuck(block));
+                Stop::Failed
+            }
+        }
+    }
+
+    fn idle_fiber(&mut self) -> Result<u32, Error> {
+        if let Some(number) = self.idle.pop() {
+            return Ok(number);
+        }
+        let number = self.fibers.len() as u32;
+        let bytes = self.launch.options.stack_bytes();
+        let fiber = Fiber::new(number, bytes, Rc::clone(&self.inbox)).map_err(|error| Error::Allocation {
+            bytes: bytes as u128,
+            device: DEVICE.to_owned(),
+            reason: format!("no stack for lane {number} of a worker: {error}"),
+        })?;
+        self.fibers.push(fiber);
+        Ok(number)
+    }
+
+    /// Unwinds the lanes of a failed launch, and gives back the stacks.
+    fn end(mut self) {
+        if !self.resident.is_empty() && cfg!(panic = "abort") {
+            eprintln!("{}\nthis program is built with panic=abort, and ends with the kernel", self.launch.failure);
+            std::process::abort();
+        }
+        for block in &self.resident {
+            block.abandon();
+            for number in block.unfinished_fibers() {
+                // SAFETY: `self.resident` owns the block.
+                // A lane that catches the unwinding goes on to its next wait, and is unwound from there.
+                while unsafe { self.fibers[number as usize].resume() } == Pause::Waiting {}
+            }
+        }
+        self.inbox.set(None);
+        stacks::give_back(self.fibers.into_iter().map(Fiber::into_stack), self.launch.options.stack_bytes());
+    }
+}

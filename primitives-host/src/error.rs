@@ -1,0 +1,250 @@
+//! The one error type of the runtime.
+
+use primitives_gpu::Dim3;
+use primitives_gpu::simt::{Fault, FaultKind};
+
+/// What the runtime returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong between a host program and a kernel: which kernel, which device, what was asked, what the
+/// limit is.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A GPU was asked for and there is none.
+    #[error("no GPU: {reason}")]
+    NoGpu {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The device list has no such entry.
+    #[error("there is no device {asked}: this machine has {available}")]
+    NoSuchDevice {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        available: String,
+    },
+    /// The driver is older than what the kernels were built for.
+    #[error("the NVIDIA driver supports CUDA {driver}, but {what} needs CUDA {needed} or later: update the driver")]
+    DriverTooOld {
+        /// The driver's CUDA version.
+        driver: String,
+        /// The version needed.
+        needed: String,
+        /// What needs it.
+        what: String,
+    },
+    /// The kernel has no code for a GPU.
+    #[error("kernel `{kernel}` has no PTX {reason}")]
+    NoImage {
+        /// The kernel.
+        kernel: String,
+        /// Why: not built, or not for this architecture.
+        reason: String,
+    },
+    /// The driver refused to load a kernel's code.
+    #[error("kernel `{kernel}` could not be loaded on {device}: {reason}")]
+    Load {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// The driver's words.
+        reason: String,
+    },
+    /// A launch asks for more than the device has.
+    #[error("kernel `{kernel}` cannot be launched on {device}: {what} is {asked}, the limit is {limit}")]
+    LaunchLimit {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// Which quantity.
+        what: &'static str,
+        /// What the launch asks for.
+        asked: u64,
+        /// What the device allows.
+        limit: u64,
+    },
+    /// Arguments that must have one length have several.
+    #[error("kernel `{kernel}`: {first} has {first_len} elements, but {second} has {second_len}")]
+    LengthMismatch {
+        /// The kernel or operation.
+        kernel: String,
+        /// One argument.
+        first: String,
+        /// Its length.
+        first_len: usize,
+        /// The other argument.
+        second: String,
+        /// Its length.
+        second_len: usize,
+    },
+    /// An argument lies on another device than the stream.
+    #[error("kernel `{kernel}` runs on {stream}, but its argument {argument} is on {buffer}")]
+    WrongDevice {
+        /// The kernel or operation.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// The stream's device.
+        stream: String,
+        /// The argument's device.
+        buffer: String,
+    },
+    /// A range that leaves its buffer.
+    #[error("elements {start}..{end} lie outside a buffer of {len}")]
+    OutOfRange {
+        /// First element.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// The buffer's length.
+        len: usize,
+    },
+    /// A slice cannot be seen as elements of another type.
+    #[error("a slice of {len} × {from} at address {address:#x} cannot be seen as {to}: {reason}")]
+    Reinterpret {
+        /// Element type.
+        from: &'static str,
+        /// Element type asked for.
+        to: &'static str,
+        /// Elements.
+        len: usize,
+        /// First byte.
+        address: u64,
+        /// Alignment, size or contents.
+        reason: String,
+    },
+    /// Bytes from the device that are no value of the element type.
+    #[error("element {index} of a buffer of {element} holds {bits:#x}, which is no {element}")]
+    InvalidBits {
+        /// Element type.
+        element: &'static str,
+        /// Which element.
+        index: usize,
+        /// What it holds.
+        bits: u64,
+    },
+    /// Memory could not be had.
+    #[error("{bytes} bytes cannot be allocated on {device}: {reason}")]
+    Allocation {
+        /// What was asked for.
+        bytes: u128,
+        /// The device.
+        device: String,
+        /// Why.
+        reason: String,
+    },
+    /// A thread of a kernel faulted. Boxed, since it carries a place.
+    #[error(transparent)]
+    Fault(#[from] Box<KernelFault>),
+    /// An earlier fault that the hardware does not forgive: the context is lost.
+    #[error(
+        "{device} is lost after {error}: its buffers and streams are gone; open the device again for a new context"
+    )]
+    ContextLost {
+        /// The device.
+        device: String,
+        /// The driver's error.
+        error: String,
+    },
+    /// The driver failed in a way that has no variant of its own.
+    #[error("{call} failed on {device}: {error}")]
+    Driver {
+        /// The call.
+        call: &'static str,
+        /// The device.
+        device: String,
+        /// The driver's name and words for it.
+        error: String,
+    },
+    /// A setting from the environment that makes no sense.
+    #[error("the environment variable {variable} is `{value}`: {expected}")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What it can be.
+        expected: String,
+    },
+}
+
+/// A fault of one thread of a kernel, on the GPU or in the emulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFault {
+    /// The kernel, with its instantiation.
+    pub kernel: String,
+    /// Index of the block in the grid.
+    pub block: Dim3,
+    /// Index of the thread in the block.
+    pub thread: Dim3,
+    /// Source file, as the compiler knows it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+    /// What happened.
+    pub diagnosis: Diagnosis,
+}
+
+/// What a kernel's thread did wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Diagnosis {
+    /// A fault that a thread raised, on either machine.
+    Raised(Fault),
+    /// A panic, with its message; the GPU knows only the place.
+    Panicked {
+        /// The message, empty if unknown.
+        message: String,
+    },
+    /// Emulator: lanes wait for lanes that never come. The text names the lanes and where each group is.
+    Divergence {
+        /// What was waited for, who waits and where the others are.
+        message: String,
+    },
+    /// Emulator: all that is left waits in spin loops, and nothing changes.
+    Deadlock {
+        /// Who waits and where.
+        message: String,
+    },
+    /// Emulator: a lane used up its stack.
+    StackOverflow {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+}
+
+impl std::fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Raised(fault) => fault.fmt(f),
+            Self::Panicked { message } if message.is_empty() => write!(f, "the kernel panicked"),
+            Self::Panicked { message } => write!(f, "the kernel panicked: {message}"),
+            Self::Divergence { message } | Self::Deadlock { message } => f.write_str(message),
+            Self::StackOverflow { limit } => write!(f, "the lane used up its stack of {limit} bytes"),
+        }
+    }
+}
+
+impl From<Fault> for Diagnosis {
+    fn from(fault: Fault) -> Self {
+        match fault.kind {
+            FaultKind::Panic => Self::Panicked { message: String::new() },
+            _ => Self::Raised(fault),
+        }
+    }
+}
+
+impl std::fmt::Display for KernelFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kernel, block, thread, file, line, column, diagnosis } = self;
+        write!(f, "{diagnosis}\n  --> {file}:{line}:{column}\n  kernel `{kernel}`, block {block}, thread {thread}")
+    }
+}
+
+impl std::error::Error for KernelFault {}

@@ -1,0 +1,230 @@
+//! Kernels and their launches: what the expansion of `#[kernel]` calls.
+
+use std::ffi::c_void;
+
+use primitives_gpu::view::RawView;
+use primitives_gpu::{Block, Dim3, Element};
+
+use crate::buffer::{ReadArg, WriteArg, check_lengths};
+#[cfg(feature = "cuda")]
+use crate::cuda;
+use crate::device::{Backend, Device};
+use crate::dims::{Dims, Work};
+use crate::emulator;
+use crate::stream::{Queue, Stream, StreamInner};
+use crate::{Error, Result};
+
+/// A kernel's code by architecture: compute capability (`90`), PTX, and a cubin if one was made.
+pub type Images = &'static [(u32, &'static str, Option<&'static [u8]>)];
+
+/// What the host knows of a kernel, or of one instantiation of a generic one.
+pub struct KernelInfo {
+    name: &'static str,
+    entry: &'static str,
+    images: Images,
+    static_shared: usize,
+    #[cfg(feature = "cuda")]
+    loaded: cuda::LoadedKernels,
+}
+
+impl KernelInfo {
+    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters.
+    pub const fn new(name: &'static str, entry: &'static str, images: Images, static_shared: usize) -> Self {
+        Self {
+            name,
+            entry,
+            images,
+            static_shared,
+            #[cfg(feature = "cuda")]
+            loaded: cuda::LoadedKernels::new(),
+        }
+    }
+
+    /// The kernel's path, with its instantiation: `my_crate::kernels::reduce::<f32, Add>`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The path of the PTX entry; `::` is `__` in PTX.
+    pub fn entry(&self) -> &'static str {
+        self.entry
+    }
+
+    /// The code, by ascending architecture; empty if the kernel was built for the emulator only.
+    pub fn images(&self) -> Images {
+        self.images
+    }
+
+    /// Bytes of shared memory that the kernel's `Shared` parameters take.
+    pub fn static_shared(&self) -> usize {
+        self.static_shared
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn loaded(&self) -> &cuda::LoadedKernels {
+        &self.loaded
+    }
+}
+
+/// A kernel that can be launched: a concrete one, or an instantiation that its list or `instantiate!` names.
+///
+/// `Tag` is a local type of the crate that instantiates, so that a crate can instantiate another crate's kernel.
+#[diagnostic::on_unimplemented(
+    message = "the kernel `{Self}` is not instantiated for these types",
+    label = "not instantiated",
+    note = "add it to the kernel's list, `#[kernel(instantiate(<…>))]`, or write `instantiate!({Self});` in your kernel \
+            module"
+)]
+pub trait Instantiated<Tag> {
+    /// The kernel's description, one a program.
+    fn info() -> &'static KernelInfo;
+}
+
+/// A pointer to a kernel parameter, null for a zero-sized one, which PTX does not have.
+#[inline]
+pub fn param<T>(value: &T) -> *mut c_void {
+    if size_of::<T>() == 0 { std::ptr::null_mut() } else { std::ptr::from_ref(value).cast_mut().cast() }
+}
+
+/// A launch in the making.
+pub struct Launch<'a> {
+    stream: &'a Stream,
+    info: &'static KernelInfo,
+    dims: Dims,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch of `info` on `stream`.
+    pub fn new(stream: &'a Stream, info: &'static KernelInfo, dims: Dims) -> Self {
+        Self { stream, info, dims }
+    }
+
+    /// Takes an argument that the kernel reads.
+    pub fn read<T: Element>(&mut self, name: &'static str, argument: impl ReadArg<T>) -> Result<RawView<T>> {
+        let (allocation, view) = argument.parts();
+        self.check_device(name, allocation.device())?;
+        allocation.read_on(&self.stream.0)?;
+        Ok(view)
+    }
+
+    /// Takes an argument that the kernel writes.
+    pub fn write<T: Element>(&mut self, name: &'static str, argument: impl WriteArg<T>) -> Result<RawView<T>> {
+        let (allocation, view) = argument.parts();
+        self.check_device(name, allocation.device())?;
+        allocation.write_on(&self.stream.0)?;
+        Ok(view)
+    }
+
+    fn check_device(&self, name: &'static str, device: &Device) -> Result<()> {
+        if device.same_as(self.stream.device()) {
+            return Ok(());
+        }
+        Err(Error::WrongDevice {
+            kernel: self.info.name.into(),
+            argument: format!("`{name}`"),
+            stream: self.stream.device().to_string(),
+            buffer: device.to_string(),
+        })
+    }
+
+    /// Checks that the arguments have one length.
+    pub fn equal_lengths(&self, lengths: &[(&str, usize)]) -> Result<()> {
+        let Some((&(first, first_len), rest)) = lengths.split_first() else { return Ok(()) };
+        for &(second, second_len) in rest {
+            if second_len != first_len {
+                let quoted = |name| format!("`{name}`");
+                check_lengths(self.info.name, &quoted(first), first_len, &quoted(second), second_len)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches.
+    ///
+    /// # Safety
+    /// `params` are the kernel's PTX parameters in order, null where zero-sized, and `body` is the kernel with the same
+    /// arguments; the views in them come from this launch's `read` and `write`.
+    pub unsafe fn run(self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
+        match (&self.stream.0.queue, &self.stream.device().backend) {
+            (Queue::Emulator(busy), Backend::Emulator(options)) => {
+                let _ = params;
+                let Some((grid, block)) = self.resolve(|_| Ok(256))? else { return Ok(()) };
+                let _turn = StreamInner::turn(busy);
+                let shared_bytes = self.shared_bytes();
+                let launch = emulator::Launch { kernel: self.info.name, grid, block, shared_bytes };
+                emulator::run(&launch, options, body)
+            }
+            #[cfg(feature = "cuda")]
+            (Queue::Cuda(stream), Backend::Cuda(context)) => {
+                let _ = body;
+                stream.check_fault()?;
+                let kernel = context.kernel(self.info)?;
+                let shared = self.shared_bytes();
+                let Some((grid, block)) = self.resolve(|shared| context.best_block(self.info, &kernel, shared))? else {
+                    return Ok(());
+                };
+                // SAFETY: the caller's contract.
+                unsafe { stream.launch(self.info, &kernel, grid, block, shared, params) }
+            }
+            #[cfg(feature = "cuda")]
+            _ => unreachable!("a stream's queue is of its device's kind"),
+        }
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.info.static_shared + self.dims.shared_bytes
+    }
+
+    /// The grid and the block, within the device's limits; `None` for a launch of nothing.
+    fn resolve(&self, best_block: impl Fn(usize) -> Result<u32>) -> Result<Option<(Dim3, Dim3)>> {
+        let limits = match &self.stream.device().backend {
+            Backend::Emulator(_) => &EMULATOR_LIMITS,
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => context.limits(),
+        };
+        let limit = |what, asked, limit| -> Result<()> {
+            if asked <= limit {
+                return Ok(());
+            }
+            let (kernel, device) = (self.info.name.into(), self.stream.device().to_string());
+            Err(Error::LaunchLimit { kernel, device, what, asked, limit })
+        };
+        limit("shared memory in bytes", self.shared_bytes() as u64, limits.shared_bytes as u64)?;
+        let block = match self.dims.block {
+            Some(block) => block,
+            None => best_block(self.shared_bytes())?.into(),
+        };
+        limit("the number of threads in a block", block.count(), limits.block_threads as u64)?;
+        limit("the block's x dimension", block.x as u64, limits.block.x as u64)?;
+        limit("the block's y dimension", block.y as u64, limits.block.y as u64)?;
+        limit("the block's z dimension", block.z as u64, limits.block.z as u64)?;
+        let grid = match self.dims.work {
+            Work::Grid(grid) => grid,
+            Work::Items { items, per_thread } => {
+                let tile = (block.count() as usize).saturating_mul(per_thread).max(1);
+                // Kernels over items stride by the grid, so a grid at the limit still covers them all.
+                Dim3::new(items.div_ceil(tile).min(limits.grid.x as usize) as u32, 1, 1)
+            }
+        };
+        limit("the grid's x dimension", grid.x as u64, limits.grid.x as u64)?;
+        limit("the grid's y dimension", grid.y as u64, limits.grid.y as u64)?;
+        limit("the grid's z dimension", grid.z as u64, limits.grid.z as u64)?;
+        Ok((grid.count() > 0 && block.count() > 0).then_some((grid, block)))
+    }
+}
+
+/// What a launch may ask for.
+pub(crate) struct Limits {
+    pub(crate) block_threads: u32,
+    pub(crate) block: Dim3,
+    pub(crate) grid: Dim3,
+    pub(crate) shared_bytes: usize,
+}
+
+/// The emulator takes what a current GPU takes.
+pub(crate) const EMULATOR_LIMITS: Limits = Limits {
+    block_threads: 1024,
+    block: Dim3::new(1024, 1024, 64),
+    grid: Dim3::new(i32::MAX as u32, 65535, 65535),
+    shared_bytes: 227 * 1024,
+};

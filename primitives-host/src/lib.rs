@@ -1,0 +1,44 @@
+//! The runtime of `kernel-primitives`: devices, streams, buffers and typed launches, on an NVIDIA GPU or in an emulator on
+//! the CPU, with one API for both.
+//!
+//! Most users depend on `kernel-primitives`, which re-exports this crate beside the Kernel Primitive API.
+//!
+//! # Order and lifetimes
+//!
+//! A [`Stream`] is a queue of launches and copies that run in order, asynchronously on a GPU. A [`Buffer`] knows the streams
+//! that use it: a use on another stream waits for the earlier ones, dropping it frees its memory after the last use, and
+//! reading it back waits for what was launched. Hence a launch borrows its arguments only while it is called, and no
+//! borrow needs to outlive it: `&Buffer` for a `Global` parameter, `&mut Buffer` for a `GlobalMut`, which the compiler
+//! keeps apart.
+//!
+//! # Errors
+//!
+//! Everything returns [`Error`]. A launch checks grid, block, shared memory, devices and declared lengths before it starts.
+//! A fault in a kernel (a panic, an index outside a view) is [`Error::Fault`] with kernel, block, thread and source line:
+//! from the launch itself on the emulator, from the next launch or synchronisation on a GPU.
+
+mod buffer;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod device;
+mod dims;
+mod emulator;
+mod error;
+mod kernel;
+mod memory;
+mod pinned;
+mod stream;
+
+pub use buffer::{Buffer, BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, SEED_VARIABLE};
+pub use dims::Dims;
+pub use emulator::EmulatorOptions;
+pub use error::{Diagnosis, Error, KernelFault, Result};
+pub use pinned::PinnedBuffer;
+pub use stream::{Event, Stream};
+
+/// What the expansion of `#[kernel]` calls. No stable API.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::kernel::{Images, Instantiated, KernelInfo, Launch, param};
+}

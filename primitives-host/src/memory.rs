@@ -1,0 +1,141 @@
+//! Raw memory of either machine, in bytes.
+
+use std::alloc::{Layout, alloc, dealloc};
+
+use primitives_gpu::Element;
+
+use crate::device::Device;
+use crate::stream::{Queue, StreamInner};
+use crate::{Error, Result};
+
+/// The alignment of every allocation; the driver's is the same or larger.
+const ALIGN: usize = 256;
+
+/// What unwritten memory of the emulator holds: a float that is neither zero nor plausible.
+const UNWRITTEN: u8 = 0xa5;
+
+/// Bytes on a device.
+pub(crate) struct Memory {
+    device: Device,
+    /// First byte; not null, also for no bytes.
+    address: u64,
+    len: usize,
+}
+
+impl Memory {
+    pub(crate) fn allocate(stream: &StreamInner, bytes: u128) -> Result<Self> {
+        let device = &stream.device;
+        let refuse = |reason: &str| Error::Allocation { bytes, device: device.to_string(), reason: reason.into() };
+        let len = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed"))?;
+        let address = match &stream.queue {
+            Queue::Emulator(_) => {
+                let layout =
+                    Layout::from_size_align(len.max(1), ALIGN).map_err(|_| refuse("more than can be addressed"))?;
+                // SAFETY: the layout has a size; the bytes are written before they are handed out.
+                unsafe {
+                    let address = alloc(layout);
+                    if address.is_null() {
+                        return Err(refuse("the host is out of memory"));
+                    }
+                    address.write_bytes(UNWRITTEN, len);
+                    address.expose_provenance() as u64
+                }
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.allocate(len).map_err(|reason| refuse(&reason))?,
+        };
+        Ok(Self { device: device.clone(), address, len })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The emulator's bytes from `start` on.
+    fn host(&self, start: usize, len: usize) -> *mut u8 {
+        debug_assert!(start + len <= self.len);
+        std::ptr::with_exposed_provenance_mut(self.address as usize + start)
+    }
+
+    pub(crate) fn fill_zero(&self, stream: &StreamInner, start: usize, len: usize) -> Result<()> {
+        match &stream.queue {
+            Queue::Emulator(busy) => {
+                let _turn = StreamInner::turn(busy);
+                // SAFETY: inside the allocation, which nothing else uses now: the caller borrows it mutably or owns it.
+                unsafe { self.host(start, len).write_bytes(0, len) };
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.fill_zero(self.address + start as u64, len),
+        }
+    }
+
+    pub(crate) fn write(&self, stream: &StreamInner, start: usize, from: &[u8]) -> Result<()> {
+        match &stream.queue {
+            Queue::Emulator(busy) => {
+                let _turn = StreamInner::turn(busy);
+                // SAFETY: inside the allocation, which nothing else uses now: the caller borrows it mutably or owns it.
+                unsafe { self.host(start, from.len()).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.copy_from_host(self.address + start as u64, from),
+        }
+    }
+
+    pub(crate) fn read(&self, stream: &StreamInner, start: usize, to: &mut [u8]) -> Result<()> {
+        match &stream.queue {
+            Queue::Emulator(busy) => {
+                let _turn = StreamInner::turn(busy);
+                // SAFETY: inside the allocation, which nothing writes now: the caller borrows it.
+                unsafe { self.host(start, to.len()).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.copy_to_host(to, self.address + start as u64),
+        }
+    }
+
+    pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
+        match &stream.queue {
+            Queue::Emulator(busy) => {
+                let _turn = StreamInner::turn(busy);
+                // SAFETY: inside both allocations, which the caller borrows; they may be one, so the copy may overlap.
+                unsafe { self.host(start, len).copy_from(from.host(at, len), len) };
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.copy(self.address + start as u64, from.address + at as u64, len),
+        }
+    }
+
+    /// Gives the memory back after the work that `stream` has now. Called once, by the owner's drop.
+    pub(crate) fn free(&self, stream: &StreamInner) {
+        match &stream.queue {
+            Queue::Emulator(_) => {
+                if let Ok(layout) = Layout::from_size_align(self.len.max(1), ALIGN) {
+                    // SAFETY: allocated with this layout; the owner is being dropped.
+                    unsafe { dealloc(self.host(0, 0), layout) };
+                }
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.free(self.address),
+        }
+    }
+}
+
+/// The bytes of `elements`.
+pub(crate) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: an element has no padding, so all its bytes are initialised.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// The bytes of `elements`, to be overwritten by bytes that are values of `T`.
+pub(crate) fn bytes_of_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
+    // SAFETY: as for `bytes_of`.
+    unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
+}

@@ -1,0 +1,50 @@
+//! Page-locked host memory.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::Result;
+#[cfg(feature = "cuda")]
+use crate::cuda;
+use crate::device::{Backend, Device};
+use primitives_gpu::Element;
+
+/// Page-locked host memory, from [`Device::pinned`]: a slice of elements that a GPU copies from and to at the bus's full
+/// speed.
+pub struct PinnedBuffer<T>(Storage<T>);
+
+enum Storage<T> {
+    Ordinary(Vec<T>),
+    #[cfg(feature = "cuda")]
+    Locked(cuda::HostMemory<T>),
+}
+
+impl<T: Element> PinnedBuffer<T> {
+    pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
+        Ok(Self(match &device.backend {
+            Backend::Emulator(_) => Storage::Ordinary(vec![T::ZERO; len]),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => Storage::Locked(cuda::HostMemory::zeroed(context, len)?),
+        }))
+    }
+}
+
+impl<T: Element> Deref for PinnedBuffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Storage::Ordinary(elements) => elements,
+            #[cfg(feature = "cuda")]
+            Storage::Locked(memory) => memory.as_slice(),
+        }
+    }
+}
+
+impl<T: Element> DerefMut for PinnedBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.0 {
+            Storage::Ordinary(elements) => elements,
+            #[cfg(feature = "cuda")]
+            Storage::Locked(memory) => memory.as_mut_slice(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A kernel without open generics, as the device and the host need it: a PTX entry, or the information that a launch
+//! starts from.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::environment::{Environment, PTX_FOLDER};
+
+/// Parameters that the entry of a generic kernel has, filled up with `()`, which PTX does not see. An instantiation
+/// in another crate knows the kernel's path only, and this is how it knows the number of parameters.
+pub(crate) const GENERIC_PARAMS: usize = 32;
+
+/// A kernel with its generic arguments.
+pub(crate) struct Instance<'a> {
+    /// The facade's path.
+    pub(crate) facade: &'a TokenStream,
+    /// The kernel's type.
+    pub(crate) kernel: TokenStream,
+    /// The last component of the entry's name.
+    pub(crate) entry: String,
+    /// The last component of the name that people read.
+    pub(crate) shown: String,
+    /// The number of parameters of the entry.
+    pub(crate) params: usize,
+}
+
+/// The identifier of the `i`th parameter of generated functions, which no parameter of the user's can collide with.
+pub(crate) fn flat_ident(i: usize) -> Ident {
+    format_ident!("p{i}", span = Span::mixed_site())
+}
+
+impl Instance<'_> {
+    /// The entry, if this build wants entries.
+    pub(crate) fn device(&self, environment: &Environment) -> Option<TokenStream> {
+        if !environment.entries {
+            return None;
+        }
+        let Self { facade, kernel, entry, .. } = self;
+        let params = (0..self.params).map(flat_ident).collect::<Vec<_>>();
+        let numbers = 0..self.params;
+        Some(quote! {
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry))]
+                #[allow(improper_ctypes_definitions, clippy::all)]
+                unsafe extern "ptx-kernel" fn entry(
+                    #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type),*
+                ) {
+                    unsafe { <#kernel>::__entry(#(#params),*) }
+                }
+            };
+        })
+    }
+
+    /// The information, under a `tag` that makes the implementation local to the crate.
+    pub(crate) fn host(&self, environment: &Environment, tag: &TokenStream) -> TokenStream {
+        let Self { facade, kernel, entry, shown, .. } = self;
+        let images = if environment.images.contains(entry) {
+            quote! {
+                ::core::include!(::core::concat!(
+                    ::core::env!(#PTX_FOLDER), "/", ::core::module_path!(), "/", #entry, ".rs"
+                ))
+            }
+        } else {
+            quote!(&[])
+        };
+        quote! {
+            impl #facade::__private::Instantiated<#tag> for #kernel {
+                fn info() -> &'static #facade::__private::KernelInfo {
+                    static INFO: #facade::__private::KernelInfo = #facade::__private::KernelInfo::new(
+                        ::core::concat!(::core::module_path!(), "::", #shown),
+                        ::core::concat!(::core::module_path!(), "::", #entry),
+                        #images,
+                        <#kernel>::__SHARED.1,
+                    );
+                    &INFO
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The macros of `kernel-primitives`, which re-exports them: depend on that crate rather than on this one.
+//!
+//! | macro | |
+//! |---|---|
+//! | [`macro@kernel`] | makes a function a kernel |
+//! | [`instantiate!`] | adds an instantiation to a generic kernel of another crate |
+//! | [`macro@KernelParam`] | makes a struct a kernel parameter |
+//! | [`macro@Element`] | makes a struct an element of device memory |
+//!
+//! # One source, two machines
+//!
+//! A kernel module is compiled twice: as a part of its crate for the host, and by the crate's build script for the GPU.
+//! Both compilations see the same attributes. The expansion holds what either needs, under `cfg(target_arch)`: PTX
+//! entries there, launchers and the emulator's entries here. It names everything by absolute paths from
+//! `::kernel_primitives`.
+//!
+//! Entries are emitted only in the packages that `primitives-build` writes (their names begin with `ptx-entries-`), so
+//! that a library's kernels do not appear in the PTX of all its users. The name of an entry is the path of the module, and
+//! the function's name with the generic arguments: `my_crate::kernels::reduce__f32_Add_4`.
+//!
+//! On the host, the folder that the environment variable `KERNEL_PRIMITIVES_PTX` names says in `index.txt` which entries
+//! were compiled; their images become part of the program. Without them, a kernel runs on the emulator only.
+
+mod arguments;
+mod derive;
+mod environment;
+mod instance;
+mod instantiate;
+mod kernel;
+mod names;
+mod signature;
+
+use environment::Environment;
+use proc_macro::TokenStream;
+
+/// Makes a function a kernel.
+///
+/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// use kernel_primitives::prelude::*;
+///
+/// /// out ← a·x + y
+/// #[kernel(equal_len(x, y, out))]
+/// pub fn axpy(cx: Block, a: f32, x: Global<f32>, y: Global<f32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, a * x[i] + y[i]);
+///     }
+/// }
+///
+/// axpy::launch(&stream, (blocks, 256), 2.0, &x, &y, &mut out)?;
+/// ```
+///
+/// # The parameters
+///
+/// | in the kernel | in the launch | |
+/// |---|---|---|
+/// | `cx: Block` | | the block token, always the first |
+/// | `x: Global<T>` | `&Buffer<T>`, or a slice of one | elements that are read |
+/// | `out: GlobalMut<T, P>` | `&mut Buffer<T>`, or a mutable slice of one | elements that are written, by the partition `P` |
+/// | `s: Shared<S>` | | a storage in the block's shared memory, whose size the launch adds |
+/// | `s: SharedSlice<T>` | | the shared memory that the launch asks for beyond that; at most one |
+/// | `a: T` | `T` | a [`KernelParam`](macro@KernelParam) by value: a scalar, a functor, a struct |
+///
+/// They are told apart by the last segment of the type's path, so `view::Global<f32>` is a view, and a type alias for one
+/// is not. Lifetimes are left out. The function is safe, returns nothing, and has no lifetime parameters, no references
+/// and no `impl Trait`.
+///
+/// # What it makes
+///
+/// * **The function**, as it was written. Other kernels may call it: on the device it is inlined.
+/// * **A type** of the same name. It has no values; its method `launch` takes the stream, the dimensions and the
+///   parameters in their order. A link to it in documentation says ``[`enum@axpy`]``, or ``[`struct@reduce`]`` for a
+///   generic kernel, since the plain name is ambiguous.
+/// * **An entry**, for a kernel without generics and for every listed instantiation of a generic one.
+///
+/// An attribute `#[cfg(…)]` on the kernel holds for all of them.
+///
+/// # Generic kernels
+///
+/// The types and constants that a generic kernel is compiled for are listed:
+///
+/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// #[kernel(instantiate(<f32, Add, 4>, <f64, Add, 2>))]
+/// pub fn partials<T: Element, F: Reducer<T> + KernelParam, const ITEMS: usize>(
+///     cx: Block,
+///     x: Global<T>,
+///     mut out: GlobalMut<T, PerBlock>,
+///     op: F,
+///     mut shared: Shared<ReduceStorage<T>>,
+/// ) { /* … */ }
+///
+/// partials::<f32, Add, 4>::launch(&stream, dims, &x, &mut out, Add)?;
+/// ```
+///
+/// A launch with other arguments is a compile error that says so. [`instantiate!`] adds to the list, from another crate
+/// as well. A constant is a literal or a block, `{ 2 * N }`. A generic kernel has at most 32 parameters, where a view
+/// counts twice.
+///
+/// # Arguments
+///
+/// * `instantiate(<f32, Add, 4>, …)`: the instantiations of a generic kernel.
+/// * `equal_len(x, y, out)`: the launch fails unless these views have equal lengths. May be repeated.
+/// * `crate = path`: where `kernel-primitives` is, if not at `::kernel_primitives`.
+#[proc_macro_attribute]
+pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let item = proc_macro2::TokenStream::from(item);
+    match kernel::expand(arguments.into(), item.clone(), &Environment::read()) {
+        Ok(tokens) => tokens.into(),
+        Err(error) => {
+            // With the function as it is, or each of its uses would be an error too.
+            let error = error.into_compile_error();
+            quote::quote!(#item #error).into()
+        }
+    }
+}
+
+/// Compiles a generic kernel for more types and constants, where this stands.
+///
+/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// // In a kernel module, which the build script compiles for the device.
+/// use kernel_primitives::prelude::*;
+///
+/// #[derive(Clone, Copy, KernelParam)]
+/// pub struct LargestMagnitude;
+/// impl BinaryFn<f32> for LargestMagnitude { /* … */ }
+/// impl Reducer<f32> for LargestMagnitude { /* … */ }
+///
+/// instantiate!(some_crate::kernels::partials::<f32, LargestMagnitude, 4>);
+/// ```
+///
+/// The kernel may belong to any crate; a list, separated by commas, is fine. The entry belongs to the module that this
+/// stands in. One instantiation has one place: where two crates have made the same one, a crate that sees both cannot
+/// launch it.
+#[proc_macro]
+pub fn instantiate(input: TokenStream) -> TokenStream {
+    finish(instantiate::expand(input.into(), &Environment::read()))
+}
+
+/// Makes a struct a kernel parameter, by value: a functor, or a group of scalars.
+///
+/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// /// x ↦ a·x + b
+/// #[derive(Clone, Copy, KernelParam)]
+/// #[repr(C)]
+/// struct Affine {
+///     a: f32,
+///     b: f32,
+/// }
+/// ```
+///
+/// The fields are kernel parameters. Host and device must agree on the layout: a struct with fields is `#[repr(C)]` or
+/// `#[repr(transparent)]`. The trait also asks for `Copy`, `Send`, `Sync` and `'static`. For a generic struct, the
+/// implementation holds where the fields' types are parameters.
+#[proc_macro_derive(KernelParam)]
+pub fn derive_kernel_param(input: TokenStream) -> TokenStream {
+    finish(derive::kernel_param(input.into()))
+}
+
+/// Makes a struct an element of device memory, and a [`KernelParam`](macro@KernelParam), which is not derived beside it.
+///
+/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// struct Complex {
+///     re: f32,
+///     im: f32,
+/// }
+/// ```
+///
+/// The fields are elements, at least one, and the struct is `#[repr(C)]` or `#[repr(transparent)]`. It has no padding,
+/// whose bytes would be undefined: a struct that has some does not compile, a generic one where it is used.
+/// `ZERO` and `ANY_BITS` come from the fields.
+#[proc_macro_derive(Element)]
+pub fn derive_element(input: TokenStream) -> TokenStream {
+    finish(derive::element(input.into()))
+}
+
+fn finish(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    result.unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -1,0 +1,8 @@
+//! Kernels that the library ships, composed of its primitives: to launch as they are, to instantiate for a functor of one's
+//! own, and to copy from.
+
+mod elementwise;
+mod reduce;
+
+pub use elementwise::{elementwise_binary, elementwise_unary};
+pub use reduce::block_reduce;
