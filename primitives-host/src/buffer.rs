@@ -128,6 +128,12 @@ impl<T: Element> Buffer<T> {
         self.allocation.device()
     }
 
+    /// The first element's address on the device, for code that is not of this library. What is launched elsewhere is not in
+    /// this buffer's order: use one stream, or events.
+    pub fn address(&self) -> u64 {
+        self.allocation.address()
+    }
+
     /// All elements, as a slice.
     pub fn as_slice(&self) -> BufferSlice<'_, T> {
         BufferSlice(Part { allocation: &self.allocation, start: 0, len: self.len, _elements: PhantomData })

@@ -148,7 +148,7 @@ impl<'a> Launch<'a> {
         match (&self.stream.0.queue, &self.stream.device().backend) {
             (Queue::Emulator(busy), Backend::Emulator(options)) => {
                 let _ = params;
-                let Some((grid, block)) = self.resolve(|_| Ok(256))? else { return Ok(()) };
+                let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(()) };
                 let _turn = StreamInner::turn(busy);
                 let shared_bytes = self.shared_bytes();
                 let launch = emulator::Launch { kernel: self.info.name, grid, block, shared_bytes };
@@ -160,9 +160,10 @@ impl<'a> Launch<'a> {
                 stream.check_fault()?;
                 let kernel = context.kernel(self.info)?;
                 let shared = self.shared_bytes();
-                let Some((grid, block)) = self.resolve(|shared| context.best_block(self.info, &kernel, shared))? else {
-                    return Ok(());
+                let best_block = |shared, tiles: &dyn Fn(u32) -> usize| {
+                    context.best_block(self.info, &kernel, shared, tiles)
                 };
+                let Some((grid, block)) = self.resolve(best_block)? else { return Ok(()) };
                 // SAFETY: the caller's contract.
                 unsafe { stream.launch(self.info, &kernel, grid, block, shared, params) }
             }
@@ -171,12 +172,26 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// Blocks of so many threads that the launch's items need.
+    fn blocks_of(&self, threads: u64) -> usize {
+        match self.dims.work {
+            Work::Grid(grid) => grid.count() as usize,
+            Work::Items { items, per_thread } => items.div_ceil((threads as usize).saturating_mul(per_thread).max(1)),
+        }
+    }
+
     fn shared_bytes(&self) -> usize {
         self.info.static_shared + self.dims.shared_bytes
     }
 
     /// The grid and the block, within the device's limits; `None` for a launch of nothing.
-    fn resolve(&self, best_block: impl Fn(usize) -> Result<u32>) -> Result<Option<(Dim3, Dim3)>> {
+    ///
+    /// `best_block` is asked for the block size of a launch over items, given the shared memory and the number of blocks by
+    /// block size.
+    fn resolve(
+        &self,
+        best_block: impl Fn(usize, &dyn Fn(u32) -> usize) -> Result<u32>,
+    ) -> Result<Option<(Dim3, Dim3)>> {
         let limits = match &self.stream.device().backend {
             Backend::Emulator(_) => &EMULATOR_LIMITS,
             #[cfg(feature = "cuda")]
@@ -192,7 +207,7 @@ impl<'a> Launch<'a> {
         limit("shared memory in bytes", self.shared_bytes() as u64, limits.shared_bytes as u64)?;
         let block = match self.dims.block {
             Some(block) => block,
-            None => best_block(self.shared_bytes())?.into(),
+            None => best_block(self.shared_bytes(), &|threads| self.blocks_of(threads as u64))?.into(),
         };
         limit("the number of threads in a block", block.count(), limits.block_threads as u64)?;
         limit("the block's x dimension", block.x as u64, limits.block.x as u64)?;
@@ -200,11 +215,8 @@ impl<'a> Launch<'a> {
         limit("the block's z dimension", block.z as u64, limits.block.z as u64)?;
         let grid = match self.dims.work {
             Work::Grid(grid) => grid,
-            Work::Items { items, per_thread } => {
-                let tile = (block.count() as usize).saturating_mul(per_thread).max(1);
-                // Kernels over items stride by the grid, so a grid at the limit still covers them all.
-                Dim3::new(items.div_ceil(tile).min(limits.grid.x as usize) as u32, 1, 1)
-            }
+            // Kernels over items stride by the grid, so a grid at the limit still covers them all.
+            Work::Items { .. } => Dim3::new(self.blocks_of(block.count()).min(limits.grid.x as usize) as u32, 1, 1),
         };
         limit("the grid's x dimension", grid.x as u64, limits.grid.x as u64)?;
         limit("the grid's y dimension", grid.y as u64, limits.grid.y as u64)?;

@@ -70,6 +70,15 @@ impl Stream {
         &self.0.device
     }
 
+    /// The `CUstream`, for code that is not of this library; null on the emulator. It is valid as long as this stream.
+    pub fn as_raw(&self) -> *mut std::ffi::c_void {
+        match &self.0.queue {
+            Queue::Emulator(_) => std::ptr::null_mut(),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.as_raw().cast(),
+        }
+    }
+
     /// Waits until all work on the stream is done. Returns a kernel's fault, if there was one.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()

@@ -83,7 +83,8 @@ pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, v
     let mut total = value;
     let mut delta = 1;
     while delta < WARP {
-        let other = cx.shuffle_down(mask, total, delta, WARP);
+        // By lane number rather than `shuffle_down`, which in a partial warp would read lanes that do not exist.
+        let other = cx.shuffle(mask, total, (lane + delta).min(end - 1), WARP);
         if lane + delta < end {
             total = op.apply(total, other);
         }

@@ -33,6 +33,10 @@ impl RawStream {
         Ok(Self { context: context.clone(), raw })
     }
 
+    pub(crate) fn as_raw(&self) -> CUstream {
+        self.raw
+    }
+
     /// A fault of an earlier launch.
     pub(crate) fn check_fault(&self) -> Result<()> {
         self.context.faults.take(&self.context)

@@ -11,10 +11,16 @@ use super::{EmulatorOptions, Launch};
 use crate::error::Error;
 
 /// Lanes of one launch that can be resident together: each keeps a stack.
-const RESIDENT_LANES: u32 = 16 * 1024;
+const RESIDENT_LANES: u32 = 8 * 1024;
 
 /// Blocks of one launch that can be resident together.
 const RESIDENT_BLOCKS: u32 = 1024;
+
+/// How many blocks of `threads` threads, 1 to 1024, can be resident together: the largest grid whose blocks may all wait for
+/// each other.
+pub(super) fn max_resident_blocks(threads: u32) -> u32 {
+    (RESIDENT_LANES / threads).min(RESIDENT_BLOCKS)
+}
 
 /// A launch in progress.
 pub(super) struct LaunchState<'l> {
@@ -56,7 +62,7 @@ impl<'l> LaunchState<'l> {
             options,
             body,
             workers,
-            max_resident: (RESIDENT_LANES / threads).min(RESIDENT_BLOCKS),
+            max_resident: max_resident_blocks(threads),
             resident: AtomicU32::new(0),
             claimed: AtomicU64::new(0),
             failure: Failure::default(),

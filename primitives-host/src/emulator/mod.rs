@@ -103,6 +103,12 @@ impl EmulatorOptions {
     }
 }
 
+/// How many blocks of `threads` threads can be resident together: the largest grid whose blocks may all wait for each other,
+/// as at a barrier of the grid. Zero if a block cannot have as many threads.
+pub(crate) fn max_resident_blocks(threads: u32) -> u32 {
+    if (1..=MAX_BLOCK_THREADS).contains(&threads) { launch::max_resident_blocks(threads) } else { 0 }
+}
+
 /// Runs a kernel: `body` once a thread of the grid. Returns when all threads have finished, or with the first error.
 ///
 /// Launches from several host threads are independent of each other, and a lane may launch a kernel.

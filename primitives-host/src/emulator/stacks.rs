@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
 /// Stacks that exist at once in the process. Linux grants a process 65530 mappings and a stack takes two.
-const LIMIT: usize = 24 * 1024;
+const LIMIT: usize = 28 * 1024;
 
 /// Stacks that are kept for later launches.
 const KEPT: usize = 8 * 1024;

@@ -83,9 +83,9 @@ impl<'l> Patience<'l> {
         self.watch.enter(self.worker);
     }
 
-    /// Notes a round without progress. Returns whether the launch is dead; `can_start` says whether this worker can still
-    /// start a block.
-    pub(super) fn fruitless_round(&mut self, can_start: impl FnOnce() -> bool) -> bool {
+    /// Notes a round without progress. Returns whether there were so many, for `n` times the launch's limit, that the
+    /// launch is dead unless a block can start or another worker gets on; `n` is 0 if not.
+    pub(super) fn fruitless_round(&mut self) -> u32 {
         self.rounds += 1;
         if self.watch.workers.len() > 1 {
             // What this worker waits for may be another one's work on the same core.
@@ -95,26 +95,36 @@ impl<'l> Patience<'l> {
             }
         }
         if !self.rounds.is_multiple_of(IDLE_ROUNDS) {
-            return false;
+            return 0;
         }
         let epoch = self.watch.epoch.load(Ordering::SeqCst);
-        let Some((since, seen)) = self.idle else {
-            self.watch.idle.fetch_add(1, Ordering::SeqCst);
-            self.idle = Some((Instant::now(), epoch));
+        match self.idle {
+            Some((since, seen)) if seen == epoch => {
+                let limits = since.elapsed().as_nanos() / self.limit.as_nanos().max(1);
+                if self.rounds < DEADLOCK_ROUNDS { 0 } else { limits.min(u32::MAX as u128) as u32 }
+            }
+            Some(_) => {
+                self.rounds = IDLE_ROUNDS;
+                self.idle = Some((Instant::now(), epoch));
+                0
+            }
+            None => {
+                self.watch.idle.fetch_add(1, Ordering::SeqCst);
+                self.idle = Some((Instant::now(), epoch));
+                0
+            }
+        }
+    }
+
+    /// Says that this worker gives up, and returns whether all that run have done so since the last progress.
+    pub(super) fn give_up(&self) -> bool {
+        let Some((_, epoch)) = self.idle else {
             return false;
         };
-        if seen != epoch {
-            self.rounds = IDLE_ROUNDS;
-            self.idle = Some((Instant::now(), epoch));
-            return false;
-        }
-        if self.rounds < DEADLOCK_ROUNDS || since.elapsed() < self.limit || can_start() {
-            return false;
-        }
-        // All others that run are stuck in this same epoch: none of them has got on since this worker got stuck.
         self.watch.workers[self.worker].store(epoch, Ordering::SeqCst);
-        let states = self.watch.workers.iter().map(|state| state.load(Ordering::SeqCst));
-        states.into_iter().all(|state| state == epoch || state == ABSENT)
+        // Those that are stuck in this same epoch have not got on since they got stuck, nor has this worker.
+        let mut states = self.watch.workers.iter().map(|state| state.load(Ordering::SeqCst));
+        states.all(|state| state == epoch || state == ABSENT)
     }
 }
 

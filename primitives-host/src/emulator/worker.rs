@@ -5,17 +5,21 @@
 //! once, and runs what that sets free. When rounds finish no block, it starts another one.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::block::{BlockState, Standing};
-use super::fiber::{Assignment, Fiber, Inbox, Pause};
+use super::fiber::{Fibers, Pause};
 use super::launch::{Found, LaunchState};
 use super::order::Order;
 use super::watch::Patience;
-use super::{DEVICE, report, stacks};
-use crate::error::Error;
+use super::{report, stacks};
 
-/// Rounds over the resident blocks before another block starts, if other workers can change what they wait for.
-const ROUNDS_BEFORE_START: u32 = 16;
+/// Visits of resident blocks before another block starts, if other workers can change what they wait for.
+const VISITS_BEFORE_START: usize = 16;
+
+/// How many times as long as other deadlocks those take that only a lack of stacks causes: launches that hold what each
+/// other needs.
+const SHORTAGE_LIMITS: u32 = 10;
 
 /// Lanes that a claim of several small blocks should reach.
 const CLAIM_LANES: u32 = 256;
@@ -23,9 +27,7 @@ const CLAIM_LANES: u32 = 256;
 pub(super) struct Worker<'l> {
     launch: &'l LaunchState<'l>,
     /// Before the blocks, so that lanes are gone before their block if a worker should ever panic.
-    fibers: Vec<Fiber>,
-    idle: Vec<u32>,
-    inbox: Rc<Inbox>,
+    fibers: Fibers,
     /// Blocks with spinning lanes, in the order of their start. Counted pointers, because their address must not change
     /// and lanes keep references to them.
     resident: Vec<Rc<BlockState<'l>>>,
@@ -35,6 +37,16 @@ pub(super) struct Worker<'l> {
     /// Order numbers of blocks that this worker has claimed: the next, and one past the last.
     claimed: (u64, u64),
     patience: Patience<'l>,
+}
+
+/// What a worker whose blocks all wait can still do.
+enum Outlook {
+    /// Nothing.
+    None,
+    /// Start a block.
+    Start,
+    /// Start a block once another launch gives back its stacks.
+    Shortage,
 }
 
 /// Why a block's lanes stopped running.
@@ -49,9 +61,7 @@ impl<'l> Worker<'l> {
     pub(super) fn new(launch: &'l LaunchState<'l>, number: usize) -> Self {
         Self {
             launch,
-            fibers: Vec::new(),
-            idle: Vec::new(),
-            inbox: Rc::default(),
+            fibers: Fibers::of_thread(launch.options.stack_bytes()),
             resident: Vec::new(),
             spare: Vec::new(),
             order: Order::new(launch.options.seed, launch.max_resident, launch.blocks),
@@ -62,12 +72,13 @@ impl<'l> Worker<'l> {
 
     /// Runs blocks until there are no more, or the launch has failed.
     pub(super) fn run(mut self) {
-        let patient_rounds = if self.launch.workers > 1 { ROUNDS_BEFORE_START } else { 1 };
-        let mut rounds = 0;
+        let patience = if self.launch.workers > 1 { VISITS_BEFORE_START } else { 1 };
+        // Since a block finished or started.
+        let mut visits = 0;
         while !self.launch.failure.is_set() {
-            if self.resident.is_empty() || rounds >= patient_rounds {
+            if self.resident.is_empty() || visits >= patience {
                 if let Some(rank) = self.claim() {
-                    rounds = 0;
+                    visits = 0;
                     self.start(rank);
                     continue;
                 }
@@ -77,21 +88,21 @@ impl<'l> Worker<'l> {
             }
             let before = self.resident.len();
             self.round();
-            rounds = if self.resident.len() < before { 0 } else { rounds + 1 };
+            visits = if self.resident.len() < before { 0 } else { visits + before };
         }
         self.end();
     }
 
     /// The rank of a block to start, if there is one and room for it.
     fn claim(&mut self) -> Option<u64> {
+        if !matches!(self.outlook(), Outlook::Start) {
+            return None;
+        }
         if self.claimed.0 == self.claimed.1 {
-            let count = if self.resident.is_empty() { (CLAIM_LANES / self.launch.threads).clamp(1, 16) } else { 1 };
-            if !self.has_room() {
-                return None;
-            }
             // The last blocks are handed out one by one, so that no worker sits on several.
-            let many = self.launch.unclaimed() > 64 * self.launch.workers as u64;
-            self.claimed = self.launch.claim(if many { count as u64 } else { 1 });
+            let many = self.resident.is_empty() && self.launch.unclaimed() > 64 * self.launch.workers as u64;
+            let count = if many { (CLAIM_LANES / self.launch.threads).clamp(1, 16) } else { 1 };
+            self.claimed = self.launch.claim(count as u64);
             if self.claimed.0 == self.claimed.1 {
                 return None;
             }
@@ -101,12 +112,22 @@ impl<'l> Worker<'l> {
         Some(self.order.rank(ordinal))
     }
 
-    /// Whether this worker may claim a block. A worker without blocks always may: others may wait for what it does.
-    fn has_room(&self) -> bool {
-        use std::sync::atomic::Ordering::Relaxed;
-        let stacks = || stacks::room(self.launch.options.stack_bytes()) + self.idle.len();
-        self.resident.is_empty()
-            || self.launch.resident.load(Relaxed) < self.launch.max_resident && stacks() >= self.launch.threads as usize
+    /// Whether this worker can start a block. One without blocks always can: others may wait for what it does.
+    fn outlook(&self) -> Outlook {
+        let launch = self.launch;
+        if self.claimed.0 < self.claimed.1 {
+            Outlook::Start
+        } else if launch.unclaimed() == 0 {
+            Outlook::None
+        } else if self.resident.is_empty() {
+            Outlook::Start
+        } else if launch.resident.load(Relaxed) >= launch.max_resident {
+            Outlook::None
+        } else if stacks::room(launch.options.stack_bytes()) + self.fibers.idle() < launch.threads as usize {
+            Outlook::Shortage
+        } else {
+            Outlook::Start
+        }
     }
 
     /// Starts a block and runs it as far as it gets.
@@ -116,7 +137,7 @@ impl<'l> Worker<'l> {
         match self.run_ready(&block) {
             Stop::Finished => self.spare.push(block),
             Stop::Spinning | Stop::Failed => {
-                self.launch.resident.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.launch.resident.fetch_add(1, Relaxed);
                 self.resident.push(block);
             }
         }
@@ -134,7 +155,7 @@ impl<'l> Worker<'l> {
                 Stop::Finished => {
                     drop(block);
                     let block = self.resident.remove(at);
-                    self.launch.resident.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                    self.launch.resident.fetch_sub(1, Relaxed);
                     self.spare.push(block);
                     changed = true;
                 }
@@ -148,8 +169,16 @@ impl<'l> Worker<'l> {
         if changed {
             return self.patience.progress();
         }
-        let can_start = self.claimed.0 < self.claimed.1 || self.launch.unclaimed() > 0 && self.has_room();
-        if self.patience.fruitless_round(|| can_start) {
+        let limits = self.patience.fruitless_round();
+        if limits == 0 {
+            return;
+        }
+        let hopeless = match self.outlook() {
+            Outlook::Start => false,
+            Outlook::Shortage => limits >= SHORTAGE_LIMITS,
+            Outlook::None => true,
+        };
+        if hopeless && self.patience.give_up() {
             self.launch.failure.record(report::deadlock(self.launch, &self.resident));
         }
     }
@@ -164,26 +193,19 @@ impl<'l> Worker<'l> {
             }
             let number = match block.fiber_of(rank) {
                 Some(number) => number,
-                None => {
-                    let number = match self.idle_fiber() {
-                        Ok(number) => number,
-                        Err(error) => {
-                            failure.record(Found { rank: block.rank.get(), error });
-                            return Stop::Failed;
-                        }
-                    };
-                    self.inbox.set(Some(Assignment::new(block, rank)));
-                    number
-                }
+                None => match self.fibers.assign(block, rank) {
+                    Ok(number) => number,
+                    Err(error) => {
+                        failure.record(Found { rank: block.rank.get(), error });
+                        return Stop::Failed;
+                    }
+                },
             };
             // SAFETY: the block stays in its allocation until its lanes have finished or `end` has unwound them; until
             // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
-            next = match unsafe { self.fibers[number as usize].resume() } {
+            next = match unsafe { self.fibers.resume(number) } {
                 Pause::Waiting => block.next_ready(),
-                Pause::Idle => {
-                    self.idle.push(number);
-                    block.handed_over.take()
-                }
+                Pause::Idle => block.handed_over.take(),
             };
         }
         if failure.is_set() {
@@ -199,22 +221,7 @@ impl<'l> Worker<'l> {
         }
     }
 
-    fn idle_fiber(&mut self) -> Result<u32, Error> {
-        if let Some(number) = self.idle.pop() {
-            return Ok(number);
-        }
-        let number = self.fibers.len() as u32;
-        let bytes = self.launch.options.stack_bytes();
-        let fiber = Fiber::new(number, bytes, Rc::clone(&self.inbox)).map_err(|error| Error::Allocation {
-            bytes: bytes as u128,
-            device: DEVICE.to_owned(),
-            reason: format!("no stack for lane {number} of a worker: {error}"),
-        })?;
-        self.fibers.push(fiber);
-        Ok(number)
-    }
-
-    /// Unwinds the lanes of a failed launch, and gives back the stacks.
+    /// Unwinds the lanes of a failed launch.
     fn end(mut self) {
         if !self.resident.is_empty() && cfg!(panic = "abort") {
             eprintln!("{}\nthis program is built with panic=abort, and ends with the kernel", self.launch.failure);
@@ -225,10 +232,9 @@ impl<'l> Worker<'l> {
             for number in block.unfinished_fibers() {
                 // SAFETY: `self.resident` owns the block.
                 // A lane that catches the unwinding goes on to its next wait, and is unwound from there.
-                while unsafe { self.fibers[number as usize].resume() } == Pause::Waiting {}
+                while unsafe { self.fibers.resume(number) } == Pause::Waiting {}
             }
         }
-        self.inbox.set(None);
-        stacks::give_back(self.fibers.into_iter().map(Fiber::into_stack), self.launch.options.stack_bytes());
+        self.fibers.keep_for_thread();
     }
 }

@@ -1,0 +1,127 @@
+//! What a launch costs the host.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::time::Instant;
+
+use kernel_primitives::__private::{Instantiated, KernelInfo};
+use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::prelude::*;
+use kernel_primitives::{Device, Result};
+
+use crate::harness::{Report, median};
+
+// The driver itself, whose symbols the runtime brings along.
+unsafe extern "C" {
+    fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
+    fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
+    fn cuLaunchKernel(
+        function: *mut c_void,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        stream: *mut c_void,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> c_int;
+}
+
+type Sum = elementwise_binary<f32, f32, Add, 4>;
+
+/// From the call to the result, the first time: load the kernel, launch, wait.
+pub(crate) fn first(device: &Device, report: &mut Report) -> Result<()> {
+    let stream = device.stream()?;
+    let x = stream.buffer_from(&[1.0f32; 1024])?;
+    let mut out = stream.buffer_zeroed::<f32>(1024)?;
+    stream.synchronize()?;
+    let begin = Instant::now();
+    Sum::launch(&stream, (1, 256), &x, &x, &mut out, Add)?;
+    stream.synchronize()?;
+    let first = begin.elapsed();
+    assert_eq!(out.to_vec()?, [2.0; 1024]);
+
+    // The same kernel compiled by the driver from PTX: what a device without a cubin pays. The name is changed, so that no
+    // cache of the driver knows it.
+    let info = <Sum as Instantiated<_>>::info();
+    let ptx = ptx_of(info, device).replace("\n.address_size", &format!("\n// {:?}\n.address_size", Instant::now()));
+    let begin = Instant::now();
+    load(&ptx);
+    let compiled = begin.elapsed();
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    report.row("first launch", &[("ms", ms(first)), ("PTX load ms", ms(compiled))]);
+    Ok(())
+}
+
+fn ptx_of(info: &KernelInfo, device: &Device) -> String {
+    let (major, minor) = device.properties().compute_capability.unwrap_or_default();
+    let fits = info.images().iter().filter(|image| image.0 <= major * 10 + minor);
+    fits.max_by_key(|image| image.0).map_or_else(String::new, |image| image.1.to_owned())
+}
+
+/// Loads PTX into the current context, which is the runtime's.
+fn load(ptx: &str) -> *mut c_void {
+    let text = CString::new(ptx).expect("PTX is text");
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text is terminated; the pointers are valid for the call.
+    assert_eq!(unsafe { cuModuleLoadData(&raw mut module, text.as_ptr().cast()) }, 0);
+    module
+}
+
+/// A typed launch against the driver's `cuLaunchKernel` with the same kernel and arguments, host time each.
+pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
+    const LAUNCHES: u32 = 500; // below the depth of the driver's queue
+    const ROUNDS: usize = 41;
+    let stream = device.stream()?;
+    let n = 1024usize;
+    let x = stream.buffer_from(&vec![1.0f32; n])?;
+    let y = stream.buffer_from(&vec![2.0f32; n])?;
+    let mut out = stream.buffer_zeroed::<f32>(n)?;
+    Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
+    stream.synchronize()?;
+
+    let info = <Sum as Instantiated<_>>::info();
+    let module = load(&ptx_of(info, device));
+    let entry = CString::new(info.entry().replace("::", "__")).expect("a name");
+    let mut function = std::ptr::null_mut();
+    // SAFETY: the module is loaded; the pointers are valid for the call.
+    assert_eq!(unsafe { cuModuleGetFunction(&raw mut function, module, entry.as_ptr()) }, 0);
+    let raw_stream = stream.as_raw();
+    let (x_address, y_address, out_address) = (x.address(), y.address(), out.address());
+    let raw_launch = || {
+        let values = [&x_address, &(n as u64), &y_address, &(n as u64), &out_address, &(n as u64)];
+        let mut params = values.map(|value| std::ptr::from_ref(value).cast_mut().cast::<c_void>());
+        // SAFETY: the kernel's parameters in order; the buffers outlive the launch.
+        let code = unsafe {
+            let null = std::ptr::null_mut();
+            cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, raw_stream, params.as_mut_ptr(), null)
+        };
+        assert_eq!(code, 0);
+    };
+
+    let (mut typed, mut raw) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 4 {
+        let begin = Instant::now();
+        for _ in 0..LAUNCHES {
+            Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
+        }
+        let typed_time = begin.elapsed();
+        stream.synchronize()?;
+        let begin = Instant::now();
+        for _ in 0..LAUNCHES {
+            raw_launch();
+        }
+        let raw_time = begin.elapsed();
+        stream.synchronize()?;
+        if round >= 4 {
+            typed.push(typed_time.as_secs_f64() * 1e6 / f64::from(LAUNCHES));
+            raw.push(raw_time.as_secs_f64() * 1e6 / f64::from(LAUNCHES));
+        }
+    }
+    assert_eq!(out.to_vec()?, vec![3.0; n]);
+    let (typed, raw) = (median(typed), median(raw));
+    report.row("launch, host time", &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw)]);
+    Ok(())
+}

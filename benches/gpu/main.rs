@@ -1,0 +1,42 @@
+//! Benchmarks on a GPU, beside CUB.
+//!
+//! ```text
+//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--json results.json] [--log2 28]
+//! ```
+//!
+//! The peers are a shared library (`benches/peers/peers.cu`), so that both sides run in one process, on the same data, one
+//! sample after the other. A sample is several launches between two events; the figures are medians over the samples.
+//! Every result is checked. Without a GPU the program says so and ends.
+
+#[cfg(feature = "cuda")]
+mod elementwise;
+#[cfg(feature = "cuda")]
+mod harness;
+#[cfg(feature = "cuda")]
+mod launch;
+#[cfg(feature = "cuda")]
+mod peers;
+
+#[cfg(feature = "cuda")]
+fn main() -> kernel_primitives::Result<()> {
+    let began = std::time::Instant::now();
+    let options = harness::Options::parse();
+    let device = match kernel_primitives::Device::gpu() {
+        Ok(device) => device,
+        Err(error) => {
+            println!("the GPU benchmarks need a GPU: {error}");
+            return Ok(());
+        }
+    };
+    let mut report = harness::Report::new(&device, began.elapsed());
+    launch::first(&device, &mut report)?;
+    launch::overhead(&device, &mut report)?;
+    elementwise::run(&device, &options, &mut report)?;
+    report.finish(&options);
+    Ok(())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn main() {
+    println!("the GPU benchmarks need the feature `cuda`: cargo bench --features cuda --bench gpu");
+}

@@ -1,0 +1,39 @@
+//! CUB, in a shared library.
+
+use std::ffi::{c_int, c_void};
+
+use libloading::Library;
+
+type Transform = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
+
+/// The library of `benches/peers/peers.cu`.
+pub(crate) struct Peers(&'static Library);
+
+impl Peers {
+    pub(crate) fn open(path: &str) -> Self {
+        // SAFETY: the library is the program's own; its initialisation is the CUDA runtime's.
+        let library = unsafe { Library::new(path) };
+        let library = library.unwrap_or_else(|error| panic!("the peers could not be loaded from {path}: {error}"));
+        // Never unloaded: the CUDA runtime in it lives as long as the program.
+        Self(Box::leak(Box::new(library)))
+    }
+
+    pub(crate) fn cub_version(&self) -> String {
+        // SAFETY: the function has this type.
+        let version = unsafe { self.0.get::<unsafe extern "C" fn() -> c_int>(b"cub_version\0").map(|get| get()) };
+        let version = version.expect("the peers have a version");
+        format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
+    }
+
+    /// `out = x + y` by `cub::DeviceTransform`, for the element type of this name.
+    pub(crate) fn transform_add(&self, name: &str) -> impl Fn(u64, u64, u64, usize, *mut c_void) + use<> {
+        let symbol = format!("cub_transform_add_{name}\0");
+        // SAFETY: the function has this type, and the library stays loaded.
+        let transform = unsafe { *self.0.get::<Transform>(symbol.as_bytes()).expect("the peers have this type") };
+        move |x, y, out, n, stream| {
+            // SAFETY: the addresses are buffers of `n` elements on the stream's device.
+            let code = unsafe { transform(x as _, y as _, out as _, n, stream) };
+            assert_eq!(code, 0, "CUB failed");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Lanes and blocks that wait for memory to change.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn a_lane_waits_for_another_of_its_block() {
+    for options in modes() {
+        let flag = atomics(1);
+        go(&options, 1, 64, |cx| {
+            if cx.thread_rank() < 40 {
+                while flag[0].load(Acquire) != 24 {
+                    cx.spin(20);
+                }
+            } else {
+                flag[0].fetch_add(1, AcqRel);
+            }
+            cx.barrier();
+        })
+        .unwrap();
+    }
+}
+
+/// Every block waits for the one before it, as single-pass scans do; the number of a block comes from a ticket or is its
+/// rank.
+fn chain(options: &EmulatorOptions, blocks: u32, threads: u32, ticket: bool) {
+    let (next, state) = (atomics(1), atomics(blocks as usize));
+    go(options, blocks, threads, |cx| {
+        let number = if ticket {
+            let taken = if cx.thread_rank() == 0 { next[0].fetch_add(1, Relaxed) } else { 0 };
+            // Thread 0's number for all: the other threads contribute nothing to the count of set bits.
+            (0..16).map(|bit| (cx.barrier_any(taken >> bit & 1 != 0) as u32) << bit).sum()
+        } else {
+            cx.block_rank() as u32
+        };
+        if cx.thread_rank() == 0 {
+            let before = match number.checked_sub(1) {
+                None => 0,
+                Some(previous) => loop {
+                    match state[previous as usize].load(Acquire) {
+                        0 => cx.spin(20),
+                        sum => break sum,
+                    }
+                },
+            };
+            state[number as usize].store(before + number + 1, Release);
+        }
+        cx.barrier();
+        let sum = state[number as usize].load(Relaxed);
+        assert_eq!(sum, (number + 1) * (number + 2) / 2);
+    })
+    .unwrap();
+}
+
+#[test]
+fn blocks_wait_for_their_predecessors() {
+    for options in modes() {
+        chain(&options, 500, 33, true);
+        chain(&options, 500, 33, false);
+        chain(&options, 40, 1024, false);
+    }
+    for seed in 0..100 {
+        chain(&seeded(seed), 70, 5, seed % 2 == 0);
+    }
+}
+
+#[test]
+fn warps_wait_together() {
+    // A look-back whose loop has a vote in it.
+    for options in modes() {
+        let state = atomics(200);
+        go(&options, 200, 64, |cx| {
+            let block = cx.block_rank();
+            if cx.warp() == 0 {
+                let from = block.saturating_sub(1 + cx.lane() as usize);
+                while !cx.all(!0, block == 0 || state[from].load(Acquire) != 0) {
+                    cx.spin(20);
+                }
+                if cx.lane() == 0 {
+                    state[block].store(1, Release);
+                }
+            }
+            cx.barrier();
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_grid_barrier_brings_all_blocks_together() {
+    for options in modes() {
+        for (blocks, threads) in [(2, 64), (16, 256), (300, 7), (8, 1024)] {
+            assert!(blocks <= max_resident_blocks(threads));
+            let (arrived, data) = (atomics(3), atomics(blocks as usize));
+            go(&options, blocks, threads, |cx| {
+                for (step, arrived) in arrived.iter().enumerate() {
+                    if cx.thread_rank() == 0 {
+                        data[cx.block_rank()].store(step as u32 * 1000 + cx.block_rank() as u32, Relaxed);
+                        arrived.fetch_add(1, AcqRel);
+                        while arrived.load(Acquire) != blocks {
+                            cx.spin(20);
+                        }
+                    }
+                    cx.barrier();
+                    // A block that is ahead may have written for the next step.
+                    let other = (cx.block_rank() + 1 + step) % blocks as usize;
+                    assert!(data[other].load(Relaxed) >= step as u32 * 1000 + other as u32);
+                }
+            })
+            .unwrap_or_else(|error| panic!("{blocks} blocks of {threads}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_lock_lets_everybody_in() {
+    for options in modes() {
+        let (lock, count) = (atomics(1), atomics(1));
+        go(&options, 20, 40, |cx| {
+            while lock[0].compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
+                cx.spin(20);
+            }
+            let seen = count[0].load(Relaxed);
+            cx.spin(20);
+            count[0].store(seen + 1, Relaxed);
+            lock[0].store(0, Release);
+        })
+        .unwrap();
+        assert_eq!(count[0].load(Relaxed), 800);
+    }
+}
+
+fn impatient(options: EmulatorOptions) -> EmulatorOptions {
+    EmulatorOptions { deadlock_after: Duration::from_millis(30), ..options }
+}
+
+#[track_caller]
+fn deadlock(fault: &KernelFault) -> &str {
+    match &fault.diagnosis {
+        Diagnosis::Deadlock { message } => message,
+        other => panic!("expected a deadlock, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_deadlock_ends_with_an_error() {
+    for options in modes() {
+        let flag = atomics(1);
+        let line = here() + 5;
+        let fault = fails(&impatient(options), 3, 40, |cx| {
+            if cx.block_rank() == 1 && cx.thread_rank() >= 38 {
+                // Nobody sets it.
+                while flag[0].load(Relaxed) == 0 {
+                    cx.spin(20);
+                }
+            }
+            cx.barrier();
+        });
+        let message = deadlock(&fault);
+        assert_eq!((fault.line, fault.block, fault.thread), (line, at(1), at(38)), "{fault}");
+        assert!(message.contains("thread (38, 0, 0) and 1 more spin in"), "{message}");
+        assert!(message.contains("thread (0, 0, 0) and 37 more wait at the barrier in"), "{message}");
+    }
+}
+
+#[test]
+fn a_deadlock_with_a_vote_in_the_loop() {
+    for options in modes() {
+        let flag = atomics(1);
+        let fault = fails(&impatient(options), 1, 32, |cx| {
+            while !cx.all(!0, flag[0].load(Relaxed) != 0) {
+                cx.spin(20);
+            }
+        });
+        deadlock(&fault);
+    }
+}
+
+#[test]
+fn more_blocks_than_can_be_resident_wait_for_each_other() {
+    let arrived = atomics(1);
+    let fault = fails(&impatient(checked()), 2000, 1024, |cx| {
+        if cx.thread_rank() == 0 {
+            arrived[0].fetch_add(1, AcqRel);
+            while arrived[0].load(Acquire) != 2000 {
+                cx.spin(20);
+            }
+        }
+        cx.barrier();
+    });
+    let message = deadlock(&fault);
+    assert!(message.contains("blocks have not started"), "{message}");
+}
+
+#[test]
+fn a_long_wait_is_no_deadlock_while_another_worker_runs() {
+    let flag = atomics(1);
+    go(&impatient(parallel()), 2, 1, |cx| {
+        if cx.block_rank() == 0 {
+            std::thread::sleep(Duration::from_millis(400));
+            flag[0].store(1, Release);
+        } else {
+            while flag[0].load(Acquire) == 0 {
+                cx.spin(20);
+            }
+        }
+    })
+    .unwrap();
+}

@@ -1,0 +1,98 @@
+//! What the compiler made of the shipped kernels: access width, no spills, no local memory, the instructions meant.
+#![cfg(feature = "cuda")]
+
+use std::fs;
+use std::path::Path;
+
+/// The builder's output folder.
+const PTX: &str = env!("KERNEL_PRIMITIVES_PTX");
+
+/// The architectures that are built.
+const ARCHS: [u32; 4] = [75, 80, 90, 100];
+
+/// The kernels of the library, as `(module, kernel)`.
+fn shipped() -> Vec<(String, String)> {
+    let index = fs::read_to_string(Path::new(PTX).join("index.txt")).expect("the builder wrote an index");
+    let kernels: Vec<_> = index
+        .lines()
+        .filter(|path| path.starts_with("kernel_primitives::"))
+        .filter_map(|path| path.rsplit_once("::"))
+        .map(|(module, kernel)| (module.to_owned(), kernel.to_owned()))
+        .collect();
+    assert!(!kernels.is_empty(), "no kernels in the index");
+    kernels
+}
+
+fn ptx(module: &str, kernel: &str, arch: u32) -> String {
+    let file = Path::new(PTX).join(module).join(format!("{kernel}.sm_{arch}.ptx"));
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// How often an instruction that begins so occurs.
+fn count(text: &str, instruction: &str) -> usize {
+    text.lines().filter(|line| line.trim_start().starts_with(instruction)).count()
+}
+
+#[test]
+fn every_kernel_is_assembled_without_spills_and_local_memory() {
+    let report = fs::read_to_string(Path::new(PTX).join("report.tsv")).expect("ptxas was there and reported");
+    let rows: Vec<Vec<&str>> = report.lines().map(|line| line.split('\t').collect()).collect();
+    let (head, rows) = rows.split_first().expect("the report has a head");
+    let column = |name: &str| head.iter().position(|&column| column == name).unwrap_or_else(|| panic!("no {name}"));
+    let (kernel, arch) = (column("kernel"), column("arch"));
+    for (module, name) in shipped() {
+        for sm in ARCHS {
+            let path = format!("{module}::{name}");
+            let row = rows.iter().find(|row| row[kernel] == path && row[arch].trim_start_matches("sm_") == sm.to_string());
+            let row = row.unwrap_or_else(|| panic!("{path} was not assembled for sm_{sm}"));
+            for what in ["stack", "spill_stores", "spill_loads"] {
+                assert_eq!(row[column(what)], "0", "{path} for sm_{sm}: {what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_are_read_and_written_by_16_byte_accesses() {
+    for (module, kernel) in shipped() {
+        let loads = match kernel.split("__").next() {
+            Some("elementwise_binary") => 2,
+            Some("block_reduce") => 1,
+            _ => panic!("say how many vector loads {kernel} has"),
+        };
+        let stores = usize::from(kernel.starts_with("elementwise"));
+        for arch in ARCHS {
+            let text = ptx(&module, &kernel, arch);
+            let wide = |access: &str| count(&text, &format!("{access}.global.v4.b32")) + count(&text, &format!("{access}.global.v2.b64"));
+            assert_eq!(wide("ld"), loads, "{kernel} for sm_{arch}: 16-byte loads");
+            assert_eq!(wide("st"), stores, "{kernel} for sm_{arch}: 16-byte stores");
+        }
+    }
+}
+
+#[test]
+fn integers_reduce_by_redux_from_sm_80_on() {
+    let module = "kernel_primitives::kernels::reduce";
+    for (kernel, instruction) in [
+        ("block_reduce__u32_Add_4", "redux.sync.add"),
+        ("block_reduce__i32_Min_4", "redux.sync.min.s32"),
+        ("block_reduce__u32_Max_4", "redux.sync.max.u32"),
+    ] {
+        for arch in ARCHS {
+            let found = count(&ptx(module, kernel, arch), instruction);
+            assert_eq!(found > 0, arch >= 80, "{kernel} for sm_{arch}: {instruction}");
+        }
+    }
+}
+
+#[test]
+fn arithmetic_is_neither_contracted_nor_approximate() {
+    for (module, kernel) in shipped() {
+        for arch in ARCHS {
+            let text = ptx(&module, &kernel, arch);
+            for instruction in ["fma", "sqrt.approx", "div.approx", "div.full", "ex2.approx.ftz"] {
+                assert_eq!(count(&text, instruction), 0, "{kernel} for sm_{arch}: {instruction}");
+            }
+        }
+    }
+}

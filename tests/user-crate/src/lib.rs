@@ -1,0 +1,3 @@
+//! Kernels of one's own beside the library's.
+
+pub mod kernels;

@@ -1,0 +1,37 @@
+//! Both kernels against plain Rust: on a GPU if the feature `cuda` is on and there is one, else in the emulator.
+
+use kernel_primitives::kernels::elementwise_unary;
+use kernel_primitives::{Device, Dims, Result, UnaryFn};
+use user_crate::kernels::{Softsign, axpy};
+
+/// No multiple of a block or a vector: the last tile is partial.
+const LEN: usize = 10_007;
+
+fn ramp() -> Vec<f32> {
+    (0..LEN).map(|i| i as f32 * 0.25 - 1000.0).collect()
+}
+
+#[test]
+fn own_kernel() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let (x, y) = (ramp(), vec![1.0f32; LEN]);
+    let on_device = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_from(&y)?;
+    axpy::launch(&stream, Dims::for_items(LEN), 3.0, &on_device, &mut out)?;
+    let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 3.0 * x + y).collect();
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
+
+#[test]
+fn shipped_kernel_with_own_functor() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let x = ramp();
+    let on_device = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed::<f32>(LEN)?;
+    let dims = Dims::for_items(LEN).items_per_thread(4);
+    elementwise_unary::<f32, f32, Softsign, 4>::launch(&stream, dims, &on_device, &mut out, Softsign)?;
+    let expected: Vec<f32> = x.iter().map(|&x| Softsign.apply(x)).collect();
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
