@@ -174,8 +174,20 @@ impl Inner<'_> {
             .env("RUSTC", &self.compiler.rustc)
             // Needed for -Zbuild-std on a stable cargo, and for the features on a stable compiler.
             .env("RUSTC_BOOTSTRAP", "1")
-            // Set and empty: this outranks rustflags in the user's cargo configuration.
-            .env("CARGO_ENCODED_RUSTFLAGS", "");
+            // Set even if empty: this outranks rustflags in the user's cargo configuration.
+            .env("CARGO_ENCODED_RUSTFLAGS", self.dependency_flags());
+    }
+
+    /// Flags for the dependencies, which `path_maps` does not reach: faults in the library's own code are shown relative to
+    /// it, without the path of this machine.
+    fn dependency_flags(&self) -> std::ffi::OsString {
+        let mut flags = std::ffi::OsString::new();
+        if !self.line_info {
+            flags.push("--remap-path-prefix=");
+            flags.push(self.facade);
+            flags.push(if self.facade == self.package_root { "=" } else { "=kernel-primitives" });
+        }
+        flags
     }
 
     /// The local files named in cargo's dep-info; links lead back to the user's files.

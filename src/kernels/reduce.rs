@@ -26,11 +26,11 @@ pub fn block_reduce<T, R, const NX: usize>(
 {
     let mut total = op.identity();
     for tile in cx.tiles::<NX>(x.len()) {
-        let first = tile.start() + cx.thread_rank() as usize * NX;
         let mut items = init::<T, NX>(T::ZERO);
         read_data(cx, &mut items, x.tile(tile));
+        let valid = tile.valid_items(cx);
         for (i, &item) in items.iter().enumerate() {
-            if first + i < x.len() {
+            if i < valid {
                 total = op.apply(total, item.widen());
             }
         }

@@ -12,6 +12,8 @@
 
 use core::marker::PhantomData;
 
+use crate::simt::Block;
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -79,6 +81,12 @@ impl<const ITEMS: usize> Tile<ITEMS> {
     #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
     pub fn len(self) -> usize {
         self.len
+    }
+
+    /// How many of this thread's items the tile has: `ITEMS`, or fewer, down to none, in the last tile.
+    #[inline(always)]
+    pub fn valid_items(self, cx: Block<'_>) -> usize {
+        self.len.saturating_sub(cx.thread_rank() as usize * ITEMS).min(ITEMS)
     }
 }
 

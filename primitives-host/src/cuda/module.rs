@@ -96,7 +96,8 @@ impl Context {
     fn load_module(&self, info: &'static KernelInfo) -> Result<CUmodule> {
         let no_image = |reason: String| Error::NoImage { kernel: info.name().into(), reason };
         if info.images().is_empty() {
-            let how = "in this program: its crate's build script must build it with `primitives_build::PtxBuilder`";
+            let how = "in this program: it must stand in a file that its crate's build script compiles with \
+                       `primitives_build::PtxBuilder`";
             return Err(no_image(how.into()));
         }
         let arch = self.arch();

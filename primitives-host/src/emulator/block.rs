@@ -13,11 +13,10 @@ use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
 
 use super::fiber::{LaneYielder, Pause};
-use super::launch::LaunchState;
+use super::launch::{Found, LaunchState};
 use super::order::Random;
 use super::warp::{self, Exchange};
 use super::{MAX_BLOCK_THREADS, panics, report};
-use crate::error::Diagnosis;
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
 
@@ -360,25 +359,21 @@ impl<'l> BlockState<'l> {
         }
     }
 
-    /// Waits for the end of a launch that has failed.
+    /// Reports what is wrong, and ends lane `state`. The report is made in here, apart from the paths that lanes take every
+    /// time and whose frames are on every stack.
     #[cold]
-    fn hold(&self, state: &LaneState) -> ! {
+    #[inline(never)]
+    fn fail(&self, state: &LaneState, report: impl FnOnce() -> Found) -> ! {
+        let found = report();
+        if panicking() {
+            // A second panic, as it were: it can neither return nor unwind.
+            eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", found.error);
+            std::process::abort();
+        }
+        self.launch.failure.record(found);
         loop {
             self.suspend(state);
         }
-    }
-
-    /// Reports what lane `state` does wrong, and ends it.
-    #[cold]
-    fn fail(&self, state: &LaneState, place: Place, diagnosis: Diagnosis) -> ! {
-        let fault = report::fault(self, state, place, diagnosis);
-        if panicking() {
-            // A second panic, as it were: it can neither return nor unwind.
-            eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", fault.error);
-            std::process::abort();
-        }
-        self.launch.failure.record(fault);
-        self.hold(state)
     }
 }
 
@@ -429,8 +424,7 @@ impl Machine for BlockState<'_> {
         if barrier.mixed.get() {
             let waiting = &self.warps[number].at_barrier;
             waiting.set(waiting.get() | bit);
-            self.launch.failure.record(report::mixed_barrier(self));
-            self.hold(state);
+            self.fail(state, || report::mixed_barrier(self));
         }
         barrier.result.set(match vote {
             BarrierVote::None => 0,
@@ -466,12 +460,14 @@ impl Machine for BlockState<'_> {
         let (number, bit) = ((rank / WARP) as usize, 1u32 << (rank % WARP));
         let warp = &self.warps[number];
         if mask & bit == 0 || mask & !warp.existing.get() != 0 {
-            self.fail(state, place, report::bad_mask(op, mask, rank % WARP, warp.existing.get()));
+            self.fail(state, || {
+                report::fault(self, state, place, report::bad_mask(op, mask, rank % WARP, warp.existing.get()))
+            });
         }
         if let WarpOp::Shuffle { width, .. } = op
             && (!width.is_power_of_two() || width > WARP)
         {
-            self.fail(state, place, report::bad_width(width));
+            self.fail(state, || report::fault(self, state, place, report::bad_width(width)));
         }
         state.place.set(place);
         state.mask.set(mask);
@@ -492,8 +488,7 @@ impl Machine for BlockState<'_> {
             Some(leader_lane) => {
                 let leader = &self.lanes[first + leader_lane as usize];
                 if !same_place(place, leader.place.get()) || !warp::same_operation(op, leader.exchange.op.get()) {
-                    self.launch.failure.record(report::mixed_operation(self, leader, state));
-                    self.hold(state);
+                    self.fail(state, || report::mixed_operation(self, leader, state));
                 }
                 let arrived = leader.arrived.get() | bit;
                 if arrived != mask {
@@ -509,9 +504,7 @@ impl Machine for BlockState<'_> {
         let exchange = |lane: u32| &self.lanes[first + lane as usize].exchange;
         if let Err(outside) = warp::perform(mask, exchange) {
             let reader = &self.lanes[first + outside.reader as usize];
-            let fault = report::fault(self, reader, reader.place.get(), report::outside_mask(mask, &outside));
-            self.launch.failure.record(fault);
-            self.hold(state);
+            self.fail(state, || report::fault(self, reader, reader.place.get(), report::outside_mask(mask, &outside)));
         }
         warp.in_operation.set(warp.in_operation.get() & !mask);
         let others = mask & !bit;
@@ -557,6 +550,7 @@ impl Machine for BlockState<'_> {
     }
 
     fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> ! {
-        self.fail(&self.lanes[lane.thread_rank as usize], place, fault.into())
+        let state = &self.lanes[lane.thread_rank as usize];
+        self.fail(state, || report::fault(self, state, place, fault.into()))
     }
 }

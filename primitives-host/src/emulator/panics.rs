@@ -26,7 +26,8 @@ pub(super) fn install_hook() {
     ONCE.call_once(|| {
         let previous = take_hook();
         set_hook(Box::new(move |info| {
-            if !IN_LANE.get() {
+            // A program that cannot unwind ends here, and must say why.
+            if !IN_LANE.get() || cfg!(panic = "abort") {
                 return previous(info);
             }
             let place = info.location().map(|at| PanicPlace {
