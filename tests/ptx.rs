@@ -96,3 +96,14 @@ fn arithmetic_is_neither_contracted_nor_approximate() {
         }
     }
 }
+
+/// A test after a barrier must not split the barrier: the lanes of a warp would wait at two of them. rustc's jump threading
+/// did that to this kernel, whose reduction goes on differently for rows that cross a warp's end.
+#[test]
+fn a_barrier_is_not_copied_into_branches() {
+    for arch in ARCHS {
+        let text = ptx("suite::kernels::block", "rows_reduced__f32_Add", arch);
+        // Two cases, each with the barrier before a reuse of shared memory and the one between writing and reading.
+        assert_eq!(count(&text, "bar.sync") + count(&text, "barrier.sync"), 4, "sm_{arch}");
+    }
+}

@@ -174,16 +174,19 @@ impl Inner<'_> {
             .env("RUSTC", &self.compiler.rustc)
             // Needed for -Zbuild-std on a stable cargo, and for the features on a stable compiler.
             .env("RUSTC_BOOTSTRAP", "1")
-            // Set even if empty: this outranks rustflags in the user's cargo configuration.
-            .env("CARGO_ENCODED_RUSTFLAGS", self.dependency_flags());
+            // This outranks rustflags in the user's cargo configuration.
+            .env("CARGO_ENCODED_RUSTFLAGS", self.rustflags());
     }
 
-    /// Flags for the dependencies, which `path_maps` does not reach: faults in the library's own code are shown relative to
-    /// it, without the path of this machine.
-    fn dependency_flags(&self) -> std::ffi::OsString {
-        let mut flags = std::ffi::OsString::new();
+    /// Flags for every crate that is compiled for the device.
+    fn rustflags(&self) -> std::ffi::OsString {
+        // Jump threading on MIR copies calls into the branches of a later test, and knows nothing of convergence: a barrier
+        // came out once for the lanes of one branch and once for the others, and the block hung. LLVM's own pass is told
+        // by the `convergent` attribute.
+        let mut flags = std::ffi::OsString::from("-Zmir-enable-passes=-JumpThreading");
+        // `path_maps` reaches the kernels' crate alone. Faults in the library's own code are shown relative to it.
         if !self.line_info {
-            flags.push("--remap-path-prefix=");
+            flags.push("\x1f--remap-path-prefix=");
             flags.push(self.facade);
             flags.push(if self.facade == self.package_root { "=" } else { "=kernel-primitives" });
         }
