@@ -43,7 +43,8 @@ fn every_kernel_is_assembled_without_spills_and_local_memory() {
     for (module, name) in shipped() {
         for sm in ARCHS {
             let path = format!("{module}::{name}");
-            let row = rows.iter().find(|row| row[kernel] == path && row[arch].trim_start_matches("sm_") == sm.to_string());
+            let row =
+                rows.iter().find(|row| row[kernel] == path && row[arch].trim_start_matches("sm_") == sm.to_string());
             let row = row.unwrap_or_else(|| panic!("{path} was not assembled for sm_{sm}"));
             for what in ["stack", "spill_stores", "spill_loads"] {
                 assert_eq!(row[column(what)], "0", "{path} for sm_{sm}: {what}");
@@ -63,7 +64,9 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
         let stores = usize::from(kernel.starts_with("elementwise"));
         for arch in ARCHS {
             let text = ptx(&module, &kernel, arch);
-            let wide = |access: &str| count(&text, &format!("{access}.global.v4.b32")) + count(&text, &format!("{access}.global.v2.b64"));
+            let wide = |access: &str| {
+                count(&text, &format!("{access}.global.v4.b32")) + count(&text, &format!("{access}.global.v2.b64"))
+            };
             assert_eq!(wide("ld"), loads, "{kernel} for sm_{arch}: 16-byte loads");
             assert_eq!(wide("st"), stores, "{kernel} for sm_{arch}: 16-byte stores");
         }

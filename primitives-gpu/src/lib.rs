@@ -69,9 +69,12 @@ pub mod prelude {
     pub use crate::element::{Accumulate, Element, KernelParam, Number};
     pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, Reducer, UnaryFn};
     pub use crate::io::{init, read_data, write_data};
-    pub use crate::simt::{Block, Dim3, FULL_MASK, Scope, math::Math};
+    pub use crate::simt::math::Math;
+    pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
     pub use crate::thread::{elementwise_binary, elementwise_unary};
-    pub use crate::view::{Atomic, Global, GlobalMut, PerBlock, PerThread, Shared, SharedSlice, Tiles};
+    pub use crate::view::{
+        Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedSlice, Tile, TileMut, Tiles,
+    };
     pub use crate::warp::warp_reduce;
     pub use half::{bf16, f16};
     pub use primitives_macros::{Element, KernelParam, instantiate, kernel};

@@ -67,6 +67,16 @@ pub enum Error {
         /// What the device allows.
         limit: u64,
     },
+    /// A launch asks for blocks without threads. A grid without blocks, in contrast, is a launch of nothing.
+    #[error("kernel `{kernel}` cannot be launched on {device}: a block of {block} has no threads")]
+    EmptyBlock {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// What the launch asks for.
+        block: Dim3,
+    },
     /// Arguments that must have one length have several.
     #[error("kernel `{kernel}`: {first} has {first_len} elements, but {second} has {second_len}")]
     LengthMismatch {

@@ -160,9 +160,8 @@ impl<'a> Launch<'a> {
                 stream.check_fault()?;
                 let kernel = context.kernel(self.info)?;
                 let shared = self.shared_bytes();
-                let best_block = |shared, tiles: &dyn Fn(u32) -> usize| {
-                    context.best_block(self.info, &kernel, shared, tiles)
-                };
+                let best_block =
+                    |shared, tiles: &dyn Fn(u32) -> usize| context.best_block(self.info, &kernel, shared, tiles);
                 let Some((grid, block)) = self.resolve(best_block)? else { return Ok(()) };
                 // SAFETY: the caller's contract.
                 unsafe { stream.launch(self.info, &kernel, grid, block, shared, params) }
@@ -181,7 +180,7 @@ impl<'a> Launch<'a> {
     }
 
     fn shared_bytes(&self) -> usize {
-        self.info.static_shared + self.dims.shared_bytes
+        self.info.static_shared.saturating_add(self.dims.shared_bytes)
     }
 
     /// The grid and the block, within the device's limits; `None` for a launch of nothing.
@@ -209,6 +208,10 @@ impl<'a> Launch<'a> {
             Some(block) => block,
             None => best_block(self.shared_bytes(), &|threads| self.blocks_of(threads as u64))?.into(),
         };
+        if block.count() == 0 {
+            let (kernel, device) = (self.info.name.into(), self.stream.device().to_string());
+            return Err(Error::EmptyBlock { kernel, device, block });
+        }
         limit("the number of threads in a block", block.count(), limits.block_threads as u64)?;
         limit("the block's x dimension", block.x as u64, limits.block.x as u64)?;
         limit("the block's y dimension", block.y as u64, limits.block.y as u64)?;
@@ -221,7 +224,7 @@ impl<'a> Launch<'a> {
         limit("the grid's x dimension", grid.x as u64, limits.grid.x as u64)?;
         limit("the grid's y dimension", grid.y as u64, limits.grid.y as u64)?;
         limit("the grid's z dimension", grid.z as u64, limits.grid.z as u64)?;
-        Ok((grid.count() > 0 && block.count() > 0).then_some((grid, block)))
+        Ok((grid.count() > 0).then_some((grid, block)))
     }
 }
 

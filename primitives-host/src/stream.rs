@@ -12,7 +12,8 @@ use primitives_gpu::Element;
 /// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.
 ///
 /// Work is asynchronous on a GPU and immediate on the emulator. A fault in a kernel comes back from the launch itself
-/// (emulator), or from the next launch or synchronisation (GPU).
+/// (emulator), or from the next launch or synchronisation (GPU). A GPU keeps the first fault until it is asked: where kernels
+/// fault on several streams at once, one of the streams gets it, and the others' are not kept.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Arc<StreamInner>);
 

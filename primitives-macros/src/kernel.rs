@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{AngleBracketedGenericArguments, Attribute, Error, GenericArgument, GenericParam, ItemFn, Result};
+use syn::{
+    AngleBracketedGenericArguments, Attribute, Error, GenericArgument, GenericParam, ItemFn, Result, parse_quote,
+};
 
 use crate::arguments::Arguments;
 use crate::environment::Environment;
@@ -187,7 +189,12 @@ impl Kernel {
 
     /// The function as it was written, to be inlined.
     fn function(&self) -> TokenStream {
-        let item = &self.item;
+        let mut item = self.item.clone();
+        // The token is a parameter by rule, not by need: a kernel of views alone leaves it.
+        if let Some(token) = self.params.first() {
+            let token = &token.ident;
+            item.block.stmts.insert(0, parse_quote!(let _ = #token;));
+        }
         let inline = self.attributes("inline").is_empty().then(|| quote!(#[inline(always)]));
         quote! {
             #inline

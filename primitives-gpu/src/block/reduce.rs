@@ -174,7 +174,8 @@ fn put<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32, value: 
 #[inline(always)]
 #[track_caller]
 fn take<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32) -> T {
-    shared.slots().get(slot as usize)
+    // SAFETY: `reduce_rows` takes what was put before the barrier.
+    unsafe { shared.slots().get_written(slot as usize) }
 }
 
 impl<'k, T: Element> Shared<'k, ReduceStorage<T>> {

@@ -1,5 +1,6 @@
 //! Atomics with an order and a scope.
 
+use core::ops::{BitAnd, BitOr, BitXor};
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
@@ -113,7 +114,10 @@ use sealed::Word;
 pub trait AtomicElement: Element + Word {}
 
 /// Elements with atomic minimum, maximum and bitwise operations: the integers among [`AtomicElement`].
-pub trait AtomicInt: AtomicElement {}
+pub trait AtomicInt:
+    AtomicElement + Ord + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
+{
+}
 
 macro_rules! atomic_elements {
     ($($trait:ident: $($t:ty),*;)*) => {$($(impl $trait for $t {})*)*};
@@ -138,10 +142,12 @@ atomic_elements! {
 /// ```
 #[derive(Clone, Copy)]
 pub struct AtomicRef<'k, T> {
+    #[cfg_attr(target_arch = "nvptx64", expect(dead_code, reason = "for the emulator's reports"))]
     cx: Block<'k>,
     address: *mut T,
     order: AtomicOrder,
     scope: Scope,
+    #[cfg_attr(target_arch = "nvptx64", expect(dead_code, reason = "for the emulator's reports"))]
     shared: bool,
 }
 
@@ -295,11 +301,7 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
 }
 
 /// Minimum, maximum and bitwise operations; each returns what was there before.
-impl<
-    'k,
-    T: AtomicInt + Ord + core::ops::BitAnd<Output = T> + core::ops::BitOr<Output = T> + core::ops::BitXor<Output = T>,
-> AtomicRef<'k, T>
-{
+impl<'k, T: AtomicInt> AtomicRef<'k, T> {
     /// Keeps the smaller of the element and `value`.
     #[inline(always)]
     #[track_caller]

@@ -97,8 +97,8 @@ fn unpack(bits: u128) -> [u32; 4] {
 }
 
 /// Shuffles. `mask` names the lanes that take part, all of which call with the same mask; `width`, a power of two up to
-/// 32, cuts the warp into segments that exchange among themselves. A lane whose source lies outside its segment keeps its
-/// own value. Elements of any type up to 16 bytes; a source lane outside the mask is a fault in the emulator and
+/// 32, cuts the warp into segments. As in PTX's `shfl.sync`, the low five bits of source, delta or bits count; a lane whose
+/// source lies beyond its segment's limit keeps its own value. Elements of any type up to 16 bytes; a source lane outside the mask is a fault in the emulator and
 /// unspecified on the GPU.
 impl<'k> Block<'k> {
     #[inline(always)]

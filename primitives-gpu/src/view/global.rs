@@ -62,7 +62,8 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn get(self, index: usize) -> Option<T> {
-        (index < self.len).then(|| self[index])
+        // Not `bool::then`: a closure would hide the caller's place.
+        if index < self.len { Some(self[index]) } else { None }
     }
 
     /// The elements of `range`, which must lie inside the view: else a fault.

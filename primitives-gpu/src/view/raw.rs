@@ -1,7 +1,9 @@
 //! Pointers and lengths, and element access that is defined even when lanes race.
 
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::size_of;
+#[cfg(not(target_arch = "nvptx64"))]
+use core::mem::{MaybeUninit, align_of};
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 

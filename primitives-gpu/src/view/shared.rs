@@ -4,7 +4,9 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::panic::Location;
 
-use super::raw::{self, Borrowed};
+#[cfg(not(target_arch = "nvptx64"))]
+use super::raw;
+use super::raw::Borrowed;
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
@@ -13,10 +15,10 @@ use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
 /// A type that lives in shared memory: arrays of elements, and the storages that collectives declare.
 ///
 /// # Safety
-/// Any bytes are a valid value, since shared memory starts undefined; the alignment is at most 16.
+/// The type is never taken as a value before it was written, since shared memory starts undefined, and needs no drop.
 pub unsafe trait SharedStorage: 'static {}
 
-// SAFETY: an element's bytes are all significant, and values are only read back after a write.
+// SAFETY: the storage is memory only; what reads elements from it sees to it that they are values.
 unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {}
 
 /// A storage of type `S` in the block's shared memory.
@@ -89,17 +91,32 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
     }
 
     /// Reads an element. An index outside is a fault.
+    ///
+    /// Shared memory starts undefined, so `T` is an element all of whose bit patterns are values: `u8` rather than `bool`.
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, index: usize) -> T {
-        shared_get(self.cx, self.address.cast(), N, index, Location::caller())
+        const { assert!(T::ANY_BITS, "shared memory starts undefined, and not all bytes are values of this element") };
+        // SAFETY: any bytes are a value.
+        unsafe { self.get_written(index) }
+    }
+
+    /// Reads an element of any type. An index outside is a fault.
+    ///
+    /// # Safety
+    /// A thread of the block has written the element, and a barrier lies in between.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn get_written(&self, index: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe { shared_get(self.cx, self.address.cast(), N, index) }
     }
 
     /// Writes an element. An index outside is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn set(&mut self, index: usize, value: T) {
-        shared_set(self.cx, self.address.cast(), N, index, value, Location::caller());
+        shared_set(self.cx, self.address.cast(), N, index, value);
     }
 
     /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
@@ -109,7 +126,7 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
     where
         T: AtomicElement,
     {
-        shared_at(self.cx, self.address.cast(), N, index, Location::caller())
+        shared_at(self.cx, self.address.cast(), N, index)
     }
 }
 
@@ -153,18 +170,20 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         self.len == 0
     }
 
-    /// Reads an element. An index outside is a fault.
+    /// Reads an element, all of whose bit patterns are values. An index outside is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, index: usize) -> T {
-        shared_get(self.cx, self.address, self.len, index, Location::caller())
+        const { assert!(T::ANY_BITS, "shared memory starts undefined, and not all bytes are values of this element") };
+        // SAFETY: any bytes are a value.
+        unsafe { shared_get(self.cx, self.address, self.len, index) }
     }
 
     /// Writes an element. An index outside is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn set(&mut self, index: usize, value: T) {
-        shared_set(self.cx, self.address, self.len, index, value, Location::caller());
+        shared_set(self.cx, self.address, self.len, index, value);
     }
 
     /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
@@ -174,7 +193,7 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     where
         T: AtomicElement,
     {
-        shared_at(self.cx, self.address, self.len, index, Location::caller())
+        shared_at(self.cx, self.address, self.len, index)
     }
 }
 
@@ -189,59 +208,57 @@ fn arena(cx: Block<'_>) -> *mut u8 {
     cx.lane_state().shared
 }
 
-type Place = &'static Location<'static>;
-
 #[inline(always)]
-fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize, place: Place) -> *mut T {
+#[track_caller]
+fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> *mut T {
     if index >= len {
-        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], place);
+        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
     }
     // SAFETY: inside the storage.
     unsafe { address.add(index) }
 }
 
+/// # Safety
+/// The element's bytes are a value of `T`.
 #[inline(always)]
 #[track_caller]
-fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, place: Place) -> T {
-    let address = element(cx, address, len, index, place);
+unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> T {
+    let address = element(cx, address, len, index);
     #[cfg(not(target_arch = "nvptx64"))]
-    raw::report(cx, AccessKind::Read, Space::Shared, address, 1);
-    // SAFETY: inside the storage.
-    #[cfg(not(target_arch = "nvptx64"))]
-    return unsafe { raw::load(address) };
-    // SAFETY: inside the storage. Volatile, so that a kernel that lacks a barrier reads an old or a new value and no
-    // optimiser concludes anything from the race.
+    {
+        raw::report(cx, AccessKind::Read, Space::Shared, address, 1);
+        // SAFETY: inside the storage; the caller's contract.
+        unsafe { raw::load(address) }
+    }
+    // SAFETY: inside the storage; the caller's contract. Volatile, so that a kernel that lacks a barrier reads an old or a
+    // new value and no optimiser concludes anything from the race.
     #[cfg(target_arch = "nvptx64")]
-    return unsafe { address.read_volatile() };
+    unsafe {
+        address.read_volatile()
+    }
 }
 
 #[inline(always)]
 #[track_caller]
-fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T, place: Place) {
-    let address = element(cx, address, len, index, place);
+fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T) {
+    let address = element(cx, address, len, index);
     #[cfg(not(target_arch = "nvptx64"))]
-    raw::report(cx, AccessKind::Write, Space::Shared, address, 1);
-    // SAFETY: inside the storage.
-    #[cfg(not(target_arch = "nvptx64"))]
-    unsafe {
-        raw::store(address, value)
-    };
+    {
+        raw::report(cx, AccessKind::Write, Space::Shared, address, 1);
+        // SAFETY: inside the storage.
+        unsafe { raw::store(address, value) }
+    }
     // SAFETY: inside the storage; volatile as in `shared_get`.
     #[cfg(target_arch = "nvptx64")]
     unsafe {
         address.write_volatile(value)
-    };
+    }
 }
 
 #[inline(always)]
-fn shared_at<'k, T: AtomicElement>(
-    cx: Block<'k>,
-    address: *mut T,
-    len: usize,
-    index: usize,
-    place: Place,
-) -> AtomicRef<'k, T> {
-    let address = element(cx, address, len, index, place);
+#[track_caller]
+fn shared_at<'k, T: AtomicElement>(cx: Block<'k>, address: *mut T, len: usize, index: usize) -> AtomicRef<'k, T> {
+    let address = element(cx, address, len, index);
     // SAFETY: inside the storage.
     unsafe { AtomicRef::new(cx, address, true) }
 }

@@ -48,7 +48,7 @@ impl Context {
 
     fn load(&self, info: &'static KernelInfo) -> Result<LoadedKernel> {
         self.make_current()?;
-        let module = self.load_module(info)?;
+        let (module, ptx) = self.load_module(info)?;
         let entry = CString::new(info.entry().replace("::", "__")).unwrap_or_default();
         let mut function = std::ptr::null_mut();
         let mut max_threads: c_int = 0;
@@ -60,13 +60,17 @@ impl Context {
             let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             call!(self, cuFuncSetAttribute(function, attribute, self.limits().shared_bytes as c_int))?;
         }
-        self.connect_faults(info, module)?;
+        self.connect_faults(info, module, ptx)?;
         Ok(LoadedKernel { function, max_threads: max_threads as u32, best_blocks: AtomicU64::new(0) })
     }
 
     /// Tells the module where to report faults. A kernel that cannot fault has none of these variables.
-    fn connect_faults(&self, info: &'static KernelInfo, module: CUmodule) -> Result<()> {
+    fn connect_faults(&self, info: &'static KernelInfo, module: CUmodule, ptx: &str) -> Result<()> {
         let variable = |name: &CStr| {
+            // The text tells as well what is not there: a failing call would show up in tools that watch for such.
+            if !name.to_str().is_ok_and(|name| ptx.contains(name)) {
+                return None;
+            }
             let (mut address, mut bytes) = (0, 0);
             // SAFETY: the module is loaded; the pointers are valid for the call.
             let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, name.as_ptr()) };
@@ -92,8 +96,8 @@ impl Context {
     }
 
     /// Loads the image that fits best: the newest architecture up to the device's, as a cubin where there is one of the
-    /// same major architecture and the driver takes it, else as PTX.
-    fn load_module(&self, info: &'static KernelInfo) -> Result<CUmodule> {
+    /// same major architecture and the driver takes it, else as PTX. The text comes along.
+    fn load_module(&self, info: &'static KernelInfo) -> Result<(CUmodule, &'static str)> {
         let no_image = |reason: String| Error::NoImage { kernel: info.name().into(), reason };
         if info.images().is_empty() {
             let how = "in this program: it must stand in a file that its crate's build script compiles with \
@@ -110,17 +114,18 @@ impl Context {
         if let Some(cubin) = cubin.filter(|_| built / 10 == arch / 10)
             && let Ok(module) = load_image(cubin.as_ptr().cast())
         {
-            return Ok(module);
+            return Ok((module, ptx));
         }
         let text = CString::new(ptx).map_err(|_| no_image(format!("for sm_{built}: the text has a null byte")))?;
-        load_image(text.as_ptr().cast()).map_err(|(code, log)| match code {
+        let module = load_image(text.as_ptr().cast()).map_err(|(code, log)| match code {
             CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverTooOld {
                 driver: self.driver_version(),
                 needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
                 what: format!("kernel `{}`", info.name()),
             },
             _ => Error::Load { kernel: info.name().into(), device: self.label().into(), reason: describe(code) + &log },
-        })
+        })?;
+        Ok((module, ptx))
     }
 
     fn driver_version(&self) -> String {
@@ -172,10 +177,7 @@ impl Context {
             // SAFETY: the function is loaded; the pointer is valid for the call.
             unsafe {
                 let (function, threads) = (kernel.function, threads as c_int);
-                call!(
-                    self,
-                    cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared)
-                )?;
+                call!(self, cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared))?;
             }
             let busy = blocks as u32 * threads;
             if busy > most {

@@ -1,0 +1,156 @@
+//! Misuse does not compile, and the compiler says what to write instead.
+//!
+//! Each file in `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line with that
+//! text in its headline, labels or notes; `//~^ text` means the line above, `//~? text` any place. A file without
+//! such comments compiles, and no other errors are accepted. Fragments rather than whole messages are compared,
+//! since the rest changes with the compiler.
+//!
+//! All files are compiled together by one `cargo build`, not `cargo check`, which would not evaluate assertions in
+//! generic functions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use serde_json::Value;
+
+/// An error that a file's comment announces.
+struct Expected {
+    /// `None` for any line.
+    line: Option<u64>,
+    text: String,
+}
+
+fn expectations(source: &str) -> Vec<Expected> {
+    let of_line = |(number, line): (usize, &str)| {
+        let (_, comment) = line.split_once("//~")?;
+        let text = comment.trim_start_matches(['^', '?']);
+        let above = (comment.len() - comment.trim_start_matches('^').len()) as u64;
+        let line = (!comment.starts_with('?')).then_some(number as u64 + 1 - above);
+        Some(Expected { line, text: text.trim().to_owned() })
+    };
+    source.lines().enumerate().filter_map(of_line).collect()
+}
+
+/// A package beside the target folder with a program for each case, of the versions that this one was built with.
+fn write_package(cases: &[PathBuf]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile_fail");
+    fs::create_dir_all(&package).expect("a folder for the package");
+    let mut manifest = format!(
+        "[package]\nname = \"compile-fail\"\nversion = \"0.0.0\"\nedition = \"2024\"\nautobins = false\n\n\
+         [workspace]\n\n[dependencies]\nkernel-primitives = {{ path = {root:?} }}\n\n\
+         [profile.dev]\ndebug = false\nincremental = false\n",
+    );
+    for case in cases {
+        let name = case.file_stem().expect("a file").to_string_lossy();
+        write!(manifest, "\n[[bin]]\nname = {name:?}\npath = {case:?}\n").expect("writing to a string");
+    }
+    fs::write(package.join("Cargo.toml"), manifest).expect("the package's manifest");
+    let lock = root.join("Cargo.lock");
+    if lock.exists() {
+        fs::copy(lock, package.join("Cargo.lock")).expect("the package's lock file");
+    }
+    package
+}
+
+/// An error of the compiler.
+struct Found {
+    /// The lines of the case that it points to.
+    lines: Vec<u64>,
+    /// Headline, labels, notes and help, without the source, which contains the comments.
+    text: String,
+    /// All of it as the compiler shows it.
+    rendered: String,
+}
+
+/// The errors of each program.
+fn errors_of(package: &Path) -> BTreeMap<String, Vec<Found>> {
+    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--offline", "--keep-going", "--message-format=json", "--manifest-path"])
+        .arg(package.join("Cargo.toml"))
+        .env("CARGO_TARGET_DIR", package.join("target"))
+        .env("RUSTFLAGS", "-Awarnings")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .output()
+        .expect("cargo runs");
+    let mut errors: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    let mut finished = false;
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let message: Value = serde_json::from_str(line).expect("a message in JSON");
+        finished |= message["reason"] == "build-finished";
+        let name = string(&message["target"]["name"]);
+        if message["reason"] != "compiler-message" || message["message"]["level"] != "error" {
+            continue;
+        }
+        let message = &message["message"];
+        let (spans, children) = (list(&message["spans"]), list(&message["children"]));
+        let headline = string(&message["message"]);
+        // The last one counts the others.
+        if spans.is_empty() && headline.contains("aborting due to") {
+            continue;
+        }
+        let labels = spans.iter().map(|span| string(&span["label"]));
+        let notes = children.iter().map(|note| string(&note["message"]));
+        let text = [headline].into_iter().chain(labels).chain(notes).collect::<Vec<_>>().join("\n");
+        let primary = spans.iter().filter(|span| span["is_primary"] == true);
+        let found =
+            Found { lines: primary.filter_map(line_in_case).collect(), text, rendered: string(&message["rendered"]) };
+        errors.entry(name).or_default().push(found);
+    }
+    assert!(finished, "cargo failed: {}", String::from_utf8_lossy(&output.stderr));
+    errors
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The line of a place; of one inside a macro of another file, the line of the macro's use.
+fn line_in_case(span: &Value) -> Option<u64> {
+    let outer = &span["expansion"]["span"];
+    if outer.is_null() || string(&span["file_name"]).contains("ui") {
+        return span["line_start"].as_u64();
+    }
+    line_in_case(outer)
+}
+
+#[test]
+fn misuse_does_not_compile_and_the_message_says_why() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    let files = fs::read_dir(&folder).expect("the cases").map(|entry| entry.expect("a case").path());
+    let mut cases: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect();
+    cases.sort();
+    let mut errors = errors_of(&write_package(&cases));
+
+    let mut report = String::new();
+    for case in &cases {
+        let name = case.file_stem().expect("a file").to_string_lossy();
+        let source = fs::read_to_string(case).expect("a case");
+        let found = errors.remove(&*name).unwrap_or_default();
+        let expected = expectations(&source);
+        let announces = |expected: &Expected, Found { lines, text, .. }: &Found| {
+            expected.line.is_none_or(|line| lines.contains(&line)) && text.contains(&expected.text)
+        };
+        for expected in expected.iter().filter(|expected| !found.iter().any(|error| announces(expected, error))) {
+            let place = expected.line.map_or("any line".to_owned(), |line| format!("line {line}"));
+            writeln!(report, "{name}: no error in {place} says: {}", expected.text).expect("writing to a string");
+        }
+        for Found { rendered, .. } in
+            found.iter().filter(|error| !expected.iter().any(|expected| announces(expected, error)))
+        {
+            writeln!(report, "{name}: an error that no comment announces:\n{rendered}").expect("writing to a string");
+        }
+    }
+    for (name, found) in errors {
+        writeln!(report, "{name}, which is no case, does not compile:\n{}", found[0].rendered)
+            .expect("writing to a string");
+    }
+    assert!(report.is_empty(), "\n{report}");
+}

@@ -1,0 +1,426 @@
+//! What a kernel does wrong comes back as an error that says where, and the next launch works.
+
+use kernel_primitives::simt::{Fault, FaultKind};
+use kernel_primitives::{Buffer, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, Result, Stream};
+
+use crate::kernels::faults as kernels;
+use crate::support::{stream, streams};
+
+/// The fault of a launch: from the launch itself on the emulator, from the synchronisation on a GPU.
+fn run_expecting_fault(stream: &Stream, launch: impl FnOnce(&Stream) -> Result<()>) -> KernelFault {
+    match launch(stream).and_then(|()| stream.synchronize()) {
+        Err(Error::Fault(fault)) => *fault,
+        other => panic!("expected a fault, got {other:?}"),
+    }
+}
+
+/// The line of the kernel that a comment marks.
+fn marked_line(name: &str) -> u32 {
+    let marker = format!("// fault: {name}\n");
+    let source = include_str!("kernels/faults.rs");
+    let at = source.find(&marker).unwrap_or_else(|| panic!("no line is marked with {marker}"));
+    source[..at].lines().count() as u32
+}
+
+/// Checks kernel, file and line, and that the stream still works.
+fn check_place(stream: &Stream, fault: &KernelFault, name: &str) -> Result<()> {
+    assert_eq!(fault.kernel, format!("suite::kernels::faults::{name}"));
+    assert!(fault.file.replace('\\', "/").ends_with("tests/suite/kernels/faults.rs"), "{}", fault.file);
+    assert_eq!(fault.line, marked_line(name), "{fault}");
+    assert!(fault.column > 1, "{fault}");
+    let text = fault.to_string();
+    assert!(text.contains(&format!("faults.rs:{}:", fault.line)) && text.contains(name), "{text}");
+    still_works(stream)
+}
+
+fn still_works(stream: &Stream) -> Result<()> {
+    let mut out = stream.buffer_zeroed::<u64>(3)?;
+    crate::kernels::io::store_block_ranks::launch(stream, (3, 40), &mut out)?;
+    assert_eq!(out.to_vec()?, [0, 1, 2]);
+    stream.synchronize()
+}
+
+/// Thread 5 of block 2.
+fn check_culprit(fault: &KernelFault) {
+    assert_eq!((fault.block, fault.thread), (Dim3::new(2, 0, 0), Dim3::new(5, 0, 0)));
+}
+
+fn raised(kind: FaultKind, args: [u64; 2]) -> Diagnosis {
+    Diagnosis::Raised(Fault { kind, args })
+}
+
+/// Whether the fault is a panic; its message is known on the emulator.
+fn check_panic(stream: &Stream, fault: &KernelFault, message_part: &str) {
+    match &fault.diagnosis {
+        Diagnosis::Panicked { message } if stream.device().is_gpu() => assert!(message.is_empty(), "{message}"),
+        Diagnosis::Panicked { message } => assert!(message.contains(message_part), "{message}"),
+        other => panic!("expected a panic, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_read_outside_a_view_is_a_fault() -> Result<()> {
+    for stream in streams()? {
+        for (index, len) in [(128u64, 128usize), (u64::MAX, 128), (0, 0), (1 << 40, 5)] {
+            let x = stream.buffer_zeroed::<f32>(len)?;
+            let mut out = stream.buffer_zeroed(256)?;
+            let fault = run_expecting_fault(&stream, |stream| {
+                kernels::read_outside::launch(stream, (4, 64), index, &x, &mut out)
+            });
+            assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [index, len as u64]));
+            assert!(
+                fault.to_string().contains(&format!("index {index} is out of bounds: the view has {len} elements"))
+            );
+            check_culprit(&fault);
+            check_place(&stream, &fault, "read_outside")?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_read_outside_a_slice_is_a_fault_although_the_buffer_goes_on() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<f32>(100)?;
+    let mut out = stream.buffer_zeroed(256)?;
+    let fault = run_expecting_fault(&stream, |stream| {
+        kernels::read_outside::launch(stream, (4, 64), 10, x.slice(20..30)?, &mut out)
+    });
+    assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [10, 10]));
+    Ok(())
+}
+
+#[test]
+fn a_write_outside_a_view_is_a_fault_and_does_not_happen() -> Result<()> {
+    for stream in streams()? {
+        let mut out = stream.buffer_zeroed::<f32>(110)?;
+        let target = out.slice_mut(..100)?;
+        let fault = run_expecting_fault(&stream, |stream| kernels::write_outside::launch(stream, (4, 64), 105, target));
+        let Diagnosis::Raised(Fault { kind: FaultKind::OutOfBounds, args: [index @ 100..105, 100] }) = fault.diagnosis
+        else {
+            panic!("{fault}");
+        };
+        assert_eq!((fault.block.x, fault.thread.x), (index as u32 / 64, index as u32 % 64));
+        check_place(&stream, &fault, "write_outside")?;
+        assert_eq!(out.to_vec()?[100..], [0.0; 10]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_tile_that_ends_outside_its_view_is_a_fault() -> Result<()> {
+    for stream in streams()? {
+        let mut out = stream.buffer_zeroed::<f32>(110)?;
+        let target = out.slice_mut(..100)?;
+        let fault = run_expecting_fault(&stream, |stream| kernels::tile_outside::launch(stream, (1, 33), 103, target));
+        assert_eq!(fault.diagnosis, raised(FaultKind::TileOutOfBounds, [103, 100]));
+        check_place(&stream, &fault, "tile_outside")?;
+        assert_eq!(out.to_vec()?[100..], [0.0; 10]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_slice_outside_its_view_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<f32>(10)?;
+    let mut out = stream.buffer_zeroed(1)?;
+    for (end, reported) in [(11u64, 11u64), (0, 1), (u64::MAX, u64::MAX)] {
+        let fault =
+            run_expecting_fault(&stream, |stream| kernels::slice_outside::launch(stream, (1, 1), end, &x, &mut out));
+        assert_eq!(fault.diagnosis, raised(FaultKind::TileOutOfBounds, [reported, 10]));
+        check_place(&stream, &fault, "slice_outside")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn fewer_elements_than_blocks_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u64>(4)?;
+    let fault = run_expecting_fault(&stream, |stream| kernels::store_outside::launch(stream, (5, 32), &mut out));
+    assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [4, 4]));
+    assert_eq!((fault.block, fault.thread), (Dim3::new(4, 0, 0), Dim3::new(0, 0, 0)));
+    check_place(&stream, &fault, "store_outside")
+}
+
+#[test]
+fn an_atomic_outside_its_view_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut counts = stream.buffer_zeroed::<u32>(8)?;
+    let fault = run_expecting_fault(&stream, |stream| kernels::atomic_outside::launch(stream, (4, 64), 8, &mut counts));
+    assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [8, 8]));
+    check_culprit(&fault);
+    check_place(&stream, &fault, "atomic_outside")
+}
+
+#[test]
+fn an_index_outside_shared_memory_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u32>(4)?;
+    let fault = run_expecting_fault(&stream, |stream| kernels::shared_outside::launch(stream, (4, 64), 8, &mut out));
+    assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [8, 8]));
+    check_culprit(&fault);
+    check_place(&stream, &fault, "shared_outside")?;
+    let dims = Dims::new(4, 64).shared_bytes(50);
+    let fault = run_expecting_fault(&stream, |stream| kernels::rest_outside::launch(stream, dims, &mut out));
+    assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [12, 12]));
+    check_place(&stream, &fault, "rest_outside")
+}
+
+#[test]
+fn a_fault_of_the_authors_own_carries_its_code() -> Result<()> {
+    for stream in streams()? {
+        for code in [0, 42, u64::MAX] {
+            let fault =
+                run_expecting_fault(&stream, |stream| kernels::author_fault::launch(stream, ((2, 2), 64), code));
+            assert_eq!(fault.diagnosis, raised(FaultKind::User, [code, 0]));
+            // Block 2 of a grid of 2 x 2.
+            assert_eq!((fault.block, fault.thread), (Dim3::new(0, 1, 0), Dim3::new(5, 0, 0)));
+            check_place(&stream, &fault, "author_fault")?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_failed_assertion_is_a_fault_with_its_place() -> Result<()> {
+    for stream in streams()? {
+        let fault = run_expecting_fault(&stream, |stream| kernels::failed_assertion::launch(stream, (4, (8, 4, 2)), 3));
+        check_panic(&stream, &fault, "thread 5 is over 3");
+        check_culprit(&fault);
+        check_place(&stream, &fault, "failed_assertion")?;
+        kernels::failed_assertion::launch(&stream, (4, 64), 6)?;
+        stream.synchronize()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_outside_an_array_is_a_fault_with_its_place() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u32>(256)?;
+    let fault = run_expecting_fault(&stream, |stream| kernels::slice_index::launch(stream, (4, 64), 3, &mut out));
+    check_panic(&stream, &fault, "index out of bounds: the len is 3 but the index is 3");
+    check_culprit(&fault);
+    check_place(&stream, &fault, "slice_index")
+}
+
+#[test]
+fn a_division_by_zero_is_a_fault_with_its_place() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&vec![7i32; 256])?;
+    let mut divisors = vec![2; 256];
+    divisors[2 * 64 + 5] = 0;
+    let mut out = stream.buffer_zeroed(256)?;
+    let y = stream.buffer_from(&divisors)?;
+    let fault =
+        run_expecting_fault(&stream, |stream| kernels::integer_division::launch(stream, (4, 64), &x, &y, &mut out));
+    check_panic(&stream, &fault, "divide by zero");
+    check_culprit(&fault);
+    check_place(&stream, &fault, "integer_division")?;
+    let x = stream.buffer_from(&[i32::MIN])?;
+    let y = stream.buffer_from(&[-1])?;
+    let mut out = stream.buffer_zeroed(1)?;
+    let fault =
+        run_expecting_fault(&stream, |stream| kernels::integer_division::launch(stream, (1, 1), &x, &y, &mut out));
+    check_panic(&stream, &fault, "overflow");
+    check_place(&stream, &fault, "integer_division")
+}
+
+#[test]
+fn an_unwrapped_none_is_a_fault_with_its_place() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<f32>(3)?;
+    let mut out = stream.buffer_zeroed(256)?;
+    let fault =
+        run_expecting_fault(&stream, |stream| kernels::unwrapped_none::launch(stream, (4, 64), 3, &x, &mut out));
+    check_panic(&stream, &fault, "an element");
+    check_culprit(&fault);
+    check_place(&stream, &fault, "unwrapped_none")
+}
+
+#[test]
+fn a_fault_ends_the_waits_of_other_blocks() -> Result<()> {
+    for stream in streams()? {
+        let mut flag = stream.buffer_zeroed::<u32>(1)?;
+        let fault =
+            run_expecting_fault(&stream, |stream| kernels::fault_while_others_spin::launch(stream, (4, 64), &mut flag));
+        assert_eq!(fault.diagnosis, raised(FaultKind::User, [7, 0]));
+        check_culprit(&fault);
+        check_place(&stream, &fault, "fault_while_others_spin")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn of_many_faults_one_is_reported_whole() -> Result<()> {
+    for stream in streams()? {
+        let fault = run_expecting_fault(&stream, |stream| kernels::everyone_faults::launch(stream, (64, 256)));
+        assert_eq!(fault.diagnosis, raised(FaultKind::User, [fault.thread.x as u64, 0]));
+        check_place(&stream, &fault, "everyone_faults")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn many_faults_one_after_another_are_all_reported() -> Result<()> {
+    let stream = stream()?;
+    for code in 0..50 {
+        let fault = run_expecting_fault(&stream, |stream| kernels::author_fault::launch(stream, (3, 32), code));
+        assert_eq!(fault.diagnosis, raised(FaultKind::User, [code, 0]));
+    }
+    still_works(&stream)
+}
+
+#[test]
+fn a_fault_leaves_other_streams_alone() -> Result<()> {
+    let (one, other) = (stream()?, stream()?);
+    let mut out: Buffer<f32> = other.buffer_zeroed(64)?;
+    run_expecting_fault(&one, |stream| kernels::author_fault::launch(stream, (3, 32), 1));
+    crate::kernels::io::double_items::launch(&other, (1, 64), &mut out)?;
+    other.synchronize()?;
+    assert_eq!(out.to_vec()?, [0.0; 64]);
+    Ok(())
+}
+
+#[test]
+fn buffers_can_be_read_after_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<f32>(256)?;
+    run_expecting_fault(&stream, |stream| kernels::fault_at_the_end::launch(stream, (4, 64), &mut out));
+    let found = out.to_vec()?;
+    assert!(found.iter().all(|&v| v == 0.0 || v == 1.0));
+    assert_eq!(found[2 * 64..3 * 64], [1.0; 64], "written before the barrier");
+    still_works(&stream)
+}
+
+#[test]
+fn faults_of_launches_from_many_threads_reach_their_launchers() -> Result<()> {
+    // Of the emulator, always: a GPU keeps one fault for all its streams.
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || -> Result<()> {
+                let stream = Device::emulator().stream()?;
+                for round in 0..10 {
+                    let code = number * 100 + round;
+                    let fault =
+                        run_expecting_fault(&stream, |stream| kernels::author_fault::launch(stream, (3, 32), code));
+                    assert_eq!(fault.diagnosis, raised(FaultKind::User, [code, 0]));
+                }
+                Ok(())
+            });
+        }
+    });
+    Ok(())
+}
+
+// A GPU would hang, or do something unspecified, in what follows: these tests are of the emulator, always.
+
+/// A stream on each kind of emulator.
+fn emulators() -> Result<Vec<Stream>> {
+    let mut streams = Vec::new();
+    for (checked, seed) in [(true, None), (true, Some(3)), (false, None), (false, Some(4))] {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.seed) = (checked, seed);
+        options.deadlock_after = std::time::Duration::from_millis(100);
+        streams.push(Device::emulator_with(options).stream()?);
+    }
+    Ok(streams)
+}
+
+/// Checks a report of diverged lanes.
+fn check_divergence(
+    name: &str,
+    parts: &[&str],
+    launch: impl Fn(&Stream, &mut Buffer<u32>) -> Result<()>,
+) -> Result<()> {
+    for stream in emulators()? {
+        let mut out = stream.buffer_zeroed(64)?;
+        let fault = run_expecting_fault(&stream, |stream| launch(stream, &mut out));
+        let Diagnosis::Divergence { message } = &fault.diagnosis else { panic!("{fault:?}") };
+        for part in parts {
+            assert!(message.contains(part), "`{part}` is not in: {message}");
+        }
+        assert_eq!(fault.kernel, format!("suite::kernels::faults::{name}"));
+        still_works(&stream)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn emulator_reports_a_barrier_that_some_threads_never_reach() -> Result<()> {
+    for threads in [1, 31, 32, 63] {
+        check_divergence("divergent_barrier", &["at a barrier", "finished"], |stream, _| {
+            kernels::divergent_barrier::launch(stream, (2, 64), threads)
+        })?;
+    }
+    // All or none is fine.
+    for stream in emulators()? {
+        kernels::divergent_barrier::launch(&stream, (2, 64), 64)?;
+        kernels::divergent_barrier::launch(&stream, (2, 64), 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn emulator_reports_the_line_of_the_barrier() -> Result<()> {
+    for stream in emulators()? {
+        let fault = run_expecting_fault(&stream, |stream| kernels::divergent_barrier::launch(stream, (2, 64), 40));
+        check_place(&stream, &fault, "divergent_barrier")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn emulator_reports_different_barriers() -> Result<()> {
+    check_divergence("two_barriers", &["different barriers"], |stream, _| {
+        kernels::two_barriers::launch(stream, (1, 64))
+    })
+}
+
+#[test]
+fn emulator_reports_a_lane_that_misses_a_shuffle() -> Result<()> {
+    check_divergence("missing_lane", &["in a shuffle over lanes 0xffffffff", "thread (31, 0, 0)"], |stream, out| {
+        kernels::missing_lane::launch(stream, (1, 32), out.slice_mut(..32)?)
+    })
+}
+
+#[test]
+fn emulator_reports_a_mask_without_its_own_lane() -> Result<()> {
+    check_divergence(
+        "own_lane_outside_mask",
+        &["a shuffle over lanes 0x00000001", "do not contain it"],
+        |stream, out| kernels::own_lane_outside_mask::launch(stream, (1, 64), out),
+    )
+}
+
+#[test]
+fn emulator_reports_a_mask_of_lanes_that_do_not_exist() -> Result<()> {
+    check_divergence("full_mask_in_partial_warp", &["a ballot over lanes 0xffffffff", "do not exist"], |stream, out| {
+        kernels::full_mask_in_partial_warp::launch(stream, (1, 40), out.slice_mut(..40)?)
+    })
+}
+
+#[test]
+fn emulator_reports_segments_that_do_not_divide_a_warp() -> Result<()> {
+    for width in [0, 3, 33, 64] {
+        check_divergence("odd_width", &[&format!("segments of {width} lanes"), "power of two"], |stream, out| {
+            kernels::odd_width::launch(stream, (1, 64), width, out)
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn emulator_reports_a_wait_that_never_ends() -> Result<()> {
+    for stream in emulators()? {
+        let mut flag = stream.buffer_zeroed::<u32>(1)?;
+        let fault = run_expecting_fault(&stream, |stream| kernels::endless_wait::launch(stream, (3, 32), &mut flag));
+        assert!(matches!(&fault.diagnosis, Diagnosis::Deadlock { message } if message.contains("spin")), "{fault:?}");
+        check_place(&stream, &fault, "endless_wait")?;
+        let mut set = stream.buffer_from(&[1])?;
+        kernels::endless_wait::launch(&stream, (3, 32), &mut set)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Kernels that do something wrong. The comments `fault: …` mark the lines that a fault names.
+
+use kernel_primitives::prelude::*;
+
+/// True in the thread that is to blame: thread 5 of block 2.
+#[inline(always)]
+fn culprit(cx: Block<'_>) -> bool {
+    cx.block_rank() == 2 && cx.thread_rank() == 5
+}
+
+#[kernel]
+pub fn read_outside(cx: Block, index: u64, x: Global<f32>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        if culprit(cx) {
+            out.set(i, x[index as usize]); // fault: read_outside
+        }
+    }
+}
+
+#[kernel]
+pub fn write_outside(cx: Block, len: u64, mut out: GlobalMut<f32>) {
+    for i in cx.items(len as usize) {
+        out.set(i, 1.0); // fault: write_outside
+    }
+}
+
+#[kernel]
+pub fn tile_outside(cx: Block, len: u64, mut out: GlobalMut<f32, Tiles<4>>) {
+    for tile in cx.tiles::<4>(len as usize) {
+        write_data(cx, out.tile(tile), &[1.0; 4]); // fault: tile_outside
+    }
+}
+
+#[kernel]
+pub fn slice_outside(_cx: Block, end: u64, x: Global<f32>, mut out: GlobalMut<u64, PerBlock>) {
+    let part = x.slice(1..end as usize); // fault: slice_outside
+    out.store(part.len() as u64);
+}
+
+#[kernel]
+pub fn store_outside(_cx: Block, mut out: GlobalMut<u64, PerBlock>) {
+    out.store(1); // fault: store_outside
+}
+
+#[kernel]
+pub fn atomic_outside(cx: Block, index: u64, counts: GlobalMut<u32, Atomic>) {
+    if culprit(cx) {
+        counts.at(index as usize).fetch_add(1); // fault: atomic_outside
+    }
+}
+
+#[kernel]
+pub fn shared_outside(cx: Block, index: u64, mut out: GlobalMut<u32, PerBlock>, mut shared: Shared<[u32; 8]>) {
+    if culprit(cx) {
+        shared.set(index as usize, 1); // fault: shared_outside
+    }
+    out.store(1);
+}
+
+#[kernel]
+pub fn rest_outside(cx: Block, mut out: GlobalMut<u32, PerBlock>, rest: SharedSlice<u32>) {
+    if culprit(cx) {
+        out.store(rest.get(rest.len())); // fault: rest_outside
+    }
+}
+
+#[kernel]
+pub fn author_fault(cx: Block, code: u64) {
+    if culprit(cx) {
+        cx.fault(code); // fault: author_fault
+    }
+}
+
+#[kernel]
+pub fn failed_assertion(cx: Block, limit: u32) {
+    if culprit(cx) {
+        assert!(cx.thread_rank() < limit, "thread {} is over {limit}", cx.thread_rank()); // fault: failed_assertion
+    }
+}
+
+#[kernel]
+pub fn slice_index(cx: Block, index: u64, mut out: GlobalMut<u32>) {
+    let table = [cx.thread_rank(), 2, 3];
+    for i in cx.items(out.len()) {
+        if culprit(cx) {
+            out.set(i, table[index as usize]); // fault: slice_index
+        }
+    }
+}
+
+#[kernel]
+pub fn integer_division(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalMut<i32>) {
+    for i in cx.items(out.len()) {
+        out.set(i, x[i] / y[i]); // fault: integer_division
+    }
+}
+
+#[kernel]
+pub fn unwrapped_none(cx: Block, index: u64, x: Global<f32>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        if culprit(cx) {
+            out.set(i, x.get(index as usize).expect("an element")); // fault: unwrapped_none
+        }
+    }
+}
+
+/// Block 2 faults while the others wait for what it never writes.
+#[kernel]
+pub fn fault_while_others_spin(cx: Block, flag: GlobalMut<u32, Atomic>) {
+    if culprit(cx) {
+        cx.fault(7); // fault: fault_while_others_spin
+    }
+    while flag.at(0).load() == 0 {
+        cx.spin(100);
+    }
+}
+
+/// Every thread faults: one of them is reported.
+#[kernel]
+pub fn everyone_faults(cx: Block) {
+    cx.fault(cx.thread_rank() as u64); // fault: everyone_faults
+}
+
+/// A fault after writes that others made.
+#[kernel]
+pub fn fault_at_the_end(cx: Block, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        out.set(i, 1.0);
+    }
+    cx.barrier();
+    if culprit(cx) {
+        cx.fault(1);
+    }
+}
+
+/// A barrier that the first `threads` threads alone reach.
+#[kernel]
+pub fn divergent_barrier(cx: Block, threads: u32) {
+    if cx.thread_rank() < threads {
+        cx.barrier(); // fault: divergent_barrier
+    }
+}
+
+/// Two barriers where there should be one.
+#[kernel]
+pub fn two_barriers(cx: Block) {
+    if cx.thread_rank() == 0 {
+        cx.barrier(); // fault: two_barriers
+    } else {
+        cx.barrier();
+    }
+}
+
+/// A shuffle over a mask whose last lane never comes.
+#[kernel]
+pub fn missing_lane(cx: Block, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        if cx.lane() != 31 {
+            let value = cx.shuffle_xor(FULL_MASK, cx.lane(), 1, 32); // fault: missing_lane
+            out.set(i, value);
+        }
+    }
+}
+
+/// A shuffle over a mask without the lane that calls it.
+#[kernel]
+pub fn own_lane_outside_mask(cx: Block, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let value = cx.shuffle(1, cx.lane(), 0, 32); // fault: own_lane_outside_mask
+        out.set(i, value);
+    }
+}
+
+/// A full mask in a warp that is partial.
+#[kernel]
+pub fn full_mask_in_partial_warp(cx: Block, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let value = cx.ballot(FULL_MASK, true); // fault: full_mask_in_partial_warp
+        out.set(i, value);
+    }
+}
+
+/// A shuffle in segments of `width` lanes.
+#[kernel]
+pub fn odd_width(cx: Block, width: u32, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let value = cx.shuffle_xor(FULL_MASK, cx.lane(), 1, width); // fault: odd_width
+        out.set(i, value);
+    }
+}
+
+/// Waits for what nobody does.
+#[kernel]
+pub fn endless_wait(cx: Block, flag: GlobalMut<u32, Atomic>) {
+    while flag.at(0).load() == 0 {
+        cx.spin(100); // fault: endless_wait
+    }
+}

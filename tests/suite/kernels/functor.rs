@@ -1,0 +1,127 @@
+//! Functors of an author's own, and the library's kernels compiled for them.
+
+use kernel_primitives::kernels;
+use kernel_primitives::prelude::*;
+
+/// `x` to `a * x + b`, with state.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Affine {
+    pub a: f32,
+    pub b: f32,
+}
+
+impl UnaryFn<f32> for Affine {
+    type Output = f32;
+    #[inline(always)]
+    fn apply(&self, x: f32) -> f32 {
+        self.a * x + self.b
+    }
+}
+
+/// The value in its accumulation type.
+#[derive(Clone, Copy, KernelParam)]
+pub struct Widen;
+
+impl<T: Accumulate> UnaryFn<T> for Widen {
+    type Output = T::Accum;
+    #[inline(always)]
+    fn apply(&self, x: T) -> T::Accum {
+        x.widen()
+    }
+}
+
+/// The `f32` rounded to a half type.
+#[derive(Clone, Copy, KernelParam)]
+pub struct ToF16;
+
+impl UnaryFn<f32> for ToF16 {
+    type Output = f16;
+    #[inline(always)]
+    fn apply(&self, x: f32) -> f16 {
+        f16::narrow(x)
+    }
+}
+
+/// As [`ToF16`].
+#[derive(Clone, Copy, KernelParam)]
+pub struct ToBf16;
+
+impl UnaryFn<f32> for ToBf16 {
+    type Output = bf16;
+    #[inline(always)]
+    fn apply(&self, x: f32) -> bf16 {
+        bf16::narrow(x)
+    }
+}
+
+/// Whether the first is less.
+#[derive(Clone, Copy, KernelParam)]
+pub struct Less;
+
+impl<T: PartialOrd> BinaryFn<T> for Less {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: T, b: T) -> bool {
+        a < b
+    }
+}
+
+/// The difference.
+#[derive(Clone, Copy, KernelParam)]
+pub struct Sub;
+
+impl<T: Number> BinaryFn<T> for Sub {
+    type Output = T;
+    #[inline(always)]
+    fn apply(&self, a: T, b: T) -> T {
+        a.sub(b)
+    }
+}
+
+instantiate!(
+    kernels::elementwise_unary::<f32, f32, Affine, 4>,
+    kernels::elementwise_unary::<f32, f32, Affine, 1>,
+    kernels::elementwise_unary::<f16, f32, Widen, 8>,
+    kernels::elementwise_unary::<bf16, f32, Widen, 4>,
+    kernels::elementwise_unary::<f32, f16, ToF16, 4>,
+    kernels::elementwise_unary::<f32, bf16, ToBf16, 2>,
+    kernels::elementwise_binary::<f32, bool, Less, 4>,
+    kernels::elementwise_binary::<i64, bool, Less, 3>,
+    kernels::elementwise_binary::<f16, f16, Sub, 8>,
+    kernels::elementwise_binary::<bf16, bf16, Sub, 8>,
+    kernels::elementwise_binary::<f32, f32, Sub, 3>,
+    kernels::elementwise_binary::<f64, f64, Sub, 1>,
+    kernels::elementwise_binary::<u8, u8, Add, 16>,
+    kernels::elementwise_binary::<i64, i64, Mul, 2>,
+    kernels::elementwise_binary::<u64, u64, Max, 2>,
+    kernels::elementwise_binary::<i8, i8, Min, 3>,
+    kernels::elementwise_binary::<i16, i16, Mul, 8>,
+    kernels::elementwise_binary::<i32, i32, Sub, 4>,
+);
+
+/// `out = a * x + y` by closures, the last one with a captured value.
+#[kernel(equal_len(x, y, out))]
+pub fn axpy_by_closures(cx: Block, a: f32, x: Global<f32>, y: Global<f32>, mut out: GlobalMut<f32, Tiles<4>>) {
+    for tile in cx.tiles::<4>(out.len()) {
+        let mut u = init::<f32, 4>(0.0);
+        let mut v = init::<f32, 4>(0.0);
+        read_data(cx, &mut u, x.tile(tile));
+        read_data(cx, &mut v, y.tile(tile));
+        let scaled = elementwise_unary(&u, |x: f32| a * x);
+        write_data(cx, out.tile(tile), &elementwise_binary(&scaled, &v, |s: f32, y: f32| s + y));
+    }
+}
+
+/// A function of two types: the second shifts the first.
+#[kernel]
+pub fn shift_left(cx: Block, x: Global<u64>, by: Global<u8>, mut out: GlobalMut<u64, Tiles<2>>) {
+    for tile in cx.tiles::<2>(out.len()) {
+        let mut values = init::<u64, 2>(0);
+        let mut shifts = init::<u8, 2>(0);
+        read_data(cx, &mut values, x.tile(tile));
+        read_data(cx, &mut shifts, by.tile(tile));
+        let shifted = elementwise_binary(&values, &shifts, |value: u64, shift: u8| value.wrapping_shl(shift as u32));
+        write_data(cx, out.tile(tile), &shifted);
+    }
+}

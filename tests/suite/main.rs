@@ -1,0 +1,22 @@
+//! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
+//! `shipped` kernels, the `runtime`, and `faults`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and
+//! compares with a reference that is computed here by other means.
+//!
+//! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
+//! The name of this binary, `suite`, is a part of its kernels' names: the build script knows it.
+
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+mod kernels;
+
+mod block;
+mod element;
+mod faults;
+mod functor;
+mod io;
+mod runtime;
+mod shipped;
+mod simt;
+mod support;
+mod thread;
+mod warp;

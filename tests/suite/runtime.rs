@@ -1,0 +1,617 @@
+//! Devices, streams, events, buffers, and the checks before a launch.
+
+use std::process::Command;
+use std::thread;
+
+use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::{Buffer, Device, Dim3, Dims, Error, Result, Stream, functor::Add};
+
+use crate::kernels::{Flagged, Sixteen, faults, io, simt};
+use crate::support::{SHAPES, stream, streams, threads, values};
+
+#[test]
+fn sanitize_copies_to_the_device_and_back() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u32>(1000, 1);
+    let mut buffer = stream.buffer_from(&x)?;
+    assert_eq!((buffer.len(), buffer.is_empty()), (1000, false));
+    assert_eq!(buffer.to_vec()?, x);
+    let mut host = vec![0; 1000];
+    buffer.copy_to(&mut host)?;
+    assert_eq!(host, x);
+    let y = values::<u32>(1000, 2);
+    buffer.copy_from(&y)?;
+    assert_eq!(buffer.to_vec()?, y);
+    assert_eq!(buffer.slice(10..20)?.to_vec()?, y[10..20]);
+    buffer.slice_mut(5..=6)?.copy_from(&[7, 8])?;
+    assert_eq!(buffer.slice(4..8)?.to_vec()?, [y[4], 7, 8, y[7]]);
+    Ok(())
+}
+
+#[test]
+fn copies_between_buffers_of_a_device() -> Result<()> {
+    let stream = stream()?;
+    let (x, y) = (values::<f32>(100, 1), values::<f32>(100, 2));
+    let source = stream.buffer_from(&x)?;
+    let mut target = stream.buffer_from(&y)?;
+    target.slice_mut(10..40)?.copy_from_device(&stream, source.slice(3..33)?)?;
+    let mut expected = y.clone();
+    expected[10..40].copy_from_slice(&x[3..33]);
+    assert_eq!(target.to_vec()?, expected);
+    // From one half of a buffer to the other.
+    let (mut low, high) = target.as_mut_slice().split_at(50)?;
+    assert_eq!((low.len(), high.len()), (50, 50));
+    low.copy_from_device(&stream, high.as_slice())?;
+    expected.copy_within(50.., 0);
+    assert_eq!(target.to_vec()?, expected);
+    let error = target.as_mut_slice().copy_from_device(&stream, source.slice(..99)?).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 100, second_len: 99, .. }), "{error}");
+    Ok(())
+}
+
+#[test]
+fn lengths_of_host_and_device_that_differ_are_an_error() -> Result<()> {
+    let stream = stream()?;
+    let mut buffer = stream.buffer_zeroed::<u8>(10)?;
+    for len in [0, 9, 11] {
+        let errors = [buffer.copy_to(&mut vec![0; len]).unwrap_err(), buffer.copy_from(&vec![0; len]).unwrap_err()];
+        for error in errors {
+            let text = error.to_string();
+            assert!(text.contains("10 elements") && text.contains(&len.to_string()), "{text}");
+        }
+    }
+    assert_eq!(buffer.to_vec()?, [0; 10]);
+    Ok(())
+}
+
+#[test]
+fn sanitize_empty_buffers_are_buffers() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from::<f32>(&[])?;
+    let y = stream.buffer_zeroed::<f32>(0)?;
+    let mut out = stream.buffer_uninit::<f32>(0)?;
+    assert!(x.is_empty() && out.as_mut_slice().is_empty() && x.as_slice().is_empty());
+    assert_eq!(x.to_vec()?, []);
+    assert_eq!(x.slice(0..0)?.to_vec()?, []);
+    x.copy_to(&mut [])?;
+    out.copy_from(&[])?;
+    for dims in [Dims::for_items(0), (1, 32).into(), (3, (7, 3)).into()] {
+        elementwise_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &y, &mut out, Add)?;
+    }
+    assert_eq!(out.to_vec()?, []);
+    stream.synchronize()
+}
+
+#[test]
+fn elements_without_bytes_have_a_number() -> Result<()> {
+    let stream = stream()?;
+    let buffer = stream.buffer_from(&[[0f32; 0]; 5])?;
+    assert_eq!((buffer.len(), buffer.to_vec()?.len(), buffer.slice(2..)?.len()), (5, 5, 3));
+    assert_eq!(stream.buffer_zeroed::<[bool; 0]>(3)?.to_vec()?.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn launches_of_nothing_do_nothing() -> Result<()> {
+    let stream = stream()?;
+    // The kernel faults in each thread that runs.
+    for dims in [Dims::for_items(0), (0, 32).into(), ((3, 0), 32).into(), ((3, 1, 0), 32).into()] {
+        faults::everyone_faults::launch(&stream, dims)?;
+        stream.synchronize()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_block_without_threads_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    for dims in [Dims::for_items(100).block(0), (3, 0).into(), (0, 0).into(), (3, (32, 0)).into()] {
+        let error = faults::everyone_faults::launch(&stream, dims).unwrap_err();
+        assert!(matches!(error, Error::EmptyBlock { .. }), "{error}");
+        assert!(error.to_string().contains("everyone_faults"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_block_shape_is_launched() -> Result<()> {
+    let stream = stream()?;
+    for shape in SHAPES.into_iter().chain([(1024, 1, 1), (1, 1024, 1), (16, 1, 64)]) {
+        simt::nothing::launch(&stream, (2, shape))?;
+    }
+    stream.synchronize()
+}
+
+#[test]
+fn a_block_or_grid_beyond_the_limits_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    type Shape = (u32, u32, u32);
+    let cases: [(Shape, Shape, &str, u64, u64); 8] = [
+        ((1, 1, 1), (1025, 1, 1), "threads in a block", 1025, 1024),
+        ((1, 1, 1), (33, 32, 1), "threads in a block", 1056, 1024),
+        ((1, 1, 1), (u32::MAX, u32::MAX, u32::MAX), "threads in a block", u64::MAX, 1024),
+        ((1, 1, 1), (1, 1, 65), "block's z dimension", 65, 64),
+        ((1, 1, 1), (2, 1, 128), "block's z dimension", 128, 64),
+        ((1 << 31, 1, 1), (1, 1, 1), "grid's x dimension", 1 << 31, (1 << 31) - 1),
+        ((1, 65536, 1), (1, 1, 1), "grid's y dimension", 65536, 65535),
+        ((1, 1, 65536), (1, 1, 1), "grid's z dimension", 65536, 65535),
+    ];
+    for (grid, block, what, asked, limit) in cases {
+        let error = simt::nothing::launch(&stream, (grid, block)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("suite::kernels::simt::nothing") && text.contains(what), "{text}");
+        let Error::LaunchLimit { asked: found, limit: found_limit, .. } = error else { panic!("{error}") };
+        assert_eq!(found_limit, limit, "{text}");
+        // The product of the largest dimensions does not fit in a word.
+        assert!(found == asked || found > 1 << 60 && asked > 1 << 60, "{text}");
+    }
+    simt::nothing::launch(&stream, (1, 1))?;
+    stream.synchronize()
+}
+
+#[test]
+fn more_shared_memory_than_there_is_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    let limit = stream.device().properties().max_shared_bytes;
+    assert!(limit >= 48 * 1024);
+    let mut out = stream.buffer_zeroed(1)?;
+    // The kernel's own storages take five bytes, and three words that begin aligned: 32 bytes.
+    for bytes in [limit - 31, limit + 1, usize::MAX / 2] {
+        let dims = Dims::new(1, 32).shared_bytes(bytes);
+        let error = simt::storage_lengths::launch(&stream, dims, &mut out).unwrap_err();
+        assert!(matches!(error, Error::LaunchLimit { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("shared memory") && text.contains(&limit.to_string()), "{text}");
+    }
+    let dims = Dims::new(1, 32).shared_bytes(limit - 32);
+    simt::storage_lengths::launch(&stream, dims, &mut out)?;
+    assert_eq!(out.to_vec()?[0][2] as usize, (limit - 32) / 4);
+    Ok(())
+}
+
+#[test]
+fn an_absurd_amount_of_shared_memory_is_an_error_too() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed(1)?;
+    let dims = Dims::new(1, 32).shared_bytes(usize::MAX);
+    let error = simt::storage_lengths::launch(&stream, dims, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LaunchLimit { .. }), "{error}");
+    Ok(())
+}
+
+#[test]
+fn lengths_that_must_be_equal_are_named_with_their_parameters() -> Result<()> {
+    let stream = stream()?;
+    let (x, y) = (stream.buffer_zeroed::<f32>(100)?, stream.buffer_zeroed::<f32>(99)?);
+    let mut out = stream.buffer_zeroed::<f32>(100)?;
+    let error = elementwise_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &y, &mut out, Add).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("`x` has 100 elements, but `y` has 99"), "{text}");
+    assert!(text.contains("elementwise_binary::<f32, f32, Add, 4>"), "{text}");
+    let target = out.slice_mut(..50)?;
+    let error = elementwise_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &x, target, Add).unwrap_err();
+    assert!(error.to_string().contains("`x` has 100 elements, but `out` has 50"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn one_buffer_is_read_by_several_parameters() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<f32>(100, 1);
+    let input = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed(50)?;
+    let dims = Dims::for_items(50).items_per_thread(4);
+    elementwise_binary::<f32, f32, Add, 4>::launch(
+        &stream,
+        dims,
+        input.slice(..50)?,
+        input.slice(25..75)?,
+        &mut out,
+        Add,
+    )?;
+    assert_eq!(out.to_vec()?, (0..50).map(|i| x[i] + x[i + 25]).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn slices_outside_their_buffer_are_errors() -> Result<()> {
+    let stream = stream()?;
+    let mut buffer = stream.buffer_zeroed::<u16>(10)?;
+    let out_of_range = |error: Error, start, end| match error {
+        Error::OutOfRange { start: s, end: e, len: 10 } => assert_eq!((s, e), (start, end)),
+        other => panic!("{other}"),
+    };
+    out_of_range(buffer.slice(0..11).err().unwrap(), 0, 11);
+    out_of_range(buffer.slice(11..).err().unwrap(), 11, 10);
+    out_of_range(buffer.slice(..=10).err().unwrap(), 0, 11);
+    out_of_range(buffer.slice(usize::MAX..).err().unwrap(), usize::MAX, 10);
+    #[allow(clippy::reversed_empty_ranges, reason = "it is the mistake")]
+    let reversed = buffer.slice(5..4);
+    out_of_range(reversed.err().unwrap(), 5, 4);
+    out_of_range(buffer.slice_mut(3..12).err().unwrap(), 3, 12);
+    out_of_range(buffer.as_mut_slice().split_at(11).err().unwrap(), 0, 11);
+    assert!(buffer.slice(..=usize::MAX).is_err());
+    assert_eq!(buffer.slice(10..)?.len(), 0);
+    assert_eq!(buffer.slice(10..10)?.len(), 0);
+    // A slice of a slice counts from its own start, and does not reach beyond its own end.
+    let part = buffer.slice(4..8)?;
+    assert_eq!(part.slice(1..)?.len(), 3);
+    assert!(matches!(part.slice(..5).err(), Some(Error::OutOfRange { start: 0, end: 5, len: 4 })));
+    Ok(())
+}
+
+#[test]
+fn slices_are_seen_as_other_elements_if_size_and_alignment_fit() -> Result<()> {
+    let stream = stream()?;
+    let mut buffer = stream.buffer_from(&[0x0403_0201u32, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d])?;
+    assert_eq!(buffer.as_slice().reinterpret::<u8>()?.to_vec()?, (1..=16).collect::<Vec<u8>>());
+    assert_eq!(buffer.as_slice().reinterpret::<u64>()?.to_vec()?, [0x0807_0605_0403_0201, 0x100f_0e0d_0c0b_0a09]);
+    assert_eq!(buffer.as_slice().reinterpret::<[u16; 2]>()?.len(), 4);
+    assert_eq!(buffer.as_slice().reinterpret::<Sixteen>()?.len(), 1);
+    assert_eq!(buffer.slice(..0)?.reinterpret::<f64>()?.len(), 0);
+    buffer.as_mut_slice().reinterpret::<u16>()?.into_slice(1..2)?.copy_from(&[0xffff])?;
+    assert_eq!(buffer.slice(..1)?.to_vec()?, [0xffff_0201]);
+
+    let reason = |error: Option<Error>| match error {
+        Some(error @ Error::Reinterpret { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let text = reason(buffer.slice(..3)?.reinterpret::<u64>().err());
+    assert!(
+        text.contains("3 × u32") && text.contains("seen as u64") && text.contains("12 bytes are no multiple"),
+        "{text}"
+    );
+    let text = reason(buffer.slice(1..3)?.reinterpret::<u64>().err());
+    assert!(text.contains("alignment of 8"), "{text}");
+    let bytes = stream.buffer_zeroed::<u8>(9)?;
+    let text = reason(bytes.slice(1..9)?.reinterpret::<u32>().err());
+    assert!(text.contains("alignment of 4"), "{text}");
+    let text = reason(bytes.as_slice().reinterpret::<bool>().err());
+    assert!(text.contains("not all bytes are values"), "{text}");
+    reason(bytes.as_slice().reinterpret::<[bool; 3]>().err());
+    reason(bytes.slice(..8)?.reinterpret::<Flagged>().err());
+    // Reading a bool's byte is fine, writing it is not.
+    let mut flags = stream.buffer_from(&[true, false, true])?;
+    assert_eq!(flags.as_slice().reinterpret::<u8>()?.to_vec()?, [1, 0, 1]);
+    let text = reason(flags.as_mut_slice().reinterpret::<u8>().err());
+    assert!(text.contains("no bool"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn buffers_without_values_have_a_length_and_no_bad_bools() -> Result<()> {
+    let stream = stream()?;
+    let mut floats = stream.buffer_uninit::<f32>(100)?;
+    floats.copy_from(&[1.0; 100])?;
+    assert_eq!(floats.to_vec()?, [1.0; 100]);
+    assert_eq!(stream.buffer_uninit::<bool>(100)?.to_vec()?, [false; 100]);
+    assert_eq!(stream.buffer_uninit::<Flagged>(3)?.to_vec()?.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn more_memory_than_can_be_addressed_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8] {
+        let error = stream.buffer_zeroed::<f64>(len).expect_err("too much");
+        let Error::Allocation { bytes, .. } = &error else { panic!("{error}") };
+        assert_eq!(*bytes, len as u128 * 8);
+        assert!(error.to_string().contains(&stream.device().to_string()), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn pinned_memory_is_a_slice_that_is_copied_from_and_to() -> Result<()> {
+    let stream = stream()?;
+    let mut pinned = stream.device().pinned::<f64>(1000)?;
+    assert_eq!(*pinned, [0.0; 1000]);
+    pinned.iter_mut().enumerate().for_each(|(i, v)| *v = i as f64);
+    let buffer = stream.buffer_from(&pinned)?;
+    pinned.fill(-1.0);
+    assert_eq!(
+        buffer.to_vec()?,
+        (0..1000).map(|i| i as f64).collect::<Vec<_>>(),
+        "the copy was made before the change"
+    );
+    let mut back = stream.device().pinned::<f64>(10)?;
+    buffer.slice(5..15)?.copy_to(&mut back)?;
+    assert_eq!(*back, [5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0]);
+    assert_eq!(stream.device().pinned::<u8>(0)?.len(), 0);
+    Ok(())
+}
+
+fn double(stream: &Stream, data: &mut Buffer<f32>) -> Result<()> {
+    io::double_items::launch(stream, (8, 128), data)
+}
+
+#[test]
+fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {
+    let device = Device::auto()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    let mut data = one.buffer_from(&vec![1.0f32; 10_000])?;
+    let mut copy = two.buffer_zeroed::<f32>(10_000)?;
+    for round in 0..10 {
+        double(&one, &mut data)?;
+        double(&two, &mut data)?;
+        // A read on the other stream, and then a write that must wait for it.
+        io::copy::<f32, 4>::launch(&one, (4, 128), &data, &mut copy)?;
+        double(&two, &mut data)?;
+        assert_eq!(copy.to_vec()?, vec![8f32.powi(round) * 4.0; 10_000]);
+    }
+    assert_eq!(data.to_vec()?, vec![8f32.powi(10); 10_000]);
+    Ok(())
+}
+
+#[test]
+fn many_readers_on_many_streams_before_one_writer() -> Result<()> {
+    let device = Device::auto()?;
+    let streams = (0..6).map(|_| device.stream()).collect::<Result<Vec<_>>>()?;
+    let x = values::<f32>(5000, 1);
+    let mut data = streams[0].buffer_from(&x)?;
+    let mut copies = streams.iter().map(|stream| stream.buffer_zeroed::<f32>(5000)).collect::<Result<Vec<_>>>()?;
+    for (stream, copy) in streams.iter().zip(&mut copies) {
+        io::copy::<f32, 4>::launch(stream, (3, 128), &data, copy)?;
+    }
+    double(&streams[3], &mut data)?;
+    for copy in &copies {
+        assert_eq!(copy.to_vec()?, x);
+    }
+    assert_eq!(data.to_vec()?, x.iter().map(|v| v * 2.0).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn threads_launch_at_once_on_their_own_streams_and_on_one() -> Result<()> {
+    let device = Device::auto()?;
+    let shared = device.stream()?;
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..8)
+            .map(|number| {
+                let (device, shared) = (&device, &shared);
+                scope.spawn(move || -> Result<()> {
+                    let own = device.stream()?;
+                    let stream = if number % 2 == 0 { shared } else { &own };
+                    let mut data = stream.buffer_from(&vec![number as f32; 1000])?;
+                    for _ in 0..20 {
+                        double(stream, &mut data)?;
+                    }
+                    assert_eq!(data.to_vec()?, vec![number as f32 * 2f32.powi(20); 1000]);
+                    stream.synchronize()
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker panicked"))
+    })
+}
+
+#[test]
+fn threads_read_one_buffer_at_once() -> Result<()> {
+    let device = Device::auto()?;
+    let x = values::<f32>(3000, 5);
+    let input = device.stream()?.buffer_from(&x)?;
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| -> Result<()> {
+                let stream = device.stream()?;
+                for _ in 0..10 {
+                    let mut out = stream.buffer_zeroed(3000)?;
+                    io::copy::<f32, 4>::launch(&stream, (2, 256), &input, &mut out)?;
+                    assert_eq!(out.to_vec()?, x);
+                }
+                Ok(())
+            });
+        }
+    });
+    Ok(())
+}
+
+#[test]
+fn sanitize_buffers_are_dropped_while_work_is_queued() -> Result<()> {
+    let device = Device::auto()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    for round in 0..20 {
+        let x = vec![round as f32; 20_000];
+        let mut out = two.buffer_zeroed::<f32>(20_000)?;
+        {
+            let mut data = one.buffer_from(&x)?;
+            double(&one, &mut data)?;
+            io::copy::<f32, 4>::launch(&two, (8, 128), &data, &mut out)?;
+        }
+        // Memory that would take the dropped buffer's place if it were freed too early.
+        let other = one.buffer_from(&vec![-1.0f32; 20_000])?;
+        assert_eq!(out.to_vec()?, vec![round as f32 * 2.0; 20_000]);
+        drop(other);
+    }
+    let mut data = one.buffer_from(&[1.0f32; 100])?;
+    double(&one, &mut data)?;
+    drop(one);
+    assert_eq!(data.to_vec()?, [2.0; 100], "a buffer outlives the caller's stream");
+    Ok(())
+}
+
+#[test]
+fn events_mark_points_and_measure_time() -> Result<()> {
+    let device = Device::auto()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    let mut data = one.buffer_from(&vec![1.0f32; 50_000])?;
+    let start = one.record()?;
+    for _ in 0..5 {
+        double(&one, &mut data)?;
+    }
+    let end = one.record()?;
+    two.wait(&end)?;
+    end.synchronize()?;
+    let (there, back) = (end.since(&start)?, start.since(&start)?);
+    assert!(there > back && back.is_zero() && there.as_secs() < 60, "{there:?}");
+    two.synchronize()
+}
+
+#[test]
+fn clones_of_a_stream_are_one_queue() -> Result<()> {
+    let one = stream()?;
+    let two = one.clone();
+    let mut data = one.buffer_from(&vec![1.0f32; 5000])?;
+    for _ in 0..5 {
+        double(&one, &mut data)?;
+        double(&two, &mut data)?;
+    }
+    drop(one);
+    two.synchronize()?;
+    assert_eq!(data.to_vec()?, vec![1024.0; 5000]);
+    assert_eq!(data.device().is_gpu(), two.device().is_gpu());
+    Ok(())
+}
+
+#[test]
+fn dimensions_by_items_cover_them_in_any_block() -> Result<()> {
+    for stream in streams()? {
+        for (k, shape) in SHAPES.into_iter().enumerate() {
+            let len = [0, 1, 100, 4097, 100_003][k % 5];
+            let mut visits = stream.buffer_zeroed(len)?;
+            io::visit_items::launch(&stream, Dims::for_items(len).block(shape), &mut visits)?;
+            io::visit_tiles::<4>::launch(&stream, Dims::for_items(len).items_per_thread(4).block(shape), &mut visits)?;
+            // A count of 0 items a thread is taken for 1.
+            io::visit_tiles::<1>::launch(&stream, Dims::for_items(len).items_per_thread(0), &mut visits)?;
+            // Too small a launch strides.
+            io::visit_items::launch(&stream, Dims::for_items(len / 3 + 1).block(shape), &mut visits)?;
+            assert!(visits.to_vec()?.iter().all(|&times| times == 4), "{shape:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_number_of_blocks_follows_from_items_and_block() -> Result<()> {
+    let stream = stream()?;
+    for (items, per_thread, block, blocks) in [(1, 1, 32, 1), (32, 1, 32, 1), (33, 1, 32, 2), (1000, 4, 100, 3)] {
+        let mut ranks = stream.buffer_zeroed::<u64>(blocks)?;
+        let dims = Dims::for_items(items).items_per_thread(per_thread).block(block);
+        io::store_block_ranks::launch(&stream, dims, &mut ranks)?;
+        assert_eq!(ranks.to_vec()?, (0..blocks as u64).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_device_describes_itself() -> Result<()> {
+    for device in [Device::auto()?, Device::emulator()] {
+        let properties = device.properties();
+        assert!(
+            properties.max_block_threads >= 1024 && properties.max_block.x >= 1024 && properties.multiprocessors > 0
+        );
+        assert_eq!(properties.max_grid.x, i32::MAX as u32);
+        assert_eq!(properties.compute_capability.is_some(), device.is_gpu());
+        assert!(!properties.name.is_empty() && !device.reason().is_empty() && !device.reason().contains('\n'));
+        assert!(!device.to_string().is_empty() && format!("{device:?}").contains(&device.to_string()));
+    }
+    assert!(!Device::emulator().is_gpu());
+    assert_eq!(Dim3::new(3, 4, 5).at(Dim3::new(3, 4, 5).rank_of(Dim3::new(2, 1, 4))), Dim3::new(2, 1, 4));
+    Ok(())
+}
+
+#[test]
+fn without_a_gpu_its_device_is_an_error_that_says_why() {
+    if Device::gpu_count() > 0 {
+        return;
+    }
+    for device in [Device::gpu(), Device::gpu_at(3)] {
+        let error = device.expect_err("there is none");
+        let Error::NoGpu { reason } = &error else { panic!("{error:?}") };
+        assert!(reason.len() > 10 && !reason.contains('\n'), "{reason}");
+    }
+    let device = Device::auto().expect("the emulator, unless the environment asks for a GPU");
+    assert!(!device.is_gpu());
+}
+
+#[test]
+fn arguments_of_another_device_are_an_error() -> Result<()> {
+    let Ok(gpu) = Device::gpu() else { return Ok(()) };
+    let (stream, other) = (gpu.stream()?, Device::emulator().stream()?);
+    let x = other.buffer_zeroed::<f32>(10)?;
+    let mut out = stream.buffer_zeroed::<f32>(10)?;
+    let error = io::copy::<f32, 4>::launch(&stream, (1, 32), &x, &mut out).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        matches!(error, Error::WrongDevice { .. }) && text.contains("`x`") && text.contains("the emulator"),
+        "{text}"
+    );
+    let error = out.as_mut_slice().copy_from_device(&stream, x.as_slice()).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    Ok(())
+}
+
+#[test]
+fn emulators_with_different_options_share_buffers() -> Result<()> {
+    let streams = streams()?;
+    let mut data = streams[0].buffer_from(&vec![1.0f32; 100])?;
+    for stream in &streams {
+        double(stream, &mut data)?;
+    }
+    assert_eq!(data.to_vec()?, vec![2f32.powi(streams.len() as i32); 100]);
+    Ok(())
+}
+
+/// What a child of this process says about the device that the environment names.
+fn device_of_a_child(value: &str) -> String {
+    let output = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "runtime::child_names_its_device", "--nocapture"])
+        .env("SUITE_CHILD", "1")
+        .env(kernel_primitives::DEVICE_VARIABLE, value)
+        .output()
+        .expect("this test runs again");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.split_once("child: ")).map(|(_, said)| said.to_owned());
+    line.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// No test, but what [`device_of_a_child`] runs: an environment is set for a child, since to change one's own is unsound
+/// beside other threads.
+#[test]
+fn child_names_its_device() {
+    if std::env::var_os("SUITE_CHILD").is_some() {
+        match Device::auto() {
+            Ok(device) => println!("\nchild: {device:?}"),
+            Err(error) => println!("\nchild: error: {error}"),
+        }
+    }
+}
+
+#[test]
+fn the_environment_names_the_device() {
+    let emulator = device_of_a_child("emulator");
+    assert!(emulator.contains("emulator") && emulator.contains("KERNEL_PRIMITIVES_DEVICE asks for it"), "{emulator}");
+    assert!(!device_of_a_child("").contains("error") && !device_of_a_child("auto").contains("error"));
+    let gpu = device_of_a_child("gpu");
+    if Device::gpu_count() == 0 {
+        assert!(gpu.contains("error: no GPU: "), "the strict form does not fall back: {gpu}");
+        assert!(device_of_a_child("gpu:0").contains("error: no GPU: "));
+    } else {
+        assert!(!gpu.contains("error"), "{gpu}");
+        let missing = device_of_a_child("gpu:99");
+        assert!(missing.contains("error: ") && missing.contains("99"), "{missing}");
+    }
+}
+
+#[test]
+fn a_device_that_makes_no_sense_is_an_error_that_says_what_does() {
+    for value in
+        ["cuda", "GPU", "gpu:", "gpu:x", "gpu:-1", "gpu 1", "emulator:2", " gpu", "gpu:99999999999999999999999"]
+    {
+        let said = device_of_a_child(value);
+        assert!(said.contains(&format!("KERNEL_PRIMITIVES_DEVICE is `{value}`")), "{said}");
+        assert!(said.contains("`gpu:N`") && said.contains("`emulator`"), "{said}");
+    }
+}
+
+#[test]
+fn buffers_streams_and_devices_can_be_shared_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Device>();
+    check::<Stream>();
+    check::<Buffer<f32>>();
+    check::<kernel_primitives::Event>();
+    check::<kernel_primitives::PinnedBuffer<f32>>();
+    check::<Error>();
+    assert_eq!(threads((16, 2, 2)), 64);
+}

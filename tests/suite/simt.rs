@@ -1,0 +1,741 @@
+//! Indices, exchange between lanes, barriers, atomics, shared memory, mathematics.
+
+use kernel_primitives::{Dim3, Dims, Result, bf16, f16};
+
+use crate::kernels::simt::{self as kernels, Indices};
+use crate::kernels::{Sixteen, Triangular, Twelve};
+use crate::support::{Arbitrary, Random, SHAPES, stream, streams, threads, values};
+
+fn indices_are_right(grid: (u32, u32, u32), block: (u32, u32, u32)) -> Result<()> {
+    let stream = stream()?;
+    let (blocks, per_block) = (Dim3::from(grid).count() as usize, threads(block));
+    let mut out = stream.buffer_zeroed::<Indices>(blocks * per_block)?;
+    kernels::indices::launch(&stream, (grid, block), &mut out)?;
+    let found = out.to_vec()?;
+    let mut next = found.iter();
+    let (gx, gy, gz) = grid;
+    let (bx, by, bz) = block;
+    let mut block_rank = 0;
+    for block_z in 0..gz {
+        for block_y in 0..gy {
+            for block_x in 0..gx {
+                let mut thread_rank = 0;
+                for z in 0..bz {
+                    for y in 0..by {
+                        for x in 0..bx {
+                            let warp = thread_rank / 32;
+                            let warp_lanes = (per_block as u32 - warp * 32).min(32);
+                            let expected = Indices {
+                                thread: [x, y, z],
+                                block: [block_x, block_y, block_z],
+                                block_dim: [bx, by, bz],
+                                grid_dim: [gx, gy, gz],
+                                thread_rank,
+                                block_threads: per_block as u32,
+                                block_rank,
+                                grid_blocks: blocks as u32,
+                                lane: thread_rank % 32,
+                                warp,
+                                warps: (per_block as u32).div_ceil(32),
+                                warp_lanes,
+                                warp_mask: ((1u64 << warp_lanes) - 1) as u32,
+                            };
+                            assert_eq!(next.next(), Some(&expected));
+                            thread_rank += 1;
+                        }
+                    }
+                }
+                block_rank += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_indices_in_three_dimensions() -> Result<()> {
+    indices_are_right((3, 2, 2), (5, 3, 2))
+}
+
+#[test]
+fn indices_in_every_block_shape() -> Result<()> {
+    for (k, shape) in SHAPES.into_iter().enumerate() {
+        indices_are_right([(1, 1, 1), (5, 1, 1), (3, 2, 1), (2, 2, 3)][k % 4], shape)?;
+    }
+    indices_are_right((1, 1, 3), (1, 1, 64))?;
+    indices_are_right((2, 3, 1), (1, 1024, 1))
+}
+
+/// What PTX's description of `shfl.sync` says, bit by bit.
+fn shuffle_source(mode: u32, lane: u32, operand: u32, width: u32) -> u32 {
+    let b = operand & 31;
+    let segment_mask = 32 - width;
+    let clamp = if mode == 1 { 0 } else { 31 };
+    let max_lane = (lane & segment_mask) | (clamp & !segment_mask & 31);
+    let min_lane = lane & segment_mask;
+    let (source, inside) = match mode {
+        0 => {
+            let j = min_lane | (b & !segment_mask & 31);
+            (j, j <= max_lane)
+        }
+        1 => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max_lane as i32),
+        2 => (lane + b, lane + b <= max_lane),
+        _ => (lane ^ b, lane ^ b <= max_lane),
+    };
+    if inside { source } else { lane }
+}
+
+/// Shuffles of a block of `block` threads, all modes, widths and operands.
+fn shuffles_follow_ptx<T: Arbitrary>(
+    block: usize,
+    operands: usize,
+    launch: impl Fn(
+        &kernel_primitives::Stream,
+        usize,
+        u32,
+        u32,
+        &kernel_primitives::Buffer<T>,
+        &mut kernel_primitives::Buffer<T>,
+    ) -> Result<()>,
+) -> Result<()> {
+    let stream = stream()?;
+    let x = values::<T>(block, 7);
+    let input = stream.buffer_from(&x)?;
+    for mode in 0..4 {
+        for width in [1, 2, 4, 8, 16, 32] {
+            let mut out = stream.buffer_zeroed::<T>(block * operands)?;
+            launch(&stream, block, mode, width, &input, &mut out)?;
+            for (i, value) in out.to_vec()?.into_iter().enumerate() {
+                let (operand, thread) = (i / block, i % block);
+                let source =
+                    thread / 32 * 32 + shuffle_source(mode, thread as u32 % 32, operand as u32, width) as usize;
+                assert_eq!(value, x[source], "mode {mode}, width {width}, operand {operand}, thread {thread}");
+            }
+        }
+    }
+    Ok(())
+}
+
+macro_rules! shuffles {
+    ($($name:ident: $t:ty, $block:literal, $operands:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            shuffles_follow_ptx::<$t>($block, $operands, |stream, block, mode, width, x, out| {
+                kernels::shuffle::<$t>::launch(stream, (1, block as u32), mode, width, x, out)
+            })
+        }
+    )*};
+}
+shuffles! {
+    sanitize_shuffles_of_4_bytes_in_all_modes_and_widths: f32, 64, 4;
+    shuffles_of_4_bytes_by_all_operands: f32, 64, 40;
+    shuffles_of_1_byte: u8, 32, 40;
+    shuffles_of_bool: bool, 32, 5;
+    shuffles_of_2_bytes: f16, 96, 33;
+    shuffles_of_3_bytes: [u8; 3], 32, 33;
+    shuffles_of_8_bytes: i64, 32, 33;
+    shuffles_of_12_bytes_with_floats: Twelve, 32, 33;
+    shuffles_of_12_bytes: Triangular, 64, 9;
+    shuffles_of_16_bytes: Sixteen, 32, 33;
+}
+
+#[test]
+fn sanitize_each_lane_shuffles_from_a_lane_of_its_choice() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u32>(256, 1);
+    let mut random = Random::new(2);
+    let from: Vec<u32> = (0..256).map(|_| random.below(32) as u32).collect();
+    let mut out = stream.buffer_zeroed(256)?;
+    kernels::gather_lanes::launch(&stream, (2, 128), &stream.buffer_from(&x)?, &stream.buffer_from(&from)?, &mut out)?;
+    let expected: Vec<u32> = (0..256).map(|i| x[i / 32 * 32 + from[i] as usize]).collect();
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
+
+#[test]
+fn sanitize_half_warps_exchange_apart() -> Result<()> {
+    for stream in streams()? {
+        let x = values::<u32>(64, 3).into_iter().map(|v| v % 1000).collect::<Vec<_>>();
+        let mut out = stream.buffer_zeroed(64)?;
+        kernels::half_warps::launch(&stream, (1, 64), &stream.buffer_from(&x)?, &mut out)?;
+        for (i, found) in out.to_vec()?.into_iter().enumerate() {
+            let (warp, lane) = (i / 32 * 32, i % 32);
+            let half = if lane < 16 { warp..warp + 16 } else { warp + 16..warp + 32 };
+            let ballot =
+                |f: &dyn Fn(u32) -> bool| half.clone().filter(|&j| f(x[j])).fold(0u32, |mask, j| mask | 1 << (j % 32));
+            let expected = if lane < 16 {
+                [x[warp + (lane ^ 15)], ballot(&|v| v % 2 == 0), x[half.clone()].iter().sum(), 1]
+            } else {
+                let below = if lane == 31 { i } else { i + 1 };
+                [x[below], ballot(&|v| v % 3 == 0), *x[half.clone()].iter().max().unwrap(), 2]
+            };
+            assert_eq!(found, expected, "thread {i}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! votes {
+    ($($name:ident: $t:ty, $value:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            let stream = stream()?;
+            for (block, modulus) in [(32, 2), (45, 3), (7, 1), (1, 2), (64, 1_000_000), (256, 5), (33, 1)] {
+                let value: fn(u64) -> $t = $value;
+                let mut random = Random::new(block);
+                let x: Vec<$t> = (0..block).map(|_| value(random.below(modulus))).collect();
+                let mut out = stream.buffer_zeroed(x.len())?;
+                kernels::votes::<$t>::launch(&stream, (1, block as u32), &stream.buffer_from(&x)?, &mut out)?;
+                let found = out.to_vec()?;
+                for (w, warp) in x.chunks(32).enumerate() {
+                    let mask = |f: &dyn Fn($t) -> bool| {
+                        warp.iter().enumerate().fold(0u32, |mask, (j, &v)| mask | (f(v) as u32) << j)
+                    };
+                    let set = mask(&|v| v != 0 as $t);
+                    let all = mask(&|_| true);
+                    for (lane, &v) in warp.iter().enumerate() {
+                        let equal = mask(&|other| other == v);
+                        let expected =
+                            [set, (set != 0) as u32, (set == all) as u32, equal, (equal == all) as u32, 1];
+                        assert_eq!(found[w * 32 + lane], expected, "block {block}, warp {w}, lane {lane}");
+                    }
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+votes! {
+    sanitize_votes_and_matches_of_4_bytes: u32, |v| v as u32;
+    votes_and_matches_of_1_byte: u8, |v| v as u8;
+    votes_and_matches_of_8_bytes: i64, |v| (v as i64) << 33;
+    votes_and_matches_of_8_byte_floats: f64, |v| v as f64 / 4.0;
+}
+
+#[test]
+fn sanitize_integer_reductions_of_a_warp() -> Result<()> {
+    for stream in streams()? {
+        for block in [32, 33, 7, 1, 100, 256] {
+            let x = values::<u32>(block, block as u64);
+            let signed: Vec<i32> = x.iter().map(|&v| v as i32).collect();
+            let mut unsigned_out = stream.buffer_zeroed(block)?;
+            let mut signed_out = stream.buffer_zeroed(block)?;
+            let dims = (1, block as u32);
+            kernels::redux_unsigned::launch(&stream, dims, &stream.buffer_from(&x)?, &mut unsigned_out)?;
+            kernels::redux_signed::launch(&stream, dims, &stream.buffer_from(&signed)?, &mut signed_out)?;
+            let (unsigned_out, signed_out) = (unsigned_out.to_vec()?, signed_out.to_vec()?);
+            for i in 0..block {
+                let range = i / 32 * 32..(i / 32 * 32 + 32).min(block);
+                let (u, s) = (&x[range.clone()], &signed[range]);
+                let all = |f: fn(u32, u32) -> u32| u.iter().copied().reduce(f).unwrap();
+                let (and, or, xor) = (all(|a, b| a & b), all(|a, b| a | b), all(|a, b| a ^ b));
+                let sum = all(u32::wrapping_add);
+                assert_eq!(unsigned_out[i], [sum, all(u32::min), all(u32::max), and, or, xor]);
+                let (min, max) = (*s.iter().min().unwrap(), *s.iter().max().unwrap());
+                assert_eq!(signed_out[i], [sum as i32, min, max, and as i32, or as i32, xor as i32]);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_barriers_count_all_and_any() -> Result<()> {
+    for stream in streams()? {
+        for shape in SHAPES {
+            let block = threads(shape);
+            for kind in 0..4 {
+                // All odd, all even, one odd, arbitrary; two rounds.
+                let mut x: Vec<u32> = (0..2 * block as u32).map(|i| [1, 2, 2 * i, i * i / 3][kind]).collect();
+                if kind == 2 {
+                    x[block / 2] = 1;
+                }
+                let mut out = stream.buffer_zeroed(x.len())?;
+                kernels::barrier_votes::launch(&stream, (1, shape), &stream.buffer_from(&x)?, &mut out)?;
+                for (round, found) in out.to_vec()?.chunks(block).enumerate() {
+                    let odd = x[round * block..][..block].iter().filter(|&v| v % 2 == 1).count() as u32;
+                    let expected = [odd, (odd == block as u32) as u32, (odd > 0) as u32];
+                    assert!(found.iter().all(|&found| found == expected), "{shape:?}, kind {kind}, {expected:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_warp_barriers_order_shared_memory() -> Result<()> {
+    for stream in streams()? {
+        for shape in SHAPES {
+            let block = threads(shape);
+            let x = values::<u32>(block * 3, 11);
+            let mut out = stream.buffer_zeroed(x.len())?;
+            kernels::reverse_warps::launch(&stream, (1, shape), &stream.buffer_from(&x)?, &mut out)?;
+            let mut expected = x.clone();
+            expected.chunks_mut(block).for_each(|round| round.chunks_mut(32).for_each(<[u32]>::reverse));
+            assert_eq!(out.to_vec()?, expected, "{shape:?}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! reversed {
+    ($($t:ty),*) => {$({
+        for stream in streams()? {
+            for (k, shape) in SHAPES.into_iter().enumerate() {
+                let block = threads(shape);
+                let x = values::<$t>(block * (2 + k % 3), k as u64);
+                let mut out = stream.buffer_zeroed(x.len())?;
+                kernels::reverse_blocks::<$t>::launch(&stream, (1 + k as u32 % 2, shape), &stream.buffer_from(&x)?, &mut out)?;
+                // With two blocks and an odd number of rounds, the last round is the first block's alone.
+                let mut expected = x.clone();
+                expected.chunks_mut(block).for_each(<[$t]>::reverse);
+                assert_eq!(out.to_vec()?, expected, "{shape:?}");
+            }
+        }
+    })*};
+}
+
+#[test]
+fn shared_memory_holds_elements_of_every_size() -> Result<()> {
+    reversed!(u8, bool, f16, f32, f64, Twelve, Sixteen);
+    Ok(())
+}
+
+#[test]
+fn sanitize_two_storages_do_not_overlap() -> Result<()> {
+    for block in [1, 7, 32, 33] {
+        let stream = stream()?;
+        let mut out = stream.buffer_zeroed(2 * block)?;
+        kernels::two_storages::launch(&stream, (1, block as u32), &mut out)?;
+        let expected: Vec<f64> = (0..2 * block)
+            .map(|i| {
+                let other = (block - 1 - i % block) as f64;
+                other * 1000.0 + other * 0.25 + 1.0
+            })
+            .collect();
+        assert_eq!(out.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_rest_of_shared_memory_is_what_the_launch_asks_for() -> Result<()> {
+    let stream = stream()?;
+    for bytes in [0, 3, 4, 7, 400, 48 * 1024, 100 * 1024] {
+        let mut out = stream.buffer_zeroed(1)?;
+        kernels::storage_lengths::launch(&stream, Dims::new(1, 32).shared_bytes(bytes), &mut out)?;
+        let [a, b, rest, empty] = out.to_vec()?[0];
+        assert_eq!((a, b), (5, 3));
+        assert_eq!((rest as usize, empty == 1), (bytes / 4, bytes < 4), "{bytes} bytes");
+    }
+    Ok(())
+}
+
+macro_rules! rest_reversed {
+    ($($t:ty),*) => {$({
+        let stream = stream()?;
+        for (bytes, block) in [(0, 32), (48, 7), (12_000, 256), (47 * 1024, 1024), (100 * 1024, 256), (200 * 1024, 33)] {
+            let len = bytes / size_of::<$t>();
+            let x = values::<$t>(len, 5);
+            let mut out = stream.buffer_zeroed(len)?;
+            let dims = Dims::new(1, block).shared_bytes(bytes);
+            kernels::reverse_rest::<$t>::launch(&stream, dims, &stream.buffer_from(&x)?, &mut out)?;
+            let expected: Vec<$t> = x.into_iter().rev().collect();
+            assert_eq!(out.to_vec()?, expected, "{bytes} bytes");
+        }
+    })*};
+}
+
+#[test]
+fn the_rest_of_shared_memory_can_be_larger_than_48_kib() -> Result<()> {
+    rest_reversed!(u8, f32, f64, Twelve);
+    Ok(())
+}
+
+#[test]
+fn sanitize_the_rest_of_shared_memory_begins_aligned() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<f64>(20, 1);
+    let mut out = stream.buffer_zeroed(20)?;
+    kernels::reverse_rest::<f64>::launch(
+        &stream,
+        Dims::new(1, 32).shared_bytes(160),
+        &stream.buffer_from(&x)?,
+        &mut out,
+    )?;
+    assert_eq!(out.to_vec()?, x.into_iter().rev().collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn static_shared_memory_can_be_larger_than_48_kib() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<f32>(15_000, 1);
+    let mut out = stream.buffer_zeroed(15_000)?;
+    kernels::rotate_large::launch(&stream, (1, 512), &stream.buffer_from(&x)?, &mut out)?;
+    let mut expected = x;
+    expected.rotate_left(1);
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
+
+#[test]
+fn sanitize_atomics_in_shared_memory_count() -> Result<()> {
+    for stream in streams()? {
+        for (grid, block, len) in [(1, 32, 100), (3, 65, 5000), (2, 7, 0), (4, 256, 4097)] {
+            let x = values::<u32>(len, 9);
+            let mut counts = stream.buffer_zeroed::<u32>(16)?;
+            kernels::histogram::launch(&stream, (grid, block), &stream.buffer_from(&x)?, &mut counts)?;
+            let mut expected = vec![0; 16];
+            x.iter().for_each(|v| expected[*v as usize % 16] += 1);
+            assert_eq!(counts.to_vec()?, expected);
+        }
+    }
+    Ok(())
+}
+
+macro_rules! integer_updates {
+    ($($name:ident: $t:ty;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for stream in streams()? {
+                for (order, scope) in (0..4).flat_map(|order| (0..3).map(move |scope| (order, scope))) {
+                    let (grid, block, len) = (5usize, 33usize, 400);
+                    let x = values::<$t>(len, (order * 3 + scope) as u64);
+                    let start: [$t; 16] = [3, <$t>::MAX, <$t>::MIN, !0, 0, 0, 9, 0, 1, 0, 0, 5, 0, 0, 0, 0];
+                    let groups = if scope == 0 { grid } else { 1 };
+                    let mut cells = stream.buffer_from(&start.repeat(groups))?;
+                    let input = stream.buffer_from(&x)?;
+                    let dims = (grid as u32, block as u32);
+                    kernels::update_integers::<$t>::launch(&stream, dims, order, scope, &input, &mut cells)?;
+                    let found = cells.to_vec()?;
+                    for (group, found) in found.chunks(16).enumerate() {
+                        let mine: Vec<$t> = (0..len)
+                            .filter(|i| scope != 0 || i % (grid * block) / block == group)
+                            .map(|i| x[i])
+                            .collect();
+                        let fold = |start: $t, f: fn($t, $t) -> $t| mine.iter().fold(start, |a, &b| f(a, b));
+                        let sum = fold(0, <$t>::wrapping_add);
+                        let mut expected = start;
+                        expected[0] = sum.wrapping_add(3);
+                        expected[1] = fold(<$t>::MAX, |a, b| a.min(b));
+                        expected[2] = fold(<$t>::MIN, |a, b| a.max(b));
+                        expected[3] = fold(!0, |a, b| a & b);
+                        expected[4] = fold(0, |a, b| a | b);
+                        expected[5] = fold(0, |a, b| a ^ b);
+                        // What went through the exchanged element: all values and its first one, less the last one.
+                        expected[6] = found[6];
+                        expected[7] = sum.wrapping_add(9).wrapping_sub(found[6]);
+                        expected[8] = sum.wrapping_add(1);
+                        expected[9] = (5 as $t).wrapping_mul(mine.len() as $t);
+                        expected[10] = 1;
+                        assert_eq!(found, expected, "order {order}, scope {scope}, group {group}");
+                        assert!(mine.contains(&found[6]));
+                    }
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+integer_updates! {
+    sanitize_atomics_of_u32_in_every_order_and_scope: u32;
+    atomics_of_i32_in_every_order_and_scope: i32;
+    atomics_of_u64_in_every_order_and_scope: u64;
+    atomics_of_i64_in_every_order_and_scope: i64;
+}
+
+macro_rules! float_updates {
+    ($($name:ident: $t:ty;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for stream in streams()? {
+                for (order, scope) in (0..4).flat_map(|order| (0..3).map(move |scope| (order, scope))) {
+                    let (grid, block, len) = (4usize, 40usize, 300);
+                    let x: Vec<$t> = (0..len).map(|i| (i % 50) as $t + 1.0).collect();
+                    let mut start = [0.0; 16];
+                    start[6] = 9.0;
+                    let groups = if scope == 0 { grid } else { 1 };
+                    let mut cells = stream.buffer_from(&start.repeat(groups))?;
+                    let input = stream.buffer_from(&x)?;
+                    let dims = (grid as u32, block as u32);
+                    kernels::update_floats::<$t>::launch(&stream, dims, order, scope, &input, &mut cells)?;
+                    for (group, found) in cells.to_vec()?.chunks(16).enumerate() {
+                        let mine = (0..len).filter(|i| scope != 0 || i % (grid * block) / block == group);
+                        let sum: $t = mine.map(|i| x[i]).sum();
+                        assert_eq!(found[0], sum);
+                        assert_eq!(found[7] + found[6], sum + 9.0);
+                        assert_eq!(found[8], sum);
+                        assert_eq!(found[10], 1.0);
+                    }
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+float_updates! {
+    sanitize_atomics_of_f32_in_every_order_and_scope: f32;
+    atomics_of_f64_in_every_order_and_scope: f64;
+}
+
+#[test]
+fn compare_and_exchange_compares_bits() -> Result<()> {
+    let stream = stream()?;
+    let once = |expected: f32, new: f32, start: f32| -> Result<(u32, u32)> {
+        let mut cell = stream.buffer_from(&[start])?;
+        let mut before = stream.buffer_zeroed(1)?;
+        kernels::compare_exchange_once::<f32>::launch(&stream, (1, 32), expected, new, &mut cell, &mut before)?;
+        Ok((before.to_vec()?[0].to_bits(), cell.to_vec()?[0].to_bits()))
+    };
+    assert_eq!(once(1.0, 2.0, 1.0)?, (1f32.to_bits(), 2f32.to_bits()));
+    assert_eq!(once(-0.0, 2.0, 0.0)?, (0, 0), "the zeros differ in their bits");
+    let nan = f32::from_bits(0x7fc0_1234);
+    assert_eq!(once(nan, 2.0, nan)?, (nan.to_bits(), 2f32.to_bits()), "a NaN has its own bits");
+    let mut cell = stream.buffer_from(&[i64::MIN])?;
+    let mut before = stream.buffer_zeroed(1)?;
+    kernels::compare_exchange_once::<i64>::launch(&stream, (1, 1), i64::MIN, -1, &mut cell, &mut before)?;
+    assert_eq!((before.to_vec()?, cell.to_vec()?), (vec![i64::MIN], vec![-1]));
+    Ok(())
+}
+
+#[test]
+fn sanitize_each_ticket_is_taken_once() -> Result<()> {
+    for stream in streams()? {
+        let (mut counter, mut taken) = (stream.buffer_zeroed(1)?, stream.buffer_zeroed(20 * 65)?);
+        kernels::take_tickets::launch(&stream, (20, 65), &mut counter, &mut taken)?;
+        assert_eq!(counter.to_vec()?, [20 * 65]);
+        assert!(taken.to_vec()?.iter().all(|&times| times == 1));
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_blocks_hand_values_on_by_release_and_acquire_and_by_fences() -> Result<()> {
+    for stream in streams()? {
+        for by_fence in [false, true] {
+            let (mut flags, mut sums) = (stream.buffer_zeroed(64)?, stream.buffer_zeroed(64)?);
+            kernels::relay::launch(&stream, (64, 33), by_fence, &mut flags, &mut sums)?;
+            let expected: Vec<u64> = (1..=64).map(|n| n * (n + 1) / 2).collect();
+            assert_eq!(sums.to_vec()?, expected);
+        }
+    }
+    Ok(())
+}
+
+/// The number of floats between two, 0 if both are NaN.
+fn ulps_f32(a: f32, b: f32) -> u64 {
+    if a.is_nan() && b.is_nan() {
+        return 0;
+    }
+    let ordered =
+        |x: f32| if x.is_sign_negative() { -((x.to_bits() & 0x7fff_ffff) as i64) } else { x.to_bits() as i64 };
+    if a.is_nan() || b.is_nan() { u64::MAX } else { ordered(a).abs_diff(ordered(b)) }
+}
+
+fn ulps_f64(a: f64, b: f64) -> u64 {
+    if a.is_nan() && b.is_nan() {
+        return 0;
+    }
+    let ordered =
+        |x: f64| if x.is_sign_negative() { -((x.to_bits() & (!0 >> 1)) as i128) } else { x.to_bits() as i128 };
+    if a.is_nan() || b.is_nan() { u64::MAX } else { ordered(a).abs_diff(ordered(b)) as u64 }
+}
+
+type Reference = fn(f64, f64, f64) -> f64;
+
+/// Name, allowed distance in f32 and f64 in units in the last place, arguments from and to, reference. In the order of the
+/// kernel's numbers. The distances are the CUDA programming guide's, plus one for the reference; 0 where the result is
+/// correctly rounded.
+const MATH: [(&str, u64, u64, f64, f64, Reference); 30] = [
+    ("sqrt", 0, 0, 0.0, 1e30, |x, _, _| x.sqrt()),
+    ("rsqrt", 3, 3, 1e-30, 1e30, |x, _, _| 1.0 / x.sqrt()),
+    ("cbrt", 2, 2, -1e30, 1e30, |x, _, _| x.cbrt()),
+    ("exp", 3, 2, -80.0, 80.0, |x, _, _| x.exp()),
+    ("exp2", 3, 2, -120.0, 120.0, |x, _, _| x.exp2()),
+    ("exp_m1", 2, 2, -10.0, 10.0, |x, _, _| x.exp_m1()),
+    ("ln", 2, 2, 1e-30, 1e30, |x, _, _| x.ln()),
+    ("log2", 2, 2, 1e-30, 1e30, |x, _, _| x.log2()),
+    ("log10", 3, 2, 1e-30, 1e30, |x, _, _| x.log10()),
+    ("ln_1p", 2, 2, -0.9, 10.0, |x, _, _| x.ln_1p()),
+    ("powf", 5, 3, 0.1, 20.0, |x, y, _| x.powf(y)),
+    ("sin", 3, 3, -1e4, 1e4, |x, _, _| x.sin()),
+    ("cos", 3, 3, -1e4, 1e4, |x, _, _| x.cos()),
+    ("tan", 5, 3, -1e4, 1e4, |x, _, _| x.tan()),
+    ("asin", 3, 3, -1.0, 1.0, |x, _, _| x.asin()),
+    ("acos", 3, 3, -1.0, 1.0, |x, _, _| x.acos()),
+    ("atan", 3, 3, -1e3, 1e3, |x, _, _| x.atan()),
+    ("atan2", 4, 3, -1e3, 1e3, |x, y, _| x.atan2(y)),
+    ("sinh", 4, 3, -20.0, 20.0, |x, _, _| x.sinh()),
+    ("cosh", 3, 2, -20.0, 20.0, |x, _, _| x.cosh()),
+    ("tanh", 3, 2, -10.0, 10.0, |x, _, _| x.tanh()),
+    ("hypot", 4, 3, -1e10, 1e10, |x, y, _| x.hypot(y)),
+    ("abs", 0, 0, -1e30, 1e30, |x, _, _| x.abs()),
+    ("floor", 0, 0, -100.0, 100.0, |x, _, _| x.floor()),
+    ("ceil", 0, 0, -100.0, 100.0, |x, _, _| x.ceil()),
+    ("trunc", 0, 0, -100.0, 100.0, |x, _, _| x.trunc()),
+    ("round_ties_even", 0, 0, -100.0, 100.0, |x, _, _| x.round_ties_even()),
+    ("round", 0, 0, -100.0, 100.0, |x, _, _| x.round()),
+    ("mul_add", 0, 0, -1e10, 1e10, |x, y, z| x.mul_add(y, z)),
+    ("copysign", 0, 0, -1e10, 1e10, |x, y, _| x.copysign(y)),
+];
+
+/// Arguments in a range, with multiples of a half among them; in wide ranges over all magnitudes.
+fn arguments(random: &mut Random, from: f64, to: f64) -> f64 {
+    let uniform = from + random.unit() * (to - from);
+    match random.below(4) {
+        0 => (uniform * 2.0).round() / 2.0,
+        1 if to >= 1e3 => uniform * 10f64.powf(-random.unit() * to.log10() * 1.5),
+        _ => uniform,
+    }
+    .clamp(from, to)
+}
+
+#[test]
+fn mathematics_of_f32_is_as_accurate_as_documented() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(31);
+    for (which, (name, allowed, _, from, to, reference)) in MATH.into_iter().enumerate() {
+        let mut argument = || (0..2000).map(|_| arguments(&mut random, from, to) as f32).collect::<Vec<_>>();
+        let (x, y, z) = (argument(), argument(), argument());
+        let mut out = stream.buffer_zeroed(x.len())?;
+        kernels::math::<f32>::launch(
+            &stream,
+            (3, 128),
+            which as u32,
+            &stream.buffer_from(&x)?,
+            &stream.buffer_from(&y)?,
+            &stream.buffer_from(&z)?,
+            &mut out,
+        )?;
+        for (i, found) in out.to_vec()?.into_iter().enumerate() {
+            // Computed in f64 and rounded once more, except where that would round twice.
+            let expected = match name {
+                "mul_add" => x[i].mul_add(y[i], z[i]),
+                _ => reference(x[i] as f64, y[i] as f64, z[i] as f64) as f32,
+            };
+            let distance = ulps_f32(found, expected);
+            assert!(distance <= allowed, "{name}({}, {}, {}): {found} is {distance} from {expected}", x[i], y[i], z[i]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn mathematics_of_f64_is_as_accurate_as_documented() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(32);
+    for (which, (name, _, allowed, from, to, reference)) in MATH.into_iter().enumerate() {
+        let mut argument = || (0..2000).map(|_| arguments(&mut random, from, to)).collect::<Vec<_>>();
+        let (x, y, z) = (argument(), argument(), argument());
+        let mut out = stream.buffer_zeroed(x.len())?;
+        kernels::math::<f64>::launch(
+            &stream,
+            (3, 128),
+            which as u32,
+            &stream.buffer_from(&x)?,
+            &stream.buffer_from(&y)?,
+            &stream.buffer_from(&z)?,
+            &mut out,
+        )?;
+        for (i, found) in out.to_vec()?.into_iter().enumerate() {
+            let expected = reference(x[i], y[i], z[i]);
+            let distance = ulps_f64(found, expected);
+            assert!(distance <= allowed, "{name}({}, {}, {}): {found} is {distance} from {expected}", x[i], y[i], z[i]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn mathematics_at_special_values() -> Result<()> {
+    let stream = stream()?;
+    let special = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.5, -0.5, 1.5, 2.5, -2.5, 1e300];
+    for (which, (name, _, allowed, _, _, reference)) in MATH.into_iter().enumerate() {
+        let pairs: Vec<(f64, f64)> = special.iter().flat_map(|&x| special.iter().map(move |&y| (x, y))).collect();
+        let (x, y): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        let input = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        kernels::math::<f64>::launch(&stream, (1, 64), which as u32, &input.0, &input.1, &input.0, &mut out)?;
+        for ((x, y), found) in pairs.into_iter().zip(out.to_vec()?) {
+            let expected = reference(x, y, x);
+            let near = ulps_f64(found, expected) <= allowed.max(1);
+            let sign = found.is_nan() || found != 0.0 || found.is_sign_negative() == expected.is_sign_negative();
+            // The sine of 1e300 takes an argument reduction that is exact in libdevice and in glibc.
+            assert!(near && sign, "{name}({x}, {y}): {found}, expected {expected}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_square_roots_are_correctly_rounded() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(5);
+    let mut x: Vec<f32> = (0..4096).map(|_| f32::from_bits(random.bits() as u32 >> 1)).collect();
+    x.extend([0.0, -0.0, f32::MIN_POSITIVE, 1e-45, 3e-42, f32::MAX, f32::INFINITY, -1.0, f32::NAN]);
+    let input = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed(x.len())?;
+    kernels::math::<f32>::launch(&stream, (4, 128), 0, &input, &input, &input, &mut out)?;
+    for (x, found) in x.into_iter().zip(out.to_vec()?) {
+        // The root of a 24-bit number in f64, rounded to f32, is rounded correctly.
+        let expected = (x as f64).sqrt() as f32;
+        assert!(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(), "{x}: {found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn quotients_and_products_are_rounded_correctly_and_not_fused() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(6);
+    let special = [0.0f32, -0.0, 1.0, 3.0, 1e-45, 3e-39, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, -7.0];
+    let mut pairs: Vec<(f32, f32)> = special.iter().flat_map(|&x| special.iter().map(move |&y| (x, y))).collect();
+    pairs.extend((0..8192).map(|_| (f32::from_bits(random.bits() as u32), f32::from_bits(random.bits() as u32))));
+    // Quotients in the subnormal range.
+    pairs.extend((0..2000).map(|_| (random.unit() as f32 * 1e-30, 1e8 + random.unit() as f32 * 1e9)));
+    pairs.extend((0..2000).map(|_| (random.unit() as f32, random.unit() as f32)));
+    let (x, y): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+    let (x64, y64): (Vec<f64>, Vec<f64>) = x.iter().zip(&y).map(|(&x, &y)| (x as f64 / 3.0, y as f64 / 7.0)).unzip();
+    let mut out = stream.buffer_zeroed(x.len())?;
+    let mut out64 = stream.buffer_zeroed(x.len())?;
+    kernels::divide_f32::launch(&stream, (9, 256), &stream.buffer_from(&x)?, &stream.buffer_from(&y)?, &mut out)?;
+    kernels::divide_f64::launch(&stream, (9, 256), &stream.buffer_from(&x64)?, &stream.buffer_from(&y64)?, &mut out64)?;
+    for (i, ([quotient, sum], [quotient64, sum64])) in out.to_vec()?.into_iter().zip(out64.to_vec()?).enumerate() {
+        let same = |a: f32, b: f32| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        let same64 = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        // f64 has more than twice the bits of f32 and two, so rounding its quotient is innocuous; subnormals are exact in
+        // f64 too.
+        let expected = (x[i] as f64 / y[i] as f64) as f32;
+        assert!(same(quotient, expected), "{} / {} = {quotient}", x[i], y[i]);
+        assert!(same(sum, x[i] * y[i] + x[i]), "{} * {} + itself = {sum}", x[i], y[i]);
+        assert!(same64(quotient64, x64[i] / y64[i]) && same64(sum64, x64[i] * y64[i] + x64[i]));
+    }
+    Ok(())
+}
+
+#[test]
+fn parameters_of_every_size_arrive() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed(1)?;
+    let twelve = Twelve { a: 0.5, b: 4_000_000_000, c: -3 };
+    kernels::parameters::launch(
+        &stream,
+        (1, 1),
+        200,
+        0.25,
+        true,
+        [1, 2, 60_000],
+        &mut out,
+        twelve,
+        -(1 << 40),
+        f16::from_f32(0.125),
+        kernel_primitives::functor::Add,
+        (),
+    )?;
+    let expected = 200.0 + 0.25 + 1.0 + 1.0 + 4.0 + 240_000.0 + (0.5 + 4e9 - 3.0) + (0.125 - (1u64 << 40) as f64);
+    assert_eq!(out.to_vec()?, [expected]);
+    let _ = bf16::ZERO;
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! What all tests use: devices, cases and inputs.
+
+use kernel_primitives::{Device, Dim3, Dims, Element, EmulatorOptions, Result, Stream};
+
+/// A stream on the device that the environment names.
+pub fn stream() -> Result<Stream> {
+    Device::auto()?.stream()
+}
+
+/// A stream on the device that the environment names and, if that is the emulator, one on each other kind of emulator:
+/// checked and not, in the plain order and in a random one.
+pub fn streams() -> Result<Vec<Stream>> {
+    let device = Device::auto()?;
+    let mut streams = vec![device.stream()?];
+    if !device.is_gpu() {
+        for (checked, seed) in [(true, Some(1)), (false, None), (false, Some(2))] {
+            let mut options = EmulatorOptions::default();
+            options.checked = checked;
+            options.seed = seed;
+            streams.push(Device::emulator_with(options).stream()?);
+        }
+    }
+    Ok(streams)
+}
+
+/// Block shapes: one thread, partial warps, whole warps, the largest, and two and three dimensions.
+pub const SHAPES: [(u32, u32, u32); 12] = [
+    (1, 1, 1),
+    (7, 1, 1),
+    (32, 1, 1),
+    (33, 1, 1),
+    (65, 1, 1),
+    (128, 1, 1),
+    (256, 1, 1),
+    (1024, 1, 1),
+    (32, 4, 1),
+    (7, 3, 1),
+    (33, 2, 1),
+    (16, 2, 2),
+];
+
+/// Lengths: none, around a vector, around a block, around several blocks, many.
+pub const LENGTHS: [usize; 12] = [0, 1, 15, 16, 17, 127, 128, 129, 4095, 4096, 4097, 100_003];
+
+/// Offsets of a slice in its buffer, in elements.
+pub const OFFSETS: usize = 5;
+
+/// The threads of a block.
+pub fn threads(shape: (u32, u32, u32)) -> usize {
+    Dim3::from(shape).count() as usize
+}
+
+/// One combination of the axes.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub shape: (u32, u32, u32),
+    pub len: usize,
+    pub offset: usize,
+}
+
+impl Case {
+    /// Dimensions that cover the length with a grid of at most `blocks`.
+    pub fn dims(&self, items_per_thread: usize, blocks: usize) -> Dims {
+        let tile = threads(self.shape) * items_per_thread;
+        Dims::new(self.len.div_ceil(tile).clamp(1, blocks) as u32, self.shape)
+    }
+}
+
+/// The cases of the `k`th variant of a test: every shape and every length once. Over the variants, all pairs of shape,
+/// length and offset come up.
+pub fn cases(k: usize) -> impl Iterator<Item = Case> {
+    (0..SHAPES.len()).map(move |row| Case {
+        shape: SHAPES[row],
+        len: LENGTHS[(row + k) % LENGTHS.len()],
+        offset: (row / 5 + row + k * 2) % OFFSETS,
+    })
+}
+
+#[test]
+fn cases_cover_all_pairs_in_sixty_variants() {
+    let mut seen = std::collections::HashSet::new();
+    for case in (0..60).flat_map(cases) {
+        seen.insert((format!("{:?}", case.shape), case.len, usize::MAX));
+        seen.insert((format!("{:?}", case.shape), usize::MAX, case.offset));
+        seen.insert((String::new(), case.len, case.offset));
+    }
+    assert_eq!(seen.len(), 12 * 12 + 12 * OFFSETS + 12 * OFFSETS);
+}
+
+/// A repeatable sequence of numbers (splitmix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end
+    }
+
+    /// Uniform in 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Arbitrary values of a type, from bits.
+pub trait Arbitrary: Element + PartialEq + std::fmt::Debug {
+    fn arbitrary(bits: u64) -> Self;
+}
+
+macro_rules! arbitrary {
+    ($($t:ty: $bits:ident => $value:expr;)*) => {$(
+        impl Arbitrary for $t {
+            fn arbitrary($bits: u64) -> Self {
+                $value
+            }
+        }
+    )*};
+}
+// Floats are small integers: sums of them are exact in every order, and no NaN compares unequal to itself.
+arbitrary! {
+    f32: bits => (bits % 2001) as f32 - 1000.0;
+    f64: bits => (bits % 20_001) as f64 - 10_000.0;
+    kernel_primitives::f16: bits => kernel_primitives::f16::from_f32((bits % 201) as f32 - 100.0);
+    kernel_primitives::bf16: bits => kernel_primitives::bf16::from_f32((bits % 201) as f32 - 100.0);
+    i8: bits => bits as i8;
+    u8: bits => bits as u8;
+    i16: bits => bits as i16;
+    u16: bits => bits as u16;
+    i32: bits => bits as i32;
+    u32: bits => bits as u32;
+    i64: bits => bits as i64;
+    u64: bits => bits;
+    bool: bits => bits % 2 == 1;
+    [u8; 3]: bits => [bits as u8, (bits >> 8) as u8, (bits >> 16) as u8];
+    crate::kernels::Twelve: bits => Self { a: (bits % 1000) as f32, b: (bits >> 10) as u32, c: (bits >> 32) as i32 };
+    crate::kernels::Sixteen: bits => Self { a: bits, b: (bits % 1000) as f64 };
+    crate::kernels::Flagged: bits => Self { flags: [bits % 2 == 1, bits % 3 == 1], value: (bits >> 20) as u16 };
+    crate::kernels::Map<u32>: bits => Self { a: bits as u32, b: (bits >> 32) as u32 };
+    crate::kernels::Map<u64>: bits => Self { a: bits, b: bits.rotate_left(20) };
+    crate::kernels::Triangular: bits => Self { x: bits as u32, y: (bits >> 16) as u32, z: (bits >> 32) as u32 };
+}
+
+/// `len` arbitrary values.
+pub fn values<T: Arbitrary>(len: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    (0..len).map(|_| T::arbitrary(random.bits())).collect()
+}
+
+/// The bits of the half type with that many fraction bits (10: f16, 7: bf16) nearest to a value that is no NaN, ties to
+/// even.
+pub fn round_to_half(value: f64, fraction_bits: u32) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    let magnitude = value.abs();
+    let bias = (1i32 << (14 - fraction_bits)) - 1;
+    let infinity = ((2 * bias + 1) as u16) << fraction_bits;
+    if magnitude.is_infinite() {
+        return sign | infinity;
+    }
+    // The power of two below the value, at least that of the smallest normal number.
+    let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
+    // Scaling by powers of two is exact; two steps, since one power alone might not be a double.
+    let scaled = magnitude * 2f64.powi(-exponent) * 2f64.powi(fraction_bits as i32);
+    let units = scaled.round_ties_even() as i64;
+    // A carry out of the fraction goes into the exponent, as it should.
+    let bits = ((exponent + bias - 1) as i64 * (1 << fraction_bits)) + units;
+    sign | (bits as u64).min(infinity as u64) as u16
+}
