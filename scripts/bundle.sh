@@ -211,7 +211,7 @@ bench() {
         name="$(basename "$program")"
         json="$results/$name.json"
         rm -f "$json"
-        step "bench $name" "$program" "${arguments[@]}" --json "$json" || continue
+        step "bench $name" "$program" "${arguments[@]}" --commit "$(sed -n 's/^commit *//p' BUILD)" --json "$json" || continue
         sed 's/^/        /' "$results/bench-$name.log"
         # A benchmark without a GPU says so and ends well.
         [ -s "$json" ] || fail "bench $name" "no results"

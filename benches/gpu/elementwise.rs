@@ -71,7 +71,8 @@ fn type_row<T: Number>(
     let bytes = (n * size_of::<T>()) as f64;
     let bandwidth = 3.0 * bytes / times[0] / 1e6;
     let copied = 2.0 * bytes / times[2] / 1e6;
-    let mut values = vec![("ms", times[0]), ("GB/s", bandwidth), ("copy GB/s", copied), ("of copy", bandwidth / copied)];
+    let mut values =
+        vec![("ms", times[0]), ("GB/s", bandwidth), ("copy GB/s", copied), ("of copy", bandwidth / copied)];
     if cub.is_some() {
         values.extend([("CUB ms", times[1]), ("ratio to CUB", times[1] / times[0])]);
     }

@@ -15,21 +15,23 @@ const SAMPLES: usize = 25;
 pub(crate) struct Options {
     pub(crate) peers: Option<String>,
     pub(crate) json: Option<String>,
+    pub(crate) commit: String,
     pub(crate) log2: u32,
 }
 
 impl Options {
     pub(crate) fn parse() -> Self {
-        let mut options = Self { peers: None, json: None, log2: 28 };
+        let mut options = Self { peers: None, json: None, commit: "unknown".into(), log2: 28 };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_else(|| panic!("{argument} takes a value"));
             match argument.as_str() {
                 "--peers" => options.peers = Some(value()),
                 "--json" => options.json = Some(value()),
+                "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
                 "--bench" => {} // from cargo
-                other => panic!("unknown argument {other}: --peers FILE, --json FILE, --log2 N"),
+                other => panic!("unknown argument {other}: --peers FILE, --json FILE, --commit HASH, --log2 N"),
             }
         }
         options
@@ -69,7 +71,8 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(device: &Device, until_open: Duration) -> Self {
         let driver = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
-        let driver = driver.split_whitespace().find(|word| word.split('.').count() == 3).unwrap_or("unknown").to_owned();
+        let driver =
+            driver.split_whitespace().find(|word| word.split('.').count() == 3).unwrap_or("unknown").to_owned();
         println!("{device}, driver {driver}; process start to open device {:.0} ms", until_open.as_secs_f64() * 1e3);
         Self { device: device.to_string(), driver, rows: Vec::new() }
     }
@@ -91,7 +94,8 @@ impl Report {
         let Self { device, driver, rows } = self;
         let command: Vec<_> = std::env::args().skip(1).collect();
         let json = format!(
-            "{{\n  \"device\": \"{device}\",\n  \"driver\": \"{driver}\",\n  \"command\": \"gpu {}\",\n  \"rows\": [\n    {}\n  ]\n}}\n",
+            "{{\n  \"device\": \"{device}\",\n  \"driver\": \"{driver}\",\n  \"commit\": \"{}\",\n  \"command\": \"gpu {}\",\n  \"rows\": [\n    {}\n  ]\n}}\n",
+            options.commit,
             command.join(" "),
             rows.join(",\n    "),
         );

@@ -35,7 +35,7 @@ use proc_macro::TokenStream;
 
 /// Makes a function a kernel.
 ///
-/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// ```
 /// use kernel_primitives::prelude::*;
 ///
 /// /// out ← a·x + y
@@ -46,7 +46,15 @@ use proc_macro::TokenStream;
 ///     }
 /// }
 ///
-/// axpy::launch(&stream, (blocks, 256), 2.0, &x, &y, &mut out)?;
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0])?;
+/// let y = stream.buffer_from(&[0.5f32, 0.5])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// axpy::launch(&stream, (1, 256), 2.0, &x, &y, &mut out)?;
+/// assert_eq!(out.to_vec()?, [2.5, 4.5]);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// # The parameters
@@ -78,17 +86,31 @@ use proc_macro::TokenStream;
 ///
 /// The types and constants that a generic kernel is compiled for are listed:
 ///
-/// ```ignore (needs kernel-primitives, which depends on this crate)
-/// #[kernel(instantiate(<f32, Add, 4>, <f64, Add, 2>))]
-/// pub fn partials<T: Element, F: Reducer<T> + KernelParam, const ITEMS: usize>(
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Reduces to a value a block.
+/// #[kernel(instantiate(<f32, Add>, <f64, Max>))]
+/// pub fn partials<T: Element, F: Reducer<T> + KernelParam>(
 ///     cx: Block,
 ///     x: Global<T>,
 ///     mut out: GlobalMut<T, PerBlock>,
 ///     op: F,
 ///     mut shared: Shared<ReduceStorage<T>>,
-/// ) { /* … */ }
+/// ) {
+///     let own = cx.items(x.len()).fold(op.identity(), |total, i| op.apply(total, x[i]));
+///     let total = block_reduce(cx, &mut shared, own, op);
+///     out.store(total);
+/// }
 ///
-/// partials::<f32, Add, 4>::launch(&stream, dims, &x, &mut out, Add)?;
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32; 100])?;
+/// let mut out = stream.buffer_zeroed::<f32>(1)?;
+/// partials::<f32, Add>::launch(&stream, (1, 64), &x, &mut out, Add)?;
+/// assert_eq!(out.to_vec()?, [100.0]);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// A launch with other arguments is a compile error that says so. [`instantiate!`] adds to the list, from another crate
@@ -115,16 +137,31 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Compiles a generic kernel for more types and constants, where this stands.
 ///
-/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// ```
 /// // In a kernel module, which the build script compiles for the device.
 /// use kernel_primitives::prelude::*;
 ///
 /// #[derive(Clone, Copy, KernelParam)]
-/// pub struct LargestMagnitude;
-/// impl BinaryFn<f32> for LargestMagnitude { /* … */ }
-/// impl Reducer<f32> for LargestMagnitude { /* … */ }
+/// pub struct Halve;
 ///
-/// instantiate!(some_crate::kernels::partials::<f32, LargestMagnitude, 4>);
+/// impl UnaryFn<f32> for Halve {
+///     type Output = f32;
+///     fn apply(&self, x: f32) -> f32 {
+///         x / 2.0
+///     }
+/// }
+///
+/// instantiate!(kernel_primitives::kernels::elementwise_unary::<f32, f32, Halve, 4>);
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # use kernel_primitives::{Dims, kernels::elementwise_unary};
+/// # let stream = kernel_primitives::Device::emulator().stream()?;
+/// # let x = stream.buffer_from(&[1.0f32, 3.0])?;
+/// # let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// elementwise_unary::<f32, f32, Halve, 4>::launch(&stream, Dims::for_items(2), &x, &mut out, Halve)?;
+/// assert_eq!(out.to_vec()?, [0.5, 1.5]);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// The kernel may belong to any crate; a list, separated by commas, is fine. The entry belongs to the module that this
@@ -137,7 +174,9 @@ pub fn instantiate(input: TokenStream) -> TokenStream {
 
 /// Makes a struct a kernel parameter, by value: a functor, or a group of scalars.
 ///
-/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// ```
+/// use kernel_primitives::prelude::*;
+///
 /// /// x ↦ a·x + b
 /// #[derive(Clone, Copy, KernelParam)]
 /// #[repr(C)]
@@ -157,7 +196,9 @@ pub fn derive_kernel_param(input: TokenStream) -> TokenStream {
 
 /// Makes a struct an element of device memory, and a [`KernelParam`](macro@KernelParam), which is not derived beside it.
 ///
-/// ```ignore (needs kernel-primitives, which depends on this crate)
+/// ```
+/// use kernel_primitives::prelude::*;
+///
 /// #[derive(Clone, Copy, Element)]
 /// #[repr(C)]
 /// struct Complex {

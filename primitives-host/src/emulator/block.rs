@@ -8,11 +8,10 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use corosensei::Yielder;
 use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
 
-use super::fiber::{LaneYielder, Pause};
+use super::fiber::{DIRECT, Exit, Seat};
 use super::launch::{Found, LaunchState};
 use super::order::Random;
 use super::warp::{self, Exchange};
@@ -31,9 +30,7 @@ struct SharedLine(UnsafeCell<[u8; 16]>);
 /// A lane's state. What a lane does not set before it is read keeps a value of an earlier lane.
 pub(super) struct LaneState {
     pub(super) thread: Dim3,
-    /// The fiber that runs the lane, by its number in the worker, and the way out of it; set when the lane starts.
-    fiber: Cell<u32>,
-    yielder: Cell<*const LaneYielder>,
+    seat: Seat,
     /// Where the lane waits, or last waited.
     pub(super) place: Cell<Place>,
     /// Where the lane last waited in a spin loop.
@@ -95,7 +92,7 @@ pub(super) struct BlockState<'l> {
     abandoned: Cell<bool>,
     /// Chooses among the ready lanes of a seeded launch.
     random: Option<Random>,
-    /// The lane that a fiber chose after its own had finished.
+    /// The lane that is next, chosen by one that left it to the worker.
     pub(super) handed_over: Cell<Option<u32>>,
 }
 
@@ -124,8 +121,7 @@ impl<'l> BlockState<'l> {
         let lanes = (0..launch.threads).map(|_| {
             let lane = LaneState {
                 thread,
-                fiber: Cell::new(0),
-                yielder: Cell::new(std::ptr::null()),
+                seat: Seat::new(),
                 place: Cell::new(nowhere),
                 spun: Cell::new(None),
                 mask: Cell::new(0),
@@ -243,19 +239,18 @@ impl<'l> BlockState<'l> {
         Some(number * WARP + bit)
     }
 
-    /// The fiber that runs a lane, unless it has yet to start.
+    /// Where a lane waits that can go on, unless it has yet to start.
     #[inline(always)]
-    pub(super) fn fiber_of(&self, rank: u32) -> Option<u32> {
+    pub(super) fn seat_of(&self, rank: u32) -> Option<&Seat> {
         let started = self.warps[(rank / WARP) as usize].started.get();
-        (started >> (rank % WARP) & 1 != 0).then(|| self.lanes[rank as usize].fiber.get())
+        (started >> (rank % WARP) & 1 != 0).then(|| &self.lanes[rank as usize].seat)
     }
 
     /// Runs a lane that has not started yet, to its end, on the fiber that calls this.
     #[inline(always)]
-    pub(super) fn run_lane(&self, rank: u32, fiber: u32, yielder: &LaneYielder) {
+    pub(super) fn run_lane(&self, rank: u32, exit: &Exit<'_>) {
         let state = &self.lanes[rank as usize];
-        state.fiber.set(fiber);
-        state.yielder.set(yielder);
+        state.seat.take(exit);
         state.spun.set(None);
         let (warp, bit) = (&self.warps[(rank / WARP) as usize], 1 << (rank % WARP));
         warp.started.set(warp.started.get() | bit);
@@ -295,7 +290,7 @@ impl<'l> BlockState<'l> {
             return None;
         }
         let next = self.next_ready()?;
-        if self.fiber_of(next).is_none() {
+        if self.seat_of(next).is_none() {
             return Some(next);
         }
         self.handed_over.set(Some(next));
@@ -339,21 +334,27 @@ impl<'l> BlockState<'l> {
         self.abandoned.set(true);
     }
 
-    /// The fibers of the lanes that have started and not finished.
-    pub(super) fn unfinished_fibers(&self) -> Vec<u32> {
+    /// The lanes that have started and not finished.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = &Seat> {
         let ranks = self.warps().iter().enumerate().flat_map(|(number, warp)| {
             warp::bits(warp.started.get() & !warp.finished.get()).map(move |lane| number as u32 * WARP + lane)
         });
-        ranks.map(|rank| self.lanes[rank as usize].fiber.get()).collect()
+        ranks.map(|rank| &self.lanes[rank as usize].seat)
     }
 
-    /// Switches to the worker, until it resumes the lane.
+    /// Lets the next lane go on, until some lane or the worker resumes lane `state`, which calls this.
     #[inline(always)]
     fn suspend(&self, state: &LaneState) {
-        let yielder = state.yielder.get();
-        // SAFETY: `run_lane`, further up on this very stack, set it to a reference that is valid while it runs.
-        let yielder: &Yielder<_, _> = unsafe { &*yielder };
-        yielder.suspend(Pause::Waiting);
+        let next = if self.launch.failure.is_set() { None } else { self.next_ready() };
+        let seat = if DIRECT { next.and_then(|next| self.seat_of(next)) } else { None };
+        match seat {
+            // A seeded launch chose this very lane.
+            Some(seat) if std::ptr::eq(seat, &state.seat) => return,
+            Some(_) => {}
+            None => self.handed_over.set(next),
+        }
+        // SAFETY: `state` is the caller's. A lane that has started and is ready waits.
+        unsafe { state.seat.suspend(seat) };
         if self.abandoned.get() {
             abandon_lane();
         }

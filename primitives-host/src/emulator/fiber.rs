@@ -1,71 +1,70 @@
 //! Fibers: stacks on which lanes run, one after another.
 //!
 //! A fiber runs a lane to its end and then, without a switch, the block's next lane that has yet to start: a kernel that
-//! never waits needs one fiber. A lane that waits keeps its fiber, and the worker takes another one for the next lane.
+//! never waits needs one fiber. A lane that waits keeps its fiber. It switches to another lane that can go on if there is
+//! one, and else to the worker, which takes another fiber for a lane that has yet to start.
 
 use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use corosensei::{Coroutine, Yielder};
-
 use super::block::BlockState;
-use super::stacks::LaneStack;
 use super::{DEVICE, MAX_BLOCK_THREADS, panics, stacks};
 use crate::error::Error;
 
-/// Why a fiber switches to its worker.
+#[cfg(any(not(all(target_arch = "x86_64", target_pointer_width = "64", unix)), emulator_portable_fibers))]
+#[path = "fiber/portable.rs"]
+mod switches;
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)))]
+#[path = "fiber/x86_64.rs"]
+mod switches;
+
+pub(super) use switches::{DIRECT, Exit, Seat};
+use switches::{Fiber, Home};
+
+/// Why a worker goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Its lane waits.
+    /// A lane waits.
     Waiting,
-    /// It has no lane.
+    /// A fiber has no lane.
     Idle,
 }
-
-/// What a lane suspends itself by.
-pub(super) type LaneYielder = Yielder<(), Pause>;
-
-/// The lane that an idle fiber is resumed for; with none in it, the fiber ends. One serves all fibers of a worker, which
-/// resumes one at a time.
-type Inbox = Cell<Option<Assignment>>;
 
 /// A lane of a block, by its rank.
 #[derive(Clone, Copy)]
 struct Assignment {
-    /// The lifetime is erased, since fibers have a type of their own; see [`Fibers::resume`].
+    /// The lifetime is erased, since fibers have a type of their own; see [`Fibers::start`].
     block: NonNull<BlockState<'static>>,
     rank: u32,
 }
 
-type Fiber = Coroutine<(), Pause, (), LaneStack>;
-
-/// An idle fiber that its worker knows by `number`.
-fn new_fiber(number: u32, stack_bytes: usize, inbox: Rc<Inbox>) -> io::Result<Fiber> {
-    let main = move |yielder: &LaneYielder, ()| {
-        while let Some(Assignment { block, mut rank }) = inbox.take() {
-            // SAFETY: who resumes a fiber keeps the block of its assignment alive until the fiber is idle again. The block
-            // is seen through shared references only.
-            let block = unsafe { block.as_ref() };
-            loop {
-                block.run_lane(rank, number, yielder);
-                match block.next_after_finished() {
-                    Some(next) => rank = next,
-                    None => break,
-                }
+impl Assignment {
+    /// Runs the lane on the fiber that calls this, and lanes after it.
+    ///
+    /// # Safety
+    /// Until this returns, the block stays where it is, and no `&mut` to it is made.
+    #[inline(always)]
+    unsafe fn run(self, exit: Exit<'_>) {
+        let Self { block, mut rank } = self;
+        // SAFETY: the caller keeps it alive. It is seen through shared references only.
+        let block = unsafe { block.as_ref() };
+        loop {
+            block.run_lane(rank, &exit);
+            match block.next_after_finished() {
+                Some(next) => rank = next,
+                None => break,
             }
-            yielder.suspend(Pause::Idle);
         }
-    };
-    Ok(Coroutine::with_stack(stacks::take(stack_bytes)?, main))
+    }
 }
 
 /// The fibers of a worker.
 pub(super) struct Fibers {
     fibers: Vec<Fiber>,
     idle: Vec<u32>,
-    inbox: Rc<Inbox>,
+    home: Rc<Home>,
     stack_bytes: usize,
 }
 
@@ -82,7 +81,7 @@ impl Fibers {
         // A thread that is being torn down keeps none.
         match KEPT_FIBERS.try_with(Cell::take) {
             Ok(Some(kept)) if kept.stack_bytes == stack_bytes => kept,
-            _ => Self { fibers: Vec::new(), idle: Vec::new(), inbox: Rc::default(), stack_bytes },
+            _ => Self { fibers: Vec::new(), idle: Vec::new(), home: Rc::default(), stack_bytes },
         }
     }
 
@@ -98,58 +97,68 @@ impl Fibers {
         self.idle.len()
     }
 
-    /// Assigns a lane that has not started to an idle fiber, which must be resumed next; returns its number.
+    /// Starts a lane of a block, and runs lanes of the block until the worker is needed.
+    ///
+    /// # Safety
+    /// The block stays where it is, and no `&mut` to it is made, until as many fibers are idle as before.
     #[inline(always)]
-    pub(super) fn assign(&mut self, block: &BlockState<'_>, rank: u32) -> Result<u32, Error> {
+    pub(super) unsafe fn start(&mut self, block: &BlockState<'_>, rank: u32) -> Result<Pause, Error> {
         let number = match self.idle.pop() {
             Some(number) => number,
             None => self.add()?,
         };
-        self.inbox.set(Some(Assignment { block: NonNull::from(block).cast(), rank }));
-        Ok(number)
+        let assignment = Assignment { block: NonNull::from(block).cast(), rank };
+        panics::set_in_lane(true);
+        // SAFETY: the caller's promise. The home stays, as the fibers do that are not idle.
+        let idle = unsafe { self.fibers[number as usize].start(&self.home, assignment) };
+        Ok(self.paused(idle))
     }
 
     #[cold]
     fn add(&mut self) -> Result<u32, Error> {
         let number = self.fibers.len() as u32;
-        let fiber = new_fiber(number, self.stack_bytes, Rc::clone(&self.inbox)).map_err(|error| Error::Allocation {
+        let fiber = stacks::take(self.stack_bytes).and_then(|stack| Fiber::new(number, stack, &self.home));
+        self.fibers.push(fiber.map_err(|error: io::Error| Error::Allocation {
             bytes: self.stack_bytes as u128,
             device: DEVICE.to_owned(),
             reason: format!("no stack for lane {number} of those that wait: {error}"),
-        })?;
-        self.fibers.push(fiber);
+        })?);
         Ok(number)
     }
 
-    /// Runs a fiber until its lane waits or it has none.
+    /// Resumes a lane that waits, and runs lanes of its block until the worker is needed.
     ///
     /// # Safety
-    /// From the time when an idle fiber is resumed with its assignment until it is idle again, the block of the assignment
-    /// stays where it is, and no `&mut` to it is made.
+    /// `seat` is that of a lane that waits, started by these fibers.
     #[inline(always)]
-    pub(super) unsafe fn resume(&mut self, number: u32) -> Pause {
+    pub(super) unsafe fn resume(&mut self, seat: &Seat) -> Pause {
         panics::set_in_lane(true);
-        let result = self.fibers[number as usize].resume(());
+        // SAFETY: the caller's promise.
+        let idle = unsafe { Fiber::resume(&mut self.fibers, &self.home, seat) };
+        self.paused(idle)
+    }
+
+    #[inline(always)]
+    fn paused(&mut self, idle: Option<u32>) -> Pause {
         panics::set_in_lane(false);
-        let pause = result.as_yield().unwrap_or(Pause::Idle);
-        if pause == Pause::Idle {
-            self.idle.push(number);
+        match idle {
+            None => Pause::Waiting,
+            Some(number) => {
+                self.idle.push(number);
+                Pause::Idle
+            }
         }
-        pause
     }
 }
 
 impl Drop for Fibers {
     fn drop(&mut self) {
-        self.inbox.set(None);
-        if self.idle.len() == self.fibers.len() {
-            let ended = self.fibers.drain(..).map(|mut fiber| {
-                // Without an assignment an idle fiber ends.
-                fiber.resume(());
-                fiber.into_stack()
-            });
-            stacks::give_back(ended, self.stack_bytes);
+        if self.idle.len() < self.fibers.len() {
+            // A worker panicked. What waits on the stacks may count on its destructors.
+            eprintln!("the emulator failed while lanes wait: aborting");
+            std::process::abort();
         }
-        // Else a worker panicked. Fibers that are dropped unwind what is on them.
+        let home = &self.home;
+        stacks::give_back(self.fibers.drain(..).map(|fiber| fiber.end(home)), self.stack_bytes);
     }
 }

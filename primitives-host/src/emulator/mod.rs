@@ -9,7 +9,7 @@
 //! | `launch.rs` | what the workers of a launch share |
 //! | `worker.rs` | an OS thread that runs blocks: which block, which lane |
 //! | `block.rs` | a resident block, and the operations that its lanes call |
-//! | `fiber.rs`, `stacks.rs` | what lanes run on |
+//! | `fiber.rs`, `fiber/`, `stacks.rs` | what lanes run on, and how they switch |
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
 //! | `watch.rs` | when a launch is dead |
@@ -105,6 +105,7 @@ impl EmulatorOptions {
 
 /// How many blocks of `threads` threads can be resident together: the largest grid whose blocks may all wait for each other,
 /// as at a barrier of the grid. Zero if a block cannot have as many threads.
+#[cfg(test)]
 pub(crate) fn max_resident_blocks(threads: u32) -> u32 {
     if (1..=MAX_BLOCK_THREADS).contains(&threads) { launch::max_resident_blocks(threads) } else { 0 }
 }

@@ -191,22 +191,18 @@ impl<'l> Worker<'l> {
             if failure.is_set() {
                 return Stop::Failed;
             }
-            let number = match block.fiber_of(rank) {
-                Some(number) => number,
-                None => match self.fibers.assign(block, rank) {
-                    Ok(number) => number,
-                    Err(error) => {
-                        failure.record(Found { rank: block.rank.get(), error });
-                        return Stop::Failed;
-                    }
-                },
+            let paused = match block.seat_of(rank) {
+                // SAFETY: a lane that has started and is ready waits.
+                Some(seat) => Ok(unsafe { self.fibers.resume(seat) }),
+                // SAFETY: the block stays in its allocation until its lanes have finished or `end` has unwound them; until
+                // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
+                None => unsafe { self.fibers.start(block, rank) },
             };
-            // SAFETY: the block stays in its allocation until its lanes have finished or `end` has unwound them; until
-            // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
-            next = match unsafe { self.fibers.resume(number) } {
-                Pause::Waiting => block.next_ready(),
-                Pause::Idle => block.handed_over.take(),
-            };
+            if let Err(error) = paused {
+                failure.record(Found { rank: block.rank.get(), error });
+                return Stop::Failed;
+            }
+            next = block.handed_over.take();
         }
         if failure.is_set() {
             return Stop::Failed;
@@ -229,10 +225,10 @@ impl<'l> Worker<'l> {
         }
         for block in &self.resident {
             block.abandon();
-            for number in block.unfinished_fibers() {
-                // SAFETY: `self.resident` owns the block.
+            for seat in block.unfinished() {
+                // SAFETY: a lane that has started and not finished waits, and in a failed launch none but this runs it.
                 // A lane that catches the unwinding goes on to its next wait, and is unwound from there.
-                while unsafe { self.fibers.resume(number) } == Pause::Waiting {}
+                while unsafe { self.fibers.resume(seat) } == Pause::Waiting {}
             }
         }
         self.fibers.keep_for_thread();

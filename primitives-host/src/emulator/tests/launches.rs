@@ -139,6 +139,42 @@ fn lanes_have_the_stack_that_was_asked_for() {
 }
 
 #[test]
+fn lanes_keep_what_they_hold_while_they_wait() {
+    for options in modes() {
+        go(&options, 2, 65, |cx| {
+            let first = cx.thread_rank() + 100 * cx.block_rank() as u32;
+            let (mut whole, mut real) = ([0; 24], [0.0; 24]);
+            for round in 0..20 {
+                for i in 0..24 {
+                    whole[i] += first * i as u32;
+                    real[i] += (first * i as u32) as f64;
+                }
+                if round % 3 == cx.thread_rank() / 32 {
+                    cx.sync_warp(cx.warp_mask());
+                }
+                cx.barrier();
+            }
+            for i in 0..24 {
+                assert_eq!((whole[i], real[i]), (20 * first * i as u32, (20 * first * i as u32) as f64));
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_backtrace_ends_where_the_lane_begins() {
+    go(&checked(), 1, 64, |cx| {
+        cx.barrier();
+        if cx.thread_rank() % 31 == 0 {
+            assert_ne!(std::backtrace::Backtrace::force_capture().to_string(), "");
+        }
+        cx.barrier();
+    })
+    .unwrap();
+}
+
+#[test]
 fn every_order_of_blocks_is_complete() {
     for seed in 0..100 {
         let seen = atomics(300);
