@@ -92,7 +92,8 @@ impl Report {
     pub(crate) fn finish(self, options: &Options) {
         let Some(path) = &options.json else { return };
         let Self { device, driver, rows } = self;
-        let command: Vec<_> = std::env::args().skip(1).collect();
+        // Files by their names: where they lie is the machine's affair.
+        let command: Vec<_> = std::env::args().skip(1).map(|argument| file_name(&argument).to_owned()).collect();
         let json = format!(
             "{{\n  \"device\": \"{device}\",\n  \"driver\": \"{driver}\",\n  \"commit\": \"{}\",\n  \"command\": \"gpu {}\",\n  \"rows\": [\n    {}\n  ]\n}}\n",
             options.commit,
@@ -101,4 +102,8 @@ impl Report {
         );
         std::fs::write(path, json).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
+}
+
+fn file_name(argument: &str) -> &str {
+    argument.rsplit('/').next().unwrap_or(argument)
 }
