@@ -53,11 +53,12 @@ impl Allocation {
         if !Arc::ptr_eq(&usage.writer, stream) {
             stream.wait_for(&usage.writer)?;
         }
-        for reader in usage.readers.drain(..) {
-            if !Arc::ptr_eq(&reader, stream) {
-                stream.wait_for(&reader)?;
+        for reader in &usage.readers {
+            if !Arc::ptr_eq(reader, stream) {
+                stream.wait_for(reader)?;
             }
         }
+        usage.readers.clear();
         usage.writer = stream.clone();
         Ok(())
     }
@@ -72,8 +73,10 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         let usage = self.usage.get_mut().unwrap_or_else(PoisonError::into_inner);
         for reader in &usage.readers {
-            // A stream that can't be waited for is lost, and its work with it.
-            let _ = usage.writer.wait_for(reader);
+            if usage.writer.wait_for(reader).is_err() {
+                // The host waits instead. A stream that fails at that too is lost, and its work with it.
+                let _ = reader.synchronize();
+            }
         }
         self.memory.free(&usage.writer);
     }
@@ -91,6 +94,8 @@ pub struct Buffer<T> {
 
 impl<T: Element> Buffer<T> {
     fn allocate(stream: &Stream, len: usize) -> Result<Self> {
+        // Evaluates what a generic element asserts about its padding.
+        const { _ = T::ANY_BITS };
         let bytes = (len as u128) * (size_of::<T>() as u128);
         let memory = Memory::allocate(&stream.0, bytes)?;
         let usage = Mutex::new(Usage { writer: stream.0.clone(), readers: Vec::new() });
@@ -242,6 +247,7 @@ impl<'a, T: Element> Part<'a, T> {
 
     fn copy_from(self, host: &[T]) -> Result<()> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
+        let _turn = self.allocation.device().turn();
         let stream = self.allocation.writer();
         self.allocation.write_on(&stream)?;
         self.allocation.memory.write(&stream, self.start, bytes_of(host))
@@ -392,6 +398,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Copies `other`, which has the same length and lies on the same device, over the elements, on `stream`.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         check_lengths("copy on the device", "the target", self.0.len, "the source", other.0.len)?;
+        let _turn = stream.device().turn();
         let target = Access::new(&self.0, stream)?;
         let source = Access::new(&other.0, stream)?;
         target.0.write_on(&stream.0)?;

@@ -1,6 +1,6 @@
 //! Devices: NVIDIA GPUs and the emulator.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 #[cfg(feature = "cuda")]
 use crate::cuda;
@@ -179,6 +179,15 @@ impl Device {
     /// ordinary memory.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         PinnedBuffer::zeroed(self, len)
+    }
+
+    /// The turn to note a use of buffers and enqueue it; the emulator, which does it at once, needs none.
+    pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match &self.backend {
+            Backend::Emulator(_) => None,
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => Some(context.turn()),
+        }
     }
 
     /// True if both are the same GPU, or both are the emulator.

@@ -151,9 +151,7 @@ pub enum Error {
     #[error(transparent)]
     Fault(#[from] Box<KernelFault>),
     /// An earlier fault that the hardware does not forgive: the context is lost.
-    #[error(
-        "{device} is lost after {error}: its buffers and streams are gone; open the device again for a new context"
-    )]
+    #[error("{device} is lost after {error}: its buffers and streams are gone; start the process again")]
     ContextLost {
         /// The device.
         device: String,

@@ -1,6 +1,7 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
+use std::sync::MutexGuard;
 
 use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
@@ -88,6 +89,8 @@ pub fn param<T>(value: &T) -> *mut c_void {
 
 /// A launch in the making.
 pub struct Launch<'a> {
+    /// From the arguments to the queue, see [`Device::turn`].
+    _turn: Option<MutexGuard<'a, ()>>,
     stream: &'a Stream,
     info: &'static KernelInfo,
     dims: Dims,
@@ -96,7 +99,7 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// A launch of `info` on `stream`.
     pub fn new(stream: &'a Stream, info: &'static KernelInfo, dims: Dims) -> Self {
-        Self { stream, info, dims }
+        Self { _turn: stream.device().turn(), stream, info, dims }
     }
 
     /// Takes an argument that the kernel reads.
@@ -224,6 +227,8 @@ impl<'a> Launch<'a> {
         limit("the grid's x dimension", grid.x as u64, limits.grid.x as u64)?;
         limit("the grid's y dimension", grid.y as u64, limits.grid.y as u64)?;
         limit("the grid's z dimension", grid.z as u64, limits.grid.z as u64)?;
+        // Indices are counted in 64 bits, with room for the items of a thread.
+        limit("the number of threads in the grid", grid.count().saturating_mul(block.count()), 1 << 48)?;
         Ok((grid.count() > 0).then_some((grid, block)))
     }
 }

@@ -604,7 +604,7 @@ impl Kernel {
             String::new(),
             "# Errors".to_owned(),
             String::new(),
-            "What the machine cannot run, an empty grid, lengths that differ where they must not, and the fault of an \
+            "What the machine cannot run, an empty block, lengths that differ where they must not, and the fault of an \
              earlier launch on the stream. A fault of this one comes back from the next call that waits for it."
                 .to_owned(),
         ]);

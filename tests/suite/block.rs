@@ -107,6 +107,8 @@ fn block_sum_of_f32_is_close_for_any_values_and_the_same_again() -> Result<()> {
             results.push(out.to_vec()?);
         }
         assert_eq!(results[0], results[1]);
+        let first = results[0][0].to_bits();
+        assert!(results[0].iter().all(|result| result.to_bits() == first), "{shape:?}: the threads differ");
         let exact: f64 = x.iter().map(|&v| v as f64).sum();
         let magnitude: f64 = x.iter().map(|&v| v.abs() as f64).sum();
         // A tree of at most ten levels rounds each addition by half a unit.

@@ -116,24 +116,25 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
             put(shared, own_warp, piece);
         }
         cx.barrier();
+        // A partial warp has not the lanes for what follows. All warps must combine in one order, or the threads' results
+        // would differ in their last bits: so all walk.
+        if !cx.block_threads().is_multiple_of(WARP) {
+            let mut total = take(shared, 0);
+            for piece in 1..pieces {
+                total = op.apply(total, take(shared, piece));
+            }
+            return total;
+        }
         // Every warp reads its row's pieces into groups of lanes as wide as the next power of two, so that each lane ends
         // up with the result and no second barrier is needed to hand it round.
         let first = own_warp / pieces * pieces;
         let group = pieces.next_power_of_two();
         let source = lane & (group - 1);
         let mut total = if source < pieces { take(shared, first + source) } else { op.identity() };
-        if cx.warp_lanes() == WARP {
-            let mut bit = 1;
-            while bit < group {
-                total = butterfly_step(cx, mask, total, bit, &op);
-                bit *= 2;
-            }
-            return total;
-        }
-        // The last warp of the block is partial: its lanes walk the pieces.
-        total = take(shared, first);
-        for piece in first + 1..first + pieces {
-            total = op.apply(total, take(shared, piece));
+        let mut bit = 1;
+        while bit < group {
+            total = butterfly_step(cx, mask, total, bit, &op);
+            bit *= 2;
         }
         return total;
     }

@@ -147,7 +147,6 @@ pub struct AtomicRef<'k, T> {
     address: *mut T,
     order: AtomicOrder,
     scope: Scope,
-    #[cfg_attr(target_arch = "nvptx64", expect(dead_code, reason = "for the emulator's reports"))]
     shared: bool,
 }
 
@@ -167,9 +166,11 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         Self { order, ..self }
     }
 
-    /// The same element at another scope.
+    /// The same element at another scope. In global memory that is the device at least, since other blocks have the element
+    /// as well.
     #[inline(always)]
     pub fn scope(self, scope: Scope) -> Self {
+        let scope = if scope == Scope::Block && !self.shared { Scope::Device } else { scope };
         Self { scope, ..self }
     }
 

@@ -343,6 +343,8 @@ fn report(kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
                 }
                 (*record).file_len = keep as u32;
             }
+            // Before the record is complete, since the host takes flag and record back together.
+            __kp_set_faulted();
             __kp_store_i32(&raw mut (*record).state, 2, 1, Scope::System as u32);
         }
     }

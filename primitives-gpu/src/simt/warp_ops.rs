@@ -66,6 +66,8 @@ impl ReduxOp {
 #[inline(always)]
 fn to_words<T: Element>(value: T) -> [u32; 4] {
     const { assert!(size_of::<T>() <= 16, "a warp exchanges elements of at most 16 bytes") };
+    // Evaluates what a generic element asserts about its padding.
+    const { _ = T::ANY_BITS };
     let mut words = [0u32; 4];
     // SAFETY: both are at least size_of::<T>() bytes; an element has no padding, so all its bytes are initialised.
     unsafe {
@@ -74,11 +76,16 @@ fn to_words<T: Element>(value: T) -> [u32; 4] {
     words
 }
 
+/// The element with these bytes, or `own` if they are none: lanes that differ in the type they exchange could make a `bool`
+/// of anything.
 #[inline(always)]
-fn from_words<T: Element>(words: [u32; 4]) -> T {
+fn from_words<T: Element>(words: [u32; 4], own: T) -> T {
     let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: the words hold the bytes of an element that some lane took apart with `to_words`.
+    // SAFETY: 16 bytes are enough for the element, and they are a value of it.
     unsafe {
+        if !T::ANY_BITS && !T::valid_bits(core::slice::from_raw_parts(words.as_ptr().cast(), size_of::<T>())) {
+            return own;
+        }
         core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), value.as_mut_ptr().cast(), size_of::<T>());
         value.assume_init()
     }
@@ -113,13 +120,13 @@ impl<'k> Block<'k> {
                 out[i] = nvptx::shuffle(mode, mask, words[i], operand, width);
                 i += 1;
             }
-            from_words(out)
+            from_words(out, value)
         }
         #[cfg(not(target_arch = "nvptx64"))]
         {
             let lane = self.lane_state();
             let op = WarpOp::Shuffle { mode, operand, width };
-            from_words(unpack(lane.machine.warp_op(lane, mask, op, pack(words), Location::caller())))
+            from_words(unpack(lane.machine.warp_op(lane, mask, op, pack(words), Location::caller())), value)
         }
     }
 

@@ -1,7 +1,7 @@
 //! A GPU and its primary context.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cust::sys::{self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUresult};
 use primitives_gpu::{Dim3, Element};
@@ -18,14 +18,25 @@ const OLDEST_DRIVER: i32 = 11020;
 
 /// An open GPU. One a device and process; buffers, streams and kernels keep it alive.
 pub(crate) struct Context {
-    /// Holds the primary context.
-    _primary: cust::context::Context,
+    /// First, so that it goes while the context is there.
+    pub(super) faults: FaultPage,
+    /// Held while a launch or a copy notes its use of buffers and is put in the queue: between the two, another thread's
+    /// use of the same buffer would miss it.
+    order: Mutex<()>,
     raw: CUcontext,
     device: CUdevice,
     properties: DeviceProperties,
     limits: Limits,
     label: String,
-    pub(super) faults: FaultPage,
+    /// Holds the primary context. Last, so that what belongs to it has gone before.
+    _primary: cust::context::Context,
+}
+
+impl Drop for Context {
+    /// What the fields give back goes to this context.
+    fn drop(&mut self) {
+        let _ = self.make_current();
+    }
 }
 
 // SAFETY: a context may be current in any thread and used by several at once; the driver synchronises.
@@ -136,6 +147,7 @@ impl Context {
             limits: Limits { block_threads, block, grid, shared_bytes },
             label,
             faults: FaultPage::unmapped(),
+            order: Mutex::new(()),
         };
         context.keep_freed_memory()?;
         context.faults = FaultPage::new(&context)?;
@@ -162,6 +174,11 @@ impl Context {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The turn to note a use of buffers and enqueue it.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn label(&self) -> &str {

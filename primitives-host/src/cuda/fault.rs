@@ -68,10 +68,17 @@ impl FaultPage {
         // SAFETY: the record is complete, and no thread writes it before the state is 0 again.
         let found = unsafe { record.address().read_volatile() };
         let kernel = kernels.get(found.kernel as usize);
-        if let Some(flag) = kernel.and_then(|kernel| kernel.flag) {
-            context.make_current()?;
-            // SAFETY: the flag is a word of a module that stays loaded as long as the context.
-            unsafe { super::call!(context, cuMemsetD32_v2(flag, 0, 1))? };
+        context.make_current()?;
+        // Until the launch is over its threads must see the flag, or those that wait for a thread that faulted would wait for
+        // ever; and other launches may have faulted after the record was taken, so all flags go back. The flags are written
+        // on the legacy stream, which our streams do not wait for.
+        // SAFETY: a flag is a word of a module that stays loaded as long as the context.
+        unsafe {
+            super::call!(context, cuCtxSynchronize())?;
+            for flag in kernels.iter().filter_map(|kernel| kernel.flag) {
+                super::call!(context, cuMemsetD32_v2(flag, 0, 1))?;
+            }
+            super::call!(context, cuStreamSynchronize(std::ptr::null_mut()))?;
         }
         state.store(0, Ordering::Release);
         let fault = FaultKind::from_u32(found.kind).map(|kind| Fault { kind, args: found.args });

@@ -49,6 +49,14 @@ impl Context {
     fn load(&self, info: &'static KernelInfo) -> Result<LoadedKernel> {
         self.make_current()?;
         let (module, ptx) = self.load_module(info)?;
+        self.prepare(info, module, ptx).inspect_err(|_| {
+            // SAFETY: nothing of the module is used.
+            unsafe { sys::cuModuleUnload(module) };
+        })
+    }
+
+    /// Finds the kernel in its module and makes it ready.
+    fn prepare(&self, info: &'static KernelInfo, module: CUmodule, ptx: &str) -> Result<LoadedKernel> {
         let entry = CString::new(info.entry().replace("::", "__")).unwrap_or_default();
         let mut function = std::ptr::null_mut();
         let mut max_threads: c_int = 0;
@@ -91,8 +99,9 @@ impl Context {
             if let Some(kernel) = variable(c"kp_kernel_number") {
                 call!(self, cuMemcpyHtoD_v2(kernel, (&raw const number).cast(), size_of_val(&number)))?;
             }
+            // The copies are on the legacy stream, which the launch's stream does not wait for.
+            call!(self, cuStreamSynchronize(std::ptr::null_mut()))
         }
-        Ok(())
     }
 
     /// Loads the image that fits best: the newest architecture up to the device's, as a cubin where there is one of the
