@@ -2,14 +2,16 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use primitives_gpu::Element;
 use primitives_gpu::view::RawView;
 
 use crate::device::Device;
+use crate::graph::check_host_copy;
 use crate::memory::{Memory, bytes_of, bytes_of_mut};
-use crate::stream::{Stream, StreamInner};
+use crate::stream::{Queue, Stream, StreamInner};
+use crate::uses::{Mode, Uses};
 use crate::{Error, Result};
 
 /// An allocation on a device and the streams that have used it.
@@ -21,6 +23,15 @@ use crate::{Error, Result};
 pub struct Allocation {
     memory: Memory,
     usage: Mutex<Usage>,
+    /// Held while the host or the emulator accesses the bytes, and while a graph is put into a queue. Borrows keep most of
+    /// this apart already; but a graph does not borrow what it uses.
+    lock: RwLock<()>,
+}
+
+/// An allocation's lock.
+pub(crate) enum Held<'a> {
+    Read { _guard: RwLockReadGuard<'a, ()> },
+    Write { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 struct Usage {
@@ -37,8 +48,23 @@ impl Allocation {
         self.memory.address()
     }
 
+    pub(crate) fn lock(&self, mode: Mode) -> Held<'_> {
+        match mode {
+            Mode::Read => Held::Read { _guard: self.lock.read().unwrap_or_else(PoisonError::into_inner) },
+            Mode::Write => Held::Write { _guard: self.lock.write().unwrap_or_else(PoisonError::into_inner) },
+        }
+    }
+
+    /// Orders `stream`'s coming work after the earlier uses of this memory that it must not overlap.
+    pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
+        match mode {
+            Mode::Read => self.read_on(stream),
+            Mode::Write => self.write_on(stream),
+        }
+    }
+
     /// Orders `stream`'s coming reads of this memory after all writes so far.
-    pub(crate) fn read_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
+    fn read_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&usage.writer, stream) && !usage.readers.iter().any(|reader| Arc::ptr_eq(reader, stream)) {
             stream.wait_for(&usage.writer)?;
@@ -48,7 +74,7 @@ impl Allocation {
     }
 
     /// Orders `stream`'s coming writes to this memory after all uses so far.
-    pub(crate) fn write_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
+    fn write_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&usage.writer, stream) {
             stream.wait_for(&usage.writer)?;
@@ -99,7 +125,8 @@ impl<T: Element> Buffer<T> {
         let bytes = (len as u128) * (size_of::<T>() as u128);
         let memory = Memory::allocate(&stream.0, bytes)?;
         let usage = Mutex::new(Usage { writer: stream.0.clone(), readers: Vec::new() });
-        Ok(Self { allocation: Arc::new(Allocation { memory, usage }), len, _elements: PhantomData })
+        let allocation = Arc::new(Allocation { memory, usage, lock: RwLock::new(()) });
+        Ok(Self { allocation, len, _elements: PhantomData })
     }
 
     pub(crate) fn zeroed(stream: &Stream, len: usize) -> Result<Self> {
@@ -236,6 +263,8 @@ impl<'a, T: Element> Part<'a, T> {
 
     fn copy_to(self, host: &mut [T]) -> Result<()> {
         check_lengths("copy to the host", "the slice", self.len, "the host's", host.len())?;
+        check_host_copy("`Buffer::copy_to`", self.allocation)?;
+        let _held = self.allocation.lock(Mode::Read);
         let writer = self.allocation.writer();
         if T::ANY_BITS {
             return self.allocation.memory.read(&writer, self.start, bytes_of_mut(host));
@@ -247,6 +276,8 @@ impl<'a, T: Element> Part<'a, T> {
 
     fn copy_from(self, host: &[T]) -> Result<()> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
+        check_host_copy("`Buffer::copy_from`", self.allocation)?;
+        let _held = self.allocation.lock(Mode::Write);
         let _turn = self.allocation.device().turn();
         let stream = self.allocation.writer();
         self.allocation.write_on(&stream)?;
@@ -398,12 +429,18 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Copies `other`, which has the same length and lies on the same device, over the elements, on `stream`.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         check_lengths("copy on the device", "the target", self.0.len, "the source", other.0.len)?;
+        let (target, source) = (Access::new(&self.0, stream)?, Access::new(&other.0, stream)?);
+        let bytes = self.0.len * size_of::<T>();
+        let mut uses = Uses::default();
+        uses.add(target.0, Mode::Write);
+        uses.add(source.0, Mode::Read);
+        if let Queue::Capture(recording) = &stream.0.queue {
+            return recording.add(|recorded| recorded.copy(&uses, self.0.address(), other.0.address(), bytes));
+        }
+        let _held = uses.lock();
         let _turn = stream.device().turn();
-        let target = Access::new(&self.0, stream)?;
-        let source = Access::new(&other.0, stream)?;
-        target.0.write_on(&stream.0)?;
-        source.0.read_on(&stream.0)?;
-        target.0.memory.copy(&stream.0, self.0.start, &source.0.memory, other.0.start, self.0.len * size_of::<T>())
+        uses.enter(&stream.0)?;
+        target.0.memory.copy(&stream.0, self.0.start, &source.0.memory, other.0.start, bytes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use crate::counters::{Counters, Tally};
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::emulator::EmulatorOptions;
@@ -24,6 +25,8 @@ pub const SEED_VARIABLE: &str = "KERNEL_PRIMITIVES_SEED";
 pub struct Device {
     pub(crate) backend: Backend,
     reason: Arc<str>,
+    /// A GPU's is that of its context.
+    pub(crate) tally: Arc<Tally>,
 }
 
 #[derive(Clone)]
@@ -92,7 +95,8 @@ impl Device {
         #[cfg(feature = "cuda")]
         {
             let context = cuda::Context::open(ordinal)?;
-            Ok(Self { backend: Backend::Cuda(context), reason: format!("GPU {ordinal} was found").into() })
+            let (tally, reason) = (context.tally().clone(), format!("GPU {ordinal} was found").into());
+            Ok(Self { backend: Backend::Cuda(context), reason, tally })
         }
         #[cfg(not(feature = "cuda"))]
         {
@@ -116,7 +120,11 @@ impl Device {
 
     /// The emulator with these options.
     pub fn emulator_with(options: EmulatorOptions) -> Self {
-        Self { backend: Backend::Emulator(Arc::new(options)), reason: "the program asks for it".into() }
+        Self::emulator_for(options, "the program asks for it")
+    }
+
+    fn emulator_for(options: EmulatorOptions, reason: &str) -> Self {
+        Self { backend: Backend::Emulator(Arc::new(options)), reason: reason.into(), tally: Arc::default() }
     }
 
     /// The emulator with the options that the environment asks for.
@@ -138,7 +146,7 @@ impl Device {
                 Err(_) => return refuse(SEED_VARIABLE, value, "it is a number from 0 to 2^64 - 1"),
             },
         }
-        Ok(Self { backend: Backend::Emulator(Arc::new(options)), reason: reason.into() })
+        Ok(Self::emulator_for(options, reason))
     }
 
     /// Why this device was chosen, in one line.
@@ -168,6 +176,12 @@ impl Device {
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => context.properties().clone(),
         }
+    }
+
+    /// What the device was asked to do so far: launches, copies, allocations, waits. A GPU's counts are the same for all
+    /// handles in the process; an emulator's are those of this handle and its clones.
+    pub fn counters(&self) -> Counters {
+        self.tally.snapshot()
     }
 
     /// A new stream: launches and copies on it run in order.

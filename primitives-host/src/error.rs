@@ -147,6 +147,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A call that cannot be part of a graph, on a stream that captures or with a buffer of the capture.
+    #[error("{call} cannot be captured: {advice}")]
+    Capture {
+        /// The call.
+        call: &'static str,
+        /// Why not, and what to do.
+        advice: &'static str,
+    },
     /// A thread of a kernel faulted. Boxed, since it carries a place.
     #[error(transparent)]
     Fault(#[from] Box<KernelFault>),

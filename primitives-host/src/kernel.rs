@@ -1,19 +1,21 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
 
-use crate::buffer::{ReadArg, WriteArg, check_lengths};
+use crate::buffer::{Allocation, ReadArg, WriteArg, check_lengths};
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::dims::{Dims, Work};
 use crate::emulator;
+use crate::graph::{Draft, Recording};
 use crate::stream::{Queue, Stream, StreamInner};
-use crate::{Error, Result};
+use crate::uses::{Mode, Uses};
+use crate::{Error, Result, trace};
 
 /// A kernel's code by architecture: compute capability (`90`), PTX, and a cubin if one was made.
 pub type Images = &'static [(u32, &'static str, Option<&'static [u8]>)];
@@ -94,19 +96,21 @@ pub struct Launch<'a> {
     stream: &'a Stream,
     info: &'static KernelInfo,
     dims: Dims,
+    /// The arguments' memory, where it is locked or recorded rather than ordered in the driver's queues.
+    uses: Uses,
 }
 
 impl<'a> Launch<'a> {
     /// A launch of `info` on `stream`.
     pub fn new(stream: &'a Stream, info: &'static KernelInfo, dims: Dims) -> Self {
-        Self { _turn: stream.device().turn(), stream, info, dims }
+        Self { _turn: stream.device().turn(), stream, info, dims, uses: Uses::default() }
     }
 
     /// Takes an argument that the kernel reads.
     pub fn read<T: Element>(&mut self, name: &'static str, argument: impl ReadArg<T>) -> Result<RawView<T>> {
         let (allocation, view) = argument.parts();
         self.check_device(name, allocation.device())?;
-        allocation.read_on(&self.stream.0)?;
+        self.enter(allocation, Mode::Read)?;
         Ok(view)
     }
 
@@ -114,8 +118,17 @@ impl<'a> Launch<'a> {
     pub fn write<T: Element>(&mut self, name: &'static str, argument: impl WriteArg<T>) -> Result<RawView<T>> {
         let (allocation, view) = argument.parts();
         self.check_device(name, allocation.device())?;
-        allocation.write_on(&self.stream.0)?;
+        self.enter(allocation, Mode::Write)?;
         Ok(view)
+    }
+
+    fn enter(&mut self, allocation: &Arc<Allocation>, mode: Mode) -> Result<()> {
+        match &self.stream.0.queue {
+            Queue::Emulator(_) | Queue::Capture(_) => self.uses.add(allocation, mode),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) => allocation.enter(&self.stream.0, mode)?,
+        }
+        Ok(())
     }
 
     fn check_device(&self, name: &'static str, device: &Device) -> Result<()> {
@@ -142,36 +155,99 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Launches.
+    /// Launches, or records the launch if the stream captures.
     ///
     /// # Safety
     /// `params` are the kernel's PTX parameters in order, null where zero-sized, and `body` is the kernel with the same
     /// arguments; the views in them come from this launch's `read` and `write`.
-    pub unsafe fn run(self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
-        match (&self.stream.0.queue, &self.stream.device().backend) {
+    pub unsafe fn run(
+        self,
+        params: &mut [*mut c_void],
+        body: impl Fn(Block<'_>) + Send + Sync + 'static,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract. A recorded launch keeps its body, and only that one is boxed.
+        match &self.stream.0.queue {
+            Queue::Capture(recording) => unsafe { self.record(recording, params, Box::new(body)) },
+            _ => unsafe { self.enqueue(params, &body) },
+        }
+    }
+
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn enqueue(&self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
+        let device = self.stream.device();
+        match (&self.stream.0.queue, &device.backend) {
             (Queue::Emulator(busy), Backend::Emulator(options)) => {
                 let _ = params;
-                let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(()) };
+                let Some(launch) = self.for_emulator()? else { return Ok(()) };
+                let _held = self.uses.lock();
                 let _turn = StreamInner::turn(busy);
-                let shared_bytes = self.shared_bytes();
-                let launch = emulator::Launch { kernel: self.info.name, grid, block, shared_bytes };
-                emulator::run(&launch, options, body)
+                device.tally.launches.add(1);
+                let _span = trace::launch(launch.kernel, launch.grid, launch.block, launch.shared_bytes, device);
+                emulator::run(&launch, options, body).inspect_err(trace::fault)
             }
             #[cfg(feature = "cuda")]
             (Queue::Cuda(stream), Backend::Cuda(context)) => {
                 let _ = body;
                 stream.check_fault()?;
-                let kernel = context.kernel(self.info)?;
-                let shared = self.shared_bytes();
-                let best_block =
-                    |shared, tiles: &dyn Fn(u32) -> usize| context.best_block(self.info, &kernel, shared, tiles);
-                let Some((grid, block)) = self.resolve(best_block)? else { return Ok(()) };
+                let Some(call) = self.for_driver(context, params)? else { return Ok(()) };
+                device.tally.launches.add(1);
+                let _span = trace::launch(self.info.name, call.grid, call.block, self.shared_bytes(), device);
                 // SAFETY: the caller's contract.
-                unsafe { stream.launch(self.info, &kernel, grid, block, shared, params) }
+                unsafe { stream.launch(call) }
             }
-            #[cfg(feature = "cuda")]
-            _ => unreachable!("a stream's queue is of its device's kind"),
+            _ => unreachable!("a stream's queue is of its device's kind, and this one does not capture"),
         }
+    }
+
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn record(
+        &self,
+        recording: &Recording,
+        params: &mut [*mut c_void],
+        body: Box<dyn Fn(Block<'_>) + Send + Sync>,
+    ) -> Result<()> {
+        recording.add(|recorded| {
+            match (&mut recorded.draft, &self.stream.device().backend) {
+                (Draft::Emulator(steps), _) => {
+                    let _ = params;
+                    let Some(launch) = self.for_emulator()? else { return Ok(()) };
+                    steps.push(Box::new(move |options| emulator::run(&launch, options, &*body)));
+                }
+                #[cfg(feature = "cuda")]
+                (Draft::Cuda(draft), Backend::Cuda(context)) => {
+                    let Some(call) = self.for_driver(context, params)? else { return Ok(()) };
+                    // SAFETY: the caller's contract; the graph keeps the memory that the parameters point to.
+                    unsafe { draft.launch(call)? };
+                }
+                #[cfg(feature = "cuda")]
+                _ => unreachable!("a capture is of its device's kind"),
+            }
+            recorded.uses.append(&self.uses);
+            recorded.launches += 1;
+            Ok(())
+        })
+    }
+
+    /// The launch for the emulator; `None` for one of nothing.
+    fn for_emulator(&self) -> Result<Option<emulator::Launch<'static>>> {
+        let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(None) };
+        Ok(Some(emulator::Launch { kernel: self.info.name, grid, block, shared_bytes: self.shared_bytes() }))
+    }
+
+    /// The launch for the driver, with the kernel loaded; `None` for one of nothing.
+    #[cfg(feature = "cuda")]
+    fn for_driver<'p>(
+        &self,
+        context: &Arc<cuda::Context>,
+        params: &'p mut [*mut c_void],
+    ) -> Result<Option<cuda::KernelCall<'p>>> {
+        let kernel = context.kernel(self.info)?;
+        let best_block = |shared, tiles: &dyn Fn(u32) -> usize| context.best_block(self.info, &kernel, shared, tiles);
+        let Some((grid, block)) = self.resolve(best_block)? else { return Ok(None) };
+        let shared_bytes = self.shared_bytes();
+        cuda::KernelCall::new(context, self.info, kernel, (grid, block), shared_bytes, params).map(Some)
     }
 
     /// Blocks of so many threads that the launch's items need.

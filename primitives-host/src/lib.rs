@@ -11,29 +11,45 @@
 //! borrow needs to outlive it: `&Buffer` for a `Global` parameter, `&mut Buffer` for a `GlobalMut`, which the compiler
 //! keeps apart.
 //!
+//! A [`Graph`] is a sequence of launches that [`Stream::capture`] records once and that is launched as one, as often as
+//! wanted.
+//!
 //! # Errors
 //!
 //! Everything returns [`Error`]. A launch checks grid, block, shared memory, devices and declared lengths before it starts.
 //! A fault in a kernel (a panic, an index outside a view) is [`Error::Fault`] with kernel, block, thread and source line:
 //! from the launch itself on the emulator, from the next launch or synchronisation on a GPU.
+//!
+//! # Observation
+//!
+//! [`Device::counters`] counts launches, copies, allocations and waits. With the feature `tracing`, each launch is a span
+//! `launch` of level `debug` with the fields `kernel`, `grid`, `block`, `shared_bytes` and `device`; loads of kernels,
+//! allocations and launches of graphs are events of that level, and faults are events of level `error`. Their target is
+//! `kernel_primitives`.
 
 mod buffer;
+mod counters;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 mod dims;
 mod emulator;
 mod error;
+mod graph;
 mod kernel;
 mod memory;
 mod pinned;
 mod stream;
+mod trace;
+mod uses;
 
 pub use buffer::{Buffer, BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+pub use counters::Counters;
 pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, SEED_VARIABLE};
 pub use dims::Dims;
 pub use emulator::EmulatorOptions;
 pub use error::{Diagnosis, Error, KernelFault, Result};
+pub use graph::Graph;
 pub use pinned::PinnedBuffer;
 pub use stream::{Event, Stream};
 

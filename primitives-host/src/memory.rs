@@ -6,7 +6,7 @@ use primitives_gpu::Element;
 
 use crate::device::Device;
 use crate::stream::{Queue, StreamInner};
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 
 /// The alignment of every allocation; the driver's is the same or larger.
 const ALIGN: usize = 256;
@@ -14,7 +14,12 @@ const ALIGN: usize = 256;
 /// What unwritten memory of the emulator holds: a float that is neither zero nor plausible.
 const UNWRITTEN: u8 = 0xa5;
 
-/// Bytes on a device.
+/// Captured streams allocate nothing, and copies on them are recorded elsewhere.
+const NOT_CAPTURED: &str = "memory is not used on a captured stream";
+
+/// Bytes on a device. The emulator's are accessed by whoever holds the lock of their allocation, see [`Uses`].
+///
+/// [`Uses`]: crate::uses::Uses
 pub(crate) struct Memory {
     device: Device,
     /// First byte; not null, also for no bytes.
@@ -43,7 +48,14 @@ impl Memory {
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.allocate(len).map_err(|reason| refuse(&reason))?,
+            Queue::Capture(_) => {
+                let advice =
+                    "a graph allocates nothing: make the buffer on another stream, before the capture or in it";
+                return Err(Error::Capture { call: "an allocation", advice });
+            }
         };
+        device.tally.allocations.add(1);
+        trace::allocation(len, device);
         Ok(Self { device: device.clone(), address, len })
     }
 
@@ -65,51 +77,66 @@ impl Memory {
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside the allocation, which nothing else uses now: the caller borrows it mutably or owns it.
+                // SAFETY: inside the allocation, which is new: nothing else uses it.
                 unsafe { self.host(start, len).write_bytes(0, len) };
                 Ok(())
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.fill_zero(self.address + start as u64, len),
+            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
     pub(crate) fn write(&self, stream: &StreamInner, start: usize, from: &[u8]) -> Result<()> {
+        if !from.is_empty() {
+            self.device.tally.host_to_device_copies.add(1);
+            self.device.tally.host_to_device_bytes.add(from.len());
+        }
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside the allocation, which nothing else uses now: the caller borrows it mutably or owns it.
+                // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock.
                 unsafe { self.host(start, from.len()).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
                 Ok(())
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.copy_from_host(self.address + start as u64, from),
+            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
     pub(crate) fn read(&self, stream: &StreamInner, start: usize, to: &mut [u8]) -> Result<()> {
+        if !to.is_empty() {
+            self.device.tally.device_to_host_copies.add(1);
+            self.device.tally.device_to_host_bytes.add(to.len());
+        }
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside the allocation, which nothing writes now: the caller borrows it.
+                // SAFETY: inside the allocation, which nothing writes now: the caller holds its lock.
                 unsafe { self.host(start, to.len()).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
                 Ok(())
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.copy_to_host(to, self.address + start as u64),
+            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
     pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
+        if len > 0 {
+            self.device.tally.device_copies.add(1);
+        }
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside both allocations, which the caller borrows; they may be one, so the copy may overlap.
+                // SAFETY: inside both allocations, whose locks the caller holds; they may be one, so the copy may overlap.
                 unsafe { self.host(start, len).copy_from(from.host(at, len), len) };
                 Ok(())
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.copy(self.address + start as u64, from.address + at as u64, len),
+            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
@@ -124,6 +151,7 @@ impl Memory {
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.free(self.address),
+            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 }

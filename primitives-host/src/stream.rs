@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::counters::Tally;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
-use crate::{Buffer, Result};
+use crate::graph::{Graph, Recording};
+use crate::{Buffer, Error, Result};
 use primitives_gpu::Element;
 
 /// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.
@@ -27,6 +29,8 @@ pub(crate) enum Queue {
     Emulator(Mutex<()>),
     #[cfg(feature = "cuda")]
     Cuda(cuda::RawStream),
+    /// In capture mode: work is recorded and not run.
+    Capture(Recording),
 }
 
 impl StreamInner {
@@ -52,6 +56,10 @@ impl StreamInner {
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.synchronize(),
+            Queue::Capture(_) => {
+                let advice = "nothing runs in a capture: synchronize a stream that the graph was launched on";
+                Err(Error::Capture { call: "`Stream::synchronize`", advice })
+            }
         }
     }
 }
@@ -71,10 +79,11 @@ impl Stream {
         &self.0.device
     }
 
-    /// The `CUstream`, for code that is not of this library; null on the emulator. It is valid as long as this stream.
+    /// The `CUstream`, for code that is not of this library; null on the emulator and in a
+    /// capture, which records the work of this library alone. It is valid as long as this stream.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
         match &self.0.queue {
-            Queue::Emulator(_) => std::ptr::null_mut(),
+            Queue::Emulator(_) | Queue::Capture(_) => std::ptr::null_mut(),
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.as_raw().cast(),
         }
@@ -82,7 +91,28 @@ impl Stream {
 
     /// Waits until all work on the stream is done. Returns a kernel's fault, if there was one.
     pub fn synchronize(&self) -> Result<()> {
+        self.0.device.tally.synchronizations.add(1);
         self.0.synchronize()
+    }
+
+    /// Captures what `record` launches on the stream that it is given, to launch it as one, as often as wanted: see
+    /// [`Graph`].
+    ///
+    /// What `record` does on that stream is recorded and not run: launches, and copies between buffers. Buffers come from
+    /// elsewhere: from before, or from another stream. Work on other streams runs as ever, and is no part of the graph.
+    ///
+    /// # Errors
+    ///
+    /// The error of `record`, if it fails; what was recorded is then gone. [`Error::Capture`] for a call that cannot be part
+    /// of a graph: an allocation on the captured stream, its synchronisation, events on it, the launch of a graph or
+    /// another capture, and, in `record`, a copy between the host and a buffer of the capture. The captured stream is of no
+    /// use after `record` has returned: a launch on a clone of it is such an error as well.
+    pub fn capture(&self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
+        if let Queue::Capture(_) = &self.0.queue {
+            let advice = "this stream captures already: call the closure of the inner capture directly";
+            return Err(Error::Capture { call: "`Stream::capture`", advice });
+        }
+        Graph::capture(&self.0.device, record)
     }
 
     /// Marks this point of the stream.
@@ -91,8 +121,9 @@ impl Stream {
             Queue::Emulator(_) => Moment::Emulator(Instant::now()),
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => Moment::Cuda(stream.record()?),
+            Queue::Capture(_) => return Err(no_event("`Stream::record`")),
         };
-        Ok(Event { moment })
+        Ok(Event { moment, tally: self.0.device.tally.clone() })
     }
 
     /// Makes later work on this stream wait for `event`, which may be of another stream of the same device.
@@ -100,6 +131,7 @@ impl Stream {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
             (Queue::Cuda(stream), Moment::Cuda(event)) => stream.wait(event),
+            (Queue::Capture(_), _) => Err(no_event("`Stream::wait`")),
             _ => Ok(()),
         }
     }
@@ -120,15 +152,24 @@ impl Stream {
     }
 }
 
+fn no_event(call: &'static str) -> Error {
+    Error::Capture {
+        call,
+        advice: "a graph has no events inside: record and wait on the stream that launches the graph",
+    }
+}
+
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Stream(on {})", self.0.device)
+        let what = if matches!(self.0.queue, Queue::Capture(_)) { "captured, on" } else { "on" };
+        write!(f, "Stream({what} {})", self.0.device)
     }
 }
 
 /// A point in a stream's work, from [`Stream::record`].
 pub struct Event {
     moment: Moment,
+    tally: Arc<Tally>,
 }
 
 enum Moment {
@@ -140,6 +181,7 @@ enum Moment {
 impl Event {
     /// Waits until the stream has come to this point.
     pub fn synchronize(&self) -> Result<()> {
+        self.tally.synchronizations.add(1);
         match &self.moment {
             Moment::Emulator(_) => Ok(()),
             #[cfg(feature = "cuda")]
@@ -149,6 +191,7 @@ impl Event {
 
     /// Device time from `start` to this point; waits for it. Zero between events of different machines.
     pub fn since(&self, start: &Event) -> Result<Duration> {
+        self.tally.synchronizations.add(1);
         match (&start.moment, &self.moment) {
             (Moment::Emulator(start), Moment::Emulator(end)) => Ok(end.saturating_duration_since(*start)),
             #[cfg(feature = "cuda")]

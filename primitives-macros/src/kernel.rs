@@ -569,11 +569,12 @@ impl Kernel {
                 #views
                 #(#equal_lengths)*
                 #locals
-                // The parameters are those of the entry, in its order; the views are of buffers that `launch` keeps.
+                // The parameters are those of the entry, in its order; the views are of buffers that `launch` keeps. The
+                // closure owns what it is given, since a capture keeps it.
                 unsafe {
                     #launch.run(
                         &mut [#(#pushed),*],
-                        &|#cx: #facade::Block<'_>| unsafe { Self::__body(#cx, #(#passed),*) },
+                        move |#cx: #facade::Block<'_>| unsafe { Self::__body(#cx, #(#passed),*) },
                     )
                 }
             }

@@ -3,6 +3,7 @@
 pub mod block;
 pub mod faults;
 pub mod functor;
+pub mod graph;
 pub mod io;
 pub mod simt;
 pub mod warp;

@@ -8,6 +8,7 @@ use primitives_gpu::{Dim3, Element};
 
 use super::fault::FaultPage;
 use super::{STICKY, call, describe};
+use crate::counters::Tally;
 use crate::device::DeviceProperties;
 use crate::kernel::Limits;
 use crate::memory::bytes_of_mut;
@@ -23,11 +24,12 @@ pub(crate) struct Context {
     /// Held while a launch or a copy notes its use of buffers and is put in the queue: between the two, another thread's
     /// use of the same buffer would miss it.
     order: Mutex<()>,
-    raw: CUcontext,
+    pub(super) raw: CUcontext,
     device: CUdevice,
     properties: DeviceProperties,
     limits: Limits,
     label: String,
+    tally: Arc<Tally>,
     /// Holds the primary context. Last, so that what belongs to it has gone before.
     _primary: cust::context::Context,
 }
@@ -146,6 +148,7 @@ impl Context {
             properties,
             limits: Limits { block_threads, block, grid, shared_bytes },
             label,
+            tally: Arc::default(),
             faults: FaultPage::unmapped(),
             order: Mutex::new(()),
         };
@@ -179,6 +182,11 @@ impl Context {
     /// The turn to note a use of buffers and enqueue it.
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counts that all handles of this GPU share.
+    pub(crate) fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     pub(crate) fn label(&self) -> &str {

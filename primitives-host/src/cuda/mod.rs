@@ -6,12 +6,14 @@
 
 mod context;
 mod fault;
+mod graph;
 mod module;
 mod stream;
 
 pub(crate) use context::{Context, HostMemory, device_count};
+pub(crate) use graph::{GraphDraft, RawGraph};
 pub(crate) use module::LoadedKernels;
-pub(crate) use stream::{RawEvent, RawStream};
+pub(crate) use stream::{KernelCall, RawEvent, RawStream};
 
 use cust::sys::{self, CUresult};
 

@@ -3,12 +3,13 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use cust::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
 use super::{Context, call, describe};
 use crate::kernel::KernelInfo;
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 
 /// A kernel's modules by context; a part of its static description.
 pub(crate) struct LoadedKernels(Mutex<Vec<(Weak<Context>, Arc<LoadedKernel>)>>);
@@ -41,7 +42,9 @@ impl Context {
             return Ok(kernel.clone());
         }
         loaded.retain(|(context, _)| context.strong_count() > 0);
+        let begin = Instant::now();
         let kernel = Arc::new(self.load(info)?);
+        trace::kernel_load(info.name(), self.label(), begin.elapsed());
         loaded.push((Arc::downgrade(self), kernel.clone()));
         Ok(kernel)
     }

@@ -4,13 +4,13 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cust::sys::{self, CUdeviceptr, CUevent, CUresult, CUstream};
+use cust::sys::{self, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream};
 use primitives_gpu::Dim3;
 
 use super::module::LoadedKernel;
 use super::{Context, call, describe};
 use crate::kernel::KernelInfo;
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 
 /// A CUDA stream that does not wait for the legacy default stream.
 pub(crate) struct RawStream {
@@ -39,7 +39,7 @@ impl RawStream {
 
     /// A fault of an earlier launch.
     pub(crate) fn check_fault(&self) -> Result<()> {
-        self.context.faults.take(&self.context)
+        self.context.faults.take(&self.context).inspect_err(trace::fault)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -126,50 +126,25 @@ impl RawStream {
     }
 
     /// # Safety
-    /// `params` are the kernel's PTX parameters in order, null where zero-sized; memory they point to is alive until the
-    /// stream has run the kernel, which stream order sees to.
-    pub(crate) unsafe fn launch(
-        &self,
-        info: &KernelInfo,
-        kernel: &LoadedKernel,
-        grid: Dim3,
-        block: Dim3,
-        shared: usize,
-        params: &mut [*mut c_void],
-    ) -> Result<()> {
-        if block.count() > kernel.max_threads as u64 {
-            return Err(Error::LaunchLimit {
-                kernel: info.name().into(),
-                device: self.context.label().into(),
-                what: "the number of threads in a block, given the kernel's registers,",
-                asked: block.count(),
-                limit: kernel.max_threads as u64,
-            });
-        }
-        // PTX has no zero-sized parameters: close the gaps.
-        let mut kept = 0;
-        for at in 0..params.len() {
-            if !params[at].is_null() {
-                params[kept] = params[at];
-                kept += 1;
-            }
-        }
+    /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel, which stream
+    /// order sees to.
+    pub(crate) unsafe fn launch(&self, kernel: KernelCall<'_>) -> Result<()> {
         self.context.make_current()?;
         // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits.
         unsafe {
             call!(
                 self.context,
                 cuLaunchKernel(
-                    kernel.function,
-                    grid.x,
-                    grid.y,
-                    grid.z,
-                    block.x,
-                    block.y,
-                    block.z,
-                    shared as u32,
+                    kernel.function(),
+                    kernel.grid.x,
+                    kernel.grid.y,
+                    kernel.grid.z,
+                    kernel.block.x,
+                    kernel.block.y,
+                    kernel.block.z,
+                    kernel.shared_bytes,
                     self.raw,
-                    params.as_mut_ptr(),
+                    kernel.params.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )
             )
@@ -210,7 +185,7 @@ impl RawEvent {
         self.context.make_current()?;
         // SAFETY: the event is alive.
         unsafe { call!(self.context, cuEventSynchronize(self.raw))? };
-        self.context.faults.take(&self.context)
+        self.context.faults.take(&self.context).inspect_err(trace::fault)
     }
 
     pub(crate) fn since(&self, start: &RawEvent) -> Result<Duration> {
@@ -229,5 +204,50 @@ impl Drop for RawEvent {
             // SAFETY: created by `new`, destroyed once.
             unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
+    }
+}
+
+/// A launch as the driver takes it.
+pub(crate) struct KernelCall<'p> {
+    kernel: Arc<LoadedKernel>,
+    pub(crate) grid: Dim3,
+    pub(crate) block: Dim3,
+    pub(super) shared_bytes: u32,
+    /// Of the kernel's PTX parameters, in order; what follows them is of no meaning.
+    pub(super) params: &'p mut [*mut c_void],
+}
+
+impl<'p> KernelCall<'p> {
+    /// A launch within the device's limits. `params` are the kernel's parameters in order, null where zero-sized.
+    pub(crate) fn new(
+        context: &Context,
+        info: &KernelInfo,
+        kernel: Arc<LoadedKernel>,
+        (grid, block): (Dim3, Dim3),
+        shared_bytes: usize,
+        params: &'p mut [*mut c_void],
+    ) -> Result<Self> {
+        if block.count() > kernel.max_threads as u64 {
+            return Err(Error::LaunchLimit {
+                kernel: info.name().into(),
+                device: context.label().into(),
+                what: "the number of threads in a block, given the kernel's registers,",
+                asked: block.count(),
+                limit: kernel.max_threads as u64,
+            });
+        }
+        // PTX has no zero-sized parameters: close the gaps.
+        let mut kept = 0;
+        for at in 0..params.len() {
+            if !params[at].is_null() {
+                params[kept] = params[at];
+                kept += 1;
+            }
+        }
+        Ok(Self { kernel, grid, block, shared_bytes: shared_bytes as u32, params })
+    }
+
+    pub(super) fn function(&self) -> CUfunction {
+        self.kernel.function
     }
 }

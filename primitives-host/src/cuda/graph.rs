@@ -1,0 +1,157 @@
+//! Graphs on a GPU: built node by node and launched as one.
+//!
+//! The nodes are added one by one rather than captured from a stream: then the driver is in no capture mode while the
+//! caller's closure runs, and nothing that this or another thread does meanwhile, such as loading a kernel or waiting for
+//! the device, can fail by it or spoil the graph.
+
+use std::sync::{Arc, MutexGuard};
+
+use cust::sys::{
+    self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUdeviceptr, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+};
+
+use super::{Context, KernelCall, RawStream, call};
+use crate::Result;
+
+/// A graph in the making: a chain of nodes, each of which waits for the one before it.
+pub(crate) struct GraphDraft {
+    context: Arc<Context>,
+    raw: CUgraph,
+    last: Option<CUgraphNode>,
+}
+
+// SAFETY: a graph may be used from any thread, one at a time; changing it takes a mutable borrow.
+unsafe impl Send for GraphDraft {}
+
+impl GraphDraft {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+        context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is valid for the call.
+        unsafe { call!(context, cuGraphCreate(&raw mut raw, 0))? };
+        Ok(Self { context: context.clone(), raw, last: None })
+    }
+
+    /// What the next node waits for.
+    fn dependencies(&self) -> &[CUgraphNode] {
+        self.last.as_slice()
+    }
+
+    /// # Safety
+    /// As for [`RawStream::launch`], for each launch of the graph.
+    pub(crate) unsafe fn launch(&mut self, kernel: KernelCall<'_>) -> Result<()> {
+        let params = CUDA_KERNEL_NODE_PARAMS {
+            func: kernel.function(),
+            gridDimX: kernel.grid.x,
+            gridDimY: kernel.grid.y,
+            gridDimZ: kernel.grid.z,
+            blockDimX: kernel.block.x,
+            blockDimY: kernel.block.y,
+            blockDimZ: kernel.block.z,
+            sharedMemBytes: kernel.shared_bytes,
+            kernelParams: kernel.params.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+        };
+        self.context.make_current()?;
+        let (mut node, before) = (std::ptr::null_mut(), self.dependencies());
+        // SAFETY: the caller's contract; the graph and its nodes are alive, and the driver copies the parameters.
+        unsafe {
+            let (count, before) = (before.len(), before.as_ptr());
+            call!(self.context, cuGraphAddKernelNode(&raw mut node, self.raw, before, count, &raw const params))?;
+        }
+        self.last = Some(node);
+        Ok(())
+    }
+
+    pub(crate) fn copy(&mut self, to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let copy = CUDA_MEMCPY3D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: std::ptr::null(),
+            srcDevice: from,
+            srcArray: std::ptr::null_mut(),
+            reserved0: std::ptr::null_mut(),
+            srcPitch: bytes,
+            srcHeight: 1,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: to,
+            dstArray: std::ptr::null_mut(),
+            reserved1: std::ptr::null_mut(),
+            dstPitch: bytes,
+            dstHeight: 1,
+            WidthInBytes: bytes,
+            Height: 1,
+            Depth: 1,
+        };
+        self.context.make_current()?;
+        let (mut node, before) = (std::ptr::null_mut(), self.dependencies());
+        // SAFETY: the caller keeps both ranges; the graph and its nodes are alive, and the driver copies the parameters.
+        unsafe {
+            let (count, before, context) = (before.len(), before.as_ptr(), self.context.raw);
+            call!(
+                self.context,
+                cuGraphAddMemcpyNode(&raw mut node, self.raw, before, count, &raw const copy, context)
+            )?;
+        }
+        self.last = Some(node);
+        Ok(())
+    }
+
+    pub(crate) fn instantiate(&self) -> Result<RawGraph> {
+        self.context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        let (no_node, no_log) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the graph is alive; the pointer is valid for the call, and the others may be null.
+        unsafe { call!(self.context, cuGraphInstantiate_v2(&raw mut raw, self.raw, no_node, no_log, 0))? };
+        Ok(RawGraph { context: self.context.clone(), raw })
+    }
+}
+
+impl Drop for GraphDraft {
+    fn drop(&mut self) {
+        if self.context.make_current().is_ok() {
+            // SAFETY: created by `new`, destroyed once; an executable graph does not need the one it was made from.
+            unsafe { sys::cuGraphDestroy(self.raw) };
+        }
+    }
+}
+
+/// An executable graph.
+pub(crate) struct RawGraph {
+    context: Arc<Context>,
+    raw: CUgraphExec,
+}
+
+// SAFETY: an executable graph may be used from any thread, one at a time: whoever launches it has the context's turn.
+unsafe impl Send for RawGraph {}
+// SAFETY: as above.
+unsafe impl Sync for RawGraph {}
+
+impl RawGraph {
+    /// `_turn` is that of the graph's context.
+    pub(crate) fn launch(&self, stream: &RawStream, _turn: &MutexGuard<'_, ()>) -> Result<()> {
+        self.context.make_current()?;
+        // SAFETY: both are alive and of one context; the nodes' memory is alive, which the owner of this sees to.
+        unsafe { call!(self.context, cuGraphLaunch(self.raw, stream.as_raw())) }
+    }
+}
+
+impl Drop for RawGraph {
+    fn drop(&mut self) {
+        if self.context.make_current().is_ok() {
+            // SAFETY: from `instantiate`, destroyed once. The driver keeps what launches under way need.
+            unsafe { sys::cuGraphExecDestroy(self.raw) };
+        }
+    }
+}

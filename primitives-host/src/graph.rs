@@ -1,0 +1,255 @@
+//! Graphs: sequences of launches that are captured once and launched as one.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::buffer::Allocation;
+#[cfg(feature = "cuda")]
+use crate::cuda;
+use crate::device::{Backend, Device};
+use crate::emulator::EmulatorOptions;
+use crate::stream::{Queue, Stream, StreamInner};
+use crate::uses::Uses;
+use crate::{Error, Result, trace};
+
+/// A sequence of launches and copies on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
+/// fraction of what its launches cost the host one by one.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::{Device, Dims, kernels::elementwise_binary};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let one = stream.buffer_from(&[1.0f32; 1000])?;
+/// let mut x = stream.buffer_zeroed::<f32>(1000)?;
+/// let mut y = stream.buffer_zeroed::<f32>(1000)?;
+/// let dims = Dims::for_items(1000).items_per_thread(4);
+///
+/// let step = stream.capture(|s| {
+///     elementwise_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &one, &mut y, Add)?; // y = x + 1
+///     x.as_mut_slice().copy_from_device(s, y.as_slice())
+/// })?;
+/// assert_eq!(x.to_vec()?, [0.0; 1000]); // nothing has run yet
+///
+/// for _ in 0..10 {
+///     step.launch(&stream)?;
+/// }
+/// assert_eq!(x.to_vec()?, [10.0; 1000]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What is captured
+///
+/// A launch of the graph does the captured work in the order of the calls. Everything that the calls were given is fixed: the
+/// grid and block, values passed to kernels, and the buffers, with the addresses and lengths of their slices. What the
+/// buffers hold is not: each launch of the graph finds what was there at its turn.
+///
+/// # Order and lifetimes
+///
+/// A graph keeps the memory of its buffers, so they may be dropped before it. It does not borrow them, so that they can
+/// be read, copied to and used by other launches between launches of the graph: each launch of a graph takes its place in
+/// the order of every buffer that it uses, as a launch of a kernel does, on whatever stream. Launches of one graph do not
+/// overlap, on different streams neither.
+///
+/// A graph may be dropped while it runs: the driver defers the end of an executable graph to the end of its last launch.
+pub struct Graph {
+    device: Device,
+    program: Program,
+    uses: Uses,
+    launches: usize,
+}
+
+enum Program {
+    Emulator(Vec<Step>),
+    #[cfg(feature = "cuda")]
+    Cuda(cuda::RawGraph),
+}
+
+/// Captured work of the emulator.
+pub(crate) type Step = Box<dyn Fn(&EmulatorOptions) -> Result<()> + Send + Sync>;
+
+impl Graph {
+    /// See [`Stream::capture`].
+    pub(crate) fn capture(device: &Device, record: impl FnOnce(&Stream) -> Result<()>) -> Result<Self> {
+        let recording = Recording::new(device)?;
+        let stream = Stream(Arc::new(StreamInner { device: device.clone(), queue: Queue::Capture(recording.clone()) }));
+        let open = Open::new(&recording);
+        record(&stream)?;
+        let Recorded { draft, uses, launches } = recording.end().ok_or_else(ended)?;
+        drop(open);
+        let program = match draft {
+            Draft::Emulator(steps) => Program::Emulator(steps),
+            #[cfg(feature = "cuda")]
+            Draft::Cuda(draft) => Program::Cuda(draft.instantiate()?),
+        };
+        Ok(Self { device: device.clone(), program, uses, launches })
+    }
+
+    /// Launches what was captured, in its order; does not wait for its end. `stream` is any one of the graph's device, and
+    /// the graph may be launched as often as wanted.
+    ///
+    /// # Errors
+    ///
+    /// A stream of another device, a stream that captures, and the fault of an earlier launch on the stream. A fault of this
+    /// launch comes back as that of a kernel does: on the emulator from this call, and what follows the kernel that faulted
+    /// does not run; on a GPU from the next call that waits, and the rest has run.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        if !self.device.same_as(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: "launch of a graph".into(),
+                argument: "the graph".into(),
+                stream: stream.device().to_string(),
+                buffer: self.device.to_string(),
+            });
+        }
+        let _held = self.uses.lock();
+        match (&self.program, &stream.0.queue, &stream.device().backend) {
+            (_, Queue::Capture(_), _) => {
+                let advice = "graphs do not contain others: launch the kernels themselves in the closure";
+                return Err(Error::Capture { call: "`Graph::launch`", advice });
+            }
+            (Program::Emulator(steps), Queue::Emulator(busy), Backend::Emulator(options)) => {
+                let _turn = StreamInner::turn(busy);
+                self.note_launch(stream);
+                steps.iter().try_for_each(|step| step(options)).inspect_err(trace::fault)
+            }
+            #[cfg(feature = "cuda")]
+            (Program::Cuda(graph), Queue::Cuda(queue), Backend::Cuda(context)) => {
+                queue.check_fault()?;
+                let turn = context.turn();
+                self.uses.enter(&stream.0)?;
+                self.note_launch(stream);
+                graph.launch(queue, &turn)
+            }
+            #[cfg(feature = "cuda")]
+            _ => unreachable!("a stream's queue and a graph are of their device's kind"),
+        }
+    }
+
+    fn note_launch(&self, stream: &Stream) {
+        stream.device().tally.graph_launches.add(1);
+        trace::graph_launch(self.launches, stream.device());
+    }
+
+    /// The number of kernel launches in the graph. A launch of nothing is not captured.
+    pub fn launches(&self) -> usize {
+        self.launches
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+/// `Graph(3 launches on the emulator)`.
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Graph({} launches on {})", self.launches, self.device)
+    }
+}
+
+/// What a stream in capture mode collects, until the capture ends.
+#[derive(Clone)]
+pub(crate) struct Recording(Arc<Mutex<Option<Recorded>>>);
+
+/// Captured work, and the buffers that it uses.
+pub(crate) struct Recorded {
+    pub(crate) draft: Draft,
+    pub(crate) uses: Uses,
+    pub(crate) launches: usize,
+}
+
+/// A graph in the making.
+pub(crate) enum Draft {
+    Emulator(Vec<Step>),
+    #[cfg(feature = "cuda")]
+    Cuda(cuda::GraphDraft),
+}
+
+impl Recording {
+    fn new(device: &Device) -> Result<Self> {
+        let draft = match &device.backend {
+            Backend::Emulator(_) => Draft::Emulator(Vec::new()),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => Draft::Cuda(cuda::GraphDraft::new(context)?),
+        };
+        Ok(Self(Arc::new(Mutex::new(Some(Recorded { draft, uses: Uses::default(), launches: 0 })))))
+    }
+
+    /// Adds to what is recorded; an error if the capture has ended.
+    pub(crate) fn add<R>(&self, add: impl FnOnce(&mut Recorded) -> Result<R>) -> Result<R> {
+        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        add(recorded.as_mut().ok_or_else(ended)?)
+    }
+
+    /// Ends the capture: clones of its stream, which a closure may have kept, are of no use any more.
+    fn end(&self) -> Option<Recorded> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn uses(&self, allocation: &Allocation) -> bool {
+        let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.as_ref().is_some_and(|recorded| recorded.uses.contains(allocation))
+    }
+}
+
+impl Recorded {
+    /// Adds a copy on the device. `uses` has the allocations of both ranges.
+    pub(crate) fn copy(&mut self, uses: &Uses, to: u64, from: u64, bytes: usize) -> Result<()> {
+        match &mut self.draft {
+            Draft::Emulator(steps) => steps.push(Box::new(move |_| {
+                let (to, from) = (to as usize, from as usize);
+                // SAFETY: inside the allocations, which the graph keeps, and locks while it runs; they may be one, so
+                // the copy may overlap.
+                unsafe {
+                    let from = std::ptr::with_exposed_provenance::<u8>(from);
+                    std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from(from, bytes);
+                }
+                Ok(())
+            })),
+            #[cfg(feature = "cuda")]
+            Draft::Cuda(draft) => draft.copy(to, from, bytes)?,
+        }
+        self.uses.append(uses);
+        Ok(())
+    }
+}
+
+fn ended() -> Error {
+    Error::Capture { call: "a launch", advice: "the capture of its stream has ended, so launch on another" }
+}
+
+thread_local! {
+    /// The captures whose closures run on this thread, from the outermost in.
+    static OPEN: RefCell<Vec<Recording>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A capture while its closure runs. Ends it at the latest when the closure fails or unwinds.
+struct Open(Recording);
+
+impl Open {
+    fn new(recording: &Recording) -> Self {
+        OPEN.with_borrow_mut(|open| open.push(recording.clone()));
+        Self(recording.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.with_borrow_mut(Vec::pop);
+        self.0.end();
+    }
+}
+
+/// Refuses a copy between the host and a buffer that the closure around the call has captured work on: that work has not
+/// run, which a caller who reads the buffer overlooks.
+pub(crate) fn check_host_copy(call: &'static str, allocation: &Allocation) -> Result<()> {
+    if !OPEN.with_borrow(|open| open.iter().any(|recording| recording.uses(allocation))) {
+        return Ok(());
+    }
+    let advice = "what was captured has not run, so copy before the capture, or after a launch of the graph";
+    Err(Error::Capture { call, advice })
+}

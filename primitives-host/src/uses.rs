@@ -1,0 +1,47 @@
+//! The buffers that work uses, and how.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::buffer::{Allocation, Held};
+use crate::stream::StreamInner;
+
+/// How work uses a buffer; the later one includes the earlier.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    Read,
+    Write,
+}
+
+/// The allocations that a launch, a copy or a graph uses, by address: each once, with the stronger mode of its uses.
+#[derive(Default)]
+pub(crate) struct Uses(BTreeMap<u64, (Arc<Allocation>, Mode)>);
+
+impl Uses {
+    pub(crate) fn add(&mut self, allocation: &Arc<Allocation>, mode: Mode) {
+        let (_, strongest) = self.0.entry(allocation.address()).or_insert_with(|| (allocation.clone(), mode));
+        *strongest = mode.max(*strongest);
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        for (allocation, mode) in other.0.values() {
+            self.add(allocation, *mode);
+        }
+    }
+
+    pub(crate) fn contains(&self, allocation: &Allocation) -> bool {
+        self.0.contains_key(&allocation.address())
+    }
+
+    /// Locks the allocations. All work locks in the order of addresses, and before it takes its turn on a device or a
+    /// stream, so that no two wait for each other.
+    pub(crate) fn lock(&self) -> Vec<Held<'_>> {
+        self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
+    }
+
+    /// Orders `stream`'s coming work after what uses the allocations so far.
+    pub(crate) fn enter(&self, stream: &Arc<StreamInner>) -> Result<()> {
+        self.0.values().try_for_each(|(allocation, mode)| allocation.enter(stream, *mode))
+    }
+}

@@ -1,0 +1,164 @@
+//! What the runtime tells `tracing`: spans of launches, and events.
+//!
+//! ```text
+//! cargo test --features tracing --test tracing
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use kernel_primitives::kernels::{block_reduce, elementwise_binary};
+use kernel_primitives::prelude::*;
+use kernel_primitives::{Device, Dims, Result};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Something that was told: a span or an event, with its fields as text.
+#[derive(Clone, Debug)]
+struct Told {
+    name: &'static str,
+    target: String,
+    level: Level,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Told {
+    fn new(metadata: &'static Metadata<'static>, record: impl FnOnce(&mut Fields)) -> Self {
+        let mut fields = Fields::default();
+        record(&mut fields);
+        Self { name: metadata.name(), target: metadata.target().into(), level: *metadata.level(), fields: fields.0 }
+    }
+
+    fn message(&self) -> &str {
+        self.fields.get("message").map_or("", String::as_str)
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.into());
+    }
+}
+
+/// Collects what it is told, and counts how often spans are entered and left.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Heard>>);
+
+#[derive(Default)]
+struct Heard {
+    spans: Vec<Told>,
+    events: Vec<Told>,
+    entered: usize,
+    left: usize,
+}
+
+impl Subscriber for Listener {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "kernel_primitives"
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut heard = self.0.lock().unwrap();
+        heard.spans.push(Told::new(span.metadata(), |fields| span.record(fields)));
+        Id::from_u64(heard.spans.len() as u64)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().events.push(Told::new(event.metadata(), |fields| event.record(fields)));
+    }
+
+    fn enter(&self, _: &Id) {
+        self.0.lock().unwrap().entered += 1;
+    }
+
+    fn exit(&self, _: &Id) {
+        self.0.lock().unwrap().left += 1;
+    }
+}
+
+/// What was told while `run` ran.
+fn listen(run: impl FnOnce() -> Result<()>) -> Result<Heard> {
+    let listener = Listener::default();
+    tracing::subscriber::with_default(listener.clone(), run)?;
+    let mut heard = listener.0.lock().unwrap();
+    assert_eq!((heard.entered, heard.left), (heard.spans.len(), heard.spans.len()));
+    Ok(std::mem::take(&mut *heard))
+}
+
+#[test]
+fn a_launch_is_a_span_with_its_dimensions() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let x = stream.buffer_from(&[1.0f32; 1000])?;
+    let mut sum = stream.buffer_zeroed::<f32>(3)?;
+    let heard = listen(|| block_reduce::<f32, Add, 4>::launch(&stream, ((3, 1), (32, 2)), &x, &mut sum, Add))?;
+    let [span] = &heard.spans[..] else { panic!("{:?}", heard.spans) };
+    assert_eq!((span.name, &*span.target, span.level), ("launch", "kernel_primitives", Level::DEBUG));
+    assert_eq!(span.fields["kernel"], "kernel_primitives::kernels::reduce::block_reduce::<f32, Add, 4>");
+    assert_eq!((&*span.fields["grid"], &*span.fields["block"]), ("(3, 1, 1)", "(32, 2, 1)"));
+    assert_eq!(span.fields["device"], stream.device().to_string());
+    let shared: usize = span.fields["shared_bytes"].parse().expect("a number");
+    assert!(shared >= size_of::<ReduceStorage<f32>>(), "{shared}");
+    assert_eq!(span.fields.len(), 5, "{span:?}");
+    let loads = heard.events.iter().filter(|event| event.message() == "kernel loaded").count();
+    assert_eq!(loads, usize::from(stream.device().is_gpu()));
+    Ok(())
+}
+
+#[test]
+fn allocations_and_launches_of_graphs_are_events() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let heard = listen(|| {
+        let x = stream.buffer_from(&[1.0f32; 1000])?;
+        let mut y = stream.buffer_zeroed::<f32>(1000)?;
+        let dims = Dims::for_items(1000).items_per_thread(4);
+        let graph = stream.capture(|s| {
+            elementwise_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &x, &mut y, Add)?;
+            elementwise_binary::<f32, f32, Mul, 4>::launch(s, dims, &x, &x, &mut y, Mul)
+        })?;
+        graph.launch(&stream)?;
+        graph.launch(&stream)
+    })?;
+    assert!(heard.spans.is_empty(), "a captured launch is none: {:?}", heard.spans);
+    let told = |message: &str| heard.events.iter().filter(|event| event.message() == message).collect::<Vec<_>>();
+    let (allocations, graphs) = (told("memory allocated"), told("graph launched"));
+    assert_eq!(allocations.len(), 2);
+    assert!(allocations.iter().all(|event| event.fields["bytes"] == "4000" && event.level == Level::DEBUG));
+    assert_eq!(graphs.len(), 2);
+    assert!(graphs.iter().all(|event| event.fields["launches"] == "2"));
+    assert!(graphs.iter().all(|event| event.fields["device"] == stream.device().to_string()));
+    Ok(())
+}
+
+#[test]
+fn a_fault_is_an_event_of_level_error() -> Result<()> {
+    // A kernel that writes one element a block, with more blocks than elements.
+    let stream = Device::auto()?.stream()?;
+    let x = stream.buffer_from(&[1.0f32; 100])?;
+    let mut sums = stream.buffer_zeroed::<f32>(2)?;
+    let heard = listen(|| {
+        let fault = block_reduce::<f32, Add, 4>::launch(&stream, (3, 32), &x, &mut sums, Add)
+            .and_then(|()| stream.synchronize());
+        assert!(fault.is_err());
+        Ok(())
+    })?;
+    let faults = heard.events.iter().filter(|event| event.level == Level::ERROR).collect::<Vec<_>>();
+    let [fault] = &faults[..] else { panic!("{faults:?}") };
+    assert_eq!(fault.fields["kernel"], "kernel_primitives::kernels::reduce::block_reduce::<f32, Add, 4>");
+    assert_eq!(fault.fields["block"], "(2, 0, 0)");
+    assert!(fault.fields["file"].ends_with("reduce.rs") && fault.fields["line"].parse::<u32>().is_ok(), "{fault:?}");
+    assert!(fault.message().contains("out of bounds"), "{fault:?}");
+    Ok(())
+}
