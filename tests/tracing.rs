@@ -149,14 +149,14 @@ fn a_fault_is_an_event_of_level_error() -> Result<()> {
     let x = stream.buffer_from(&[1.0f32; 100])?;
     let mut sums = stream.buffer_zeroed::<f32>(2)?;
     let heard = listen(|| {
-        let fault = block_reduce::<f32, Add, 4>::launch(&stream, (3, 32), &x, &mut sums, Add)
+        let fault = block_reduce::<f32, Max, 4>::launch(&stream, (3, 32), &x, &mut sums, Max)
             .and_then(|()| stream.synchronize());
         assert!(fault.is_err());
         Ok(())
     })?;
     let faults = heard.events.iter().filter(|event| event.level == Level::ERROR).collect::<Vec<_>>();
     let [fault] = &faults[..] else { panic!("{faults:?}") };
-    assert_eq!(fault.fields["kernel"], "kernel_primitives::kernels::reduce::block_reduce::<f32, Add, 4>");
+    assert_eq!(fault.fields["kernel"], "kernel_primitives::kernels::reduce::block_reduce::<f32, Max, 4>");
     assert_eq!(fault.fields["block"], "(2, 0, 0)");
     assert!(fault.fields["file"].ends_with("reduce.rs") && fault.fields["line"].parse::<u32>().is_ok(), "{fault:?}");
     assert!(fault.message().contains("out of bounds"), "{fault:?}");

@@ -6,7 +6,7 @@ use std::time::Instant;
 use kernel_primitives::__private::{Instantiated, KernelInfo};
 use kernel_primitives::kernels::elementwise_binary;
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Device, Result};
+use kernel_primitives::{Device, Result, Stream};
 
 use crate::harness::{Report, median};
 
@@ -123,5 +123,46 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     assert_eq!(out.to_vec()?, vec![3.0; n]);
     let (typed, raw) = (median(typed), median(raw));
     report.row("launch, host time", &[("µs", typed), ("driver µs", raw), ("ratio", typed / raw)]);
+    Ok(())
+}
+
+/// Small launches one by one against the same launches as a graph, host time each.
+pub(crate) fn graph(device: &Device, report: &mut Report) -> Result<()> {
+    const LAUNCHES: usize = 100;
+    const ROUNDS: usize = 41;
+    let stream = device.stream()?;
+    let n = 1024usize;
+    let one = stream.buffer_from(&vec![1.0f32; n])?;
+    let (mut x, mut y) = (stream.buffer_zeroed::<f32>(n)?, stream.buffer_zeroed::<f32>(n)?);
+    // Each launch needs the result of the one before it.
+    let mut launches = |stream: &Stream| {
+        for _ in 0..LAUNCHES / 2 {
+            Sum::launch(stream, (1, 256), &x, &one, &mut y, Add)?;
+            Sum::launch(stream, (1, 256), &y, &one, &mut x, Add)?;
+        }
+        Ok(())
+    };
+    let graph = stream.capture(&mut launches)?;
+    assert_eq!(graph.launches(), LAUNCHES);
+    let mut host_time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        let begin = Instant::now();
+        run()?;
+        let time = begin.elapsed();
+        stream.synchronize()?;
+        Ok(time.as_secs_f64() * 1e6)
+    };
+    let (mut direct, mut replayed) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 4 {
+        let times = (host_time(&mut || launches(&stream))?, host_time(&mut || graph.launch(&stream))?);
+        if round >= 4 {
+            direct.push(times.0);
+            replayed.push(times.1);
+        }
+    }
+    assert_eq!(x.to_vec()?, vec![(2 * LAUNCHES * (ROUNDS + 4)) as f32; n]);
+    let (direct, replayed) = (median(direct), median(replayed));
+    let name = format!("graph of {LAUNCHES} launches, host time");
+    report.row(&name, &[("µs", replayed), ("one by one µs", direct), ("ratio", replayed / direct)]);
+    assert!(replayed <= direct / 2.0, "a graph takes {replayed:.1} µs, its launches {direct:.1} µs");
     Ok(())
 }

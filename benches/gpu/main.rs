@@ -31,6 +31,7 @@ fn main() -> kernel_primitives::Result<()> {
     let mut report = harness::Report::new(&device, began.elapsed());
     launch::first(&device, &mut report)?;
     launch::overhead(&device, &mut report)?;
+    launch::graph(&device, &mut report)?;
     elementwise::run(&device, &options, &mut report)?;
     report.finish(&options);
     Ok(())

@@ -380,11 +380,12 @@ fn a_fault_of_a_replay_comes_back_and_the_graph_works_again() -> Result<()> {
 
 #[test]
 fn hosts_and_replays_in_many_threads_see_whole_results() -> Result<()> {
-    const REPLAYS: u32 = 40;
+    const LEN: usize = 20_000;
+    const REPLAYS: u32 = 50;
     for stream in streams()? {
         let device = stream.device().clone();
-        let mut data = stream.buffer_from(&vec![0u32; 3000])?;
-        let mut copy = stream.buffer_zeroed::<u32>(3000)?;
+        let mut data = stream.buffer_from(&vec![0u32; LEN])?;
+        let mut copy = stream.buffer_zeroed::<u32>(LEN)?;
         let graph = stream.capture(|s| affine::launch(s, (3, 100), 1, 1, &mut data))?;
         let (data, graph) = (&data, &graph);
         thread::scope(|scope| -> Result<()> {
@@ -406,7 +407,7 @@ fn hosts_and_replays_in_many_threads_see_whole_results() -> Result<()> {
             }
             writers.into_iter().try_for_each(|writer| writer.join().expect("a writer panicked"))
         })?;
-        assert_eq!(data.to_vec()?, [2 * REPLAYS; 3000]);
+        assert_eq!(data.to_vec()?, [2 * REPLAYS; LEN]);
     }
     Ok(())
 }
