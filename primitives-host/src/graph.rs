@@ -50,8 +50,8 @@ use crate::{Error, Result, trace};
 ///
 /// A graph keeps the memory of its buffers, so they may be dropped before it. It does not borrow them, so that they can
 /// be read, copied to and used by other launches between launches of the graph: each launch of a graph takes its place in
-/// the order of every buffer that it uses, as a launch of a kernel does, on whatever stream. Launches of one graph do not
-/// overlap, on different streams neither.
+/// the order of every buffer that it uses, as a launch of a kernel does, on whatever stream. Launches of one graph never
+/// overlap, whatever their streams.
 ///
 /// A graph may be dropped while it runs: the driver defers the end of an executable graph to the end of its last launch.
 pub struct Graph {

@@ -165,9 +165,11 @@ impl<'a> Launch<'a> {
         params: &mut [*mut c_void],
         body: impl Fn(Block<'_>) + Send + Sync + 'static,
     ) -> Result<()> {
-        // SAFETY: the caller's contract. A recorded launch keeps its body, and only that one is boxed.
         match &self.stream.0.queue {
+            // Only what is recorded is boxed: a launch does not allocate for its body.
+            // SAFETY: the caller's contract.
             Queue::Capture(recording) => unsafe { self.record(recording, params, Box::new(body)) },
+            // SAFETY: the caller's contract.
             _ => unsafe { self.enqueue(params, &body) },
         }
     }

@@ -95,7 +95,7 @@ impl Memory {
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock.
+                // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock, or it is new.
                 unsafe { self.host(start, from.len()).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
                 Ok(())
             }

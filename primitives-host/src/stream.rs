@@ -79,8 +79,8 @@ impl Stream {
         &self.0.device
     }
 
-    /// The `CUstream`, for code that is not of this library; null on the emulator and in a
-    /// capture, which records the work of this library alone. It is valid as long as this stream.
+    /// The `CUstream`, for code that is not of this library; null on the emulator and in a capture, which records the work
+    /// of this library alone. It is valid as long as this stream.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
         match &self.0.queue {
             Queue::Emulator(_) | Queue::Capture(_) => std::ptr::null_mut(),
@@ -153,10 +153,7 @@ impl Stream {
 }
 
 fn no_event(call: &'static str) -> Error {
-    Error::Capture {
-        call,
-        advice: "a graph has no events inside: record and wait on the stream that launches the graph",
-    }
+    Error::Capture { call, advice: "a graph has no events: record and wait on the stream that launches it" }
 }
 
 impl std::fmt::Debug for Stream {

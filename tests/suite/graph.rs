@@ -266,8 +266,8 @@ fn what_a_graph_cannot_hold_is_an_error_that_says_what_to_do() -> Result<()> {
     let graph = stream.capture(|s| {
         affine::launch(s, (1, 32), 2, 1, &mut data)?;
         check_refused(s.synchronize(), "`Stream::synchronize`", "that the graph was launched on");
-        check_refused(s.record().map(|_| ()), "`Stream::record`", "the stream that launches the graph");
-        check_refused(s.wait(&event), "`Stream::wait`", "the stream that launches the graph");
+        check_refused(s.record().map(|_| ()), "`Stream::record`", "on the stream that launches it");
+        check_refused(s.wait(&event), "`Stream::wait`", "on the stream that launches it");
         check_refused(s.buffer_zeroed::<u32>(10), "allocation", "on another stream");
         check_refused(s.buffer_uninit::<u32>(10), "allocation", "on another stream");
         check_refused(s.buffer_from(&[1u32]), "allocation", "on another stream");
