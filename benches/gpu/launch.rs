@@ -144,7 +144,7 @@ pub(crate) fn graph(device: &Device, report: &mut Report) -> Result<()> {
     };
     let graph = stream.capture(&mut launches)?;
     assert_eq!(graph.launches(), LAUNCHES);
-    let mut host_time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+    let host_time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let begin = Instant::now();
         run()?;
         let time = begin.elapsed();

@@ -108,7 +108,7 @@ impl Graph {
         match (&self.program, &stream.0.queue, &stream.device().backend) {
             (_, Queue::Capture(_), _) => {
                 let advice = "graphs do not contain others: launch the kernels themselves in the closure";
-                return Err(Error::Capture { call: "`Graph::launch`", advice });
+                Err(Error::Capture { call: "`Graph::launch`", advice })
             }
             (Program::Emulator(steps), Queue::Emulator(busy), Backend::Emulator(options)) => {
                 let _turn = StreamInner::turn(busy);
