@@ -225,6 +225,25 @@ fn a_graph_has_the_parameters_of_its_capture_and_the_data_of_its_launch() -> Res
 }
 
 #[test]
+fn sanitize_parts_of_one_buffer_are_read_and_written_in_a_graph() -> Result<()> {
+    for stream in streams()? {
+        let mut data = stream.buffer_from(&[1u32, 2, 3, 4, 0, 0, 0, 0])?;
+        let mut run = |stream: &Stream| {
+            let (x, mut out) = data.as_mut_slice().split_at(4)?;
+            combine::<Weighted>::launch(stream, (1, 32), Weighted { weight: 1 }, &x, &x, &mut out)?;
+            let (mut x, out) = data.as_mut_slice().split_at(4)?;
+            x.copy_from_device(stream, out.as_slice())
+        };
+        run(&stream)?;
+        let graph = stream.capture(&mut run)?;
+        graph.launch(&stream)?;
+        graph.launch(&stream)?;
+        assert_eq!(data.to_vec()?, [8, 16, 24, 32, 8, 16, 24, 32]);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_graph_of_nothing_can_be_launched() -> Result<()> {
     let stream = stream()?;
     let mut data = stream.buffer_from(&[1u32])?;

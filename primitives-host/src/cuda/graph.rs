@@ -67,6 +67,7 @@ impl GraphDraft {
         if bytes == 0 {
             return Ok(());
         }
+        // One row, of which a pitch has no meaning; one of so many bytes would be limited to 2 GiB.
         let copy = CUDA_MEMCPY3D {
             srcXInBytes: 0,
             srcY: 0,
@@ -77,8 +78,8 @@ impl GraphDraft {
             srcDevice: from,
             srcArray: std::ptr::null_mut(),
             reserved0: std::ptr::null_mut(),
-            srcPitch: bytes,
-            srcHeight: 1,
+            srcPitch: 0,
+            srcHeight: 0,
             dstXInBytes: 0,
             dstY: 0,
             dstZ: 0,
@@ -88,8 +89,8 @@ impl GraphDraft {
             dstDevice: to,
             dstArray: std::ptr::null_mut(),
             reserved1: std::ptr::null_mut(),
-            dstPitch: bytes,
-            dstHeight: 1,
+            dstPitch: 0,
+            dstHeight: 0,
             WidthInBytes: bytes,
             Height: 1,
             Depth: 1,
