@@ -1,8 +1,10 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
+use std::panic::Location;
 use std::sync::MutexGuard;
 
+use primitives_gpu::simt::Place;
 use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
 
@@ -24,18 +26,22 @@ pub struct KernelInfo {
     entry: &'static str,
     images: Images,
     static_shared: usize,
+    place: Place,
     #[cfg(feature = "cuda")]
     loaded: cuda::LoadedKernels,
 }
 
 impl KernelInfo {
-    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters.
+    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters. The caller's place
+    /// is the kernel's.
+    #[track_caller]
     pub const fn new(name: &'static str, entry: &'static str, images: Images, static_shared: usize) -> Self {
         Self {
             name,
             entry,
             images,
             static_shared,
+            place: Location::caller(),
             #[cfg(feature = "cuda")]
             loaded: cuda::LoadedKernels::new(),
         }
@@ -154,7 +160,8 @@ impl<'a> Launch<'a> {
                 let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(()) };
                 let _turn = StreamInner::turn(busy);
                 let shared_bytes = self.shared_bytes();
-                let launch = emulator::Launch { kernel: self.info.name, grid, block, shared_bytes };
+                let (kernel, place) = (self.info.name, self.info.place);
+                let launch = emulator::Launch { kernel, place, grid, block, shared_bytes };
                 emulator::run(&launch, options, body)
             }
             #[cfg(feature = "cuda")]

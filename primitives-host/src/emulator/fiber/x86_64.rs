@@ -6,12 +6,14 @@
 use std::arch::{asm, naked_asm};
 use std::cell::Cell;
 use std::io;
+use std::ops::Range;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 use std::rc::Rc;
 
 use corosensei::stack::Stack;
 
-use super::Assignment;
+use super::{Assignment, Pause};
+use crate::emulator::overflow::Registers;
 use crate::emulator::stacks::LaneStack;
 
 /// Lanes switch to each other.
@@ -69,8 +71,8 @@ unsafe extern "sysv64" fn main(home: *const Home) -> ! {
     let home = unsafe { &*home };
     if let Some((assignment, number)) = home.assigned.take() {
         // SAFETY: who calls `Fiber::start` sees to it.
-        unsafe { assignment.run(Exit { home }) };
-        home.idle.set(Some(number));
+        unsafe { assignment.run(Exit { home, number }) };
+        home.pause.set(Pause::Idle(number));
     }
     let ended = Cell::new(null_mut());
     // SAFETY: while a fiber runs, its worker is suspended. Nothing on this stack has a destructor.
@@ -84,36 +86,45 @@ pub(super) struct Home {
     top: Cell<Top>,
     /// What a fiber that is being started runs, and its number.
     assigned: Cell<Option<(Assignment, u32)>>,
-    /// The number of the fiber that has become idle, if the worker goes on for that reason.
-    idle: Cell<Option<u32>>,
+    /// Why the worker goes on.
+    pause: Cell<Pause>,
 }
 
 impl Default for Home {
     fn default() -> Self {
-        Self { top: Cell::new(null_mut()), assigned: Cell::new(None), idle: Cell::new(None) }
+        Self { top: Cell::new(null_mut()), assigned: Cell::new(None), pause: Cell::new(Pause::Waiting) }
     }
 }
 
 /// What a lane needs to get off its fiber.
 pub(in crate::emulator) struct Exit<'f> {
     home: &'f Home,
+    number: u32,
 }
 
 /// Where a lane waits.
 pub(in crate::emulator) struct Seat {
     top: Cell<Top>,
     home: Cell<*const Home>,
+    /// The fiber.
+    number: Cell<u32>,
 }
 
 impl Seat {
     pub(in crate::emulator) fn new() -> Self {
-        Self { top: Cell::new(null_mut()), home: Cell::new(null()) }
+        Self { top: Cell::new(null_mut()), home: Cell::new(null()), number: Cell::new(0) }
+    }
+
+    /// The number of the lane's fiber.
+    pub(in crate::emulator) fn fiber(&self) -> u32 {
+        self.number.get()
     }
 
     /// Makes this the seat of a lane that starts.
     #[inline(always)]
     pub(in crate::emulator) fn take(&self, exit: &Exit<'_>) {
         self.home.set(exit.home);
+        self.number.set(exit.number);
     }
 
     /// Suspends the lane that calls this, which has this seat, and goes on with the one on `next`, or with the worker.
@@ -142,12 +153,12 @@ impl Fiber {
         Ok(Self { stack, number })
     }
 
-    /// Runs a lane on this fiber, which is idle, until a lane waits or a fiber has none; that fiber's number is returned.
+    /// Runs a lane on this fiber, which is idle, until the worker is needed.
     ///
     /// # Safety
     /// As [`Assignment::run`]; and `home` stays until the fiber is idle again.
     #[inline(always)]
-    pub(super) unsafe fn start(&mut self, home: &Home, assignment: Assignment) -> Option<u32> {
+    pub(super) unsafe fn start(&self, home: &Home, assignment: Assignment) -> Pause {
         home.assigned.set(Some((assignment, self.number)));
         let enter = enter as unsafe extern "sysv64" fn() as usize;
         let words = [enter, std::ptr::from_ref(home).expose_provenance(), 0];
@@ -157,7 +168,7 @@ impl Fiber {
         unsafe { top.cast::<[usize; 3]>().write(words) };
         // SAFETY: a stack as `switch` and then `enter` find it.
         unsafe { switch(&home.top, top) };
-        home.idle.take()
+        home.pause.replace(Pause::Waiting)
     }
 
     /// Resumes the lane on `seat`; else as [`start`](Self::start).
@@ -165,10 +176,27 @@ impl Fiber {
     /// # Safety
     /// The lane waits, on a fiber that was started with this home.
     #[inline(always)]
-    pub(super) unsafe fn resume(_fibers: &mut [Self], home: &Home, seat: &Seat) -> Option<u32> {
+    pub(super) unsafe fn resume(_fibers: &[Self], home: &Home, seat: &Seat) -> Pause {
         // SAFETY: the lane waits.
         unsafe { switch(&home.top, seat.top.get()) };
-        home.idle.take()
+        home.pause.replace(Pause::Waiting)
+    }
+
+    /// The addresses of the stack, with its guard page.
+    pub(super) fn stack_range(&self) -> Range<usize> {
+        self.stack.limit().get()..self.stack.base().get()
+    }
+
+    /// In a signal handler: lets the thread leave this fiber, on which it runs, for its worker.
+    ///
+    /// # Safety
+    /// `registers` are what the thread goes on with, and what it did on the fiber may stop there for good.
+    pub(super) unsafe fn abandon(&self, home: &Home, registers: &mut Registers) {
+        home.pause.set(Pause::Overflowed(self.number));
+        let top = home.top.get();
+        // SAFETY: while a fiber runs, its worker is suspended, with the address to go on at on top of its stack. This does
+        // what the end of `switch` does.
+        registers.jump(unsafe { top.read() }, top.wrapping_add(1).addr());
     }
 
     /// The stack of this fiber, which is idle.
