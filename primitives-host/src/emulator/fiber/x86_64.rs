@@ -60,12 +60,19 @@ unsafe fn switch(from: *const Cell<Top>, to: Top) {
 
 /// Where a fiber begins, with the worker's home on its stack and then 0. As the return address of `main`, 0 ends
 /// backtraces, by frame pointers too.
+///
+/// # Safety
+/// For [`switch`] to go on with, on a stack that holds these words.
+// SAFETY: the assembly neither returns nor uses what it was not given.
 #[unsafe(naked)]
 unsafe extern "sysv64" fn enter() {
     naked_asm!("pop rdi", "xor ebp, ebp", "jmp {main}", main = sym main)
 }
 
 /// Runs what the worker assigned, and leaves the fiber for good. A panic that gets here aborts.
+///
+/// # Safety
+/// `home` is that of the fibers, and the thread is on the one that is assigned.
 unsafe extern "sysv64" fn main(home: *const Home) -> ! {
     // SAFETY: the worker's, which outlives what runs on its fibers; it is seen through shared references only.
     let home = unsafe { &*home };

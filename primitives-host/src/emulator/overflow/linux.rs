@@ -150,13 +150,15 @@ fn object_around(address: usize) -> Range<usize> {
         found: Range<usize>,
     }
 
+    /// # Safety
+    /// `info` describes an object, and `search` is a `Search`, during the call.
     unsafe extern "C" fn visit(info: *mut dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-        // SAFETY: a description of an object, which stays during the call.
+        // SAFETY: the caller's. An object has so many headers.
         let (base, headers) = unsafe {
             let info = &*info;
             (info.dlpi_addr as usize, slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize))
         };
-        // SAFETY: the caller's, see below.
+        // SAFETY: the caller's.
         let search = unsafe { &mut *search.cast::<Search>() };
         let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
             let start = base.wrapping_add(header.p_vaddr as usize);
