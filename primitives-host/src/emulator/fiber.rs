@@ -14,11 +14,18 @@ use super::overflow::{self, Registers};
 use super::{DEVICE, MAX_BLOCK_THREADS, stacks};
 use crate::error::Error;
 
-#[cfg(any(not(all(target_arch = "x86_64", target_pointer_width = "64", unix)), emulator_portable_fibers))]
-#[path = "fiber/portable.rs"]
+#[cfg_attr(
+    all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)),
+    path = "fiber/x86_64.rs"
+)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers))),
+    path = "fiber/portable.rs"
+)]
+#[cfg(not(any(miri, emulator_thread_fibers)))]
 mod switches;
-#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)))]
-#[path = "fiber/x86_64.rs"]
+#[cfg(any(miri, emulator_thread_fibers))]
+#[path = "fiber/threads.rs"]
 mod switches;
 
 pub(super) use switches::{DIRECT, Exit, Seat};
@@ -32,6 +39,7 @@ pub(super) enum Pause {
     /// The fiber of this number has no lane.
     Idle(u32),
     /// The lane on the fiber of this number has used up its stack. Neither is ever resumed.
+    #[cfg_attr(any(miri, emulator_thread_fibers), allow(dead_code, reason = "threads end the process"))]
     Overflowed(u32),
 }
 
@@ -75,8 +83,9 @@ pub(super) struct Fibers {
     stack_bytes: usize,
 }
 
-/// Fibers that a thread keeps from launch to launch: those of one block.
-const KEPT: usize = MAX_BLOCK_THREADS as usize;
+/// Fibers that a thread keeps from launch to launch: those of one block, unless they are threads themselves, which Miri
+/// wants to have ended before the program.
+const KEPT: usize = if cfg!(any(miri, emulator_thread_fibers)) { 0 } else { MAX_BLOCK_THREADS as usize };
 
 thread_local! {
     static KEPT_FIBERS: Cell<Option<Fibers>> = const { Cell::new(None) };
@@ -89,6 +98,12 @@ thread_local! {
 #[inline(always)]
 pub(super) fn in_lane() -> bool {
     !RUNNING.get().is_null()
+}
+
+/// Makes the calling thread one that is always on a lane's stack.
+#[cfg(any(miri, emulator_thread_fibers))]
+fn be_lane() {
+    RUNNING.set(NonNull::dangling().as_ptr());
 }
 
 /// Calls `f`, on a lane's stack, such that the process ends if that overflows: for what must not be left for good.

@@ -27,12 +27,14 @@ mod order;
 mod overflow;
 mod panics;
 mod report;
+#[cfg_attr(any(miri, emulator_thread_fibers), path = "stacks_of_threads.rs")]
 mod stacks;
 mod warp;
 mod watch;
 mod worker;
 
-#[cfg(test)]
+// Thousands of lanes, each a thread in Miri, are too many for it. It runs the tests of the suite that are for such tools.
+#[cfg(all(test, not(miri)))]
 mod tests;
 
 use std::num::NonZeroUsize;
@@ -113,7 +115,7 @@ impl EmulatorOptions {
 
 /// How many blocks of `threads` threads can be resident together: the largest grid whose blocks may all wait for each other,
 /// as at a barrier of the grid. Zero if a block cannot have as many threads.
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 pub(crate) fn max_resident_blocks(threads: u32) -> u32 {
     if (1..=MAX_BLOCK_THREADS).contains(&threads) { launch::max_resident_blocks(threads) } else { 0 }
 }

@@ -24,11 +24,21 @@
 //! takes it back when it returns, as `thread::scope` does with its threads. A kernel that is also compiled for a GPU has
 //! none.
 
-#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(miri, emulator_thread_fibers))
+))]
 #[path = "overflow/linux.rs"]
 mod system;
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(miri, emulator_thread_fibers))
+)))]
 mod system {
     /// None are seen without a handler.
     pub(in crate::emulator) enum Registers {}
@@ -38,17 +48,18 @@ mod system {
             match *self {}
         }
 
-        #[allow(dead_code, reason = "for switches of our own")]
+        #[allow(dead_code, reason = "not for switches by corosensei")]
         pub(in crate::emulator) fn jump(&mut self, _instruction: usize, _stack_pointer: usize) {
             match *self {}
         }
 
-        #[allow(dead_code, reason = "for switches by corosensei")]
+        #[allow(dead_code, reason = "for switches by corosensei alone")]
         pub(in crate::emulator) fn call(&mut self, _to: corosensei::trap::TrapHandlerRegs) {
             match *self {}
         }
     }
 
+    #[cfg_attr(any(miri, emulator_thread_fibers), allow(dead_code, reason = "threads have stacks of their own"))]
     pub(in crate::emulator) const RESERVE: usize = 0;
 
     pub(in crate::emulator) fn close_reserve(_end: usize) -> std::io::Result<()> {
@@ -66,4 +77,6 @@ mod system {
     pub(in crate::emulator) fn install_handler() {}
 }
 
-pub(super) use system::{RESERVE, Registers, close_reserve, install_handler, is_beyond_limit, open_reserve};
+#[cfg_attr(any(miri, emulator_thread_fibers), allow(unused_imports, reason = "threads have stacks of their own"))]
+pub(super) use system::RESERVE;
+pub(super) use system::{Registers, close_reserve, install_handler, is_beyond_limit, open_reserve};

@@ -4,7 +4,12 @@ mod barriers;
 mod collectives;
 mod faults;
 mod launches;
-#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(miri, emulator_thread_fibers))
+))]
 mod overflow;
 mod waiting;
 mod warps;
