@@ -123,10 +123,14 @@ macro_rules! forward {
         // The declaration that callers see.
         const _: unsafe extern "C" fn($($type),*) -> CUresult = cust_raw::$name;
 
+        // # Safety
+        // As the driver's function.
         unsafe extern "C" fn $name($($argument: MaybeUninit<$type>),*) -> c_int {
             type Function = unsafe extern "C" fn($(MaybeUninit<$type>),*) -> c_int;
             static SLOT: AtomicPtr<c_void> = AtomicPtr::new(first as Function as *mut c_void);
 
+            // # Safety
+            // As the driver's function.
             unsafe extern "C" fn first($($argument: MaybeUninit<$type>),*) -> c_int {
                 let Some(function) = find(c_name!($name), &SLOT) else {
                     return $otherwise;

@@ -228,7 +228,7 @@ pub enum Diagnosis {
         /// Who waits and where.
         message: String,
     },
-    /// Emulator: a lane used up its stack.
+    /// Emulator: a lane used up its stack. The place is where the lane last waited, or else where the kernel begins.
     StackOverflow {
         /// The limit, in bytes.
         limit: usize,
@@ -242,7 +242,9 @@ impl std::fmt::Display for Diagnosis {
             Self::Panicked { message } if message.is_empty() => write!(f, "the kernel panicked"),
             Self::Panicked { message } => write!(f, "the kernel panicked: {message}"),
             Self::Divergence { message } | Self::Deadlock { message } => f.write_str(message),
-            Self::StackOverflow { limit } => write!(f, "the lane used up its stack of {limit} bytes"),
+            Self::StackOverflow { limit } => {
+                write!(f, "the lane used up its stack of {limit} bytes after it last waited, or began, here")
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
+use std::panic::Location;
 use std::sync::{Arc, MutexGuard};
 
+use primitives_gpu::simt::Place;
 use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
 
@@ -26,18 +28,22 @@ pub struct KernelInfo {
     entry: &'static str,
     images: Images,
     static_shared: usize,
+    place: Place,
     #[cfg(feature = "cuda")]
     loaded: cuda::LoadedKernels,
 }
 
 impl KernelInfo {
-    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters.
+    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters. The caller's place
+    /// is the kernel's.
+    #[track_caller]
     pub const fn new(name: &'static str, entry: &'static str, images: Images, static_shared: usize) -> Self {
         Self {
             name,
             entry,
             images,
             static_shared,
+            place: Location::caller(),
             #[cfg(feature = "cuda")]
             loaded: cuda::LoadedKernels::new(),
         }
@@ -235,7 +241,8 @@ impl<'a> Launch<'a> {
     /// The launch for the emulator; `None` for one of nothing.
     fn for_emulator(&self) -> Result<Option<emulator::Launch<'static>>> {
         let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(None) };
-        Ok(Some(emulator::Launch { kernel: self.info.name, grid, block, shared_bytes: self.shared_bytes() }))
+        let (kernel, place, shared_bytes) = (self.info.name, self.info.place, self.shared_bytes());
+        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes }))
     }
 
     /// The launch for the driver, with the kernel loaded; `None` for one of nothing.

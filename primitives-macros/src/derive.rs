@@ -58,6 +58,8 @@ pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
         #marker
         #check_now
 
+        // SAFETY: the layout is `repr(C)` or `repr(transparent)`, or the derive has failed. The values below demand that the
+        // fields are elements, and the assertion that no padding is between them.
         #[automatically_derived]
         unsafe impl #impl_generics #element for #ident #ty_generics #where_clause {
             const ZERO: Self = {
@@ -152,6 +154,8 @@ impl Derive {
         let generics = self.generics(bound);
         let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
         quote! {
+            // SAFETY: the layout is `repr(C)`, `repr(transparent)` or empty, or the derive has failed; all fields have the trait,
+            // by the where clause or by `checks`.
             #[automatically_derived]
             unsafe impl #impl_generics #bound for #ident #ty_generics #where_clause {}
         }

@@ -41,11 +41,16 @@ impl Instance<'_> {
         Some(quote! {
             #[cfg(target_arch = "nvptx64")]
             const _: () = {
+                // # Safety
+                // The launch passes the kernel's parameters.
+                //
+                // SAFETY: the kernel's path is a name that no other entry has.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry))]
                 #[allow(improper_ctypes_definitions, clippy::all)]
                 unsafe extern "ptx-kernel" fn entry(
                     #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type),*
                 ) {
+                    // SAFETY: the launch's parameters.
                     unsafe { <#kernel>::__entry(#(#params),*) }
                 }
             };

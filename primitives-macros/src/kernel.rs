@@ -384,53 +384,69 @@ impl Kernel {
         }
         if has(|kind| matches!(kind, Kind::Global(_))) {
             helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
                 #[inline(always)]
                 unsafe fn #global<'k, T: #facade::Element>(
                     cx: #facade::Block<'k>,
                     address: *mut T,
                     len: usize,
                 ) -> #facade::Global<'k, T> {
+                    // SAFETY: the caller's.
                     unsafe { #facade::Global::from_raw(cx, address, len) }
                 }
             });
         }
         if has(|kind| matches!(kind, Kind::GlobalMut(_))) {
             helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
                 #[inline(always)]
                 unsafe fn #global_mut<'k, T: #facade::Element, P: #facade::view::Partition>(
                     cx: #facade::Block<'k>,
                     address: *mut T,
                     len: usize,
                 ) -> #facade::GlobalMut<'k, T, P> {
+                    // SAFETY: the caller's.
                     unsafe { #facade::GlobalMut::from_raw(cx, address, len) }
                 }
             });
         }
         if has(|kind| matches!(kind, Kind::Shared(_))) {
             helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
                 #[inline(always)]
                 unsafe fn #shared<'k, S: #facade::view::SharedStorage>(
                     cx: #facade::Block<'k>,
                     offset: usize,
                 ) -> #facade::Shared<'k, S> {
+                    // SAFETY: the caller's.
                     unsafe { #facade::Shared::from_arena(cx, offset) }
                 }
             });
         }
         if has(|kind| matches!(kind, Kind::SharedSlice(_))) {
             helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
                 #[inline(always)]
                 unsafe fn #shared_slice<'k, T: #facade::Element>(
                     cx: #facade::Block<'k>,
                     offset: usize,
                 ) -> #facade::view::SharedSlice<'k, T> {
+                    // SAFETY: the caller's.
                     unsafe { #facade::view::SharedSlice::from_arena(cx, offset) }
                 }
             });
         }
         quote! {
+            // # Safety
+            // The parameters are the kernel's: buffers as `Global::from_raw` and `GlobalMut::from_raw` want them, and the launch
+            // reserves the kernel's shared memory.
             unsafe fn __body(#cx: #facade::Block<'_>, #params) {
                 #helpers
+                // SAFETY: the views are made of the caller's parameters. The kernel itself is a safe function.
                 unsafe { #function #turbofish(#(#calls),*) }
             }
         }
@@ -472,7 +488,10 @@ impl Kernel {
         }
         let names = (0..self.flat()).map(flat_ident);
         quote! {
+            // # Safety
+            // As `__body`, in a kernel's entry.
             unsafe fn __entry(#params) {
+                // SAFETY: the caller's; an entry is where a thread gets its token.
                 unsafe { Self::__body(#facade::Block::new(), #(#names),*) }
             }
         }
@@ -569,11 +588,12 @@ impl Kernel {
                 #views
                 #(#equal_lengths)*
                 #locals
-                // The parameters are those of the entry, in its order; the views are of buffers that `launch` keeps. The
-                // closure owns what it is given, since a capture keeps it.
+                // SAFETY: the parameters are those of the entry, in its order; the views are of buffers that `launch` keeps, and
+                // are the same in the body. The closure owns what it is given, since a capture keeps it.
                 unsafe {
                     #launch.run(
                         &mut [#(#pushed),*],
+                        // SAFETY: as said above.
                         move |#cx: #facade::Block<'_>| unsafe { Self::__body(#cx, #(#passed),*) },
                     )
                 }

@@ -12,6 +12,7 @@ macro_rules! math {
             $($(#[$doc])* fn $name(self $(, $arg: Self)*) -> Self;)*
         }
 
+        // SAFETY: functions of libdevice, with its signatures; all are defined for all values.
         #[cfg(target_arch = "nvptx64")]
         unsafe extern "C" {
             $(

@@ -12,6 +12,8 @@ use super::atomic::Update;
 pub(crate) use super::warp_ops::{ReduxOp, ShuffleMode};
 use super::{Dim3, FaultKind, FaultRecord, Place, Scope};
 
+// SAFETY: the functions of `runtime.ll`, which is linked with every module, with its signatures. The safe ones are defined
+// for all values.
 unsafe extern "C" {
     safe fn __kp_arch() -> u32;
     safe fn __kp_lane_id() -> u32;
@@ -355,9 +357,9 @@ fn report(kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     // The location outlives the handler: it is in the module's constant data.
-    let place = info.location().map(|at| unsafe {
+    let place = info.location().map(|at| {
         // SAFETY: a panic's location is a static that the compiler placed in the module.
-        &*(core::ptr::from_ref(at) as *const core::panic::Location<'static>)
+        unsafe { &*(core::ptr::from_ref(at) as *const core::panic::Location<'static>) }
     });
     report(FaultKind::Panic, [0, 0], place)
 }

@@ -4,7 +4,7 @@
 //! changes is in cells. Which lanes can run, wait or have finished is kept in one bit a lane.
 
 use std::cell::{Cell, UnsafeCell};
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
@@ -31,7 +31,7 @@ struct SharedLine(UnsafeCell<[u8; 16]>);
 pub(super) struct LaneState {
     pub(super) thread: Dim3,
     seat: Seat,
-    /// Where the lane waits, or last waited.
+    /// Where the lane waits, or last waited, or the kernel begins.
     pub(super) place: Cell<Place>,
     /// Where the lane last waited in a spin loop.
     spun: Cell<Option<Place>>,
@@ -116,13 +116,12 @@ pub(super) fn same_place(a: Place, b: Place) -> bool {
 
 impl<'l> BlockState<'l> {
     pub(super) fn new(launch: &'l LaunchState<'l>) -> Self {
-        let nowhere: Place = Location::caller();
         let mut thread = Dim3::new(0, 0, 0);
         let lanes = (0..launch.threads).map(|_| {
             let lane = LaneState {
                 thread,
                 seat: Seat::new(),
-                place: Cell::new(nowhere),
+                place: Cell::new(launch.place),
                 spun: Cell::new(None),
                 mask: Cell::new(0),
                 arrived: Cell::new(0),
@@ -152,7 +151,7 @@ impl<'l> BlockState<'l> {
             barrier: BarrierState {
                 arrived: Cell::new(0),
                 votes: Cell::new(0),
-                first: Cell::new((BarrierVote::None, nowhere)),
+                first: Cell::new((BarrierVote::None, launch.place)),
                 mixed: Cell::new(false),
                 result: Cell::new(0),
             },
@@ -251,6 +250,7 @@ impl<'l> BlockState<'l> {
     pub(super) fn run_lane(&self, rank: u32, exit: &Exit<'_>) {
         let state = &self.lanes[rank as usize];
         state.seat.take(exit);
+        state.place.set(self.launch.place);
         state.spun.set(None);
         let (warp, bit) = (&self.warps[(rank / WARP) as usize], 1 << (rank % WARP));
         warp.started.set(warp.started.get() | bit);
@@ -329,17 +329,25 @@ impl<'l> BlockState<'l> {
             .find(|leader| leader.arrived.get() >> (rank % WARP) & 1 != 0)
     }
 
+    /// Takes the lane that runs on a fiber out of the block: it is never resumed.
+    pub(super) fn remove_lane_on(&self, fiber: u32) -> &LaneState {
+        let rank = self.unfinished().find(|&rank| self.lanes[rank as usize].seat.fiber() == fiber);
+        let rank = rank.expect("a lane runs on the fiber");
+        let finished = &self.warps[(rank / WARP) as usize].finished;
+        finished.set(finished.get() | 1 << (rank % WARP));
+        &self.lanes[rank as usize]
+    }
+
     /// Begins the end of a failed launch: lanes that are resumed from now on unwind.
     pub(super) fn abandon(&self) {
         self.abandoned.set(true);
     }
 
     /// The lanes that have started and not finished.
-    pub(super) fn unfinished(&self) -> impl Iterator<Item = &Seat> {
-        let ranks = self.warps().iter().enumerate().flat_map(|(number, warp)| {
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = u32> {
+        self.warps().iter().enumerate().flat_map(|(number, warp)| {
             warp::bits(warp.started.get() & !warp.finished.get()).map(move |lane| number as u32 * WARP + lane)
-        });
-        ranks.map(|rank| &self.lanes[rank as usize].seat)
+        })
     }
 
     /// Lets the next lane go on, until some lane or the worker resumes lane `state`, which calls this.

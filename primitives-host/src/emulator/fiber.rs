@@ -6,30 +6,41 @@
 
 use std::cell::Cell;
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, from_ref, null};
 use std::rc::Rc;
 
 use super::block::BlockState;
-use super::{DEVICE, MAX_BLOCK_THREADS, panics, stacks};
+use super::overflow::{self, Registers};
+use super::{DEVICE, MAX_BLOCK_THREADS, stacks};
 use crate::error::Error;
 
-#[cfg(any(not(all(target_arch = "x86_64", target_pointer_width = "64", unix)), emulator_portable_fibers))]
-#[path = "fiber/portable.rs"]
+#[cfg_attr(
+    all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)),
+    path = "fiber/x86_64.rs"
+)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers))),
+    path = "fiber/portable.rs"
+)]
+#[cfg(not(any(miri, emulator_thread_fibers)))]
 mod switches;
-#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)))]
-#[path = "fiber/x86_64.rs"]
+#[cfg(any(miri, emulator_thread_fibers))]
+#[path = "fiber/threads.rs"]
 mod switches;
 
 pub(super) use switches::{DIRECT, Exit, Seat};
 use switches::{Fiber, Home};
 
 /// Why a worker goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     /// A lane waits.
     Waiting,
-    /// A fiber has no lane.
-    Idle,
+    /// The fiber of this number has no lane.
+    Idle(u32),
+    /// The lane on the fiber of this number has used up its stack. Neither is ever resumed.
+    #[cfg_attr(any(miri, emulator_thread_fibers), allow(dead_code, reason = "threads end the process"))]
+    Overflowed(u32),
 }
 
 /// A lane of a block, by its rank.
@@ -64,15 +75,47 @@ impl Assignment {
 pub(super) struct Fibers {
     fibers: Vec<Fiber>,
     idle: Vec<u32>,
+    /// Those whose stacks are lost: lanes have used them up.
+    lost: Vec<u32>,
+    /// Whether reserves of stacks have been opened.
+    reserves_open: Cell<bool>,
     home: Rc<Home>,
     stack_bytes: usize,
 }
 
-/// Fibers that a thread keeps from launch to launch: those of one block.
-const KEPT: usize = MAX_BLOCK_THREADS as usize;
+/// Fibers that a thread keeps from launch to launch: those of one block, unless they are threads themselves, which Miri
+/// wants to have ended before the program.
+const KEPT: usize = if cfg!(any(miri, emulator_thread_fibers)) { 0 } else { MAX_BLOCK_THREADS as usize };
 
 thread_local! {
     static KEPT_FIBERS: Cell<Option<Fibers>> = const { Cell::new(None) };
+    /// The fibers on one of which the thread runs, or null. It needs neither initialisation nor a destructor, since a
+    /// signal handler reads it.
+    static RUNNING: Cell<*const Fibers> = const { Cell::new(null()) };
+}
+
+/// Whether the calling thread is on a lane's stack.
+#[inline(always)]
+pub(super) fn in_lane() -> bool {
+    !RUNNING.get().is_null()
+}
+
+/// Makes the calling thread one that is always on a lane's stack.
+#[cfg(any(miri, emulator_thread_fibers))]
+fn be_lane() {
+    RUNNING.set(NonNull::dangling().as_ptr());
+}
+
+/// Calls `f`, on a lane's stack, such that the process ends if that overflows: for what must not be left for good.
+pub(super) fn to_the_end<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(*const Fibers);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+    let _restore = Restore(RUNNING.replace(null()));
+    f()
 }
 
 impl Fibers {
@@ -81,12 +124,23 @@ impl Fibers {
         // A thread that is being torn down keeps none.
         match KEPT_FIBERS.try_with(Cell::take) {
             Ok(Some(kept)) if kept.stack_bytes == stack_bytes => kept,
-            _ => Self { fibers: Vec::new(), idle: Vec::new(), home: Rc::default(), stack_bytes },
+            _ => {
+                let (fibers, idle, lost) = (Vec::new(), Vec::new(), Vec::new());
+                Self { fibers, idle, lost, reserves_open: Cell::new(false), home: Rc::default(), stack_bytes }
+            }
         }
     }
 
     /// Leaves idle fibers to the thread's next launch.
     pub(super) fn keep_for_thread(self) {
+        if self.reserves_open.take() {
+            for (fiber, number) in self.fibers.iter().zip(0..) {
+                if !self.lost.contains(&number) {
+                    // If it fails, the next lanes have more stack than they asked for.
+                    let _ = overflow::close_reserve(fiber.stack_range().start);
+                }
+            }
+        }
         if self.fibers.len() <= KEPT {
             let _ = KEPT_FIBERS.try_with(|kept| kept.set(Some(self)));
         }
@@ -108,10 +162,10 @@ impl Fibers {
             None => self.add()?,
         };
         let assignment = Assignment { block: NonNull::from(block).cast(), rank };
-        panics::set_in_lane(true);
+        let this = self.enter();
         // SAFETY: the caller's promise. The home stays, as the fibers do that are not idle.
-        let idle = unsafe { self.fibers[number as usize].start(&self.home, assignment) };
-        Ok(self.paused(idle))
+        let pause = unsafe { this.fibers[number as usize].start(&this.home, assignment) };
+        Ok(self.leave(pause))
     }
 
     #[cold]
@@ -132,33 +186,81 @@ impl Fibers {
     /// `seat` is that of a lane that waits, started by these fibers.
     #[inline(always)]
     pub(super) unsafe fn resume(&mut self, seat: &Seat) -> Pause {
-        panics::set_in_lane(true);
+        let this = self.enter();
         // SAFETY: the caller's promise.
-        let idle = unsafe { Fiber::resume(&mut self.fibers, &self.home, seat) };
-        self.paused(idle)
+        let pause = unsafe { Fiber::resume(&this.fibers, &this.home, seat) };
+        self.leave(pause)
+    }
+
+    /// Notes that the thread enters a lane's stack. While it is there, these fibers are seen through shared references
+    /// only, since the handler of faults may look at them.
+    #[inline(always)]
+    fn enter(&self) -> &Self {
+        RUNNING.set(from_ref(self));
+        self
     }
 
     #[inline(always)]
-    fn paused(&mut self, idle: Option<u32>) -> Pause {
-        panics::set_in_lane(false);
-        match idle {
-            None => Pause::Waiting,
-            Some(number) => {
-                self.idle.push(number);
-                Pause::Idle
+    fn leave(&mut self, pause: Pause) -> Pause {
+        RUNNING.set(null());
+        match pause {
+            Pause::Waiting => {}
+            Pause::Idle(number) => self.idle.push(number),
+            Pause::Overflowed(number) => {
+                stacks::lose();
+                self.lost.push(number);
             }
         }
+        pause
+    }
+
+    /// In a signal handler: deals with a fault at the end of the stack of a lane that the thread runs, and returns whether it
+    /// was one that it could deal with.
+    ///
+    /// With `stop`, the thread goes on with its worker, which is told of the [overflow](Pause::Overflowed). Without, the
+    /// lane goes on with more stack, once.
+    ///
+    /// # Safety
+    /// `registers` are the thread's at the fault. If this returns `true`, the thread goes on with them as they then are;
+    /// and with `stop`, what the lane does is something that may stop there for good.
+    #[allow(dead_code, reason = "some systems have no handler that calls it")]
+    pub(super) unsafe fn handle_overflow(fault: usize, registers: &mut Registers, stop: bool) -> bool {
+        // SAFETY: whoever set it keeps the fibers, and changes nothing in them before it sets null.
+        let Some(this) = (unsafe { RUNNING.get().as_ref() }) else { return false };
+        let stack_pointer = registers.stack_pointer();
+        let Some(fiber) = this.fibers.iter().find(|fiber| fiber.stack_range().contains(&stack_pointer)) else {
+            return false;
+        };
+        let end = fiber.stack_range().start;
+        if !overflow::is_beyond_limit(end, fault) {
+            return false;
+        }
+        if !stop {
+            this.reserves_open.set(true);
+            return overflow::open_reserve(end, fault);
+        }
+        // SAFETY: the thread runs on this fiber; the rest is the caller's promise.
+        unsafe { fiber.abandon(&this.home, registers) };
+        true
     }
 }
 
 impl Drop for Fibers {
     fn drop(&mut self) {
-        if self.idle.len() < self.fibers.len() {
+        if self.idle.len() + self.lost.len() < self.fibers.len() {
             // A worker panicked. What waits on the stacks may count on its destructors.
             eprintln!("the emulator failed while lanes wait: aborting");
             std::process::abort();
         }
-        let home = &self.home;
-        stacks::give_back(self.fibers.drain(..).map(|fiber| fiber.end(home)), self.stack_bytes);
+        let Self { fibers, lost, home, .. } = self;
+        let whole = fibers.drain(..).zip(0..).filter_map(|(fiber, number)| {
+            if lost.contains(&number) {
+                // What is on the stack was never dropped, so references to it may be anywhere.
+                std::mem::forget(fiber);
+                return None;
+            }
+            Some(fiber.end(home))
+        });
+        stacks::give_back(whole, self.stack_bytes);
     }
 }

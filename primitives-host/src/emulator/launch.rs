@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use primitives_gpu::simt::Place;
 use primitives_gpu::{Block, Dim3};
 
 use super::watch::Watch;
-use super::{EmulatorOptions, Launch};
+use super::{EmulatorOptions, Launch, fiber};
 use crate::error::Error;
 
 /// Lanes of one launch that can be resident together: each keeps a stack.
@@ -25,6 +26,8 @@ pub(super) fn max_resident_blocks(threads: u32) -> u32 {
 /// A launch in progress.
 pub(super) struct LaunchState<'l> {
     pub(super) kernel: &'l str,
+    /// Where the kernel begins.
+    pub(super) place: Place,
     pub(super) grid: Dim3,
     pub(super) block: Dim3,
     /// Threads in a block, 1 to 1024.
@@ -54,6 +57,7 @@ impl<'l> LaunchState<'l> {
         let workers = if options.checked { 1 } else { options.threads.clamp(1, 1024).min(blocks as usize) };
         Self {
             kernel: launch.kernel,
+            place: launch.place,
             grid: launch.grid,
             block: launch.block,
             threads,
@@ -108,10 +112,12 @@ impl Failure {
 
     /// Lets the launch fail. Of several errors, the one of the block of lowest rank counts, and in a block the first.
     pub(super) fn record(&self, found: Found) {
-        let mut first = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|first| found.rank < first.rank) {
-            *first = Some(found);
-        }
+        fiber::to_the_end(|| {
+            let mut first = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.as_ref().is_none_or(|first| found.rank < first.rank) {
+                *first = Some(found);
+            }
+        });
         self.set.store(true, Ordering::Relaxed);
     }
 

@@ -13,25 +13,28 @@
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
 //! | `watch.rs` | when a launch is dead |
-//! | `panics.rs`, `report.rs` | what went wrong, as errors |
+//! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
 //!
 //! # When a launch fails
 //!
 //! The first fault ends a launch: no lane goes on. Lanes that wait are unwound, so that what they own is dropped, as after
-//! a panic. A program built with `panic=abort` cannot unwind, and ends.
+//! a panic, except a lane that has used up its stack. A program built with `panic=abort` cannot unwind, and ends.
 
 mod block;
 mod fiber;
 mod launch;
 mod order;
+mod overflow;
 mod panics;
 mod report;
+#[cfg_attr(any(miri, emulator_thread_fibers), path = "stacks_of_threads.rs")]
 mod stacks;
 mod warp;
 mod watch;
 mod worker;
 
-#[cfg(test)]
+// Thousands of lanes, each a thread in Miri, are too many for it. It runs the tests of the suite that are for such tools.
+#[cfg(all(test, not(miri)))]
 mod tests;
 
 use std::num::NonZeroUsize;
@@ -39,6 +42,7 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
+use primitives_gpu::simt::Place;
 use primitives_gpu::{Block, Dim3};
 
 use crate::error::Error;
@@ -55,6 +59,8 @@ const DEVICE: &str = "the emulator";
 pub(crate) struct Launch<'a> {
     /// The kernel's name, for errors.
     pub(crate) kernel: &'a str,
+    /// Where the kernel begins, for errors without a place.
+    pub(crate) place: Place,
     /// Extents of the grid, in blocks.
     pub(crate) grid: Dim3,
     /// Extents of a block, in threads.
@@ -70,8 +76,12 @@ pub struct EmulatorOptions {
     /// Runs blocks on one OS thread, in a repeatable order, and watches what lanes do. The default in builds with debug
     /// assertions. Otherwise blocks run in parallel.
     pub checked: bool,
-    /// Bytes of a lane's stack: 64 KiB unless set, at least 16 KiB, at most 16 MiB. A lane that needs more stops the
-    /// process, at a guard page.
+    /// Bytes of a lane's stack: 64 KiB unless set, at least 16 KiB, at most 16 MiB.
+    ///
+    /// A lane that needs more ends its launch with [`Diagnosis::StackOverflow`](crate::Diagnosis::StackOverflow), on Linux
+    /// with glibc on x86-64 and AArch64, in a thread that has a stack for signals as those of the standard library do. The
+    /// lane cannot be unwound: what it owns is leaked, and the locks that it holds stay locked. Elsewhere the process ends,
+    /// at a guard page; as it does everywhere if the lane is in the C library, or unwinds, and 64 KiB more do not do.
     pub stack_bytes: usize,
     /// Shuffles the order in which blocks start and lanes run: a kernel whose result depends on it has a race. In a
     /// checked launch the order is the same for the same seed. Blocks are shuffled among neighbours, as many as can be
@@ -105,7 +115,7 @@ impl EmulatorOptions {
 
 /// How many blocks of `threads` threads can be resident together: the largest grid whose blocks may all wait for each other,
 /// as at a barrier of the grid. Zero if a block cannot have as many threads.
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 pub(crate) fn max_resident_blocks(threads: u32) -> u32 {
     if (1..=MAX_BLOCK_THREADS).contains(&threads) { launch::max_resident_blocks(threads) } else { 0 }
 }
@@ -131,13 +141,16 @@ pub(crate) fn run(
     if threads == 0 || blocks == 0 {
         return Ok(());
     }
-    if panics::in_lane() || thread::panicking() {
+    if fiber::in_lane() || thread::panicking() {
         // A lane's stack is small, and lanes take a thread that unwinds for a sign that they do themselves.
-        return thread::scope(|scope| {
-            scope.spawn(|| run(launch, options, body)).join().unwrap_or_else(|p| resume_unwind(p))
+        return fiber::to_the_end(|| {
+            thread::scope(|scope| {
+                scope.spawn(|| run(launch, options, body)).join().unwrap_or_else(|p| resume_unwind(p))
+            })
         });
     }
     panics::install_hook();
+    overflow::install_handler();
 
     let state = LaunchState::new(launch, options, body);
     state.watch.enter(0);

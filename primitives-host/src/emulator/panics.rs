@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use super::fiber;
+
 thread_local! {
-    /// Whether the thread is on a lane's stack.
-    static IN_LANE: Cell<bool> = const { Cell::new(false) };
     /// Where the thread's latest panic in a lane happened.
     static LATEST: Cell<Option<PanicPlace>> = const { Cell::new(None) };
 }
@@ -27,7 +27,7 @@ pub(super) fn install_hook() {
         let previous = take_hook();
         set_hook(Box::new(move |info| {
             // A program that cannot unwind ends here, and must say why.
-            if !IN_LANE.get() || cfg!(panic = "abort") {
+            if !fiber::in_lane() || cfg!(panic = "abort") {
                 return previous(info);
             }
             let place = info.location().map(|at| PanicPlace {
@@ -39,18 +39,6 @@ pub(super) fn install_hook() {
             let _ = LATEST.try_with(|latest| latest.set(place));
         }));
     });
-}
-
-/// Whether the calling thread is on a lane's stack.
-#[inline(always)]
-pub(super) fn in_lane() -> bool {
-    IN_LANE.get()
-}
-
-/// Says that the calling thread enters or leaves a lane's stack.
-#[inline(always)]
-pub(super) fn set_in_lane(inside: bool) {
-    IN_LANE.set(inside);
 }
 
 /// The place of the thread's latest panic in a lane, unless somebody replaced the hook.

@@ -29,8 +29,14 @@ pub(super) fn panicked(block: &BlockState<'_>, lane: &LaneState, message: String
     match panics::latest_place() {
         Some(place) => with_place(block, lane, place.file, place.line, place.column, diagnosis),
         // Somebody replaced the hook.
-        None => with_place(block, lane, "unknown".to_owned(), 0, 0, diagnosis),
+        None => fault(block, lane, block.launch.place, diagnosis),
     }
+}
+
+/// The overflow of a lane's stack.
+pub(super) fn overflowed(block: &BlockState<'_>, lane: &LaneState) -> Found {
+    let limit = block.launch.options.stack_bytes();
+    fault(block, lane, lane.place.get(), Diagnosis::StackOverflow { limit })
 }
 
 fn with_place(

@@ -1,18 +1,23 @@
 //! Stacks of lanes, reused over blocks and launches.
 //!
-//! A stack is a mapping of its own with a guard page below, so that a lane that recurses without end meets unmapped
-//! memory and not another lane: the process stops with a segmentation fault.
+//! A stack is a mapping of its own with a guard page below, so that a lane that recurses without end meets memory that it
+//! cannot touch and not another lane; see `overflow.rs` for what happens then.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
+use super::overflow;
+
 /// Stacks that exist at once in the process. Linux grants a process 65530 mappings and a stack takes two.
 const LIMIT: usize = 28 * 1024;
 
 /// Stacks that are kept for later launches.
 const KEPT: usize = 8 * 1024;
+
+/// Stacks that may be lost: those of lanes that used them up.
+const LOSSES: usize = 8 * 1024;
 
 /// How far the tops of stacks are spread, and the step from one to the next: an odd number of cache lines, about what a
 /// lane touches between two waits. Mappings begin at pages; if stacks did too, the lanes of a block would push each other
@@ -28,7 +33,7 @@ pub(super) struct LaneStack {
 }
 
 // SAFETY: a part of a stack that has a guard page, with the same lower end. It holds the bytes asked for, because the
-// mapping is longer by `SPREAD` than that; the offset keeps the alignment.
+// mapping is longer than that by the reserve and by `SPREAD`; the offset keeps the alignment.
 unsafe impl Stack for LaneStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -56,13 +61,14 @@ struct Pool {
     /// The size of the stacks kept.
     bytes: usize,
     kept: Vec<LaneStack>,
-    /// Stacks that exist, those in use and those kept.
+    /// Stacks that exist: those in use, those kept and those lost.
     live: usize,
+    lost: usize,
     /// The offset of the next new stack.
     offset: usize,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { bytes: 0, kept: Vec::new(), live: 0, offset: 0 });
+static POOL: Mutex<Pool> = Mutex::new(Pool { bytes: 0, kept: Vec::new(), live: 0, lost: 0, offset: 0 });
 
 fn pool() -> MutexGuard<'static, Pool> {
     // Nothing panics while it holds the lock; if it did, the counts would still be true.
@@ -72,6 +78,9 @@ fn pool() -> MutexGuard<'static, Pool> {
 /// A stack with room for `bytes`.
 pub(super) fn take(bytes: usize) -> io::Result<LaneStack> {
     let mut pool = pool();
+    if pool.lost >= LOSSES {
+        return Err(io::Error::other(format!("{LOSSES} lanes of this process have used up their stacks")));
+    }
     if pool.bytes == bytes
         && let Some(stack) = pool.kept.pop()
     {
@@ -81,13 +90,14 @@ pub(super) fn take(bytes: usize) -> io::Result<LaneStack> {
     pool.offset = (pool.offset + STEP) % SPREAD;
     let offset = pool.offset;
     drop(pool);
-    match DefaultStack::new(bytes + SPREAD) {
-        Ok(mapping) => Ok(LaneStack { mapping, offset }),
-        Err(error) => {
-            self::pool().live -= 1;
-            Err(error)
-        }
+    let mapped = DefaultStack::new(overflow::RESERVE + bytes + SPREAD).and_then(|mapping| {
+        overflow::close_reserve(mapping.limit().get())?;
+        Ok(LaneStack { mapping, offset })
+    });
+    if mapped.is_err() {
+        self::pool().live -= 1;
     }
+    mapped
 }
 
 /// Gives back stacks that were taken with `bytes`.
@@ -107,6 +117,11 @@ pub(super) fn give_back(stacks: impl Iterator<Item = LaneStack>, bytes: usize) {
         }
     }
     pool.live -= surplus.len();
+}
+
+/// Notes that a stack that was taken is never given back.
+pub(super) fn lose() {
+    pool().lost += 1;
 }
 
 /// How many more stacks of `bytes` a launch may take to have more blocks resident than it needs.

@@ -198,9 +198,16 @@ impl<'l> Worker<'l> {
                 // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
                 None => unsafe { self.fibers.start(block, rank) },
             };
-            if let Err(error) = paused {
-                failure.record(Found { rank: block.rank.get(), error });
-                return Stop::Failed;
+            match paused {
+                Ok(Pause::Waiting | Pause::Idle(_)) => {}
+                Ok(Pause::Overflowed(fiber)) => {
+                    failure.record(report::overflowed(block, block.remove_lane_on(fiber)));
+                    return Stop::Failed;
+                }
+                Err(error) => {
+                    failure.record(Found { rank: block.rank.get(), error });
+                    return Stop::Failed;
+                }
             }
             next = block.handed_over.take();
         }
@@ -225,7 +232,7 @@ impl<'l> Worker<'l> {
         }
         for block in &self.resident {
             block.abandon();
-            for seat in block.unfinished() {
+            for seat in block.unfinished().filter_map(|rank| block.seat_of(rank)) {
                 // SAFETY: a lane that has started and not finished waits, and in a failed launch none but this runs it.
                 // A lane that catches the unwinding goes on to its next wait, and is unwound from there.
                 while unsafe { self.fibers.resume(seat) } == Pause::Waiting {}

@@ -6,12 +6,14 @@
 use std::arch::{asm, naked_asm};
 use std::cell::Cell;
 use std::io;
+use std::ops::Range;
 use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 use std::rc::Rc;
 
 use corosensei::stack::Stack;
 
-use super::Assignment;
+use super::{Assignment, Pause};
+use crate::emulator::overflow::Registers;
 use crate::emulator::stacks::LaneStack;
 
 /// Lanes switch to each other.
@@ -58,19 +60,26 @@ unsafe fn switch(from: *const Cell<Top>, to: Top) {
 
 /// Where a fiber begins, with the worker's home on its stack and then 0. As the return address of `main`, 0 ends
 /// backtraces, by frame pointers too.
+///
+/// # Safety
+/// For [`switch`] to go on with, on a stack that holds these words.
+// SAFETY: the assembly neither returns nor uses what it was not given.
 #[unsafe(naked)]
 unsafe extern "sysv64" fn enter() {
     naked_asm!("pop rdi", "xor ebp, ebp", "jmp {main}", main = sym main)
 }
 
 /// Runs what the worker assigned, and leaves the fiber for good. A panic that gets here aborts.
+///
+/// # Safety
+/// `home` is that of the fibers, and the thread is on the one that is assigned.
 unsafe extern "sysv64" fn main(home: *const Home) -> ! {
     // SAFETY: the worker's, which outlives what runs on its fibers; it is seen through shared references only.
     let home = unsafe { &*home };
     if let Some((assignment, number)) = home.assigned.take() {
         // SAFETY: who calls `Fiber::start` sees to it.
-        unsafe { assignment.run(Exit { home }) };
-        home.idle.set(Some(number));
+        unsafe { assignment.run(Exit { home, number }) };
+        home.pause.set(Pause::Idle(number));
     }
     let ended = Cell::new(null_mut());
     // SAFETY: while a fiber runs, its worker is suspended. Nothing on this stack has a destructor.
@@ -84,36 +93,45 @@ pub(super) struct Home {
     top: Cell<Top>,
     /// What a fiber that is being started runs, and its number.
     assigned: Cell<Option<(Assignment, u32)>>,
-    /// The number of the fiber that has become idle, if the worker goes on for that reason.
-    idle: Cell<Option<u32>>,
+    /// Why the worker goes on.
+    pause: Cell<Pause>,
 }
 
 impl Default for Home {
     fn default() -> Self {
-        Self { top: Cell::new(null_mut()), assigned: Cell::new(None), idle: Cell::new(None) }
+        Self { top: Cell::new(null_mut()), assigned: Cell::new(None), pause: Cell::new(Pause::Waiting) }
     }
 }
 
 /// What a lane needs to get off its fiber.
 pub(in crate::emulator) struct Exit<'f> {
     home: &'f Home,
+    number: u32,
 }
 
 /// Where a lane waits.
 pub(in crate::emulator) struct Seat {
     top: Cell<Top>,
     home: Cell<*const Home>,
+    /// The fiber.
+    number: Cell<u32>,
 }
 
 impl Seat {
     pub(in crate::emulator) fn new() -> Self {
-        Self { top: Cell::new(null_mut()), home: Cell::new(null()) }
+        Self { top: Cell::new(null_mut()), home: Cell::new(null()), number: Cell::new(0) }
+    }
+
+    /// The number of the lane's fiber.
+    pub(in crate::emulator) fn fiber(&self) -> u32 {
+        self.number.get()
     }
 
     /// Makes this the seat of a lane that starts.
     #[inline(always)]
     pub(in crate::emulator) fn take(&self, exit: &Exit<'_>) {
         self.home.set(exit.home);
+        self.number.set(exit.number);
     }
 
     /// Suspends the lane that calls this, which has this seat, and goes on with the one on `next`, or with the worker.
@@ -142,12 +160,12 @@ impl Fiber {
         Ok(Self { stack, number })
     }
 
-    /// Runs a lane on this fiber, which is idle, until a lane waits or a fiber has none; that fiber's number is returned.
+    /// Runs a lane on this fiber, which is idle, until the worker is needed.
     ///
     /// # Safety
     /// As [`Assignment::run`]; and `home` stays until the fiber is idle again.
     #[inline(always)]
-    pub(super) unsafe fn start(&mut self, home: &Home, assignment: Assignment) -> Option<u32> {
+    pub(super) unsafe fn start(&self, home: &Home, assignment: Assignment) -> Pause {
         home.assigned.set(Some((assignment, self.number)));
         let enter = enter as unsafe extern "sysv64" fn() as usize;
         let words = [enter, std::ptr::from_ref(home).expose_provenance(), 0];
@@ -157,7 +175,7 @@ impl Fiber {
         unsafe { top.cast::<[usize; 3]>().write(words) };
         // SAFETY: a stack as `switch` and then `enter` find it.
         unsafe { switch(&home.top, top) };
-        home.idle.take()
+        home.pause.replace(Pause::Waiting)
     }
 
     /// Resumes the lane on `seat`; else as [`start`](Self::start).
@@ -165,10 +183,27 @@ impl Fiber {
     /// # Safety
     /// The lane waits, on a fiber that was started with this home.
     #[inline(always)]
-    pub(super) unsafe fn resume(_fibers: &mut [Self], home: &Home, seat: &Seat) -> Option<u32> {
+    pub(super) unsafe fn resume(_fibers: &[Self], home: &Home, seat: &Seat) -> Pause {
         // SAFETY: the lane waits.
         unsafe { switch(&home.top, seat.top.get()) };
-        home.idle.take()
+        home.pause.replace(Pause::Waiting)
+    }
+
+    /// The addresses of the stack, with its guard page.
+    pub(super) fn stack_range(&self) -> Range<usize> {
+        self.stack.limit().get()..self.stack.base().get()
+    }
+
+    /// In a signal handler: lets the thread leave this fiber, on which it runs, for its worker.
+    ///
+    /// # Safety
+    /// `registers` are what the thread goes on with, and what it did on the fiber may stop there for good.
+    pub(super) unsafe fn abandon(&self, home: &Home, registers: &mut Registers) {
+        home.pause.set(Pause::Overflowed(self.number));
+        let top = home.top.get();
+        // SAFETY: while a fiber runs, its worker is suspended, with the address to go on at on top of its stack. This does
+        // what the end of `switch` does.
+        registers.jump(unsafe { top.read() }, top.wrapping_add(1).addr());
     }
 
     /// The stack of this fiber, which is idle.

@@ -51,7 +51,8 @@ fn blocks_have_shared_memory_of_their_own() {
 
 #[test]
 fn checked_blocks_find_no_zeros_in_shared_memory() {
-    let launch = Launch { kernel: "test", grid: 5.into(), block: 1.into(), shared_bytes: 40 };
+    let launch =
+        Launch { kernel: "test", place: Location::caller(), grid: 5.into(), block: 1.into(), shared_bytes: 40 };
     run(&launch, &checked(), &|cx| {
         // SAFETY: the launch reserves 40 bytes.
         let mut shared = unsafe { Shared::<[u8; 40]>::from_arena(cx, 0) };

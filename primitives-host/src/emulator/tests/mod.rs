@@ -4,6 +4,13 @@ mod barriers;
 mod collectives;
 mod faults;
 mod launches;
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(any(miri, emulator_thread_fibers))
+))]
+mod overflow;
 mod waiting;
 mod warps;
 
@@ -50,17 +57,20 @@ fn modes() -> [EmulatorOptions; 4] {
     [checked(), seeded(17), parallel(), EmulatorOptions { seed: Some(23), ..parallel() }]
 }
 
+#[track_caller]
 fn go(
     options: &EmulatorOptions,
     grid: impl Into<Dim3>,
     block: impl Into<Dim3>,
     body: impl Fn(Block<'_>) + Sync,
 ) -> Result<(), Error> {
-    let launch = Launch { kernel: "test", grid: grid.into(), block: block.into(), shared_bytes: 2048 };
+    let (grid, block, place) = (grid.into(), block.into(), Location::caller());
+    let launch = Launch { kernel: "test", place, grid, block, shared_bytes: 2048 };
     run(&launch, options, &body)
 }
 
 /// Runs what must fail, and returns the fault.
+#[track_caller]
 fn fails(
     options: &EmulatorOptions,
     grid: impl Into<Dim3>,
