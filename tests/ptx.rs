@@ -110,3 +110,18 @@ fn a_barrier_is_not_copied_into_branches() {
         assert_eq!(count(&text, "bar.sync") + count(&text, "barrier.sync"), 4, "sm_{arch}");
     }
 }
+
+/// A call of the driver's `vprintf`, and what it needs, are in kernels that print alone.
+#[test]
+fn only_kernels_that_print_call_vprintf() {
+    let index = fs::read_to_string(Path::new(PTX).join("index.txt")).expect("the builder wrote an index");
+    let mut printing = 0;
+    for (module, kernel) in index.lines().filter_map(|path| path.rsplit_once("::")) {
+        for arch in ARCHS {
+            let calls = ptx(module, kernel, arch).contains("vprintf");
+            assert_eq!(calls, module == "suite::kernels::printing", "{module}::{kernel} for sm_{arch}");
+            printing += usize::from(calls);
+        }
+    }
+    assert!(printing > 0, "no kernel prints");
+}

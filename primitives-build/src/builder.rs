@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::arch::{self, Arch};
 use crate::codegen::{self, Cubin, Kernel, Linked, Options};
+use crate::dump;
 use crate::files::{self, OutputDir};
 use crate::ir::Entry;
 use crate::module::{KernelModule, Package, Source};
@@ -17,6 +18,8 @@ use crate::toolchain::{self, Ptxas, Toolchain};
 use crate::wrapper::Inner;
 
 const ARCHS: &str = "KERNEL_PRIMITIVES_ARCHS";
+const DUMP: &str = "KERNEL_PRIMITIVES_DUMP";
+const LINE_INFO: &str = "KERNEL_PRIMITIVES_LINE_INFO";
 const OUTPUT: &str = "KERNEL_PRIMITIVES_PTX";
 const FACADE_DIR: &str = "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR";
 const FACADE_PACKAGE: &str = "kernel-primitives";
@@ -50,6 +53,7 @@ pub struct PtxBuilder {
     line_info: bool,
     keep_ir: bool,
     cubins: Cubins,
+    dump: Option<PathBuf>,
 }
 
 impl PtxBuilder {
@@ -64,6 +68,7 @@ impl PtxBuilder {
             line_info: false,
             keep_ir: false,
             cubins: Cubins::Auto,
+            dump: None,
         }
     }
 
@@ -118,7 +123,10 @@ impl PtxBuilder {
         self
     }
 
-    /// Keeps a line table, so that Nsight and `compute-sanitizer` show lines of Rust.
+    /// Keeps a line table, so that Nsight and `compute-sanitizer` show lines of Rust: for an instruction from an inlined
+    /// function, that function's.
+    ///
+    /// The environment variable `KERNEL_PRIMITIVES_LINE_INFO` (`1` or `0`) goes before this.
     pub fn line_info(mut self, keep: bool) -> Self {
         self.line_info = keep;
         self
@@ -127,6 +135,15 @@ impl PtxBuilder {
     /// Leaves the LLVM IR in `ir/` of the output folder: linked, and optimised for each architecture.
     pub fn keep_ir(mut self, keep: bool) -> Self {
         self.keep_ir = keep;
+        self
+    }
+
+    /// Writes each kernel's PTX and SASS into a folder, and the resources of all as `package.tsv`; a relative path is one
+    /// of the package's. The SASS shows lines of Rust where there is a [line table](Self::line_info).
+    ///
+    /// The environment variable `KERNEL_PRIMITIVES_DUMP` goes before this.
+    pub fn dump(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.dump = Some(folder.into());
         self
     }
 
@@ -149,7 +166,7 @@ impl PtxBuilder {
         };
         let out_dir = PathBuf::from(variable("OUT_DIR")?);
         // Said first, so that a build that failed for want of tools is tried again when they are named.
-        for name in [ARCHS, FACADE_DIR].iter().chain(toolchain::VARIABLES) {
+        for name in [ARCHS, DUMP, LINE_INFO, FACADE_DIR].iter().chain(toolchain::VARIABLES) {
             println!("cargo::rerun-if-env-changed={name}");
         }
 
@@ -162,7 +179,11 @@ impl PtxBuilder {
         }
         let facade = self.facade_dir(&package)?;
         let tools = Toolchain::find()?;
-        let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info: self.line_info };
+        let line_info = match env::var(LINE_INFO) {
+            Ok(value) if !value.is_empty() => value != "0",
+            _ => self.line_info,
+        };
+        let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info };
         let work = out_dir.join("kernel-primitives");
         files::create_dir(&work)?;
         let ptxas = self.assembler(&tools, &work, &options.archs)?;
@@ -174,7 +195,7 @@ impl PtxBuilder {
             facade: &facade,
             lock_file: lock_file.as_deref(),
             dependencies: &self.dependencies,
-            line_info: self.line_info,
+            line_info,
             cargo: env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into(),
             compiler: &tools.compiler,
         };
@@ -211,6 +232,10 @@ impl PtxBuilder {
             write_ir(&mut output, &tools, &work, &tasks)?;
         }
         let report = write_kernels(output, &kernels, cubins)?;
+        let dump = env::var_os(DUMP).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        if let Some(folder) = dump.as_ref().or(self.dump.as_ref()) {
+            dump::write(&package.root.join(folder), &package.name, &tools, &kernels, &report)?;
+        }
 
         println!("cargo::rustc-env={OUTPUT}={}", report.directory().display());
         // A tool named without its folder is no file here, and cargo takes what is missing for changed.

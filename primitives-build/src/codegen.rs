@@ -131,7 +131,8 @@ pub(crate) fn compile(
         .entries
         .iter()
         .map(|entry| match module.cut(&entry.symbol) {
-            Ok(ptx) => Ok(Kernel { entry: entry.clone(), arch, ptx }),
+            // The host reads the first line when it loads the kernel.
+            Ok(ptx) => Ok(Kernel { entry: entry.clone(), arch, ptx: format!("// layout {}\n{ptx}", entry.layout) }),
             Err(Cut::Unresolved(symbol)) => Err(Error::Unresolved { kernel: entry.path.clone(), symbol }),
             Err(Cut::NoEntry) => Err(fail(format!("no entry `{}`", entry.symbol))),
         })

@@ -198,6 +198,12 @@ it comes with the CUDA toolkit (set CUDA_HOME if it is not in /usr/local/cuda), 
 or run scripts/setup-device-toolchain.sh of the kernel-primitives repository
 a program in another place is named by KERNEL_PRIMITIVES_PTXAS";
 
+pub(crate) const INSTALL_NVDISASM: &str = "\
+it comes with the CUDA toolkit (set CUDA_HOME if it is not in /usr/local/cuda), or as a Python wheel:
+    pip install nvidia-cuda-nvdisasm
+or run scripts/setup-device-toolchain.sh of the kernel-primitives repository
+a program in another place is named by KERNEL_PRIMITIVES_NVDISASM";
+
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }

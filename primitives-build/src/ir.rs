@@ -12,10 +12,12 @@ pub(crate) struct Entry {
     pub(crate) path: String,
     /// The PTX symbol: the path with `__` for `::`.
     pub(crate) symbol: String,
+    /// The hash of the parameters' layout, in hexadecimal.
+    pub(crate) layout: String,
 }
 
 impl Entry {
-    pub(crate) fn new(path: &str) -> Result<Self, Error> {
+    pub(crate) fn new(path: &str, layout: &str) -> Result<Self, Error> {
         let error = |reason: &str| Error::KernelName { name: path.to_owned(), reason: reason.to_owned() };
         if !path.contains("::") {
             return Err(error("an entry is named by its crate, module and function; write kernels with `#[kernel]`"));
@@ -26,7 +28,7 @@ impl Entry {
         if !symbol.chars().all(legal) || symbol.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(error("a PTX symbol has ASCII letters, digits, `_` and `$` only"));
         }
-        Ok(Self { path: path.to_owned(), symbol })
+        Ok(Self { path: path.to_owned(), symbol, layout: layout.to_owned() })
     }
 
     /// Module path and kernel name.
@@ -41,11 +43,16 @@ impl Entry {
 pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Vec<Entry>), Error> {
     let mut by_symbol = BTreeMap::new();
     let mut renames = HashMap::new();
+    let layouts: HashMap<&str, &str> = ir.lines().filter_map(layout).collect();
     for name in ir.lines().filter_map(kernel_name) {
         if name.split_once("::").is_some_and(|(owner, _)| owner != crate_name) {
             continue;
         }
-        let entry = Entry::new(name)?;
+        let layout = layouts.get(name).ok_or_else(|| Error::KernelName {
+            name: name.to_owned(),
+            reason: "has no layout of its parameters beside it; write kernels with `#[kernel]`".to_owned(),
+        })?;
+        let entry = Entry::new(name, layout)?;
         renames.insert(name, entry.symbol.clone());
         if let Some(Entry { path, .. }) = by_symbol.insert(entry.symbol.clone(), entry) {
             return Err(Error::KernelName {
@@ -65,6 +72,13 @@ fn kernel_name(line: &str) -> Option<&str> {
         Some(quoted) => quoted.split('"').next(),
         None => tail.split('(').next(),
     }
+}
+
+/// The kernel whose layout a line defines, and the layout: `#[kernel]` exports its digits as a variable beside the entry.
+fn layout(line: &str) -> Option<(&str, &str)> {
+    let (name, definition) = line.strip_prefix("@\"")?.split_once('"')?;
+    let (_, text) = definition.split_once(" c\"")?;
+    Some((name.strip_suffix("::__layout")?, text.split('"').next()?))
 }
 
 /// Renames, and takes rustc's own target processor off the functions.
@@ -131,6 +145,7 @@ mod tests {
     use super::*;
 
     const IR: &str = r#"@s = private constant [2 x i8] c"a@", align 1
+@"app::kernels::saxpy::__layout" = constant [4 x i8] c"01ef", align 1
 define dso_local ptx_kernel void @"app::kernels::saxpy"(ptr %x) unnamed_addr #0 !dbg !4 {
   call void @"app::kernels::saxpy"(ptr null)
 }
@@ -143,7 +158,7 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
     #[test]
     fn kernels_of_the_crate_are_found_and_renamed() {
         let (text, entries) = prepare(IR, "app").unwrap();
-        assert_eq!(entries, [Entry::new("app::kernels::saxpy").unwrap()]);
+        assert_eq!(entries, [Entry::new("app::kernels::saxpy", "01ef").unwrap()]);
         assert_eq!(entries[0].symbol, "app__kernels__saxpy");
         assert_eq!(entries[0].split(), ("app::kernels", "saxpy"));
         assert_eq!(text.matches("@app__kernels__saxpy(").count(), 2);
@@ -161,17 +176,24 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
 
     #[test]
     fn names_that_ptx_cannot_hold_are_refused() {
-        for (ir, part) in [
-            ("define ptx_kernel void @plain(ptr %x) {", "#[kernel]"),
-            ("define ptx_kernel void @\"app::k\\C3\\A9\"() {", "ASCII"),
-            (
-                "define ptx_kernel void @\"app::a::b\"() {\ndefine ptx_kernel void @\"app::a__b\"() {",
-                "same PTX symbol as `app::a::b`",
-            ),
+        for (names, part) in [
+            (&["plain"][..], "#[kernel]"),
+            (&["app::k\\C3\\A9"], "ASCII"),
+            (&["app::a::b", "app::a__b"], "same PTX symbol as `app::a::b`"),
         ] {
-            let message = prepare(ir, "app").unwrap_err().to_string();
+            let define = |name| {
+                format!("@\"{name}::__layout\" = constant [1 x i8] c\"0\"\ndefine ptx_kernel void @\"{name}\"() {{\n")
+            };
+            let ir: String = names.iter().map(define).collect();
+            let message = prepare(&ir, "app").unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn a_kernel_without_a_layout_is_refused() {
+        let message = prepare("define ptx_kernel void @\"app::k\"() {", "app").unwrap_err().to_string();
+        assert!(message.contains("has no layout of its parameters"), "{message}");
     }
 
     #[test]

@@ -33,10 +33,21 @@
 //! | `index.txt` | the kernels' paths, one a line |
 //! | `report.tsv` | registers, shared memory, stack and spills of each kernel: the [`Report`] |
 //!
+//! # Looking at kernels
+//!
+//! Two environment variables are for a look at what became of the kernels, without a change of the build script:
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `KERNEL_PRIMITIVES_DUMP=folder` | writes each kernel's PTX and SASS (`crate::module/kernel.sm_90.sass`), and the resources as `package.tsv`; a relative folder is one of the package's |
+//! | `KERNEL_PRIMITIVES_LINE_INFO=1` | keeps a line table, see [`PtxBuilder::line_info`]: Nsight Compute and the dumped SASS show lines of Rust |
+//!
+//! SASS is what nvdisasm makes of a cubin. In a program, a kernel's `info().ptx(&device)` is its PTX.
+//!
 //! # What it needs
 //!
 //! A Rust compiler with the sources of `core`, LLVM's `llvm-dis`, `llvm-link`, `opt` and `llc` of at least the
-//! compiler's LLVM version, and libdevice; ptxas is optional. The outer build stays on its stable toolchain.
+//! compiler's LLVM version, and libdevice; ptxas and nvdisasm are optional. The outer build stays on its stable toolchain.
 //!
 //! | | with rustup | on Debian and Ubuntu |
 //! |---|---|---|
@@ -50,7 +61,7 @@
 //! |---|---|
 //! | compiler | `KERNEL_PRIMITIVES_RUSTC`; rustup's nightlies; the distribution's; rustup's other toolchains |
 //! | LLVM | `KERNEL_PRIMITIVES_LLVM_BIN` (a folder); the compiler's `llvm-tools`; the system's nearest version; `PATH` |
-//! | libdevice, ptxas | `KERNEL_PRIMITIVES_LIBDEVICE`, `KERNEL_PRIMITIVES_PTXAS` (files); `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`, `PATH`; Python wheels |
+//! | libdevice, ptxas, nvdisasm | `KERNEL_PRIMITIVES_LIBDEVICE`, `KERNEL_PRIMITIVES_PTXAS`, `KERNEL_PRIMITIVES_NVDISASM` (files); `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`, `PATH`; Python wheels |
 //!
 //! A compiler without its sources, or newer than every LLVM there, is passed over for the next. [`Toolchain::find`]
 //! tells what was found, and so does the program `kernel-primitives-doctor` of this crate.
@@ -60,6 +71,7 @@
 mod arch;
 mod builder;
 mod codegen;
+mod dump;
 mod error;
 mod files;
 mod ir;

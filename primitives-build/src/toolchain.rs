@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Error;
-use crate::error::{INSTALL_COMPILER, INSTALL_LIBDEVICE, INSTALL_PTXAS, MissingTool};
+use crate::error::{INSTALL_COMPILER, INSTALL_LIBDEVICE, INSTALL_NVDISASM, INSTALL_PTXAS, MissingTool};
 use crate::process;
 
 const RUSTC: &str = "KERNEL_PRIMITIVES_RUSTC";
 const LLVM_BIN: &str = "KERNEL_PRIMITIVES_LLVM_BIN";
 const LIBDEVICE: &str = "KERNEL_PRIMITIVES_LIBDEVICE";
 const PTXAS: &str = "KERNEL_PRIMITIVES_PTXAS";
+const NVDISASM: &str = "KERNEL_PRIMITIVES_NVDISASM";
 
 /// Variables whose change can change the tools. `PATH` and `HOME` are read too, but they differ between
 /// shells and editors without meaning anything, and would have kernels rebuilt at every switch.
@@ -24,6 +25,7 @@ pub(crate) const VARIABLES: &[&str] = &[
     LLVM_BIN,
     LIBDEVICE,
     PTXAS,
+    NVDISASM,
     "RUSTUP_HOME",
     "CUDA_HOME",
     "CUDA_PATH",
@@ -69,6 +71,7 @@ pub struct Toolchain {
     pub(crate) llvm: Llvm,
     pub(crate) libdevice: PathBuf,
     pub(crate) ptxas: Result<Ptxas, MissingTool>,
+    pub(crate) nvdisasm: Result<PathBuf, MissingTool>,
 }
 
 impl Toolchain {
@@ -89,7 +92,8 @@ impl Toolchain {
         let places = CudaPlaces::new(vars);
         let libdevice = find_libdevice(vars, &places).map_err(Error::Libdevice)?;
         let ptxas = find_ptxas(vars, &places);
-        Ok(Self { compiler, llvm, libdevice, ptxas })
+        let nvdisasm = find_nvdisasm(vars, &places);
+        Ok(Self { compiler, llvm, libdevice, ptxas, nvdisasm })
     }
 
     /// Whether ptxas is there, so that cubins and resource reports can be made.
@@ -109,8 +113,12 @@ impl fmt::Display for Toolchain {
         writeln!(f, "LLVM:      {} ({})", self.llvm.bin.display(), self.llvm.version)?;
         writeln!(f, "libdevice: {}", self.libdevice.display())?;
         match &self.ptxas {
-            Ok(ptxas) => write!(f, "ptxas:     {} (CUDA {})", ptxas.program.display(), ptxas.release),
-            Err(_) => write!(f, "ptxas:     not found; needed only for cubins and resource reports"),
+            Ok(ptxas) => writeln!(f, "ptxas:     {} (CUDA {})", ptxas.program.display(), ptxas.release)?,
+            Err(_) => writeln!(f, "ptxas:     not found; needed only for cubins and resource reports")?,
+        }
+        match &self.nvdisasm {
+            Ok(program) => write!(f, "nvdisasm:  {}", program.display()),
+            Err(_) => write!(f, "nvdisasm:  not found; needed only for dumps of SASS"),
         }
     }
 }
@@ -369,6 +377,19 @@ fn find_ptxas(vars: Vars<'_>, places: &CudaPlaces) -> Result<Ptxas, MissingTool>
     Ok(Ptxas { program, release })
 }
 
+fn find_nvdisasm(vars: Vars<'_>, places: &CudaPlaces) -> Result<PathBuf, MissingTool> {
+    let missing = |tried| MissingTool {
+        what: "NVIDIA's nvdisasm, which shows what a cubin contains, was not found",
+        tried,
+        install: INSTALL_NVDISASM,
+    };
+    match vars(NVDISASM).map(PathBuf::from) {
+        Some(program) if program.is_file() => Ok(program),
+        Some(program) => Err(missing(vec![format!("{NVDISASM}={}: not a file", program.display())])),
+        None => places.find(&["bin/nvdisasm"]).map_err(missing),
+    }
+}
+
 /// A field of `rustc -vV`.
 fn version_field(text: &str, name: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))?;
@@ -450,6 +471,10 @@ mod tests {
         let places = CudaPlaces { roots: vec!["/nowhere/cuda".into()], tried: vec!["CUDA_HOME: not set".into()] };
         let missing = find_ptxas(&|_| None, &places).unwrap_err().to_string();
         for part in ["CUDA_HOME: not set", "/nowhere/cuda/bin/ptxas: not there", "pip install nvidia-cuda-nvcc"] {
+            assert!(missing.contains(part), "{part:?} is not in\n{missing}");
+        }
+        let missing = find_nvdisasm(&|_| None, &places).unwrap_err().to_string();
+        for part in ["/nowhere/cuda/bin/nvdisasm: not there", "pip install nvidia-cuda-nvdisasm"] {
             assert!(missing.contains(part), "{part:?} is not in\n{missing}");
         }
     }

@@ -66,6 +66,7 @@ pub use view::{Global, GlobalMut, Shared};
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
 pub mod prelude {
     pub use crate::block::{ReduceStorage, block_reduce, block_x_reduce};
+    pub use crate::device_println;
     pub use crate::element::{Accumulate, Element, KernelParam, Number};
     pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, Reducer, UnaryFn};
     pub use crate::io::{init, read_data, write_data};

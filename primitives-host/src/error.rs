@@ -43,6 +43,20 @@ pub enum Error {
         /// Why: not built, or not for this architecture.
         reason: String,
     },
+    /// A kernel's code takes its parameters in another layout than the host passes them in.
+    #[error(
+        "kernel `{kernel}` was compiled for the GPU with other parameters or shared memory than for the host (layout \
+         {device:#018x} there, {host:#018x} here): its file or a parameter's type depends on a feature or another `cfg` that \
+         differs between the two builds, or one of them is stale; make them the same and rebuild"
+    )]
+    LayoutMismatch {
+        /// The kernel.
+        kernel: String,
+        /// The hash of the layout on the host.
+        host: u64,
+        /// The hash of the layout in the code; 0 if the code has none.
+        device: u64,
+    },
     /// The driver refused to load a kernel's code.
     #[error("kernel `{kernel}` could not be loaded on {device}: {reason}")]
     Load {

@@ -19,31 +19,60 @@ use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
 use crate::{Error, Result, trace};
 
-/// A kernel's code by architecture: compute capability (`90`), PTX, and a cubin if one was made.
-pub type Images = &'static [(u32, &'static str, Option<&'static [u8]>)];
+/// A kernel's code for an architecture: compute capability times ten (`90`), PTX, and a cubin if one was made.
+pub type Image = (u32, &'static str, Option<&'static [u8]>);
 
-/// What the host knows of a kernel, or of one instantiation of a generic one.
+/// A kernel's code by architecture.
+pub type Images = &'static [Image];
+
+/// What the host knows of a kernel, or of one instantiation of a generic one: its names and its code.
+///
+/// Every kernel has it, as `saxpy::info()` or `reduce::<f32, Add, 4>::info()`:
+///
+/// ```
+/// use kernel_primitives::kernels::elementwise_binary;
+/// use kernel_primitives::{Device, functor::Add};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let info = elementwise_binary::<f32, f32, Add, 4>::info();
+/// assert_eq!(info.name(), "kernel_primitives::kernels::elementwise::elementwise_binary::<f32, f32, Add, 4>");
+/// // On a GPU, its code for that GPU; the emulator needs none.
+/// if let Some(ptx) = info.ptx(&Device::auto()?) {
+///     println!("{ptx}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct KernelInfo {
     name: &'static str,
     entry: &'static str,
     images: Images,
     static_shared: usize,
     place: Place,
+    layout: u64,
     #[cfg(feature = "cuda")]
     loaded: cuda::LoadedKernels,
 }
 
 impl KernelInfo {
-    /// A kernel by its display name, its entry's path, its code and the bytes of its `Shared` parameters. The caller's place
-    /// is the kernel's.
+    /// A kernel by its display name, its entry's path, its code, the bytes of its `Shared` parameters, and the hash of the
+    /// layout that the host passes its parameters in. The caller's place is the kernel's.
+    #[doc(hidden)]
     #[track_caller]
-    pub const fn new(name: &'static str, entry: &'static str, images: Images, static_shared: usize) -> Self {
+    pub const fn new(
+        name: &'static str,
+        entry: &'static str,
+        images: Images,
+        static_shared: usize,
+        layout: u64,
+    ) -> Self {
         Self {
             name,
             entry,
             images,
             static_shared,
             place: Location::caller(),
+            layout,
             #[cfg(feature = "cuda")]
             loaded: cuda::LoadedKernels::new(),
         }
@@ -64,9 +93,39 @@ impl KernelInfo {
         self.images
     }
 
+    /// The PTX that is for this device; none for the emulator, or if the kernel was built for no architecture that the
+    /// device has.
+    pub fn ptx(&self, device: &Device) -> Option<&'static str> {
+        let (major, minor) = device.properties().compute_capability?;
+        Some(self.image(10 * major + minor)?.1)
+    }
+
+    /// The code for an architecture: that of the newest one up to it.
+    pub(crate) fn image(&self, arch: u32) -> Option<&'static Image> {
+        self.images.iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
+    }
+
     /// Bytes of shared memory that the kernel's `Shared` parameters take.
     pub fn static_shared(&self) -> usize {
         self.static_shared
+    }
+
+    /// The hash of the layout that the host passes the kernel's parameters in.
+    #[doc(hidden)]
+    pub fn layout(&self) -> u64 {
+        self.layout
+    }
+
+    /// Checks that the code in `ptx` takes the parameters as the host passes them.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn check_layout(&self, ptx: &str) -> Result<()> {
+        // The builder's first line.
+        let digits = ptx.lines().next().and_then(|line| line.strip_prefix("// layout "));
+        let device = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if device == Some(self.layout) {
+            return Ok(());
+        }
+        Err(Error::LayoutMismatch { kernel: self.name.into(), host: self.layout, device: device.unwrap_or(0) })
     }
 
     #[cfg(feature = "cuda")]
@@ -333,3 +392,25 @@ pub(crate) const EMULATOR_LIMITS: Limits = Limits {
     grid: Dim3::new(i32::MAX as u32, 65535, 65535),
     shared_bytes: 227 * 1024,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_with_another_layout_is_refused() {
+        const LAYOUT: u64 = 0x0123_4567_89ab_cdef;
+        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT);
+        info.check_layout("// layout 0123456789abcdef\n.version 8.0\n").unwrap();
+        let other = info.check_layout("// layout 0123456789abcdee\n.version 8.0\n").unwrap_err();
+        assert!(
+            matches!(&other, Error::LayoutMismatch { kernel, host: LAYOUT, device } if kernel == "app::saxpy" && *device == LAYOUT - 1),
+            "{other}"
+        );
+        for part in ["`app::saxpy`", "0x0123456789abcdef", "0x0123456789abcdee", "rebuild"] {
+            assert!(other.to_string().contains(part), "{other}");
+        }
+        let none = info.check_layout(".version 8.0\n").unwrap_err();
+        assert!(matches!(none, Error::LayoutMismatch { device: 0, .. }), "{none}");
+    }
+}

@@ -50,6 +50,7 @@ pub use dims::Dims;
 pub use emulator::EmulatorOptions;
 pub use error::{Diagnosis, Error, KernelFault, Result};
 pub use graph::Graph;
+pub use kernel::{Image, Images, KernelInfo};
 pub use pinned::PinnedBuffer;
 pub use stream::{Event, Stream};
 

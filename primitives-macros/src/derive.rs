@@ -6,14 +6,14 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, Index, Result, WherePredicate, parse_quote};
 
+use crate::names;
+
 pub(crate) fn kernel_param(input: TokenStream) -> Result<TokenStream> {
     let derive = Derive::parse(input, "KernelParam")?;
     if !derive.fields.is_empty() {
         derive.check_repr()?;
     }
-    let marker = derive.marker(&quote!(::kernel_primitives::KernelParam));
-    let checks = derive.checks(&quote!(::kernel_primitives::KernelParam));
-    Ok(quote!(#marker #checks))
+    Ok(derive.kernel_param(&quote!(::kernel_primitives::view::value_layout)))
 }
 
 pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
@@ -26,7 +26,7 @@ pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
     let element = quote!(::kernel_primitives::Element);
     let ident = &derive.input.ident;
     // An element is a parameter as well. Where its fields are elements they are parameters.
-    let marker = derive.marker(&quote!(::kernel_primitives::KernelParam));
+    let kernel_param = derive.kernel_param(&quote!(::kernel_primitives::view::element_layout));
     let generics = derive.generics(&element);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
 
@@ -55,7 +55,7 @@ pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
     });
     let names = derive.fields.iter().enumerate().map(|(i, field)| member(i, field));
     Ok(quote! {
-        #marker
+        #kernel_param
         #check_now
 
         // SAFETY: the layout is `repr(C)` or `repr(transparent)`, or the derive has failed. The values below demand that the
@@ -148,35 +148,31 @@ impl Derive {
         generics
     }
 
-    /// An implementation of `KernelParam`.
-    fn marker(&self, bound: &TokenStream) -> TokenStream {
+    /// An implementation of `KernelParam`. The layouts of fields whose types are fixed are those that the function
+    /// `layout_of_fixed` gives, which demands a trait of them, with errors at the types.
+    fn kernel_param(&self, layout_of_fixed: &TokenStream) -> TokenStream {
         let ident = &self.input.ident;
-        let generics = self.generics(bound);
+        let kernel_param = quote!(::kernel_primitives::KernelParam);
+        let generics = self.generics(&kernel_param);
         let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
+        let fields = self.fields.iter().enumerate().map(|(i, field)| {
+            let (member, ty) = (member(i, field), &field.ty);
+            let name = names::shown(member.to_token_stream());
+            let span = ty.span().resolved_at(Span::mixed_site());
+            let layout = match self.is_open(field) {
+                true => quote_spanned!(span=> <#ty as #kernel_param>::LAYOUT),
+                false => quote_spanned!(span=> #layout_of_fixed::<#ty>()),
+            };
+            quote!(.with(#name, ::core::mem::offset_of!(Self, #member), #layout))
+        });
         quote! {
             // SAFETY: the layout is `repr(C)`, `repr(transparent)` or empty, or the derive has failed; all fields have the trait,
             // by the where clause or by `checks`.
             #[automatically_derived]
-            unsafe impl #impl_generics #bound for #ident #ty_generics #where_clause {}
-        }
-    }
-
-    /// Demands the trait of fields whose types are fixed, with errors at the types.
-    fn checks(&self, bound: &TokenStream) -> TokenStream {
-        let checks = self.fields.iter().filter(|field| !self.is_open(field)).map(|field| {
-            let ty = &field.ty;
-            let span = ty.span().resolved_at(Span::mixed_site());
-            quote_spanned!(span=> let _ = check::<#ty>;)
-        });
-        let checks = checks.collect::<Vec<_>>();
-        if checks.is_empty() {
-            return TokenStream::new();
-        }
-        quote! {
-            const _: () = {
-                const fn check<T: #bound>() {}
-                #(#checks)*
-            };
+            unsafe impl #impl_generics #kernel_param for #ident #ty_generics #where_clause {
+                const LAYOUT: ::kernel_primitives::view::Layout =
+                    ::kernel_primitives::view::Layout::of::<Self>("struct") #(#fields)*;
+            }
         }
     }
 }
@@ -295,7 +291,7 @@ mod tests {
         let text = text.unwrap().to_string();
         let bound = ":: kernel_primitives :: KernelParam";
         assert!(text.contains(&format!("where [T ; 2] : {bound} , [u8 ; N] : {bound}")), "{text}");
-        assert!(text.contains("check :: < f32 >") && !text.contains("check :: < [T"), "{text}");
+        assert!(text.contains("value_layout :: < f32 >") && !text.contains("value_layout :: < [T"), "{text}");
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl Instance<'_> {
         Some(quote! {
             #[cfg(target_arch = "nvptx64")]
             const _: () = {
+                // For the builder, which writes it into the kernel's module.
+                // SAFETY: the path is a name that nothing else has.
+                #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__layout"))]
+                static LAYOUT: [u8; 16] = <#kernel>::__LAYOUT.digits();
+
                 // # Safety
                 // The launch passes the kernel's parameters.
                 //
@@ -77,6 +82,7 @@ impl Instance<'_> {
                         ::core::concat!(::core::module_path!(), "::", #entry),
                         #images,
                         <#kernel>::__SHARED.1,
+                        <#kernel>::__LAYOUT.hash(),
                     );
                     &INFO
                 }

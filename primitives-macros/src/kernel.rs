@@ -277,6 +277,7 @@ impl Kernel {
         let (impl_generics, ty_generics, where_clause) = self.item.sig.generics.split_for_impl();
         let cfgs = self.attributes("cfg");
         let shared = self.shared();
+        let layout = self.layout();
         let body = self.body();
         let launch = self.launch();
         let entry = self.entry();
@@ -287,13 +288,14 @@ impl Kernel {
                 #[doc(hidden)]
                 #vis const __SHARED: #shared
                 #[doc(hidden)]
+                #vis const __LAYOUT: #layout
+                #[doc(hidden)]
                 #[inline(always)]
                 #vis #body
                 #[cfg(target_arch = "nvptx64")]
                 #[doc(hidden)]
                 #[inline(always)]
                 #vis #entry
-                #[cfg(not(target_arch = "nvptx64"))]
                 #launch
             }
         }
@@ -327,6 +329,35 @@ impl Kernel {
                 #steps
                 ([#(#offsets),*], usize::next_multiple_of(#end, 16))
             };
+        }
+    }
+
+    /// The layout of the parameters, shared memory included, that host and device compare.
+    fn layout(&self) -> TokenStream {
+        let facade = &self.facade;
+        let mut storages = 0usize;
+        let parts = self.params.iter().enumerate().map(|(i, param)| {
+            let (name, span) = (names::unraw(&param.ident), at(param.span));
+            match &param.kind {
+                Kind::Block => quote!(),
+                Kind::Value(ty) => quote_spanned!(span=> .with(#name, #i, #facade::view::value_layout::<#ty>())),
+                Kind::Global(ty) | Kind::GlobalMut(ty) => {
+                    quote_spanned!(span=> .with(#name, #i, #facade::view::view_layout::<#ty>()))
+                }
+                Kind::Shared(ty) => {
+                    storages += 1;
+                    let storage = storages - 1;
+                    quote! {
+                        .with(#name, Self::__SHARED.0[#storage], #facade::view::Layout::of::<#ty>("shared"))
+                    }
+                }
+                Kind::SharedSlice(ty) => {
+                    quote!(.with(#name, Self::__SHARED.1, #facade::view::Layout::of::<#ty>("rest")))
+                }
+            }
+        });
+        quote! {
+            #facade::view::Layout = #facade::view::Layout::of::<()>("kernel") #(#parts)*;
         }
     }
 
@@ -571,7 +602,14 @@ impl Kernel {
         };
         let docs = self.launch_docs();
         quote! {
+            /// What the host knows of the kernel: its names, and its code by architecture.
+            #[cfg(not(target_arch = "nvptx64"))]
+            #vis fn info #generic() -> &'static #facade::KernelInfo #bound {
+                <Self as #private::Instantiated<#tag>>::info()
+            }
+
             #docs
+            #[cfg(not(target_arch = "nvptx64"))]
             #[allow(unused_mut, elided_lifetimes_in_paths)]
             #vis fn launch #generic(
                 #stream: &#facade::Stream,
@@ -687,6 +725,25 @@ mod tests {
         assert!(contains(&text, quote!(FlatParam<2usize> for saxpy { type Type = usize; })), "{text}");
         assert!(!contains(&text, quote!(FlatParam<3usize>)), "{text}");
         assert!(contains(&text, quote!(a: f32, x: impl ::kernel_primitives::ReadArg<f64>)), "{text}");
+    }
+
+    #[test]
+    fn every_parameter_is_a_part_of_the_layout() {
+        let text = text(
+            quote!(),
+            quote!(
+                fn k(cx: Block, a: f32, x: Global<f64>, s: Shared<[u8; 4]>, o: GlobalMut<u8, Atomic>, f: Functor) {}
+            ),
+        );
+        for part in [
+            quote!(.with("a", 1usize, ::kernel_primitives::view::value_layout::<f32>())),
+            quote!(.with("x", 2usize, ::kernel_primitives::view::view_layout::<f64>())),
+            quote!(.with("s", Self::__SHARED.0[0usize], ::kernel_primitives::view::Layout::of::<[u8; 4]>("shared"))),
+            quote!(.with("o", 4usize, ::kernel_primitives::view::view_layout::<u8>())),
+            quote!(.with("f", 5usize, ::kernel_primitives::view::value_layout::<Functor>())),
+        ] {
+            assert!(contains(&text, part.clone()), "{part} is not in {text}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod faults;
 pub mod functor;
 pub mod graph;
 pub mod io;
+pub mod printing;
 pub mod simt;
 pub mod warp;
 

@@ -1,6 +1,6 @@
 //! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
-//! `shipped` kernels, the `runtime`, `graph`, and `faults`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE`
-//! names, and compares with a reference that is computed here by other means.
+//! `shipped` kernels, the `runtime`, `graph`, `printing`, the `images`, and `faults`. Each test runs on the device that
+//! `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference that is computed here by other means.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
 //! The name of this binary, `suite`, is a part of its kernels' names: the build script knows it.
@@ -14,7 +14,10 @@ mod element;
 mod faults;
 mod functor;
 mod graph;
+#[cfg(feature = "cuda")]
+mod images;
 mod io;
+mod printing;
 mod runtime;
 mod shipped;
 mod simt;

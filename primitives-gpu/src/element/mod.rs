@@ -6,6 +6,8 @@ pub use number::{Accumulate, Number};
 
 use half::{bf16, f16};
 
+use crate::view::Layout;
+
 /// A value that travels to a kernel as a parameter: a scalar, a functor, a `#[repr(C)]` struct of such.
 ///
 /// Implemented by `#[derive(KernelParam)]`, which demands `#[repr(C)]` or `#[repr(transparent)]` (unless the type has no
@@ -20,7 +22,11 @@ use half::{bf16, f16};
     note = "parameters are scalars, `#[repr(C)]` structs with `#[derive(Clone, Copy, KernelParam)]`, or the views \
             `Global<T>`, `GlobalMut<T>` and `Shared<S>`"
 )]
-pub unsafe trait KernelParam: Copy + Send + Sync + 'static {}
+pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
+    /// The layout that host and device compare.
+    #[doc(hidden)]
+    const LAYOUT: Layout = Layout::of::<Self>("opaque");
+}
 
 /// Plain old data that lives in device memory and is exchanged between lanes.
 ///
@@ -52,7 +58,9 @@ pub unsafe trait Element: KernelParam {
 macro_rules! elements {
     ($($t:ty: $zero:expr),* $(,)?) => {$(
         // SAFETY: a primitive, or `repr(transparent)` over one, without padding.
-        unsafe impl KernelParam for $t {}
+        unsafe impl KernelParam for $t {
+            const LAYOUT: Layout = Layout::of::<Self>(stringify!($t));
+        }
         // SAFETY: as above; zero bytes are the value zero.
         unsafe impl Element for $t {
             const ZERO: Self = $zero;
@@ -65,7 +73,9 @@ elements! {
 }
 
 // SAFETY: one byte, the same for every compiler.
-unsafe impl KernelParam for bool {}
+unsafe impl KernelParam for bool {
+    const LAYOUT: Layout = Layout::of::<Self>("bool");
+}
 // SAFETY: one byte, zero is `false`.
 unsafe impl Element for bool {
     const ZERO: Self = false;
@@ -77,7 +87,9 @@ unsafe impl Element for bool {
 }
 
 // SAFETY: an array has the layout of its elements in a row.
-unsafe impl<T: KernelParam, const N: usize> KernelParam for [T; N] {}
+unsafe impl<T: KernelParam, const N: usize> KernelParam for [T; N] {
+    const LAYOUT: Layout = Layout::of::<Self>("array").with("", N, T::LAYOUT);
+}
 // SAFETY: elements in a row, without padding between them.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const ZERO: Self = [T::ZERO; N];

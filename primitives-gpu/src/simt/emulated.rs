@@ -112,6 +112,9 @@ pub trait Machine {
     /// Sees an access; called only if [`Lane::checked`].
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place);
 
+    /// Writes a line, which comes without its end, to the standard output.
+    fn print(&self, lane: &Lane<'_>, line: &str);
+
     /// Ends the lane and its launch with a fault.
     fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> !;
 }

@@ -1,7 +1,8 @@
 //! The one seam to the hardware: indices, barriers, shuffles, votes, atomics, fences, shared memory, math and faults.
 //!
 //! Everything above this module is written once. `nvptx.rs` implements the seam with PTX instructions, `emulated.rs`
-//! hands it to the emulator. The vocabulary is PTX's and CUDA's: a *lane* is one of the 32 threads of a *warp*; a mask has
+//! hands it to the emulator, and `rust_cuda.rs`, with the feature `rust-cuda` and only type-checked so far, calls Rust
+//! CUDA's `cuda_std`. The vocabulary is PTX's and CUDA's: a *lane* is one of the 32 threads of a *warp*; a mask has
 //! one bit a lane; an operation with a mask is performed by all its lanes together, from the same place in the source.
 
 mod atomic;
@@ -10,8 +11,14 @@ mod dim;
 pub mod emulated;
 mod fault;
 pub mod math;
-#[cfg(target_arch = "nvptx64")]
+#[cfg(all(target_arch = "nvptx64", not(feature = "rust-cuda")))]
 pub(crate) mod nvptx;
+pub mod print;
+#[cfg(feature = "rust-cuda")]
+#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code, reason = "compiled on the host to check its types"))]
+mod rust_cuda;
+#[cfg(any(target_arch = "nvptx64", feature = "rust-cuda"))]
+mod seam;
 mod warp_ops;
 
 use core::marker::PhantomData;
@@ -21,6 +28,9 @@ pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
 pub use dim::Dim3;
 pub use fault::{FAULT_FILE_BYTES, Fault, FaultKind, FaultRecord, Place};
 pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
+
+#[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
+pub(crate) use rust_cuda as nvptx;
 
 use crate::view::{Item, TileIter};
 

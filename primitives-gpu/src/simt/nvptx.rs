@@ -12,6 +12,8 @@ use super::atomic::Update;
 pub(crate) use super::warp_ops::{ReduxOp, ShuffleMode};
 use super::{Dim3, FaultKind, FaultRecord, Place, Scope};
 
+super::seam::check!();
+
 // SAFETY: the functions of `runtime.ll`, which is linked with every module, with its signatures. The safe ones are defined
 // for all values.
 unsafe extern "C" {
@@ -65,6 +67,8 @@ unsafe extern "C" {
     safe fn __kp_maximum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_minimum_f64(a: f64, b: f64) -> f64;
     safe fn __kp_maximum_f64(a: f64, b: f64) -> f64;
+    // The driver's.
+    fn vprintf(format: *const u8, arguments: *const u64) -> i32;
 }
 
 macro_rules! index3 {
@@ -304,6 +308,16 @@ pub(crate) fn minimum_f64(a: f64, b: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn maximum_f64(a: f64, b: f64) -> f64 {
     __kp_maximum_f64(a, b)
+}
+
+/// Prints by CUDA's `printf`.
+///
+/// # Safety
+/// `format` is terminated, and `arguments` has as many as it converts, each in eight bytes.
+#[inline(always)]
+pub(crate) unsafe fn print(format: *const u8, arguments: *const u64) {
+    // SAFETY: the caller's contract.
+    unsafe { vprintf(format, arguments) };
 }
 
 /// Writes the fault record, if this is the launch's first fault, and ends the thread.

@@ -117,12 +117,11 @@ impl Context {
             return Err(no_image(how.into()));
         }
         let arch = self.arch();
-        let Some(&(built, ptx, cubin)) =
-            info.images().iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
-        else {
+        let Some(&(built, ptx, cubin)) = info.image(arch) else {
             let built: Vec<_> = info.images().iter().map(|image| format!("sm_{}", image.0)).collect();
             return Err(no_image(format!("for sm_{arch}: it was built for {}", built.join(", "))));
         };
+        info.check_layout(ptx)?;
         if let Some(cubin) = cubin.filter(|_| built / 10 == arch / 10)
             && let Ok(module) = load_image(cubin.as_ptr().cast())
         {

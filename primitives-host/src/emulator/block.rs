@@ -558,6 +558,10 @@ impl Machine for BlockState<'_> {
         }
     }
 
+    fn print(&self, _lane: &Lane<'_>, line: &str) {
+        println!("{line}");
+    }
+
     fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> ! {
         let state = &self.lanes[lane.thread_rank as usize];
         self.fail(state, || report::fault(self, state, place, fault.into()))
