@@ -1,5 +1,6 @@
 //! What a kernel does wrong comes back as an error that says where, and the next launch works.
 
+use kernel_primitives::functor::BinaryFn;
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, Result, Stream};
 
@@ -226,6 +227,43 @@ fn a_division_by_zero_is_a_fault_with_its_place() -> Result<()> {
         run_expecting_fault(&stream, |stream| kernels::integer_division::launch(stream, (1, 1), &x, &y, &mut out));
     check_panic(&stream, &fault, "overflow");
     check_place(&stream, &fault, "integer_division")
+}
+
+macro_rules! division {
+    ($($t:ident)*) => {$({
+        for stream in streams()? {
+            let x = stream.buffer_from(&[$t::MAX, 7, $t::MIN, 9, $t::MIN, 100])?;
+            let y = stream.buffer_from(&[2, 2, $t::MAX, 3, (0 as $t).wrapping_sub(1), 99])?;
+            let mut out = stream.buffer_zeroed(6)?;
+            kernels::dividing::<$t>::launch(&stream, (2, 3), &x, &y, &mut out)?;
+            let least = if $t::MIN == 0 { [0, 0] } else { [-1i64 as $t, $t::MIN] };
+            assert_eq!(out.to_vec()?, [$t::MAX / 2 + 1, 3, least[0], 3, least[1], 1]);
+            for (dividend, mark) in [(100, "dividing"), ($t::MAX, "remainder")] {
+                let mut divisors = vec![2; 256];
+                divisors[2 * 64 + 5] = 0;
+                let (x, y) = (stream.buffer_from(&[dividend; 256])?, stream.buffer_from(&divisors)?);
+                let mut out = stream.buffer_zeroed(256)?;
+                let fault = run_expecting_fault(&stream, |s| kernels::dividing::<$t>::launch(s, (4, 64), &x, &y, &mut out));
+                assert_eq!(fault.diagnosis, raised(FaultKind::DivisionByZero, [0, 0]));
+                assert_eq!(fault.kernel, concat!("suite::kernels::faults::dividing::<", stringify!($t), ">"));
+                assert_eq!(fault.line, marked_line(mark), "{fault}");
+                check_culprit(&fault);
+                still_works(&stream)?;
+            }
+        }
+    })*};
+}
+
+#[test]
+fn sanitize_a_functor_that_divides_by_zero_is_a_fault_at_its_place() -> Result<()> {
+    division!(i8 u8 i16 u16 i32 u32 i64 u64);
+    Ok(())
+}
+
+#[test]
+fn a_functor_that_divides_by_zero_outside_a_kernel_panics() {
+    let panic = std::panic::catch_unwind(|| kernels::Dividing.apply(1u32, 0)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<String>().map(String::as_str), Some("integer division by zero"));
 }
 
 #[test]

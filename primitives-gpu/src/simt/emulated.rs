@@ -3,6 +3,9 @@
 //! This crate defines what a machine must do ([`Machine`]) and what a lane knows of itself ([`Lane`]); the emulator in
 //! `primitives-host` implements it. The token a kernel receives points at its [`Lane`], so no access looks anything up.
 
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+
 use super::{AtomicOrder, BarrierVote, Dim3, Fault, Place, ReduxOp, Scope, ShuffleMode};
 
 /// One thread of an emulated block: its indices, its block's shared memory and the machine that runs it.
@@ -117,4 +120,32 @@ pub trait Machine {
 
     /// Ends the lane and its launch with a fault.
     fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> !;
+}
+
+/// A fault on its way out of a lane that raised it without its token: what the lane unwinds with.
+pub struct Raised {
+    /// The fault.
+    pub fault: Fault,
+    /// Where it was raised.
+    pub place: Place,
+}
+
+/// Whether the calling thread runs a lane.
+static ON_LANE: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Tells how to find out whether the calling thread runs a lane, whose machine then gets what it unwinds with as a
+/// [`Raised`]. The first answer counts.
+pub fn set_on_lane(on_lane: fn() -> bool) {
+    // A second machine asks the same threads.
+    let _ = ON_LANE.set(on_lane);
+}
+
+/// Ends the lane that calls this with a fault; a thread that runs none panics, as does a program that cannot unwind.
+#[cold]
+#[track_caller]
+pub(crate) fn raise(fault: Fault, place: Place) -> ! {
+    if cfg!(panic = "unwind") && ON_LANE.get().is_some_and(|on_lane| on_lane()) {
+        resume_unwind(Box::new(Raised { fault, place }));
+    }
+    panic!("{fault}")
 }

@@ -7,6 +7,7 @@
 
 mod atomic;
 mod dim;
+mod division;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod emulated;
 mod fault;
@@ -26,6 +27,7 @@ use core::panic::Location;
 
 pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
 pub use dim::Dim3;
+pub use division::{DivideInt, divide, division_by_zero, remainder};
 pub use fault::{FAULT_FILE_BYTES, Fault, FaultKind, FaultRecord, Place};
 pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, WarpOp};
+use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Raised, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
 
 use super::fiber::{DIRECT, Exit, Seat};
@@ -274,7 +274,10 @@ impl<'l> BlockState<'l> {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(run))
             && !payload.is::<Abandoned>()
         {
-            self.launch.failure.record(report::panicked(self, state, panics::message(payload)));
+            self.launch.failure.record(match payload.downcast::<Raised>() {
+                Ok(raised) => report::fault(self, state, raised.place, raised.fault.into()),
+                Err(payload) => report::panicked(self, state, panics::message(payload)),
+            });
         }
 
         warp.finished.set(warp.finished.get() | bit);

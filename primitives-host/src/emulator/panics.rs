@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use primitives_gpu::simt::emulated::set_on_lane;
+
 use super::fiber;
 
 thread_local! {
@@ -24,6 +26,7 @@ pub(super) struct PanicPlace {
 pub(super) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        set_on_lane(fiber::in_lane);
         let previous = take_hook();
         set_hook(Box::new(move |info| {
             // A program that cannot unwind ends here, and must say why.

@@ -1,6 +1,7 @@
 //! Kernels that do something wrong. The comments `fault: …` mark the lines that a fault names.
 
 use kernel_primitives::prelude::*;
+use kernel_primitives::simt;
 
 /// True in the thread that is to blame: thread 5 of block 2.
 #[inline(always)]
@@ -92,6 +93,25 @@ pub fn slice_index(cx: Block, index: u64, mut out: GlobalMut<u32>) {
 pub fn integer_division(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalMut<i32>) {
     for i in cx.items(out.len()) {
         out.set(i, x[i] / y[i]); // fault: integer_division
+    }
+}
+
+/// The quotient, plus the remainder of the greatest value. Faults without a token.
+#[derive(Clone, Copy, KernelParam)]
+pub struct Dividing;
+
+impl<T: Number + simt::DivideInt> BinaryFn<T> for Dividing {
+    type Output = T;
+    fn apply(&self, x: T, y: T) -> T {
+        let rest = if x == T::GREATEST { simt::remainder(x, y) } else { T::ZERO }; // fault: remainder
+        rest.add(simt::divide(x, y)) // fault: dividing
+    }
+}
+
+#[kernel(instantiate(<i8>, <u8>, <i16>, <u16>, <i32>, <u32>, <i64>, <u64>))]
+pub fn dividing<T: Number + simt::DivideInt>(cx: Block, x: Global<T>, y: Global<T>, mut out: GlobalMut<T>) {
+    for i in cx.items(out.len()) {
+        out.set(i, Dividing.apply(x[i], y[i]));
     }
 }
 
