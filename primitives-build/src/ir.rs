@@ -37,13 +37,42 @@ impl Entry {
     }
 }
 
+/// What `#[kernel]` says of the launches of an entry: the most threads of a block and the fewest blocks of a multiprocessor,
+/// each 0 if it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bounds {
+    max_threads: u32,
+    min_blocks: u32,
+}
+
+impl Bounds {
+    /// Reads eight hexadecimal digits for each.
+    fn parse(digits: &str) -> Option<Self> {
+        let (threads, blocks) = digits.split_at_checked(8)?;
+        let number = |digits| u32::from_str_radix(digits, 16).ok();
+        Some(Self { max_threads: number(threads)?, min_blocks: number(blocks)? })
+    }
+
+    /// LLVM's attributes for them, each followed by a space.
+    fn attributes(self) -> String {
+        let attribute = |name, number| match number {
+            0 => String::new(),
+            number => format!("\"nvvm.{name}\"=\"{number}\" "),
+        };
+        attribute("maxntid", self.max_threads) + &attribute("minctasm", self.min_blocks)
+    }
+}
+
 /// Finds the kernels of `crate_name` in the output of `llvm-dis` and gives them their PTX names.
 ///
 /// Entries of other crates are left as they are: nothing keeps them alive when the module is internalised.
 pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Vec<Entry>), Error> {
     let mut by_symbol = BTreeMap::new();
     let mut renames = HashMap::new();
-    let layouts: HashMap<&str, &str> = ir.lines().filter_map(layout).collect();
+    let beside = |what| ir.lines().filter_map(move |line| constant_beside_entry(line, what));
+    let layouts: HashMap<&str, &str> = beside("::__layout").collect();
+    let bounds: HashMap<&str, Bounds> =
+        beside("::__bounds").filter_map(|(name, digits)| Some((name, Bounds::parse(digits)?))).collect();
     for name in ir.lines().filter_map(kernel_name) {
         if name.split_once("::").is_some_and(|(owner, _)| owner != crate_name) {
             continue;
@@ -61,7 +90,7 @@ pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Vec<Entry>)
             });
         }
     }
-    Ok((rewrite(ir, &renames), by_symbol.into_values().collect()))
+    Ok((rewrite(ir, &renames, &bounds), by_symbol.into_values().collect()))
 }
 
 /// The name of the kernel that a line defines.
@@ -74,15 +103,15 @@ fn kernel_name(line: &str) -> Option<&str> {
     }
 }
 
-/// The kernel whose layout a line defines, and the layout: `#[kernel]` exports its digits as a variable beside the entry.
-fn layout(line: &str) -> Option<(&str, &str)> {
+/// The kernel of which a line defines such a constant, and its text: `#[kernel]` exports digits beside the entry.
+fn constant_beside_entry<'a>(line: &'a str, suffix: &str) -> Option<(&'a str, &'a str)> {
     let (name, definition) = line.strip_prefix("@\"")?.split_once('"')?;
     let (_, text) = definition.split_once(" c\"")?;
-    Some((name.strip_suffix("::__layout")?, text.split('"').next()?))
+    Some((name.strip_suffix(suffix)?, text.split('"').next()?))
 }
 
-/// Renames, and takes rustc's own target processor off the functions.
-fn rewrite(ir: &str, renames: &HashMap<&str, String>) -> String {
+/// Renames, bounds the kernels' blocks, and takes rustc's own target processor off the functions.
+fn rewrite(ir: &str, renames: &HashMap<&str, String>, bounds: &HashMap<&str, Bounds>) -> String {
     let mut out = String::with_capacity(ir.len());
     for line in ir.lines() {
         if line.starts_with("attributes #") {
@@ -90,6 +119,7 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>) -> String {
             // functions have none; the processor is a matter of `opt` and `llc`.
             out.push_str(&without_attribute(&without_attribute(line, "target-cpu"), "target-features"));
         } else {
+            let bounds = kernel_name(line).and_then(|name| bounds.get(name)).map(|bounds| bounds.attributes());
             let mut rest = line;
             while let Some(at) = rest.find("@\"") {
                 let (before, after) = rest.split_at(at + 2);
@@ -107,7 +137,14 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>) -> String {
                     }
                 }
             }
-            out.push_str(rest);
+            // Attributes in words stand among those by number.
+            match bounds.as_deref().and_then(|attributes| Some((attributes, rest.rfind(" #")? + 1))) {
+                Some((attributes, at)) => {
+                    let (before, after) = rest.split_at(at);
+                    out.extend([before, attributes, after]);
+                }
+                None => out.push_str(rest),
+            }
         }
         out.push('\n');
     }
@@ -165,6 +202,21 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
         assert!(text.contains("c\"a@\", align 1"));
         assert!(text.contains("@\"other::kernels::saxpy\"("));
         assert!(text.contains("@\"app::kernels::no_kernel\"("));
+    }
+
+    #[test]
+    fn bounds_become_attributes_of_the_entry() {
+        let with = |digits| {
+            let line = format!("@\"app::kernels::saxpy::__bounds\" = constant [16 x i8] c\"{digits}\", align 1\n");
+            prepare(&(line + IR), "app").unwrap().0
+        };
+        let text = with("0000010000000002");
+        let define = text.lines().find(|line| line.starts_with("define dso_local ptx_kernel")).unwrap();
+        assert!(
+            define.ends_with("unnamed_addr \"nvvm.maxntid\"=\"256\" \"nvvm.minctasm\"=\"2\" #0 !dbg !4 {"),
+            "{define}"
+        );
+        assert!(!with("0000000000000000").contains("nvvm."));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::{Arc, MutexGuard};
 
 use primitives_gpu::simt::Place;
-use primitives_gpu::view::RawView;
+use primitives_gpu::view::{LaunchBounds, RawView};
 use primitives_gpu::{Block, Dim3, Element};
 
 use crate::buffer::{Allocation, ReadArg, WriteArg, check_lengths};
@@ -50,13 +50,14 @@ pub struct KernelInfo {
     static_shared: usize,
     place: Place,
     layout: u64,
+    bounds: LaunchBounds,
     #[cfg(feature = "cuda")]
     loaded: cuda::LoadedKernels,
 }
 
 impl KernelInfo {
-    /// A kernel by its display name, its entry's path, its code, the bytes of its `Shared` parameters, and the hash of the
-    /// layout that the host passes its parameters in. The caller's place is the kernel's.
+    /// A kernel by its display name, its entry's path, its code, the bytes of its `Shared` parameters, the hash of the
+    /// layout that the host passes its parameters in, and its bounds. The caller's place is the kernel's.
     #[doc(hidden)]
     #[track_caller]
     pub const fn new(
@@ -65,6 +66,7 @@ impl KernelInfo {
         images: Images,
         static_shared: usize,
         layout: u64,
+        bounds: LaunchBounds,
     ) -> Self {
         Self {
             name,
@@ -73,6 +75,7 @@ impl KernelInfo {
             static_shared,
             place: Location::caller(),
             layout,
+            bounds,
             #[cfg(feature = "cuda")]
             loaded: cuda::LoadedKernels::new(),
         }
@@ -108,6 +111,11 @@ impl KernelInfo {
     /// Bytes of shared memory that the kernel's `Shared` parameters take.
     pub fn static_shared(&self) -> usize {
         self.static_shared
+    }
+
+    /// The most threads that a block of the kernel has, if its `max_threads` says.
+    pub fn max_threads(&self) -> Option<u32> {
+        self.bounds.max_threads()
     }
 
     /// The hash of the layout that the host passes the kernel's parameters in.
@@ -299,7 +307,9 @@ impl<'a> Launch<'a> {
 
     /// The launch for the emulator; `None` for one of nothing.
     fn for_emulator(&self) -> Result<Option<emulator::Launch<'static>>> {
-        let Some((grid, block)) = self.resolve(|_, _| Ok(256))? else { return Ok(None) };
+        let Some((grid, block)) = self.resolve(|_, _| Ok(self.info.max_threads().unwrap_or(256).min(256)))? else {
+            return Ok(None);
+        };
         let (kernel, place, shared_bytes) = (self.info.name, self.info.place, self.shared_bytes());
         Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes }))
     }
@@ -360,6 +370,9 @@ impl<'a> Launch<'a> {
             return Err(Error::EmptyBlock { kernel, device, block });
         }
         limit("the number of threads in a block", block.count(), limits.block_threads as u64)?;
+        if let Some(threads) = self.info.max_threads() {
+            limit("the number of threads in a block, by the kernel's `max_threads`,", block.count(), threads as u64)?;
+        }
         limit("the block's x dimension", block.x as u64, limits.block.x as u64)?;
         limit("the block's y dimension", block.y as u64, limits.block.y as u64)?;
         limit("the block's z dimension", block.z as u64, limits.block.z as u64)?;
@@ -400,7 +413,7 @@ mod tests {
     #[test]
     fn code_with_another_layout_is_refused() {
         const LAYOUT: u64 = 0x0123_4567_89ab_cdef;
-        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT);
+        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT, LaunchBounds::new(0, 0));
         info.check_layout("// layout 0123456789abcdef\n.version 8.0\n").unwrap();
         let other = info.check_layout("// layout 0123456789abcdee\n.version 8.0\n").unwrap_err();
         assert!(

@@ -4,9 +4,9 @@ use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{AngleBracketedGenericArguments, Error, Path, Result, Token, parenthesized};
+use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, parenthesized};
 
-/// `instantiate(<f32>, …), equal_len(x, out), crate = path`, in any order.
+/// `instantiate(<f32>, …), equal_len(x, out), max_threads(N), min_blocks(N), crate = path`, in any order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Where `instantiate` stands, if it does.
@@ -15,6 +15,10 @@ pub(crate) struct Arguments {
     pub(crate) instances: Vec<AngleBracketedGenericArguments>,
     /// Groups of views that must have equal lengths.
     pub(crate) equal_len: Vec<Vec<Ident>>,
+    /// The most threads that a block has.
+    pub(crate) max_threads: Option<Expr>,
+    /// Blocks that a multiprocessor should hold at once.
+    pub(crate) min_blocks: Option<Expr>,
     /// The facade's path, if it is not `::kernel_primitives`.
     pub(crate) facade: Option<Path>,
 }
@@ -41,12 +45,15 @@ impl Parse for Arguments {
                     }
                     arguments.equal_len.push(names.into_iter().collect());
                 }
+                "max_threads" => arguments.max_threads = Some(one_constant(&key, input)?),
+                "min_blocks" => arguments.min_blocks = Some(one_constant(&key, input)?),
                 "crate" => {
                     input.parse::<Token![=]>()?;
                     arguments.facade = Some(input.call(Path::parse_mod_style)?);
                 }
                 _ => {
-                    let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)` and `crate = path`";
+                    let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `max_threads(256)`, \
+                                   `min_blocks(2)` and `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }
@@ -54,6 +61,23 @@ impl Parse for Arguments {
                 input.parse::<Token![,]>()?;
             }
         }
+        if let (Some(blocks), None) = (&arguments.min_blocks, &arguments.max_threads) {
+            return Err(Error::new_spanned(blocks, "`min_blocks` needs `max_threads` beside it"));
+        }
         Ok(arguments)
     }
+}
+
+/// `(N)`, an expression of the kernel's constants.
+fn one_constant(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    let constant;
+    parenthesized!(constant in input);
+    if constant.is_empty() {
+        return Err(Error::new(key.span(), format!("`{key}` takes a constant: `{key}(256)`")));
+    }
+    let value = constant.parse()?;
+    if !constant.is_empty() {
+        return Err(constant.error(format!("`{key}` takes one constant")));
+    }
+    Ok(value)
 }

@@ -46,6 +46,11 @@ impl Instance<'_> {
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__layout"))]
                 static LAYOUT: [u8; 16] = <#kernel>::__LAYOUT.digits();
 
+                // As above.
+                // SAFETY: as above.
+                #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__bounds"))]
+                static BOUNDS: [u8; 16] = <#kernel>::__BOUNDS.digits();
+
                 // # Safety
                 // The launch passes the kernel's parameters.
                 //
@@ -83,6 +88,7 @@ impl Instance<'_> {
                         #images,
                         <#kernel>::__SHARED.1,
                         <#kernel>::__LAYOUT.hash(),
+                        <#kernel>::__BOUNDS,
                     );
                     &INFO
                 }

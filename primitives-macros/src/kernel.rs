@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    AngleBracketedGenericArguments, Attribute, Error, GenericArgument, GenericParam, ItemFn, Result, parse_quote,
+    AngleBracketedGenericArguments, Attribute, Error, Expr, GenericArgument, GenericParam, ItemFn, Result, parse_quote,
 };
 
 use crate::arguments::Arguments;
@@ -278,6 +278,7 @@ impl Kernel {
         let cfgs = self.attributes("cfg");
         let shared = self.shared();
         let layout = self.layout();
+        let bounds = self.bounds();
         let body = self.body();
         let launch = self.launch();
         let entry = self.entry();
@@ -289,6 +290,8 @@ impl Kernel {
                 #vis const __SHARED: #shared
                 #[doc(hidden)]
                 #vis const __LAYOUT: #layout
+                #[doc(hidden)]
+                #vis const __BOUNDS: #bounds
                 #[doc(hidden)]
                 #[inline(always)]
                 #vis #body
@@ -358,6 +361,19 @@ impl Kernel {
         });
         quote! {
             #facade::view::Layout = #facade::view::Layout::of::<()>("kernel") #(#parts)*;
+        }
+    }
+
+    /// The most threads of a block and the fewest blocks a multiprocessor, 0 where the attribute says nothing.
+    fn bounds(&self) -> TokenStream {
+        let facade = &self.facade;
+        let value = |given: &Option<Expr>| match given {
+            Some(value) => value.to_token_stream(),
+            None => quote!(0),
+        };
+        let (threads, blocks) = (value(&self.arguments.max_threads), value(&self.arguments.min_blocks));
+        quote! {
+            #facade::view::LaunchBounds = #facade::view::LaunchBounds::new((#threads) as u32, (#blocks) as u32);
         }
     }
 

@@ -150,6 +150,23 @@ fn a_block_or_grid_beyond_the_limits_is_an_error() -> Result<()> {
 }
 
 #[test]
+fn a_block_beyond_the_kernels_own_limit_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u32>(300)?;
+    assert_eq!(simt::bounded::<2>::info().max_threads(), Some(128));
+    let error = simt::bounded::<2>::launch(&stream, (1, 129), &mut out).unwrap_err();
+    assert!(matches!(error, Error::LaunchLimit { asked: 129, limit: 128, .. }), "{error}");
+    assert!(error.to_string().contains("`max_threads`"), "{error}");
+    simt::bounded::<2>::launch(&stream, (3, 128), &mut out)?;
+    let expected: Vec<u32> = (0..300).map(|i| i / 128).collect();
+    assert_eq!(out.to_vec()?, expected);
+    // Block sizes that the launch chooses keep to it.
+    simt::bounded::<1>::launch(&stream, Dims::for_items(300), &mut out)?;
+    assert!(out.to_vec()?.iter().max() >= Some(&4));
+    Ok(())
+}
+
+#[test]
 fn more_shared_memory_than_there_is_is_an_error() -> Result<()> {
     let stream = stream()?;
     let limit = stream.device().properties().max_shared_bytes;

@@ -42,4 +42,10 @@ fn too_few_arguments<T: Element, const N: usize>(_cx: Block, _x: Global<[T; N]>)
 #[kernel]
 struct NotAFunction; //~ `#[kernel]` goes on a function
 
+#[kernel(max_threads())] //~ `max_threads` takes a constant: `max_threads(256)`
+fn no_constant(_cx: Block) {}
+
+#[kernel(min_blocks(2))] //~ `min_blocks` needs `max_threads` beside it
+fn blocks_of_any_size(_cx: Block) {}
+
 fn main() {}

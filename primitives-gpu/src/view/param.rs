@@ -42,13 +42,7 @@ impl Layout {
 
     /// The hash in hexadecimal, as it stands in a kernel's module.
     pub const fn digits(self) -> [u8; 16] {
-        let mut digits = [0; 16];
-        let mut i = 0;
-        while i < digits.len() {
-            digits[i] = b"0123456789abcdef"[(self.0 >> (60 - 4 * i)) as usize & 15];
-            i += 1;
-        }
-        digits
+        hexadecimal(self.0)
     }
 
     const fn byte(self, byte: u8) -> Self {
@@ -74,6 +68,43 @@ impl Layout {
         }
         self
     }
+}
+
+/// What `max_threads` and `min_blocks` of `#[kernel]` say; 0 where they are not given.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchBounds {
+    max_threads: u32,
+    min_blocks: u32,
+}
+
+impl LaunchBounds {
+    /// The most threads of a block, and the fewest blocks that a multiprocessor should hold.
+    pub const fn new(max_threads: u32, min_blocks: u32) -> Self {
+        assert!(max_threads <= 1024, "`max_threads` is at most 1024, the threads of the largest block");
+        assert!(min_blocks <= 32, "`min_blocks` is at most 32, the blocks of the largest multiprocessor");
+        Self { max_threads, min_blocks }
+    }
+
+    /// The most threads of a block, if the kernel says.
+    pub const fn max_threads(self) -> Option<u32> {
+        if self.max_threads == 0 { None } else { Some(self.max_threads) }
+    }
+
+    /// Eight hexadecimal digits for each number, for the builder.
+    pub const fn digits(self) -> [u8; 16] {
+        hexadecimal((self.max_threads as u64) << 32 | self.min_blocks as u64)
+    }
+}
+
+const fn hexadecimal(number: u64) -> [u8; 16] {
+    let mut digits = [0; 16];
+    let mut i = 0;
+    while i < digits.len() {
+        digits[i] = b"0123456789abcdef"[(number >> (60 - 4 * i)) as usize & 15];
+        i += 1;
+    }
+    digits
 }
 
 /// The layout of a parameter by value.

@@ -4,7 +4,7 @@ use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
 
 /// Each thread's result of reducing its block's values, round after round with the same storage.
-#[kernel(instantiate(
+#[kernel(max_threads(1024), instantiate(
     <f32, Add>, <f64, Mul>, <f16, Max>, <bf16, Min>, <i32, Min>, <i32, Add>, <u32, Max>, <u32, Mul>, <u8, Add>, <i64, Max>,
     <f64, Min>, <u8, Last>, <Map<u32>, Compose>, <Map<u64>, Compose>, <Triangular, Compose>,
 ))]
@@ -21,7 +21,7 @@ pub fn block_reduced<T: Element, R: Reducer<T> + KernelParam>(
 }
 
 /// Each thread's result of reducing its row's values, round after round with the same storage.
-#[kernel(instantiate(
+#[kernel(max_threads(1024), instantiate(
     <f32, Add>, <f64, Mul>, <f16, Max>, <bf16, Min>, <i32, Min>, <i32, Add>, <u32, Max>, <u32, Mul>, <u8, Add>, <i64, Max>,
     <f64, Min>, <u8, Last>, <Map<u32>, Compose>, <Map<u64>, Compose>, <Triangular, Compose>,
 ))]
@@ -39,7 +39,7 @@ pub fn rows_reduced<T: Element, R: Reducer<T> + KernelParam>(
 
 /// Both collectives by turns on one storage, a second storage, and an explicit [`Shared::sync`] in between: the block's
 /// sum, its row's maximum, the block's composition, the block's sum again.
-#[kernel]
+#[kernel(max_threads(1024))]
 pub fn mixed_reductions(
     cx: Block,
     x: Global<u32>,

@@ -460,6 +460,14 @@ pub fn divide_f64(cx: Block, x: Global<f64>, y: Global<f64>, mut out: GlobalMut<
     }
 }
 
+/// Which block each item's thread is in, blocks of at most twice `WARPS` warps.
+#[kernel(max_threads(64 * WARPS), min_blocks(2), instantiate(<1>, <2>))]
+pub fn bounded<const WARPS: usize>(cx: Block, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        out.set(i, cx.block_rank() as u32);
+    }
+}
+
 /// Does nothing, in any shape.
 #[kernel]
 pub fn nothing(cx: Block) {
