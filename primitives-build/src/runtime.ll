@@ -119,6 +119,19 @@ define i32 @__kp_shuffle_down(i32 %mask, i32 %value, i32 %delta, i32 %clamp) alw
   ret i32 %r
 }
 
+; The value in the low half, and in the high half whether it came from a lane of the segment.
+declare { i32, i1 } @llvm.nvvm.shfl.sync.up.i32p(i32, i32, i32, i32) convergent
+define i64 @__kp_shuffle_up_within(i32 %mask, i32 %value, i32 %delta, i32 %clamp) alwaysinline convergent nounwind {
+  %r = call { i32, i1 } @llvm.nvvm.shfl.sync.up.i32p(i32 %mask, i32 %value, i32 %delta, i32 %clamp)
+  %v = extractvalue { i32, i1 } %r, 0
+  %p = extractvalue { i32, i1 } %r, 1
+  %low = zext i32 %v to i64
+  %flag = zext i1 %p to i64
+  %high = shl i64 %flag, 32
+  %packed = or i64 %low, %high
+  ret i64 %packed
+}
+
 declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32) convergent
 define i32 @__kp_shuffle_xor(i32 %mask, i32 %value, i32 %bits, i32 %clamp) alwaysinline convergent nounwind {
   %r = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 %mask, i32 %value, i32 %bits, i32 %clamp)

@@ -308,20 +308,16 @@ impl Kernel {
     fn shared(&self) -> TokenStream {
         let facade = &self.facade;
         let storages = self.params.iter().filter_map(|param| match &param.kind {
-            Kind::Shared(storage) => Some(storage),
+            Kind::Shared(storage) => Some((storage, at(param.span))),
             _ => None,
         });
         let mut end = quote!(0usize);
         let mut steps = TokenStream::new();
         let mut offsets = Vec::new();
-        for (i, storage) in storages.enumerate() {
+        for (i, (storage, span)) in storages.enumerate() {
             let (offset, next) = (internal(&format!("offset{i}")), internal(&format!("end{i}")));
-            steps.extend(quote! {
-                let (#offset, #next) = #facade::view::arena_layout(
-                    #end,
-                    ::core::mem::size_of::<#storage>(),
-                    ::core::mem::align_of::<#storage>(),
-                );
+            steps.extend(quote_spanned! {span=>
+                let (#offset, #next) = #facade::view::arena_layout::<#storage>(#end);
             });
             end = next.to_token_stream();
             offsets.push(offset);
@@ -350,8 +346,8 @@ impl Kernel {
                 Kind::Shared(ty) => {
                     storages += 1;
                     let storage = storages - 1;
-                    quote! {
-                        .with(#name, Self::__SHARED.0[#storage], #facade::view::Layout::of::<#ty>("shared"))
+                    quote_spanned! {span=>
+                        .with(#name, Self::__SHARED.0[#storage], #facade::view::storage_layout::<#ty>())
                     }
                 }
                 Kind::SharedSlice(ty) => {

@@ -1,6 +1,6 @@
 //! Reductions over a block, or over each of its rows.
 
-use core::mem::{MaybeUninit, size_of};
+use core::mem::MaybeUninit;
 use core::panic::Location;
 
 use crate::element::Element;
@@ -95,7 +95,6 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
     op: R,
     width: u32,
 ) -> T {
-    const { assert!(size_of::<T>() <= 16, "a reduction's element has at most 16 bytes") };
     let warps = cx.warps();
     if warps > MAX_WARPS {
         let args = [cx.block_threads() as u64, (MAX_WARPS * WARP) as u64];
@@ -169,21 +168,13 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
 #[inline(always)]
 #[track_caller]
 fn put<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32, value: T) {
-    shared.slots().set(slot as usize, value);
+    // SAFETY: every slot has one writer, and is read after the barrier.
+    unsafe { shared.array(0, SLOTS).store(slot as usize, value) }
 }
 
 #[inline(always)]
 #[track_caller]
 fn take<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32) -> T {
     // SAFETY: `reduce_rows` takes what was put before the barrier.
-    unsafe { shared.slots().get_written(slot as usize) }
-}
-
-impl<'k, T: Element> Shared<'k, ReduceStorage<T>> {
-    /// The storage as an array of elements; read only where written.
-    #[inline(always)]
-    fn slots(&mut self) -> Shared<'k, [T; SLOTS]> {
-        // SAFETY: the same memory, with elements that are read only where they were written.
-        unsafe { self.cast() }
-    }
+    unsafe { shared.array(0, SLOTS).load(slot as usize) }
 }

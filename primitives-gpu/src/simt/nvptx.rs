@@ -28,6 +28,7 @@ unsafe extern "C" {
     safe fn __kp_nanosleep(nanoseconds: u32);
     safe fn __kp_shuffle_idx(mask: u32, value: u32, lane: u32, clamp: u32) -> u32;
     safe fn __kp_shuffle_up(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
+    safe fn __kp_shuffle_up_within(mask: u32, value: u32, delta: u32, clamp: u32) -> u64;
     safe fn __kp_shuffle_down(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
     safe fn __kp_shuffle_xor(mask: u32, value: u32, bits: u32, clamp: u32) -> u32;
     safe fn __kp_ballot(mask: u32, predicate: u32) -> u32;
@@ -146,6 +147,13 @@ pub(crate) fn shuffle(mode: ShuffleMode, mask: u32, value: u32, operand: u32, wi
         ShuffleMode::Down => __kp_shuffle_down(mask, value, operand, segments | 31),
         ShuffleMode::Xor => __kp_shuffle_xor(mask, value, operand, segments | 31),
     }
+}
+
+/// The value of the lane `delta` below, and whether there is one in the segment.
+#[inline(always)]
+pub(crate) fn shuffle_up_within(mask: u32, value: u32, delta: u32, width: u32) -> (u32, bool) {
+    let packed = __kp_shuffle_up_within(mask, value, delta, (32 - width) << 8);
+    (packed as u32, packed >> 32 != 0)
 }
 
 #[inline(always)]

@@ -109,6 +109,10 @@ pub(crate) fn shuffle(_mode: ShuffleMode, _mask: u32, _value: u32, _operand: u32
     lacking("shuffles")
 }
 
+pub(crate) fn shuffle_up_within(_mask: u32, _value: u32, _delta: u32, _width: u32) -> (u32, bool) {
+    lacking("shuffles")
+}
+
 pub(crate) fn ballot(_mask: u32, _predicate: bool) -> u32 {
     lacking("ballots")
 }

@@ -12,6 +12,7 @@ macro_rules! check {
             let _: [fn(u32); 2] = [sync_warp, spin];
             let _: fn($crate::simt::Scope) = fence;
             let _: fn($crate::simt::ShuffleMode, u32, u32, u32, u32) -> u32 = shuffle;
+            let _: fn(u32, u32, u32, u32) -> (u32, bool) = shuffle_up_within;
             let _: fn(u32, bool) -> u32 = ballot;
             let _: fn(u32, u64, bool) -> u32 = match_any;
             let _: fn(u32, u64, bool) -> bool = match_all;

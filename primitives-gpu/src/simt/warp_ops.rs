@@ -1,6 +1,6 @@
-//! Warp-level exchange: shuffles of any element up to 16 bytes, votes, match and integer reductions.
+//! Warp-level exchange: shuffles of any element, votes, match and integer reductions.
 
-use core::mem::{MaybeUninit, size_of};
+use core::mem::size_of;
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
@@ -62,71 +62,71 @@ impl ReduxOp {
     }
 }
 
-/// Copies an element into 32-bit words, the unused bytes zero.
+/// What one operation exchanges: a register on the GPU, the most that the emulator takes on the host.
+#[cfg(target_arch = "nvptx64")]
+type Word = u32;
+#[cfg(not(target_arch = "nvptx64"))]
+type Word = u128;
+
+/// Exchanges an element word by word; the last word may have fewer bytes, the rest of it zero.
 #[inline(always)]
-fn to_words<T: Element>(value: T) -> [u32; 4] {
-    const { assert!(size_of::<T>() <= 16, "a warp exchanges elements of at most 16 bytes") };
+fn by_words<T: Element>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
     // Evaluates what a generic element asserts about its padding.
     const { _ = T::ANY_BITS };
-    let mut words = [0u32; 4];
+    let mut out = value;
+    let (from, to) = ((&raw const value).cast::<u8>(), (&raw mut out).cast::<u8>());
+    let mut at = 0;
+    // SAFETY: the bytes are inside both values, and an element has no padding, so all of them are initialised. They become
+    // an element again if the words are one's; `T::ANY_BITS` says whether that must be looked at.
+    unsafe {
+        while at + size_of::<Word>() <= size_of::<T>() {
+            let word = exchange(from.add(at).cast::<Word>().read_unaligned());
+            to.add(at).cast::<Word>().write_unaligned(word);
+            at += size_of::<Word>();
+        }
+        let rest = const { size_of::<T>() % size_of::<Word>() };
+        if rest > 0 {
+            let mut word: Word = 0;
+            core::ptr::copy_nonoverlapping(from.add(at), (&raw mut word).cast(), rest);
+            word = exchange(word);
+            core::ptr::copy_nonoverlapping((&raw const word).cast(), to.add(at), rest);
+        }
+        // Lanes that differ in the type they exchange could make a `bool` of anything.
+        if !T::ANY_BITS && !T::valid_bits(core::slice::from_raw_parts(to, size_of::<T>())) {
+            return value;
+        }
+    }
+    out
+}
+
+/// The bits of an element of up to 8 bytes, the unused ones zero.
+#[inline(always)]
+fn bits<T: Element>(value: T) -> u64 {
+    const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
+    const { _ = T::ANY_BITS };
+    let mut bits = 0u64;
     // SAFETY: both are at least size_of::<T>() bytes; an element has no padding, so all its bytes are initialised.
     unsafe {
-        core::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), words.as_mut_ptr().cast(), size_of::<T>())
-    };
-    words
-}
-
-/// The element with these bytes, or `own` if they are none: lanes that differ in the type they exchange could make a `bool`
-/// of anything.
-#[inline(always)]
-fn from_words<T: Element>(words: [u32; 4], own: T) -> T {
-    let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: 16 bytes are enough for the element, and they are a value of it.
-    unsafe {
-        if !T::ANY_BITS && !T::valid_bits(core::slice::from_raw_parts(words.as_ptr().cast(), size_of::<T>())) {
-            return own;
-        }
-        core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), value.as_mut_ptr().cast(), size_of::<T>());
-        value.assume_init()
+        core::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), (&raw mut bits).cast(), size_of::<T>());
     }
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
-fn pack(words: [u32; 4]) -> u128 {
-    words.iter().rev().fold(0, |bits, &word| bits << 32 | word as u128)
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
-fn unpack(bits: u128) -> [u32; 4] {
-    core::array::from_fn(|i| (bits >> (32 * i)) as u32)
+    bits
 }
 
 /// Shuffles. `mask` names the lanes that take part, all of which call with the same mask; `width`, a power of two up to
 /// 32, cuts the warp into segments. As in PTX's `shfl.sync`, the low five bits of source, delta or bits count; a lane whose
-/// source lies beyond its segment's limit keeps its own value. Elements of any type up to 16 bytes; a source lane outside the mask is a fault in the emulator and
-/// unspecified on the GPU.
+/// source lies beyond its segment's limit keeps its own value. Elements of any type, at one instruction for each 32 bits; a
+/// source lane outside the mask is a fault in the emulator and unspecified on the GPU.
 impl<'k> Block<'k> {
     #[inline(always)]
     #[track_caller]
     fn shuffle_by<T: Element>(self, mode: ShuffleMode, mask: u32, value: T, operand: u32, width: u32) -> T {
-        let words = to_words(value);
         #[cfg(target_arch = "nvptx64")]
-        {
-            let mut out = [0u32; 4];
-            let mut i = 0;
-            while i < size_of::<T>().div_ceil(4) {
-                out[i] = nvptx::shuffle(mode, mask, words[i], operand, width);
-                i += 1;
-            }
-            from_words(out, value)
-        }
+        return by_words(value, |word| nvptx::shuffle(mode, mask, word, operand, width));
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            let lane = self.lane_state();
+            let (lane, place) = (self.lane_state(), Location::caller());
             let op = WarpOp::Shuffle { mode, operand, width };
-            from_words(unpack(lane.machine.warp_op(lane, mask, op, pack(words), Location::caller())), value)
+            by_words(value, |word| lane.machine.warp_op(lane, mask, op, word, place))
         }
     }
 
@@ -142,6 +142,26 @@ impl<'k> Block<'k> {
     #[track_caller]
     pub fn shuffle_up<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> T {
         self.shuffle_by(ShuffleMode::Up, mask, value, delta, width)
+    }
+
+    /// The value of the lane `delta` below, or `None` at the segment's start. The instruction tells the two apart, so that no
+    /// lane number is compared.
+    #[inline(always)]
+    #[track_caller]
+    pub fn try_shuffle_up<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> Option<T> {
+        #[cfg(target_arch = "nvptx64")]
+        let (value, inside) = {
+            let mut inside = false;
+            let value = by_words(value, |word| {
+                let (word, found) = nvptx::shuffle_up_within(mask, word, delta, width);
+                inside = found;
+                word
+            });
+            (value, inside)
+        };
+        #[cfg(not(target_arch = "nvptx64"))]
+        let (value, inside) = (self.shuffle_up(mask, value, delta, width), self.lane() % width >= delta % 32);
+        if inside { Some(value) } else { None }
     }
 
     /// The value of the lane `delta` above, or this lane's own at the segment's end (`shfl.sync.down`).
@@ -192,14 +212,13 @@ impl<'k> Block<'k> {
     #[inline(always)]
     #[track_caller]
     pub fn match_any<T: Element>(self, mask: u32, value: T) -> u32 {
-        const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
-        let words = to_words(value);
+        let bits = bits(value);
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::match_any(mask, words[0] as u64 | (words[1] as u64) << 32, size_of::<T>() > 4);
+        return nvptx::match_any(mask, bits, size_of::<T>() > 4);
         #[cfg(not(target_arch = "nvptx64"))]
         {
             let lane = self.lane_state();
-            lane.machine.warp_op(lane, mask, WarpOp::MatchAny, pack(words), Location::caller()) as u32
+            lane.machine.warp_op(lane, mask, WarpOp::MatchAny, bits as u128, Location::caller()) as u32
         }
     }
 
@@ -207,14 +226,13 @@ impl<'k> Block<'k> {
     #[inline(always)]
     #[track_caller]
     pub fn match_all<T: Element>(self, mask: u32, value: T) -> bool {
-        const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
-        let words = to_words(value);
+        let bits = bits(value);
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::match_all(mask, words[0] as u64 | (words[1] as u64) << 32, size_of::<T>() > 4);
+        return nvptx::match_all(mask, bits, size_of::<T>() > 4);
         #[cfg(not(target_arch = "nvptx64"))]
         {
             let lane = self.lane_state();
-            lane.machine.warp_op(lane, mask, WarpOp::MatchAll, pack(words), Location::caller()) != 0
+            lane.machine.warp_op(lane, mask, WarpOp::MatchAll, bits as u128, Location::caller()) != 0
         }
     }
 

@@ -13,7 +13,9 @@ mod shared;
 pub use global::Global;
 pub use global_mut::{GlobalMut, TileMut};
 #[doc(hidden)]
-pub use param::{FlatParam, LaunchBounds, Layout, arena_layout, element_layout, value_layout, view_layout};
+pub use param::{
+    FlatParam, LaunchBounds, Layout, arena_layout, element_layout, storage_layout, value_layout, view_layout,
+};
 pub use partition::{Atomic, Item, Partition, PerBlock, PerThread, Tile, TileIter, Tiles};
 pub use raw::RawView;
-pub use shared::{Shared, SharedSlice, SharedStorage};
+pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};

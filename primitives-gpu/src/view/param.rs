@@ -1,5 +1,6 @@
 //! How a kernel's parameters are laid out; used by the expansion of `#[kernel]`.
 
+use super::SharedStorage;
 use crate::element::{Element, KernelParam};
 
 /// The `N`th parameter of a kernel's PTX entry, where a view is an address and a length.
@@ -9,11 +10,11 @@ pub trait FlatParam<const N: usize> {
     type Type;
 }
 
-/// Places `size` bytes aligned to `align` after `end`: the offset and the new end.
+/// Places a storage after `end`: its offset and the new end.
 #[doc(hidden)]
-pub const fn arena_layout(end: usize, size: usize, align: usize) -> (usize, usize) {
-    let offset = end.next_multiple_of(align);
-    (offset, offset + size)
+pub const fn arena_layout<S: SharedStorage>(end: usize) -> (usize, usize) {
+    let offset = end.next_multiple_of(S::ALIGN);
+    (offset, offset + S::BYTES)
 }
 
 /// How a type, or a kernel's parameters, lie in memory, as a hash (FNV-1a).
@@ -123,6 +124,12 @@ pub const fn element_layout<T: Element>() -> Layout {
 #[doc(hidden)]
 pub const fn view_layout<T: Element>() -> Layout {
     Layout::of::<(*mut T, usize)>("view").with("", 0, T::LAYOUT)
+}
+
+/// The layout of a storage in shared memory.
+#[doc(hidden)]
+pub const fn storage_layout<S: SharedStorage>() -> Layout {
+    Layout::of::<()>("shared").number(S::BYTES as u64).number(S::ALIGN as u64)
 }
 
 #[cfg(test)]

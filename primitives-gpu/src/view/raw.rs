@@ -171,7 +171,6 @@ unsafe fn relaxed_copy(device: *mut u8, private: *mut u8, len: usize, align: usi
 }
 
 /// The elements of type `T` that one access moves: the largest power of two that divides `items` and fits in 16 bytes.
-#[cfg(target_arch = "nvptx64")]
 pub(crate) const fn vector_items<T>(items: usize) -> usize {
     let mut n = 1;
     while n * 2 * size_of::<T>() <= 16 && items.is_multiple_of(n * 2) && (n * 2 * size_of::<T>()).is_power_of_two() {
@@ -188,16 +187,10 @@ pub(crate) const fn vector_items<T>(items: usize) -> usize {
 #[inline(always)]
 pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
     let width = const { vector_items::<T>(N) };
-    let bytes = width * size_of::<T>();
     // SAFETY: the caller's contract; a vector access is made only where it is aligned.
     unsafe {
-        if width > 1 && address.addr() % bytes == 0 {
-            let (from, to) = (address.cast::<u8>(), items.as_mut_ptr().cast::<u8>());
-            let mut at = 0;
-            while at < N * size_of::<T>() {
-                nvptx::load_vector(to.add(at), from.add(at), bytes);
-                at += bytes;
-            }
+        if width > 1 && address.addr() % (width * size_of::<T>()) == 0 {
+            *items = load_aligned(address);
         } else {
             let mut i = 0;
             while i < N {
@@ -216,16 +209,10 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
 #[inline(always)]
 pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
     let width = const { vector_items::<T>(N) };
-    let bytes = width * size_of::<T>();
     // SAFETY: the caller's contract; a vector access is made only where it is aligned.
     unsafe {
-        if width > 1 && address.addr() % bytes == 0 {
-            let (from, to) = (items.as_ptr().cast::<u8>(), address.cast::<u8>());
-            let mut at = 0;
-            while at < N * size_of::<T>() {
-                nvptx::store_vector(to.add(at), from.add(at), bytes);
-                at += bytes;
-            }
+        if width > 1 && address.addr() % (width * size_of::<T>()) == 0 {
+            store_aligned(address, items);
         } else {
             let mut i = 0;
             while i < N {
@@ -259,6 +246,66 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
     for (i, &item) in items.iter().enumerate() {
         // SAFETY: the caller's contract.
         unsafe { store(address.add(i), item) };
+    }
+}
+
+/// Reads `N` items by accesses of [`vector_items`] each.
+///
+/// # Safety
+/// `address` is valid for reads of `N` elements and aligned for the access.
+#[inline(always)]
+pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T) -> [T; N] {
+    let mut items = [T::ZERO; N];
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let width = const { vector_items::<T>(N) };
+        let mut i = 0;
+        while i < N {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if width > 1 {
+                    nvptx::load_vector(items.as_mut_ptr().add(i).cast(), address.add(i).cast(), width * size_of::<T>());
+                } else {
+                    items[i] = address.add(i).read();
+                }
+            }
+            i += width;
+        }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: the caller's contract.
+    unsafe {
+        load_items(address, &mut items);
+    }
+    items
+}
+
+/// Writes `N` items by accesses of [`vector_items`] each.
+///
+/// # Safety
+/// `address` is valid for writes of `N` elements and aligned for the access.
+#[inline(always)]
+pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let width = const { vector_items::<T>(N) };
+        let mut i = 0;
+        while i < N {
+            // SAFETY: the caller's contract.
+            unsafe {
+                if width > 1 {
+                    nvptx::store_vector(address.add(i).cast(), items.as_ptr().add(i).cast(), width * size_of::<T>());
+                } else {
+                    address.add(i).write(items[i]);
+                }
+            }
+            i += width;
+        }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    // SAFETY: the caller's contract.
+    unsafe {
+        store_items(address, items);
     }
 }
 

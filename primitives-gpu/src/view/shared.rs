@@ -1,12 +1,16 @@
 //! Shared memory: one arena a block, cut into typed storages at compile time.
+//!
+//! A collective declares its storage as a type with a size, a [`SharedStorage`], and takes it as `&mut Shared<S>`. Inside,
+//! it cuts the storage into [`SharedArray`]s, the `unsafe` floor: element and vector access without checks on the GPU, and
+//! with all of them in the emulator. Between the collectives stands the protocol of [`Shared::enter`] and
+//! [`Shared::enter_by_turns`], which makes the barrier that a reuse needs. Phases that do not overlap in time share their
+//! memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
 
 use core::marker::PhantomData;
-use core::mem::size_of;
+use core::mem::{align_of, size_of};
 use core::panic::Location;
 
-#[cfg(not(target_arch = "nvptx64"))]
-use super::raw;
-use super::raw::Borrowed;
+use super::raw::{self, Borrowed};
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
@@ -14,46 +18,123 @@ use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
 
 /// A type that lives in shared memory: arrays of elements, and the storages that collectives declare.
 ///
+/// A storage whose size is computed, from const parameters say, is a type without fields that names its `BYTES` and
+/// `ALIGN`: nothing but addresses is ever made of it.
+///
+/// ```
+/// use core::marker::PhantomData;
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::view::SharedStorage;
+///
+/// /// Two elements a thread.
+/// struct TwoEach<T, const THREADS: usize>(PhantomData<T>);
+///
+/// // SAFETY: uninitialised elements.
+/// unsafe impl<T: Element, const THREADS: usize> SharedStorage for TwoEach<T, THREADS> {
+///     const BYTES: usize = 2 * THREADS * size_of::<T>();
+///     const ALIGN: usize = align_of::<T>();
+/// }
+/// assert_eq!(TwoEach::<f64, 32>::BYTES, 512);
+/// ```
+///
 /// # Safety
 /// The type is never taken as a value before it was written, since shared memory starts undefined, and needs no drop.
-pub unsafe trait SharedStorage: 'static {}
+pub unsafe trait SharedStorage: Sized + 'static {
+    /// Bytes to reserve.
+    const BYTES: usize = size_of::<Self>();
+    /// Alignment, a power of two up to 16.
+    const ALIGN: usize = align_of::<Self>();
+}
 
 // SAFETY: the storage is memory only; what reads elements from it sees to it that they are values.
 unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {}
+
+/// Memory for any one of several storages at a time: `Phases<(ScanStorage<f32>, ReduceStorage<f32>)>` has the size of the
+/// largest. [`Shared::phase`] gives each its turn.
+pub struct Phases<S>(PhantomData<S>);
+
+macro_rules! phases {
+    ($($($s:ident)*;)*) => {$(
+        // SAFETY: uninitialised bytes.
+        unsafe impl<$($s: SharedStorage),*> SharedStorage for Phases<($($s,)*)> {
+            const BYTES: usize = largest(&[$($s::BYTES),*]);
+            const ALIGN: usize = largest(&[$($s::ALIGN),*]);
+        }
+    )*};
+}
+phases! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
+
+const fn largest(numbers: &[usize]) -> usize {
+    let (mut largest, mut i) = (0, 0);
+    while i < numbers.len() {
+        if numbers[i] > largest {
+            largest = numbers[i];
+        }
+        i += 1;
+    }
+    largest
+}
 
 /// A storage of type `S` in the block's shared memory.
 ///
 /// A kernel parameter `mut shared: Shared<ReduceStorage<f32>>` is not passed at the launch: the launcher adds up the sizes.
 /// All threads of the block see the same memory. A collective borrows it mutably and remembers the use; the next
 /// collective on it starts with a barrier, which [`Shared::sync`] can do earlier.
+// One layout for every `S`, which `phase` relies on.
+#[repr(C)]
 pub struct Shared<'k, S> {
     cx: Block<'k>,
-    address: *mut S,
-    used: bool,
+    address: *mut u8,
+    /// The last use: [`UNUSED`], [`USED`], or the length of the halves that are used by turns.
+    last: usize,
+    /// Where the half that is in use starts.
+    half: usize,
     _borrowed: Borrowed<'k, S>,
 }
+
+/// No thread accesses the storage any more.
+const UNUSED: usize = 0;
+/// Other threads may still access any part of the storage.
+const USED: usize = 1;
 
 impl<'k, S: SharedStorage> Shared<'k, S> {
     /// The storage `offset` bytes into the block's arena.
     ///
     /// # Safety
-    /// The launch reserves `offset + size_of::<S>()` bytes, `offset` is aligned for `S`, and no other view overlaps.
+    /// The launch reserves `offset + S::BYTES` bytes, `offset` is aligned for `S`, and no other view overlaps.
     #[inline(always)]
     pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
-        const { assert!(align_of::<S>() <= 16, "shared memory is aligned to 16 bytes at most") };
+        const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
         // SAFETY: the caller's contract.
-        let address = unsafe { arena(cx).add(offset).cast() };
-        Self { cx, address, used: false, _borrowed: PhantomData }
+        let address = unsafe { arena(cx).add(offset) };
+        Self { cx, address, last: UNUSED, half: 0, _borrowed: PhantomData }
     }
 
     /// Begins a collective's use of the storage: a barrier if it was used before.
     #[inline(always)]
     #[track_caller]
     pub fn enter(&mut self) {
-        if self.used {
+        if self.last != UNUSED {
             self.cx.barrier();
         }
-        self.used = true;
+        self.last = USED;
+    }
+
+    /// Begins a collective's use of one half of the storage, the halves being `half` bytes each: returns where the half
+    /// starts, 0 or `half`.
+    ///
+    /// For a collective that writes, has one barrier, and then only reads. Uses with halves of one length then need no
+    /// barrier between them: when a thread comes to the same half again, the barrier of the use in between has told it that
+    /// all threads have read. A barrier comes first only after another kind of use.
+    #[inline(always)]
+    #[track_caller]
+    pub fn enter_by_turns(&mut self, half: usize) -> usize {
+        if self.last != UNUSED && self.last != half {
+            self.cx.barrier();
+        }
+        self.last = half.max(USED + 1);
+        self.half = half - self.half.min(half);
+        self.half
     }
 
     /// A barrier, after which a collective need not begin with one.
@@ -61,22 +142,193 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     #[track_caller]
     pub fn sync(&mut self) {
         self.cx.barrier();
-        self.used = false;
+        self.last = UNUSED;
     }
 
-    /// The same storage with another type.
+    /// The same memory as the storage of another phase. What it held is lost, and the memory remembers its use through
+    /// either: a collective on it starts with the barrier that it needs.
     ///
-    /// # Safety
-    /// `U` fits in `S` in size and alignment, and is read only where it was written.
+    /// ```
+    /// use kernel_primitives::prelude::*;
+    /// use kernel_primitives::view::Phases;
+    ///
+    /// #[kernel]
+    /// fn spread(
+    ///     cx: Block,
+    ///     x: Global<f32>,
+    ///     mut out: GlobalMut<f32>,
+    ///     mut shared: Shared<Phases<(ReduceStorage<f32>, ReduceStorage<[f32; 2]>)>>,
+    /// ) {
+    ///     for i in cx.items(out.len()) {
+    ///         let largest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), x[i], Max);
+    ///         let smallest = block_reduce(cx, shared.phase::<ReduceStorage<f32>>(), x[i], Min);
+    ///         out.set(i, largest - smallest);
+    ///     }
+    /// }
+    /// ```
     #[inline(always)]
-    pub(crate) unsafe fn cast<U>(&mut self) -> Shared<'k, U> {
-        Shared { cx: self.cx, address: self.address.cast(), used: self.used, _borrowed: PhantomData }
+    pub fn phase<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
+        const { assert!(U::BYTES <= S::BYTES, "the storage of the phase is larger than the memory it is to have") };
+        const { assert!(U::ALIGN <= S::ALIGN, "the storage of the phase is aligned more than the memory it is to have") };
+        // SAFETY: the type has one layout for all storages; the memory is large enough and aligned, and starts undefined
+        // for either.
+        unsafe { &mut *core::ptr::from_mut(self).cast() }
+    }
+
+    /// `len` elements from byte `offset` on: the floor that collectives stand on. A part outside the storage, or one that is
+    /// not aligned, is a fault; where the numbers are constants, the check is made at compile time.
+    #[inline(always)]
+    #[track_caller]
+    pub fn array<T: Element>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
+        let end = offset + len * size_of::<T>();
+        if end > S::BYTES || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > S::ALIGN {
+            self.cx.raise(FaultKind::BadShape, [end as u64, S::BYTES as u64], Location::caller());
+        }
+        // SAFETY: inside the storage.
+        let address = unsafe { self.address.add(offset).cast() };
+        SharedArray { cx: self.cx, address, len, _borrowed: PhantomData }
     }
 
     /// The storage's address: the unsafe floor.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut S {
-        self.address
+        self.address.cast()
+    }
+}
+
+/// Elements in a part of a storage, as a collective uses them: uninitialised, unchecked on the GPU, and shown to the
+/// emulator, which checks bounds and alignment as well.
+///
+/// The accesses are plain loads and stores, which the compiler may combine and reorder between barriers.
+pub struct SharedArray<'k, T> {
+    #[cfg_attr(target_arch = "nvptx64", allow(dead_code, reason = "for the emulator's checks"))]
+    cx: Block<'k>,
+    address: *mut T,
+    #[cfg_attr(target_arch = "nvptx64", allow(dead_code, reason = "for the emulator's checks"))]
+    len: usize,
+    _borrowed: Borrowed<'k, T>,
+}
+
+impl<T> Clone for SharedArray<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SharedArray<'_, T> {}
+
+impl<'k, T: Element> SharedArray<'k, T> {
+    /// Reads an element.
+    ///
+    /// # Safety
+    /// `index` is inside. A thread of the block has written a `T` there, the same thread or one that a barrier lies
+    /// between, and no thread writes it until the next barrier. For the lanes of one warp,
+    /// [`Block::sync_warp`] is as good as a barrier.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load(self, index: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.element(index, 1);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Read, Space::Shared, address, 1);
+            raw::load(address)
+        }
+    }
+
+    /// Writes an element.
+    ///
+    /// # Safety
+    /// `index` is inside, and no other thread accesses the element without a barrier in between.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn store(self, index: usize, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.element(index, 1);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Write, Space::Shared, address, 1);
+            raw::store(address, value);
+        }
+    }
+
+    /// Reads `N` elements from `index` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
+    /// two of bytes.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load), for each element; and the first lies at a multiple of the access' bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn load_items<const N: usize>(self, index: usize) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.vector::<N>(index);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Read, Space::Shared, address, N);
+            raw::load_aligned(address)
+        }
+    }
+
+    /// Writes `N` elements from `index` on, by accesses of up to 16 bytes; see [`load_items`](Self::load_items).
+    ///
+    /// # Safety
+    /// As for [`store`](Self::store), for each element; and the first lies at a multiple of the access' bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn store_items<const N: usize>(self, index: usize, items: &[T; N]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.vector::<N>(index);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Write, Space::Shared, address, N);
+            raw::store_aligned(address, items);
+        }
+    }
+
+    /// An element, to access atomically, at block scope unless asked otherwise.
+    ///
+    /// # Safety
+    /// `index` is inside, and other accesses than atomic ones have a barrier in between.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn at(self, index: usize) -> AtomicRef<'k, T>
+    where
+        T: AtomicElement,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { AtomicRef::new(self.cx, self.element(index, 1), true) }
+    }
+
+    /// # Safety
+    /// `index` to `index + count` are inside.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn element(self, index: usize, count: usize) -> *mut T {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if index + count > self.len {
+            let args = [(index + count - 1) as u64, self.len as u64];
+            self.cx.raise(FaultKind::OutOfBounds, args, Location::caller());
+        }
+        #[cfg(target_arch = "nvptx64")]
+        let _ = count;
+        // SAFETY: the caller's contract.
+        unsafe { self.address.add(index) }
+    }
+
+    /// # Safety
+    /// `index` to `index + N` are inside.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vector<const N: usize>(self, index: usize) -> *mut T {
+        // SAFETY: the caller's contract.
+        let address = unsafe { self.element(index, N) };
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let (width, bytes) = (raw::vector_items::<T>(N), raw::vector_items::<T>(N) * size_of::<T>());
+            let aligned = width == 1 || address.addr().is_multiple_of(bytes);
+            assert!(aligned, "a vector access of {bytes} bytes is misaligned");
+        }
+        address
     }
 }
 

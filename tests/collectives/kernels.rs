@@ -1,0 +1,9 @@
+//! The kernels of the tests of warp and block collectives, one file a subject. Compiled for both machines, so they use the
+//! device side alone.
+
+pub mod shared;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "kernels/../../suite/kernels/types.rs"]
+pub mod types;
+
+pub use types::*;
