@@ -63,7 +63,7 @@ fn type_row<T: Number>(
 
     let result = ours.to_vec()?;
     for i in 0..n {
-        assert!(result[i] == Number::add(a[i], b[i]), "{name}: wrong sum at {i}");
+        assert!(result[i] == kernel_primitives::Arithmetic::add(a[i], b[i]), "{name}: wrong sum at {i}");
     }
     if cub.is_some() {
         assert!(theirs.to_vec()? == result, "{name}: CUB disagrees");

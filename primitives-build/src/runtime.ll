@@ -353,6 +353,74 @@ define i16 @__kp_f32_to_bf16(float %value) alwaysinline nounwind {
   ret i16 %r
 }
 
+define i16 @__kp_f16_add(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = fadd half %x, %y
+  %r = bitcast half %z to i16
+  ret i16 %r
+}
+
+define i16 @__kp_f16_sub(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = fsub half %x, %y
+  %r = bitcast half %z to i16
+  ret i16 %r
+}
+
+define i16 @__kp_f16_mul(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = fmul half %x, %y
+  %r = bitcast half %z to i16
+  ret i16 %r
+}
+
+declare half @llvm.fma.f16(half, half, half)
+define i16 @__kp_f16_fma(i16 %a, i16 %b, i16 %c) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = bitcast i16 %c to half
+  %f = call half @llvm.fma.f16(half %x, half %y, half %z)
+  %r = bitcast half %f to i16
+  ret i16 %r
+}
+
+define i16 @__kp_bf16_add(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = fadd bfloat %x, %y
+  %r = bitcast bfloat %z to i16
+  ret i16 %r
+}
+
+define i16 @__kp_bf16_sub(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = fsub bfloat %x, %y
+  %r = bitcast bfloat %z to i16
+  ret i16 %r
+}
+
+define i16 @__kp_bf16_mul(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = fmul bfloat %x, %y
+  %r = bitcast bfloat %z to i16
+  ret i16 %r
+}
+
+declare bfloat @llvm.fma.bf16(bfloat, bfloat, bfloat)
+define i16 @__kp_bf16_fma(i16 %a, i16 %b, i16 %c) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = bitcast i16 %c to bfloat
+  %f = call bfloat @llvm.fma.bf16(bfloat %x, bfloat %y, bfloat %z)
+  %r = bitcast bfloat %f to i16
+  ret i16 %r
+}
+
 declare float @llvm.minimum.f32(float, float)
 define float @__kp_minimum_f32(float %a, float %b) alwaysinline nounwind {
   %r = call float @llvm.minimum.f32(float %a, float %b)

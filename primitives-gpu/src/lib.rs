@@ -31,8 +31,8 @@
 //! a fault in one block cannot hang another that waits for it.
 //!
 //! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
-//! arithmetic; integers wrap. `f16` and `bf16` are the types of the `half` crate: storage types, whose arithmetic is done
-//! in `f32` and rounded once, which for one operation gives the bits of native half arithmetic.
+//! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`
+//! crate, whose traits compute by the GPU's own instructions and to the same bits on the host.
 //!
 //! **Functors.** [`UnaryFn`], [`BinaryFn`] and [`Reducer`]; closures are functors. The bounds are the same on both
 //! machines. A functor that is a kernel parameter implements [`KernelParam`], which fixes its layout.
@@ -47,6 +47,9 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx))]
 
+// The derives name the crate as its users see it.
+extern crate self as kernel_primitives;
+
 pub mod block;
 pub mod element;
 pub mod functor;
@@ -56,7 +59,10 @@ pub mod thread;
 pub mod view;
 pub mod warp;
 
-pub use element::{Accumulate, Element, KernelParam, Number};
+pub use element::{
+    Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude, Number,
+    Ordered, Quotient, Real, SortKey,
+};
 pub use functor::{BinaryFn, Reducer, UnaryFn};
 pub use half::{bf16, f16};
 pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
@@ -67,10 +73,12 @@ pub use view::{Global, GlobalMut, Shared};
 pub mod prelude {
     pub use crate::block::{ReduceStorage, block_reduce, block_x_reduce};
     pub use crate::device_println;
-    pub use crate::element::{Accumulate, Element, KernelParam, Number};
+    pub use crate::element::{
+        Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude,
+        Number, Ordered, Quotient, Real, SortKey,
+    };
     pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, Reducer, UnaryFn};
     pub use crate::io::{init, read_data, write_data};
-    pub use crate::simt::math::Math;
     pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
     pub use crate::thread::{elementwise_binary, elementwise_unary};
     pub use crate::view::{

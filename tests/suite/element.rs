@@ -2,7 +2,10 @@
 
 use kernel_primitives::functor::{Add, Max, Min, Mul};
 use kernel_primitives::kernels::{elementwise_binary, elementwise_unary};
-use kernel_primitives::{Accumulate, Element, Number, Result, bf16, f16};
+use kernel_primitives::{
+    Accumulate, Arithmetic, Complex, ConvertTo, Divide, Element, Float, Integer, Magnitude, Number, Ordered, Quotient,
+    Real, Result, SortKey, bf16, f16,
+};
 
 use crate::kernels::functor::{Sub, ToBf16, ToF16, Widen};
 use crate::kernels::{Flagged, Sixteen, Twelve};
@@ -22,6 +25,7 @@ fn the_zero_of_an_element_has_zero_bytes() {
     check::<f16>();
     check::<bf16>();
     check::<bool>();
+    check::<Complex<f32>>();
     check::<isize>();
     check::<[f32; 3]>();
     check::<Twelve>();
@@ -233,4 +237,240 @@ fn elements_with_bools_come_back() -> Result<()> {
     let pairs = [[true, false], [false, false]];
     assert_eq!(stream.buffer_from(&pairs)?.to_vec()?, pairs);
     Ok(())
+}
+
+/// Whether the bits of all values order as the values do by `less`, and give them back.
+fn sorts_by_bits<T: SortKey + std::fmt::Debug>(
+    values: impl Iterator<Item = T> + Clone,
+    same: impl Fn(T, T) -> bool,
+    less: impl Fn(T, T) -> bool,
+) {
+    for value in values.clone() {
+        let bits = value.to_sort_bits();
+        assert!(same(T::from_sort_bits(bits), value), "{value:?}");
+        assert!(bits.shr(T::SORT_BITS) == T::Bits::ZERO || T::SORT_BITS == T::Bits::WIDTH, "{value:?}");
+    }
+    for (a, b) in values.clone().zip(values.skip(1)) {
+        assert_eq!(a.to_sort_bits() < b.to_sort_bits(), less(a, b), "{a:?} and {b:?}");
+        assert_eq!(b.to_sort_bits() < a.to_sort_bits(), less(b, a), "{a:?} and {b:?}");
+    }
+}
+
+/// NaN last, and among NaN and among the others `totalOrder`, but positive NaN before negative.
+fn float_less(a: (f64, u64), b: (f64, u64)) -> bool {
+    let of_nan = |(value, bits): (f64, u64)| if value.is_sign_negative() { (1, !bits) } else { (0, bits) };
+    match (a.0.is_nan(), b.0.is_nan()) {
+        (true, true) => of_nan(a) < of_nan(b),
+        (false, false) => a.0.total_cmp(&b.0).is_lt(),
+        (a, _) => !a,
+    }
+}
+
+#[test]
+fn sort_bits_order_as_the_values_and_give_them_back() {
+    sorts_by_bits([false, true, false].into_iter(), |a, b| a == b, |a, b| !a & b);
+    sorts_by_bits((0..=u8::MAX).chain([0]), |a, b| a == b, |a, b| a < b);
+    sorts_by_bits((i8::MIN..=i8::MAX).chain([0]), |a, b| a == b, |a, b| a < b);
+    sorts_by_bits((i16::MIN..=i16::MAX).chain([0]), |a, b| a == b, |a, b| a < b);
+    let mut random = Random::new(3);
+    let bits: Vec<u64> = (0..20_000).map(|_| random.bits()).chain([0, !0, 1 << 63, 1 << 31, 1]).collect();
+    sorts_by_bits(bits.iter().copied(), |a, b| a == b, |a, b| a < b);
+    sorts_by_bits(bits.iter().map(|&v| v as i64), |a, b| a == b, |a, b| a < b);
+    sorts_by_bits(bits.iter().map(|&v| v as i32), |a, b| a == b, |a, b| a < b);
+    sorts_by_bits(bits.iter().map(|&v| v as u32), |a, b| a == b, |a, b| a < b);
+
+    // All halves, each beside its successor in bits and beside a random one.
+    let pairs = || (0..=u16::MAX).flat_map(|v| [v, (v as u32 * 40503) as u16, v]);
+    let key = |v: f64, bits: u16| (v, bits as u64);
+    sorts_by_bits(
+        pairs().map(f16::from_bits),
+        |a, b| a.to_bits() == b.to_bits(),
+        |a, b| float_less(key(a.to_f64(), a.to_bits()), key(b.to_f64(), b.to_bits())),
+    );
+    sorts_by_bits(
+        pairs().map(bf16::from_bits),
+        |a, b| a.to_bits() == b.to_bits(),
+        |a, b| float_less(key(a.to_f64(), a.to_bits()), key(b.to_f64(), b.to_bits())),
+    );
+    let special = [f64::NAN, -f64::NAN, f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY, -1.0, 5e-324, -5e-324, f64::MAX];
+    let floats = || special.into_iter().flat_map(|a| special.into_iter().flat_map(move |b| [a, b]));
+    sorts_by_bits(
+        floats().chain(bits.iter().map(|&v| f64::from_bits(v))),
+        |a, b| a.to_bits() == b.to_bits(),
+        |a, b| float_less((a, a.to_bits()), (b, b.to_bits())),
+    );
+    sorts_by_bits(
+        floats().map(|v| v as f32).chain(bits.iter().map(|&v| f32::from_bits(v as u32))),
+        |a, b| a.to_bits() == b.to_bits(),
+        |a, b| float_less((a as f64, a.to_bits() as u64), (b as f64, b.to_bits() as u64)),
+    );
+    // The ends of the range are the ends of the order.
+    assert_eq!(
+        (f32::NEG_INFINITY.to_sort_bits(), (-f64::NAN).to_sort_bits() > f64::INFINITY.to_sort_bits()),
+        (0, true)
+    );
+}
+
+#[test]
+fn conversions_truncate_saturate_wrap_and_round_once() {
+    assert_eq!(ConvertTo::<u8>::convert(-1i32), 255);
+    assert_eq!(ConvertTo::<i64>::convert(u64::MAX), -1);
+    assert_eq!(ConvertTo::<i8>::convert(-129.9f32), -128);
+    assert_eq!(ConvertTo::<i32>::convert(-1.9f64), -1);
+    assert_eq!(ConvertTo::<u64>::convert(f64::INFINITY), u64::MAX);
+    assert_eq!(ConvertTo::<u16>::convert(f16::NAN), 0);
+    assert_eq!(ConvertTo::<u8>::convert(f16::from_f32(300.0)), 255);
+    assert_eq!(ConvertTo::<i16>::convert(bf16::from_f32(-2.75)), -2);
+    assert_eq!((ConvertTo::<bool>::convert(0.0f32), ConvertTo::<bool>::convert(-0.0f64)), (false, false));
+    assert_eq!((ConvertTo::<bool>::convert(f32::NAN), ConvertTo::<bool>::convert(f16::NAN)), (true, true));
+    assert_eq!((ConvertTo::<bool>::convert(256i64), ConvertTo::<bool>::convert(bf16::ZERO)), (true, false));
+    assert_eq!((ConvertTo::<f64>::convert(true), ConvertTo::<bf16>::convert(false)), (1.0, bf16::ZERO));
+    assert_eq!(ConvertTo::<Complex<f64>>::convert(3u8), Complex::new(3.0, 0.0));
+    assert_eq!(ConvertTo::<Complex<f16>>::convert(Complex::new(1.0f32, 1e9)), Complex::new(f16::ONE, f16::INFINITY));
+
+    // Beside a tie: rounding to f32 first would give the tie, and then the even neighbour.
+    assert_eq!(ConvertTo::<f16>::convert(1.0 + 2f64.powi(-11) + 2f64.powi(-40)), f16::from_f32(1.0 + 2f32.powi(-10)));
+    assert_eq!(
+        ConvertTo::<bf16>::convert((1i64 << 40) + (1 << 32) + 1),
+        bf16::from_f32((1i64 << 40) as f32 + 2f32.powi(33))
+    );
+    let mut random = Random::new(4);
+    for k in 0..20_000 {
+        let bits = random.bits();
+        let integer = bits as i64 >> (k % 64);
+        // Exact in f64 or not: more bits than 53 do not matter beside 11, unless they decide a tie, which these do not.
+        for (found, fraction_bits, value) in [
+            (ConvertTo::<f16>::convert(integer).to_bits(), 10, integer as f64),
+            (ConvertTo::<bf16>::convert(integer).to_bits(), 7, integer as f64),
+            (ConvertTo::<bf16>::convert(integer as i32).to_bits(), 7, integer as i32 as f64),
+            (ConvertTo::<f16>::convert(integer as u32).to_bits(), 10, integer as u32 as f64),
+            (ConvertTo::<f16>::convert(integer as i16).to_bits(), 10, integer as i16 as f64),
+            (ConvertTo::<bf16>::convert(bits).to_bits(), 7, bits as f64),
+        ] {
+            assert_eq!(found, round_to_half(value, fraction_bits), "{value} with {fraction_bits} bits");
+        }
+        // In the range of the half types, and near their ties.
+        let exponent = 1023 - 30 + bits % 50;
+        let float = f64::from_bits((bits >> 12 & !((1 << (k % 50)) - 1)) | exponent << 52 | bits << 63);
+        assert_eq!(ConvertTo::<f16>::convert(float).to_bits(), round_to_half(float, 10), "{float:e}");
+        assert_eq!(ConvertTo::<bf16>::convert(float).to_bits(), round_to_half(float, 7), "{float:e}");
+    }
+}
+
+#[test]
+fn floats_are_classified() {
+    fn check<T: Float + std::fmt::Debug>(subnormal: T) {
+        for (value, [nan, infinite, finite, normal]) in [
+            (T::NAN, [true, false, false, false]),
+            (T::NAN.neg(), [true, false, false, false]),
+            (T::INFINITY, [false, true, false, false]),
+            (T::NEG_INFINITY, [false, true, false, false]),
+            (T::ZERO, [false, false, true, false]),
+            (T::ZERO.neg(), [false, false, true, false]),
+            (subnormal, [false, false, true, false]),
+            (T::MIN_POSITIVE, [false, false, true, true]),
+            (T::MAX.neg(), [false, false, true, true]),
+        ] {
+            let found = [value.is_nan(), value.is_infinite(), value.is_finite(), value.is_normal()];
+            assert_eq!(found, [nan, infinite, finite, normal], "{value:?}");
+            assert_eq!(value.unordered(), nan);
+            assert!(value.magnitude().neg().is_sign_negative() && !value.magnitude().is_sign_negative());
+            assert!(value.copysign(T::ONE.neg()).is_sign_negative() && !value.copysign(T::ONE).is_sign_negative());
+        }
+        assert!(T::ONE.add(T::EPSILON) != T::ONE);
+    }
+    check(f32::from_bits(1));
+    check(f64::from_bits(1));
+    check(f16::from_bits(1));
+    check(bf16::from_bits(1));
+}
+
+#[test]
+fn shifts_beyond_the_width_leave_nothing_but_the_sign() {
+    assert_eq!((Integer::shl(1u8, 7), Integer::shl(1u8, 8), Integer::shl(1i32, 1 << 31)), (128, 0, 0));
+    assert_eq!((Integer::shr(200u8, 7), Integer::shr(200u8, 8), Integer::shr(u64::MAX, 64)), (1, 0, 0));
+    assert_eq!((Integer::shr(-128i8, 7), Integer::shr(-128i8, 8), Integer::shr(i64::MAX, 99)), (-1, -1, 0));
+}
+
+/// Whole quotients by exact integers.
+#[test]
+fn quotients_of_integers_floor_and_truncate() {
+    for a in i8::MIN..=i8::MAX {
+        for b in (i8::MIN..=i8::MAX).filter(|&b| b != 0) {
+            let (wide_a, wide_b) = (a as i32, b as i32);
+            let floored = (wide_a as f64 / wide_b as f64).floor() as i32;
+            assert_eq!(a.floor_divide(b), floored as i8, "{a} // {b}");
+            assert_eq!(a.floor_remainder(b), (wide_a - floored * wide_b) as i8, "{a} mod {b}");
+            assert_eq!((a.trunc_divide(b), a.divide(b)), ((wide_a / wide_b) as i8, (wide_a / wide_b) as i8));
+            assert_eq!(a.trunc_remainder(b), (wide_a % wide_b) as i8, "{a} rem {b}");
+            let (a, b) = (a as u8, b as u8);
+            assert_eq!((a.floor_divide(b), a.floor_remainder(b)), (a / b, a % b));
+            assert_eq!((a.trunc_divide(b), a.trunc_remainder(b)), (a / b, a % b));
+        }
+    }
+    assert_eq!(i32::MIN.floor_divide(-1), i32::MIN, "wraps");
+}
+
+/// The examples of Python's documentation and NumPy's tests, and the special values of IEEE.
+#[test]
+fn quotients_of_floats_floor_and_truncate() {
+    for (a, b, floored, rest) in [
+        (7.5f64, 2.0, 3.0, 1.5),
+        (-7.5, 2.0, -4.0, 0.5),
+        (7.5, -2.0, -4.0, -0.5),
+        (-7.5, -2.0, 3.0, -1.5),
+        (6.0, 2.0, 3.0, 0.0),
+        (-6.0, 2.0, -3.0, 0.0),
+        (6.0, -2.0, -3.0, -0.0),
+        (0.0, -2.0, -0.0, -0.0),
+        (-1e-20, 2.0, -1.0, 2.0),
+        (1.0, 0.1, 9.0, 0.1 - 5.551115123125783e-17),
+        (f64::MAX, 3.0, f64::MAX / 3.0, f64::MAX % 3.0),
+    ] {
+        assert_eq!(a.floor_divide(b).to_bits(), floored.to_bits(), "{a} // {b} is {}", a.floor_divide(b));
+        assert_eq!(a.floor_remainder(b).to_bits(), rest.to_bits(), "{a} mod {b} is {}", a.floor_remainder(b));
+        assert_eq!(a.trunc_remainder(b).to_bits(), (a % b).to_bits());
+        if a.abs() < 100.0 && a != 1.0 {
+            assert_eq!(a.trunc_divide(b), (a / b).trunc());
+            let (h, k) = (f16::from_f64(a), f16::from_f64(b));
+            assert_eq!(h.trunc_divide(k), f16::from_f64((a / b).trunc()));
+            if h != f16::ZERO {
+                assert_eq!((h.floor_divide(k), h.floor_remainder(k)), (f16::from_f64(floored), f16::from_f64(rest)));
+            }
+        }
+    }
+    for zero in [0.0f32, -0.0] {
+        assert_eq!(1f32.floor_divide(zero), 1.0 / zero);
+        assert_eq!((-1f32).trunc_divide(zero), -1.0 / zero);
+        assert!(0f32.floor_divide(zero).is_nan() && 1f32.floor_remainder(zero).is_nan());
+        assert!(1f32.trunc_remainder(zero).is_nan());
+    }
+    assert!(f32::INFINITY.floor_divide(2.0).is_nan() || f32::INFINITY.floor_divide(2.0).is_infinite());
+}
+
+#[test]
+fn complex_numbers_multiply_divide_and_have_a_length() {
+    let c = Complex::<f64>::new;
+    assert_eq!(c(1.0, 2.0).mul(c(3.0, -1.0)), c(5.0, 5.0));
+    for (divisor, quotient) in [(c(3.0, -1.0), c(1.0, 2.0)), (c(1.0, 2.0), c(3.0, -1.0))] {
+        assert!(c(5.0, 5.0).divide(divisor).sub(quotient).magnitude() < 1e-15);
+    }
+    assert_eq!(c(1e300, 1e300).divide(c(1e300, 1e300)), c(1.0, 0.0), "no overflow on the way");
+    assert_eq!(c(1.0, -1.0).divide(c(0.0, 0.0)), c(f64::INFINITY, f64::NEG_INFINITY));
+    assert_eq!((c(3.0, 4.0).magnitude(), c(3e300, 4e300).magnitude()), (5.0, 5e300));
+    assert_eq!(c(1.0, 2.0).sub(c(1.0, 2.0)).add(Complex::ONE).neg(), c(-1.0, 0.0));
+    assert_eq!(Complex::new(f16::ONE, f16::ONE).widen(), Complex::new(1f32, 1.0));
+}
+
+#[test]
+fn truth_values_are_ordered() {
+    assert_eq!((bool::GREATEST, bool::LEAST), (true, false));
+    assert_eq!((true.minimum(false), false.maximum(true), false.less(true)), (false, true, true));
+}
+
+#[test]
+fn half_functions_are_rounded_once() {
+    assert_eq!(f16::from_f32(2.0).sqrt(), f16::from_f32(2f32.sqrt()));
+    assert_eq!(Real::exp(bf16::ONE), bf16::from_f32(1f32.exp()));
+    assert_eq!(Real::powf(f16::from_f32(3.0), f16::from_f32(2.0)), f16::from_f32(9.0));
 }

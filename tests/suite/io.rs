@@ -130,7 +130,7 @@ macro_rules! doubled {
             let target = data.slice_mut(range.clone())?;
             kernels::double_tiles::<$t, $nx>::launch(&stream, case.dims($nx, 4), target)?;
             let mut expected = before;
-            expected[range].iter_mut().for_each(|v| *v = kernel_primitives::Number::add(*v, *v));
+            expected[range].iter_mut().for_each(|v| *v = kernel_primitives::Arithmetic::add(*v, *v));
             assert_eq!(data.to_vec()?, expected, "{case:?}");
         }
     })*};

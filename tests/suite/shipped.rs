@@ -2,7 +2,7 @@
 
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Mul, Reducer};
 use kernel_primitives::kernels::{block_reduce, elementwise_binary};
-use kernel_primitives::{Accumulate, Buffer, Dims, Number, Result, Stream, bf16, f16};
+use kernel_primitives::{Accumulate, Arithmetic, Buffer, Dims, Result, Stream, bf16, f16};
 
 use crate::support::{Arbitrary, Case, LENGTHS, SHAPES, cases, stream, threads, values};
 

@@ -1,11 +1,52 @@
 //! What can be stored, exchanged and computed with.
+//!
+//! | trait | what it adds | `bool` | integers | `f16` `bf16` `f32` `f64` | [`Complex`] |
+//! |---|---|---|---|---|---|
+//! | [`Element`] | storage, the value zero | ✓ | ✓ | ✓ | ✓ |
+//! | [`Arithmetic`] | one, sum, difference, product, negation | | ✓ | ✓ | ✓ |
+//! | [`Ordered`] | minimum, maximum and their identities | ✓ | ✓ | ✓ | |
+//! | [`Number`] | both | | ✓ | ✓ | |
+//! | [`Divide`] | the quotient | | ✓ | ✓ | ✓ |
+//! | [`Quotient`] | floored and truncated quotients and remainders | | ✓ | ✓ | |
+//! | [`Magnitude`] | the absolute value | | ✓ | ✓ | ✓ |
+//! | [`Bits`] | bitwise operations | ✓ | ✓ | | |
+//! | [`Integer`] | shifts, counts of bits | | ✓ | | |
+//! | [`Float`] | infinities, NaN, signs, `mul_add` | | | ✓ | |
+//! | [`Real`] | elementary functions | | | ✓ | |
+//! | [`Accumulate`] | the type that sums are formed in | ✓ | ✓ | ✓ | ✓ |
+//! | [`ConvertTo`] | conversion to any of these types | ✓ | ✓ | ✓ | to `Complex` |
+//! | [`SortKey`] | the bits that sort as the values do | ✓ | ✓ | ✓ | |
+//!
+//! All of it gives the same bits on the GPU and in the emulator, but for the elementary functions of [`Real`], which differ
+//! by the few units in the last place that stand there, and the payloads of NaN.
 
-mod number;
+mod accumulate;
+mod arithmetic;
+mod bits;
+mod convert;
+mod divide;
+mod float;
+pub(crate) mod halves;
+mod magnitude;
+mod ordered;
+mod sort_key;
 
-pub use number::{Accumulate, Number};
+pub use accumulate::Accumulate;
+pub use arithmetic::Arithmetic;
+pub use bits::{Bits, Integer};
+pub use convert::ConvertTo;
+pub use divide::{Divide, Quotient};
+pub use float::Float;
+pub use magnitude::Magnitude;
+pub use num_complex::Complex;
+pub use ordered::{Number, Ordered};
+pub use sort_key::SortKey;
+
+pub use crate::simt::math::Real;
 
 use half::{bf16, f16};
 
+use crate::simt::Block;
 use crate::view::Layout;
 
 /// A value that travels to a kernel as a parameter: a scalar, a functor, a `#[repr(C)]` struct of such.
@@ -30,7 +71,7 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
 
 /// Plain old data that lives in device memory and is exchanged between lanes.
 ///
-/// Implemented for the number types, `bool`, arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs.
+/// Implemented for the number types, [`Complex`], `bool`, arrays of elements, and by `#[derive(Element)]` for `#[repr(C)]` structs.
 ///
 /// # Safety
 /// The type is `Copy` plain data without padding bytes and without pointers, and all its bytes zero are a valid value,
@@ -53,10 +94,36 @@ pub unsafe trait Element: KernelParam {
         let _ = bytes;
         Self::ANY_BITS
     }
+
+    /// The reduction over the lanes of `mask` by one instruction, where the hardware has it for this type.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn redux(self, _cx: Block<'_>, _op: Redux, _mask: u32) -> Option<Self> {
+        None
+    }
+}
+
+/// What the hardware reduces over a warp.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redux {
+    /// Wrapping sum.
+    Add,
+    /// Smallest.
+    Min,
+    /// Largest.
+    Max,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
 }
 
 macro_rules! elements {
-    ($($t:ty: $zero:expr),* $(,)?) => {$(
+    ($($t:ty: $zero:expr $(, $redux:ident)?;)*) => {$(
         // SAFETY: a primitive, or `repr(transparent)` over one, without padding.
         unsafe impl KernelParam for $t {
             const LAYOUT: Layout = Layout::of::<Self>(stringify!($t));
@@ -64,12 +131,41 @@ macro_rules! elements {
         // SAFETY: as above; zero bytes are the value zero.
         unsafe impl Element for $t {
             const ZERO: Self = $zero;
+            $(elements!(@$redux);)?
         }
     )*};
+    (@redux) => {
+        #[inline(always)]
+        #[track_caller]
+        fn redux(self, cx: Block<'_>, op: Redux, mask: u32) -> Option<Self> {
+            Some(match op {
+                Redux::Add => cx.redux_add(mask, self),
+                Redux::Min => cx.redux_min(mask, self),
+                Redux::Max => cx.redux_max(mask, self),
+                Redux::And => cx.redux_and(mask, self),
+                Redux::Or => cx.redux_or(mask, self),
+                Redux::Xor => cx.redux_xor(mask, self),
+            })
+        }
+    };
 }
 elements! {
-    u8: 0, u16: 0, u32: 0, u64: 0, usize: 0, i8: 0, i16: 0, i32: 0, i64: 0, isize: 0,
-    f32: 0.0, f64: 0.0, f16: f16::ZERO, bf16: bf16::ZERO,
+    u8: 0; u16: 0; u32: 0, redux; u64: 0; usize: 0; i8: 0; i16: 0; i32: 0, redux; i64: 0; isize: 0;
+    f32: 0.0; f64: 0.0; f16: f16::ZERO; bf16: bf16::ZERO;
+}
+
+// SAFETY: `repr(C)` with two fields of one type.
+unsafe impl<T: KernelParam> KernelParam for Complex<T> {
+    const LAYOUT: Layout = Layout::of::<Self>("complex").with("", 2, T::LAYOUT);
+}
+// SAFETY: two elements of one type in a row have no padding between them; two zeros are the complex zero.
+unsafe impl<T: Element> Element for Complex<T> {
+    const ZERO: Self = Self { re: T::ZERO, im: T::ZERO };
+    const ANY_BITS: bool = T::ANY_BITS;
+
+    fn valid_bits(bytes: &[u8]) -> bool {
+        <[T; 2]>::valid_bits(bytes)
+    }
 }
 
 // SAFETY: one byte, the same for every compiler.

@@ -1,14 +1,25 @@
-//! Elementary functions of `f32` and `f64`: NVIDIA's libdevice on the GPU, the standard library on the host.
+//! Elementary functions of the floating-point types: NVIDIA's libdevice on the GPU, the standard library on the host
+//! (and `libm` for `erf` and `erfc`).
 //!
-//! Square root and fused multiply-add are correctly rounded on both machines; the others agree to a few units in the last
-//! place (libdevice documents at most 2 for most of them).
+//! Square root, the functions that give whole numbers, `abs`, `fmod` and fused multiply-add are exact or correctly rounded on
+//! both machines. The others agree to a few units in the last place: libdevice documents at most 2 for most of them, and
+//! more for `tan` and `erfc` (4 to 5), `cosh` and `sinh` (3), `powf` (4) in `f32`, and `atan2`, `hypot` (3). The half types
+//! compute in `f32` and round once, so most of their results are the nearest value.
+
+use half::{bf16, f16};
+
+use crate::element::{Accumulate, Float};
 
 macro_rules! math {
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $f32:ident, $f64:ident, $host:expr;)*) => {
         /// Elementary functions, by the standard library's names.
         ///
         /// On the host `f32` and `f64` have inherent methods of most of these names, which give the same values.
-        pub trait Math: Copy {
+        ///
+        /// Square root and the functions that give whole numbers are exact or correctly rounded on both machines. The others
+        /// agree to a few units in the last place: libdevice documents at most 2 for most of them, 3 to 5 for `atan2`, `cosh`,
+        /// `erfc`, `hypot`, `powf`, `sinh` and `tan`. `f16` and `bf16` compute in `f32` and round once.
+        pub trait Real: Float {
             $($(#[$doc])* fn $name(self $(, $arg: Self)*) -> Self;)*
         }
 
@@ -23,9 +34,21 @@ macro_rules! math {
 
         math!(@impl f32 $($name($($arg),*) = $f32, $host;)*);
         math!(@impl f64 $($name($($arg),*) = $f64, $host;)*);
+        math!(@half f16 $($name($($arg),*);)*);
+        math!(@half bf16 $($name($($arg),*);)*);
+    };
+    (@half $t:ident $($name:ident($($arg:ident),*);)*) => {
+        impl Real for $t {
+            $(
+                #[inline(always)]
+                fn $name(self $(, $arg: Self)*) -> Self {
+                    Self::narrow(Real::$name(self.widen() $(, $arg.widen())*))
+                }
+            )*
+        }
     };
     (@impl $t:ident $($name:ident($($arg:ident),*) = $device:ident, $host:expr;)*) => {
-        impl Math for $t {
+        impl Real for $t {
             $(
                 #[inline(always)]
                 fn $name(self $(, $arg: Self)*) -> Self {
@@ -86,6 +109,16 @@ math! {
     cosh() = __nv_coshf, __nv_cosh, |x| x.cosh();
     /// The hyperbolic tangent.
     tanh() = __nv_tanhf, __nv_tanh, |x| x.tanh();
+    /// The inverse hyperbolic sine.
+    asinh() = __nv_asinhf, __nv_asinh, |x| x.asinh();
+    /// The inverse hyperbolic cosine.
+    acosh() = __nv_acoshf, __nv_acosh, |x| x.acosh();
+    /// The inverse hyperbolic tangent.
+    atanh() = __nv_atanhf, __nv_atanh, |x| x.atanh();
+    /// The error function.
+    erf() = __nv_erff, __nv_erf, HostOnly::erf;
+    /// 1 minus the error function, accurate for large values.
+    erfc() = __nv_erfcf, __nv_erfc, HostOnly::erfc;
     /// The length of the hypotenuse.
     hypot(other) = __nv_hypotf, __nv_hypot, |x, y| x.hypot(y);
     /// The absolute value.
@@ -100,8 +133,59 @@ math! {
     round_ties_even() = __nv_rintf, __nv_rint, |x| x.round_ties_even();
     /// The nearest integer, ties away from 0.
     round() = __nv_roundf, __nv_round, |x| x.round();
-    /// `self * a + b`, rounded once.
-    mul_add(a, b) = __nv_fmaf, __nv_fma, |x, a, b| x.mul_add(a, b);
-    /// The magnitude of this with the sign of `sign`.
-    copysign(sign) = __nv_copysignf, __nv_copysign, |x, s| x.copysign(s);
+}
+
+/// What the standard library lacks.
+#[cfg(not(target_arch = "nvptx64"))]
+trait HostOnly {
+    fn erf(self) -> Self;
+    fn erfc(self) -> Self;
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl HostOnly for f32 {
+    fn erf(self) -> f32 {
+        libm::erff(self)
+    }
+    fn erfc(self) -> f32 {
+        libm::erfcf(self)
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl HostOnly for f64 {
+    fn erf(self) -> f64 {
+        libm::erf(self)
+    }
+    fn erfc(self) -> f64 {
+        libm::erfc(self)
+    }
+}
+
+// SAFETY: functions of libdevice, with its signatures; all are defined for all values.
+#[cfg(target_arch = "nvptx64")]
+unsafe extern "C" {
+    safe fn __nv_fmaf(x: f32, y: f32, z: f32) -> f32;
+    safe fn __nv_fma(x: f64, y: f64, z: f64) -> f64;
+    safe fn __nv_fmodf(x: f32, y: f32) -> f32;
+    safe fn __nv_fmod(x: f64, y: f64) -> f64;
+}
+
+/// Functions that are exact or rounded once, for the traits of the elements.
+macro_rules! exact {
+    ($($t:ty: $name:ident($($arg:ident),*) = $device:ident, $host:expr;)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name($($arg: $t),*) -> $t {
+            #[cfg(target_arch = "nvptx64")]
+            return $device($($arg),*);
+            #[cfg(not(target_arch = "nvptx64"))]
+            $host
+        }
+    )*};
+}
+exact! {
+    f32: fma_f32(x, y, z) = __nv_fmaf, x.mul_add(y, z);
+    f64: fma_f64(x, y, z) = __nv_fma, x.mul_add(y, z);
+    f32: fmod_f32(x, y) = __nv_fmodf, x % y;
+    f64: fmod_f64(x, y) = __nv_fmod, x % y;
 }

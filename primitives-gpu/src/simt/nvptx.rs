@@ -64,6 +64,14 @@ unsafe extern "C" {
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
     safe fn __kp_f32_to_bf16(value: f32) -> u16;
+    safe fn __kp_f16_add(a: u16, b: u16) -> u16;
+    safe fn __kp_f16_sub(a: u16, b: u16) -> u16;
+    safe fn __kp_f16_mul(a: u16, b: u16) -> u16;
+    safe fn __kp_f16_fma(a: u16, b: u16, c: u16) -> u16;
+    safe fn __kp_bf16_add(a: u16, b: u16) -> u16;
+    safe fn __kp_bf16_sub(a: u16, b: u16) -> u16;
+    safe fn __kp_bf16_mul(a: u16, b: u16) -> u16;
+    safe fn __kp_bf16_fma(a: u16, b: u16, c: u16) -> u16;
     safe fn __kp_minimum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_maximum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_minimum_f64(a: f64, b: f64) -> f64;
@@ -296,6 +304,25 @@ pub(crate) fn f32_to_f16(value: f32) -> u16 {
 #[inline(always)]
 pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     __kp_f32_to_bf16(value)
+}
+
+macro_rules! half_arithmetic {
+    ($($name:ident = $function:ident($($arg:ident),*);)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name($($arg: u16),*) -> u16 {
+            $function($($arg),*)
+        }
+    )*};
+}
+half_arithmetic! {
+    f16_add = __kp_f16_add(a, b);
+    f16_sub = __kp_f16_sub(a, b);
+    f16_mul = __kp_f16_mul(a, b);
+    f16_fma = __kp_f16_fma(a, b, c);
+    bf16_add = __kp_bf16_add(a, b);
+    bf16_sub = __kp_bf16_sub(a, b);
+    bf16_mul = __kp_bf16_mul(a, b);
+    bf16_fma = __kp_bf16_fma(a, b, c);
 }
 
 #[inline(always)]

@@ -281,6 +281,26 @@ pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     bf16::from_f32(value).to_bits()
 }
 
+macro_rules! half_arithmetic {
+    ($($t:ident, $name:ident($($arg:ident),*) = $value:expr;)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name($($arg: u16),*) -> u16 {
+            $(let $arg = $t::from_bits($arg).to_f32();)*
+            $t::from_f32($value).to_bits()
+        }
+    )*};
+}
+half_arithmetic! {
+    f16, f16_add(a, b) = a + b;
+    f16, f16_sub(a, b) = a - b;
+    f16, f16_mul(a, b) = a * b;
+    f16, f16_fma(a, b, c) = crate::element::halves::odd_mul_add(a, b, c);
+    bf16, bf16_add(a, b) = a + b;
+    bf16, bf16_sub(a, b) = a - b;
+    bf16, bf16_mul(a, b) = a * b;
+    bf16, bf16_fma(a, b, c) = crate::element::halves::odd_mul_add(a, b, c);
+}
+
 macro_rules! extrema {
     ($($t:ty: $minimum:ident $maximum:ident;)*) => {$(
         #[inline(always)]

@@ -403,9 +403,9 @@ pub fn relay(cx: Block, by_fence: bool, flags: GlobalMut<u32, Atomic>, mut sums:
     }
 }
 
-/// A function of [`Math`] by its number in the test's table.
+/// A function of [`Real`] by its number in the test's table.
 #[kernel(equal_len(x, y, z, out), instantiate(<f32>, <f64>))]
-pub fn math<T: Math + Element>(cx: Block, which: u32, x: Global<T>, y: Global<T>, z: Global<T>, mut out: GlobalMut<T>) {
+pub fn math<T: Real>(cx: Block, which: u32, x: Global<T>, y: Global<T>, z: Global<T>, mut out: GlobalMut<T>) {
     for i in cx.items(out.len()) {
         let (a, b, c) = (x[i], y[i], z[i]);
         let value = match which {

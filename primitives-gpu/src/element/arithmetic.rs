@@ -1,0 +1,117 @@
+//! Sum, difference and product.
+
+use half::{bf16, f16};
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::{Complex, Element};
+
+/// An element with arithmetic.
+///
+/// Integers wrap. Floats round to nearest, ties to even; nothing is contracted. A complex product is
+/// (ac − bd) + (ad + bc)i, each operation rounded.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// fn polynomial<T: Arithmetic>(x: T) -> T {
+///     x.mul(x).add(T::ONE)
+/// }
+/// assert_eq!((polynomial(16u8), polynomial(0.5f32)), (1, 1.25));
+/// ```
+pub trait Arithmetic: Element + PartialEq {
+    /// One.
+    const ONE: Self;
+
+    /// The sum.
+    fn add(self, other: Self) -> Self;
+    /// The difference.
+    fn sub(self, other: Self) -> Self;
+    /// The product.
+    fn mul(self, other: Self) -> Self;
+    /// The negative; of an unsigned integer, the complement to 2ⁿ.
+    fn neg(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Arithmetic for $t {
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self.wrapping_sub(other) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn neg(self) -> Self { self.wrapping_neg() }
+        }
+    )*};
+}
+integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Arithmetic for $t {
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn neg(self) -> Self { -self }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+// Instructions of the type on the GPU, where the compiler packs them by twos; `f32` on the host, to the same bits.
+macro_rules! halves {
+    ($($t:ident, $widen:ident, $narrow:ident, $add:ident $sub:ident $mul:ident;)*) => {$(
+        impl Arithmetic for $t {
+            const ONE: Self = $t::ONE;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $add, self + other) }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $sub, self - other) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $mul, self * other) }
+            #[inline(always)]
+            fn neg(self) -> Self { $t::from_bits(self.to_bits() ^ 0x8000) }
+        }
+    )*};
+    (@ $t:ident, $widen:ident, $narrow:ident, $device:ident, $a:ident $op:tt $b:ident) => {{
+        #[cfg(target_arch = "nvptx64")]
+        return $t::from_bits(crate::simt::nvptx::$device($a.to_bits(), $b.to_bits()));
+        #[cfg(not(target_arch = "nvptx64"))]
+        $narrow($widen($a) $op $widen($b))
+    }};
+}
+halves! {
+    f16, f16_to_f32, f32_to_f16, f16_add f16_sub f16_mul;
+    bf16, bf16_to_f32, f32_to_bf16, bf16_add bf16_sub bf16_mul;
+}
+
+impl<T: Arithmetic> Arithmetic for Complex<T> {
+    const ONE: Self = Self { re: T::ONE, im: T::ZERO };
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self { re: self.re.add(other.re), im: self.im.add(other.im) }
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self { re: self.re.sub(other.re), im: self.im.sub(other.im) }
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Self {
+            re: self.re.mul(other.re).sub(self.im.mul(other.im)),
+            im: self.re.mul(other.im).add(self.im.mul(other.re)),
+        }
+    }
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self { re: self.re.neg(), im: self.im.neg() }
+    }
+}

@@ -1,0 +1,186 @@
+//! Quotients and remainders.
+
+use half::{bf16, f16};
+
+use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::{Arithmetic, Complex, Float, Number, Real};
+use crate::simt::{self, math};
+
+/// An element that can be divided.
+pub trait Divide: Arithmetic {
+    /// The quotient.
+    ///
+    /// Floats: IEEE, correctly rounded, so a division by zero is an infinity or NaN. Integers: truncated; the smallest by −1
+    /// wraps. Complex: Smith's algorithm, which does not overflow on the way ("Algorithm 116: Complex division", 1962).
+    ///
+    /// # Panics
+    /// A division by zero of integers is a fault.
+    #[track_caller]
+    fn divide(self, other: Self) -> Self;
+}
+
+/// A real number with quotients that are whole, and what they leave.
+///
+/// For both pairs `a = quotient * b + remainder`, for integers exactly (wrapping). Of floats, the remainder by truncation is
+/// exact; the one by flooring is rounded once; the quotients are the floats nearest to the whole number. A division by
+/// zero gives what IEEE division gives as quotient, and NaN as remainder.
+///
+/// # Panics
+/// A division by zero of integers is a fault.
+pub trait Quotient: Number + Divide {
+    /// The quotient rounded down. Python's and NumPy's `//`.
+    #[track_caller]
+    fn floor_divide(self, other: Self) -> Self;
+    /// The quotient rounded towards 0. C's `/` of integers.
+    #[track_caller]
+    fn trunc_divide(self, other: Self) -> Self;
+    /// What [`floor_divide`](Quotient::floor_divide) leaves: it has the sign of `other`. Python's and NumPy's `%`.
+    #[track_caller]
+    fn floor_remainder(self, other: Self) -> Self;
+    /// What [`trunc_divide`](Quotient::trunc_divide) leaves: it has the sign of `self`. C's `%` and `fmod`.
+    #[track_caller]
+    fn trunc_remainder(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Divide for $t {
+            #[inline(always)]
+            #[track_caller]
+            fn divide(self, other: Self) -> Self { self.trunc_divide(other) }
+        }
+
+        impl Quotient for $t {
+            #[inline(always)]
+            #[track_caller]
+            fn floor_divide(self, other: Self) -> Self {
+                let (quotient, rest) = (self.trunc_divide(other), self.trunc_remainder(other));
+                // Of unsigned integers the signs agree, and this folds away.
+                let down = rest != 0 && (rest < 0 as $t) != (other < 0 as $t);
+                quotient.wrapping_sub(down as $t)
+            }
+            #[inline(always)]
+            #[track_caller]
+            fn trunc_divide(self, other: Self) -> Self { simt::divide(self, other) }
+            #[inline(always)]
+            #[track_caller]
+            fn floor_remainder(self, other: Self) -> Self {
+                let rest = self.trunc_remainder(other);
+                if rest != 0 && (rest < 0 as $t) != (other < 0 as $t) { rest.wrapping_add(other) } else { rest }
+            }
+            #[inline(always)]
+            #[track_caller]
+            fn trunc_remainder(self, other: Self) -> Self { simt::remainder(self, other) }
+        }
+    )*};
+}
+#[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
+mod integers {
+    use super::*;
+    integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
+}
+
+macro_rules! floats {
+    ($($t:ident, $fmod:path;)*) => {$(
+        impl Divide for $t {
+            #[inline(always)]
+            fn divide(self, other: Self) -> Self { self / other }
+        }
+
+        impl Quotient for $t {
+            #[inline(always)]
+            fn floor_divide(self, other: Self) -> Self {
+                if other == 0.0 {
+                    return self / other;
+                }
+                let rest = $fmod(self, other);
+                let quotient = Real::round_ties_even((self - rest) / other);
+                let down = rest != 0.0 && (rest < 0.0) != (other < 0.0);
+                signed_zero(if down { quotient - 1.0 } else { quotient }, self, other)
+            }
+            #[inline(always)]
+            fn trunc_divide(self, other: Self) -> Self {
+                if other == 0.0 {
+                    return self / other;
+                }
+                let rest = $fmod(self, other);
+                signed_zero(Real::round_ties_even((self - rest) / other), self, other)
+            }
+            #[inline(always)]
+            fn floor_remainder(self, other: Self) -> Self {
+                let rest = $fmod(self, other);
+                if rest == 0.0 {
+                    // A zero has the sign of the divisor, as every remainder.
+                    Float::copysign(rest, other)
+                } else if (rest < 0.0) != (other < 0.0) {
+                    rest + other
+                } else {
+                    rest
+                }
+            }
+            #[inline(always)]
+            fn trunc_remainder(self, other: Self) -> Self { $fmod(self, other) }
+        }
+    )*};
+}
+floats! {
+    f32, math::fmod_f32;
+    f64, math::fmod_f64;
+}
+
+/// A quotient that is zero gets the sign that the quotient has before it is made whole.
+#[inline(always)]
+fn signed_zero<T: Float>(quotient: T, a: T, b: T) -> T {
+    if quotient != T::ZERO {
+        quotient
+    } else if a.is_sign_negative() == b.is_sign_negative() {
+        T::ZERO
+    } else {
+        T::ZERO.neg()
+    }
+}
+
+// Quotients by `f32`: the remainder of two halves is exact in it, and so a half itself.
+macro_rules! halves {
+    ($($t:ident, $widen:ident, $narrow:ident;)*) => {$(
+        impl Divide for $t {
+            #[inline(always)]
+            fn divide(self, other: Self) -> Self { $narrow($widen(self) / $widen(other)) }
+        }
+
+        impl Quotient for $t {
+            #[inline(always)]
+            fn floor_divide(self, other: Self) -> Self { $narrow($widen(self).floor_divide($widen(other))) }
+            #[inline(always)]
+            fn trunc_divide(self, other: Self) -> Self { $narrow($widen(self).trunc_divide($widen(other))) }
+            #[inline(always)]
+            fn floor_remainder(self, other: Self) -> Self { $narrow($widen(self).floor_remainder($widen(other))) }
+            #[inline(always)]
+            fn trunc_remainder(self, other: Self) -> Self { $narrow($widen(self).trunc_remainder($widen(other))) }
+        }
+    )*};
+}
+halves! {
+    f16, f16_to_f32, f32_to_f16;
+    bf16, bf16_to_f32, f32_to_bf16;
+}
+
+impl<T: Float> Divide for Complex<T> {
+    #[inline(always)]
+    fn divide(self, other: Self) -> Self {
+        let Self { re: a, im: b } = self;
+        let Self { re: c, im: d } = other;
+        if c == T::ZERO && d == T::ZERO {
+            // The ratio would be NaN.
+            Self { re: a.divide(c), im: b.divide(c) }
+        } else if d.magnitude().less_or_equal(c.magnitude()) {
+            let ratio = d.divide(c);
+            let scale = c.add(d.mul(ratio));
+            Self { re: a.add(b.mul(ratio)).divide(scale), im: b.sub(a.mul(ratio)).divide(scale) }
+        } else {
+            let ratio = c.divide(d);
+            let scale = c.mul(ratio).add(d);
+            Self { re: a.mul(ratio).add(b).divide(scale), im: b.mul(ratio).sub(a).divide(scale) }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Minimum and maximum.
+
+use half::{bf16, f16};
+
+use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use super::{Arithmetic, Element};
+
+/// An element with an order.
+///
+/// Minimum and maximum of floats are IEEE 754-2019 `minimum` and `maximum`: a NaN operand gives NaN, and −0 is less than
+/// +0. The comparisons are the usual ones: false with NaN, and −0 equals +0. `false` is less than `true`.
+pub trait Ordered: Element + PartialOrd {
+    /// The identity of [`minimum`](Ordered::minimum): +∞ or the largest value.
+    const GREATEST: Self;
+    /// The identity of [`maximum`](Ordered::maximum): −∞ or the smallest value.
+    const LEAST: Self;
+
+    /// The smaller value.
+    fn minimum(self, other: Self) -> Self;
+    /// The larger value.
+    fn maximum(self, other: Self) -> Self;
+
+    /// Whether this is less.
+    #[inline(always)]
+    fn less(self, other: Self) -> bool {
+        self < other
+    }
+
+    /// Whether this is less or equal.
+    #[inline(always)]
+    fn less_or_equal(self, other: Self) -> bool {
+        self <= other
+    }
+
+    /// Whether this differs from itself, as NaN does.
+    #[inline(always)]
+    fn unordered(self) -> bool {
+        false
+    }
+}
+
+/// A real number: arithmetic and an order.
+pub trait Number: Arithmetic + Ordered {}
+
+impl<T: Arithmetic + Ordered> Number for T {}
+
+macro_rules! integers {
+    ($($t:ty: $greatest:expr, $least:expr;)*) => {$(
+        impl Ordered for $t {
+            const GREATEST: Self = $greatest;
+            const LEAST: Self = $least;
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self { if other < self { other } else { self } }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self { if other > self { other } else { self } }
+        }
+    )*};
+    ($($t:ty),*) => { integers! { $($t: <$t>::MAX, <$t>::MIN;)* } };
+}
+integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
+integers! { bool: true, false; }
+
+macro_rules! floats {
+    ($($t:ty, $minimum:ident, $maximum:ident;)*) => {$(
+        impl Ordered for $t {
+            const GREATEST: Self = <$t>::INFINITY;
+            const LEAST: Self = <$t>::NEG_INFINITY;
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                return crate::simt::nvptx::$minimum(self, other);
+                #[cfg(not(target_arch = "nvptx64"))]
+                if self.is_nan() || other.is_nan() {
+                    self + other
+                } else if self < other || (self == other && self.is_sign_negative()) {
+                    self
+                } else {
+                    other
+                }
+            }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                #[cfg(target_arch = "nvptx64")]
+                return crate::simt::nvptx::$maximum(self, other);
+                #[cfg(not(target_arch = "nvptx64"))]
+                if self.is_nan() || other.is_nan() {
+                    self + other
+                } else if self > other || (self == other && self.is_sign_positive()) {
+                    self
+                } else {
+                    other
+                }
+            }
+            #[inline(always)]
+            fn unordered(self) -> bool { self.is_nan() }
+        }
+    )*};
+}
+floats! {
+    f32, minimum_f32, maximum_f32;
+    f64, minimum_f64, maximum_f64;
+}
+
+// Exact in `f32`.
+macro_rules! halves {
+    ($($t:ident, $widen:ident, $narrow:ident;)*) => {$(
+        impl Ordered for $t {
+            const GREATEST: Self = $t::INFINITY;
+            const LEAST: Self = $t::NEG_INFINITY;
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self { $narrow(Ordered::minimum($widen(self), $widen(other))) }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self { $narrow(Ordered::maximum($widen(self), $widen(other))) }
+            #[inline(always)]
+            fn less(self, other: Self) -> bool { $widen(self) < $widen(other) }
+            #[inline(always)]
+            fn less_or_equal(self, other: Self) -> bool { $widen(self) <= $widen(other) }
+            #[inline(always)]
+            fn unordered(self) -> bool { $widen(self).is_nan() }
+        }
+    )*};
+}
+halves! {
+    f16, f16_to_f32, f32_to_f16;
+    bf16, bf16_to_f32, f32_to_bf16;
+}

@@ -1,0 +1,104 @@
+//! The bits that sort as the values do.
+
+use half::{bf16, f16};
+
+use super::{ConvertTo, Element, Integer};
+
+/// An element that is sorted by its bits: a one-to-one map to an unsigned integer that keeps the order.
+///
+/// The order is total. Integers sort as numbers and `false` before `true`. Floats sort
+///
+/// −∞ … −1 … −0, +0 … 1 … +∞, NaN:
+///
+/// −0 comes before +0, and every NaN after +∞, whatever its sign. That is IEEE `totalOrder`, with the NaNs whose sign bit is
+/// set moved from before −∞ to the end. A descending sort reverses it, so NaN comes first.
+/// No two values share their bits, so a sort gives back −0, NaN and their payloads as they came.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// let mut values = [f32::NAN, 2.0, 0.0, -0.0, f32::NEG_INFINITY];
+/// values.sort_by_key(|value| value.to_sort_bits());
+/// assert_eq!(values[..4], [f32::NEG_INFINITY, -0.0, 0.0, 2.0]);
+/// assert!(values[1].is_sign_negative() && values[4].is_nan());
+/// assert_eq!(i8::from_sort_bits((-3i8).to_sort_bits()), -3);
+/// ```
+pub trait SortKey: Element {
+    /// An unsigned integer of the same size.
+    type Bits: Integer + ConvertTo<u32>;
+
+    /// The low bits that differ between values: all, or 1 for `bool`. The others are 0.
+    const SORT_BITS: u32 = Self::Bits::WIDTH;
+
+    /// The bits whose unsigned order is the order of the values.
+    fn to_sort_bits(self) -> Self::Bits;
+
+    /// The value of [`to_sort_bits`](SortKey::to_sort_bits).
+    fn from_sort_bits(bits: Self::Bits) -> Self;
+}
+
+macro_rules! unsigned {
+    ($($t:ident),*) => {$(
+        impl SortKey for $t {
+            type Bits = $t;
+            #[inline(always)]
+            fn to_sort_bits(self) -> $t { self }
+            #[inline(always)]
+            fn from_sort_bits(bits: $t) -> Self { bits }
+        }
+    )*};
+}
+unsigned!(u8, u16, u32, u64, usize);
+
+macro_rules! signed {
+    ($($t:ident, $bits:ident;)*) => {$(
+        impl SortKey for $t {
+            type Bits = $bits;
+            #[inline(always)]
+            fn to_sort_bits(self) -> $bits { self as $bits ^ (1 << ($bits::BITS - 1)) }
+            #[inline(always)]
+            fn from_sort_bits(bits: $bits) -> Self { (bits ^ (1 << ($bits::BITS - 1))) as $t }
+        }
+    )*};
+}
+signed! { i8, u8; i16, u16; i32, u32; i64, u64; isize, usize; }
+
+impl SortKey for bool {
+    type Bits = u8;
+    const SORT_BITS: u32 = 1;
+    #[inline(always)]
+    fn to_sort_bits(self) -> u8 {
+        self as u8
+    }
+    #[inline(always)]
+    fn from_sort_bits(bits: u8) -> Self {
+        bits != 0
+    }
+}
+
+// Sign bit flipped, or for a negative number all bits: that is `totalOrder`. Turned round by the number of NaNs with the
+// sign bit set, which come first there and last here.
+macro_rules! floats {
+    ($($t:ident, $bits:ident, $signed:ident, $fraction_bits:literal;)*) => {$(
+        impl SortKey for $t {
+            type Bits = $bits;
+            #[inline(always)]
+            fn to_sort_bits(self) -> $bits {
+                let bits = self.to_bits();
+                let flip = (bits as $signed >> ($bits::BITS - 1)) as $bits | 1 << ($bits::BITS - 1);
+                (bits ^ flip).wrapping_sub((1 << $fraction_bits) - 1)
+            }
+            #[inline(always)]
+            fn from_sort_bits(bits: $bits) -> Self {
+                let bits = bits.wrapping_add((1 << $fraction_bits) - 1);
+                let flip = !((bits as $signed >> ($bits::BITS - 1)) as $bits) | 1 << ($bits::BITS - 1);
+                $t::from_bits(bits ^ flip)
+            }
+        }
+    )*};
+}
+floats! {
+    f16, u16, i16, 10;
+    bf16, u16, i16, 7;
+    f32, u32, i32, 23;
+    f64, u64, i64, 52;
+}
