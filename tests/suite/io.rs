@@ -1,5 +1,7 @@
 //! Reading and writing tiles, and the views that tiles and items index.
 
+use kernel_primitives::element::{Arithmetic, ConvertTo};
+use kernel_primitives::io::{BroadcastConfig, BroadcastError, FastDivMod};
 use kernel_primitives::{Buffer, Dims, Result, Stream, bf16, f16};
 
 use crate::kernels::io as kernels;
@@ -243,4 +245,343 @@ fn sanitize_each_block_stores_its_element() -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn registers_count_their_elements() -> Result<()> {
+    let stream = stream()?;
+    for case in cases(3).filter(|case| case.len > 0) {
+        let dims = |nx| case.dims(nx, 3);
+        let mut floats = stream.buffer_zeroed::<f32>(case.len)?;
+        kernels::indices::<f32, 4>::launch(&stream, dims(4), &mut floats)?;
+        assert_eq!(floats.to_vec()?, (0..case.len).map(|i| i as f32).collect::<Vec<_>>(), "{case:?}");
+        let mut bytes = stream.buffer_zeroed::<u8>(case.len)?;
+        kernels::indices::<u8, 3>::launch(&stream, dims(3), &mut bytes)?;
+        assert_eq!(bytes.to_vec()?, (0..case.len).map(|i| i as u8).collect::<Vec<_>>(), "{case:?}");
+        let mut halves = stream.buffer_zeroed::<f16>(case.len)?;
+        kernels::indices::<f16, 8>::launch(&stream, dims(8), &mut halves)?;
+        assert_eq!(halves.to_vec()?, (0..case.len).map(|i| f16::from_f64(i as f64)).collect::<Vec<_>>(), "{case:?}");
+    }
+    Ok(())
+}
+
+/// Windows as `[columns, rows, stride_x, stride_y]`: all of it, none of it, partial in each way, wide steps, one row.
+const WINDOWS: [[u32; 4]; 9] = [
+    [64, 3, 16, 64],
+    [0, 3, 16, 64],
+    [64, 0, 16, 64],
+    [37, 2, 16, 64],
+    [5, 3, 1, 7],
+    [1, 1, 1, 1],
+    [64, 3, 21, 100],
+    [40, 3, 40, 40],
+    [100, 1, 33, 0],
+];
+
+macro_rules! two_dimensions {
+    ($($name:ident, $written:ident: $t:ty, $u:ty, $w:ty, $nx:literal, $ny:literal, $before:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for stream in streams()? {
+                let data = values::<$t>(600, 4);
+                let x = stream.buffer_from(&data)?;
+                for threads in [1u32, 7, 33, 64] {
+                    for window in WINDOWS {
+                        let mut out = stream.buffer_zeroed::<[[$u; $nx]; $ny]>(threads as usize)?;
+                        kernels::read_2d::<$t, $u, $nx, $ny>::launch(&stream, (1, threads), $before, &x, window, &mut out)?;
+                        let [columns, rows, stride_x, stride_y] = window.map(|n| n as usize);
+                        for (thread, found) in out.to_vec()?.iter().enumerate() {
+                            for y in 0..$ny {
+                                for x in 0..$nx {
+                                    let column = thread + x * stride_x;
+                                    let expected = if column < columns && y < rows {
+                                        ConvertTo::<$u>::convert(data[column + y * stride_y])
+                                    } else {
+                                        $before
+                                    };
+                                    assert_eq!(found[y][x], expected, "thread {thread} {window:?} [{y}][{x}]");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(())
+        }
+
+        #[test]
+        fn $written() -> Result<()> {
+            let stream = stream()?;
+            for threads in [1u32, 7, 16] {
+                // Rows and steps are so far apart that no two items meet.
+                for [columns, rows, stride_x, stride_y] in [[64, 3, 16, 64], [37, 2, 16, 40], [5, 3, 16, 64], [0, 1, 16, 64]] {
+                    let mut out = stream.buffer_zeroed::<$w>(300)?;
+                    let window = [columns, rows, stride_x, stride_y];
+                    kernels::write_2d::<$w, $nx, $ny>::launch(&stream, (1, threads), 11, window, &mut out)?;
+                    let mut expected = vec![0u32; 300];
+                    for thread in 0..threads {
+                        for (y, x) in (0..$ny).flat_map(|y| (0..$nx).map(move |x| (y, x))) {
+                            let column = thread + x * stride_x;
+                            if column < columns && y < rows {
+                                expected[(11 + column + y * stride_y) as usize] = 1000 * thread + 10 * y + x;
+                            }
+                        }
+                    }
+                    let expected: Vec<$w> = expected.into_iter().map(|n| n as $w).collect();
+                    assert_eq!(out.to_vec()?, expected, "{threads} threads, {window:?}");
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+two_dimensions! {
+    sanitize_one_item_is_read_in_a_window, sanitize_one_item_is_written_in_a_window: f32, f64, f32, 1, 1, -1.0;
+    rows_are_read_in_a_window, rows_are_written_in_a_window: f32, f32, f32, 1, 3, -1.0;
+    columns_are_read_and_converted, columns_are_written_and_converted: i32, f16, u64, 4, 1, f16::NEG_ONE;
+    rows_and_columns_are_read_in_a_window, rows_and_columns_are_written_in_a_window: u8, i32, f64, 3, 2, -1;
+}
+
+#[test]
+fn a_window_that_leaves_the_data_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1.0f32; 10])?;
+    let mut out = stream.buffer_zeroed::<[[f64; 1]; 1]>(16)?;
+    let result = kernels::read_2d::<f32, f64, 1, 1>::launch(&stream, (1, 16), 0.0, &x, [16, 1, 1, 1], &mut out);
+    let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("out of bounds: the view has 10 elements"), "{error}");
+    Ok(())
+}
+
+/// Shapes of outputs and inputs, as NumPy broadcasts them.
+const BROADCASTS: [(&[usize], &[usize]); 22] = [
+    (&[], &[]),
+    (&[5], &[1]),
+    (&[13, 17], &[13, 17]),
+    (&[13, 17], &[]),
+    (&[10, 3, 4], &[1]),
+    (&[100], &[100]),
+    (&[13, 17, 17], &[17, 17]),
+    (&[13, 17, 17], &[13, 17, 1]),
+    (&[2, 3, 100], &[100]),
+    (&[10, 2, 11], &[10, 1, 11]),
+    (&[10, 4, 2, 3], &[10, 4, 1, 3]),
+    (&[2, 3, 100], &[1, 1, 100]),
+    (&[30, 3, 4, 5], &[30, 3, 1, 5]),
+    (&[30, 3, 4, 5], &[30, 1, 4, 1]),
+    (&[64, 33], &[64, 1]),
+    (&[64, 33], &[33]),
+    (&[3, 1, 5, 1, 7], &[3, 1, 1, 1, 7]),
+    (&[2, 2, 2, 2, 2, 2, 2, 2, 2], &[2, 1, 2, 1, 2, 1, 2, 1, 2]),
+    (&[2, 2, 2, 2, 2, 2, 2, 2, 2], &[1, 2, 1, 2, 1, 2, 1, 2, 1]),
+    (&[1, 2, 1, 2, 2, 2, 1, 2, 2, 2, 2, 1, 2], &[2, 2, 2, 1, 2, 1, 2, 2, 1, 2]),
+    (&[4, 16], &[16]),
+    (&[5, 8, 16], &[5, 1, 16]),
+];
+
+/// The input's index for each element of the output, counted dimension by dimension.
+fn broadcast_indices(output: &[usize], input: &[usize]) -> Vec<usize> {
+    let missing = output.len() - input.len();
+    let mut indices = vec![0];
+    for (axis, &extent) in output.iter().enumerate() {
+        let own = if axis < missing { 1 } else { input[axis - missing] };
+        let along = |i: usize| if own == 1 { 0 } else { i };
+        indices = indices.iter().flat_map(|&index| (0..extent).map(move |i| index * own + along(i))).collect();
+    }
+    indices
+}
+
+macro_rules! broadcasts {
+    ($($name:ident: $t:ty, $i:ty, $nx:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            let stream = stream()?;
+            for (k, (output, input)) in BROADCASTS.into_iter().enumerate() {
+                let data = values::<$t>(input.iter().product(), k as u64);
+                let x = stream.buffer_from(&data)?;
+                let expected: Vec<$t> = broadcast_indices(output, input).into_iter().map(|i| data[i]).collect();
+                let config = BroadcastConfig::<$i>::new(output, input).unwrap();
+                for shape in [SHAPES[k % 12], SHAPES[(k + 5) % 12]] {
+                    let mut out = stream.buffer_zeroed::<$t>(expected.len())?;
+                    let case = Case { shape, len: expected.len(), offset: 0 };
+                    kernels::broadcast::<$t, $i, $nx>::launch(&stream, case.dims($nx, 3), &x, config, &mut out)?;
+                    assert_eq!(out.to_vec()?, expected, "{output:?} from {input:?} by {shape:?}");
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+broadcasts! {
+    sanitize_inputs_are_broadcast: f32, u32, 1;
+    inputs_are_broadcast_by_vectors: f32, u64, 4;
+    bytes_are_broadcast: u8, u32, 16;
+    halves_are_broadcast: f16, u32, 8;
+    structs_are_broadcast: Twelve, u64, 2;
+}
+
+#[test]
+fn inputs_are_broadcast_in_two_dimensions() -> Result<()> {
+    let stream = stream()?;
+    for (output, input) in BROADCASTS {
+        let data = values::<u32>(input.iter().product(), 5);
+        let all: Vec<u32> = broadcast_indices(output, input).into_iter().map(|i| data[i]).collect();
+        let config = BroadcastConfig::<u32>::new(output, input).unwrap();
+        for (first, strides, threads) in [(0, [32, 96], 32), (5, [7, 1], 7), (100, [1, 50], 65)] {
+            let mut out = stream.buffer_zeroed::<[[u32; 3]; 2]>(threads)?;
+            let (total, x) = (all.len() as u32, stream.buffer_from(&data)?);
+            kernels::broadcast_2d::launch(&stream, (1, threads as u32), &x, config, first, total, strides, &mut out)?;
+            for (thread, found) in out.to_vec()?.into_iter().enumerate() {
+                let expected = [0, 1].map(|y| {
+                    [0, 1, 2].map(|x| {
+                        let index = first + thread as u32 + x * strides[0] + y * strides[1];
+                        all.get(index as usize).copied().unwrap_or(u32::MAX)
+                    })
+                });
+                assert_eq!(found, expected, "{output:?} from {input:?}, thread {thread}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn neighbouring_dimensions_that_are_broadcast_alike_are_one() {
+    let rank = |output: &[usize], input: &[usize]| BroadcastConfig::<u32>::new(output, input).unwrap().rank();
+    assert_eq!(rank(&[], &[]), 0);
+    assert_eq!(rank(&[1, 1], &[1]), 0);
+    assert_eq!(rank(&[2, 3, 4], &[2, 3, 4]), 1);
+    assert_eq!(rank(&[2, 3, 4], &[]), 1);
+    assert_eq!(rank(&[2, 3, 4], &[4]), 2);
+    assert_eq!(rank(&[2, 3, 4], &[2, 3, 1]), 2);
+    assert_eq!(rank(&[2, 3, 4], &[2, 1, 4]), 3);
+    assert_eq!(rank(&[2, 1, 3, 1, 4], &[2, 1, 3, 1, 4]), 1);
+}
+
+#[test]
+fn shapes_that_do_not_broadcast_are_errors() {
+    let error = |output: &[usize], input: &[usize]| BroadcastConfig::<u32>::new(output, input).unwrap_err();
+    assert_eq!(error(&[2, 3, 4], &[3, 3, 4]), BroadcastError::Extent { axis: 0, input: 3, output: 2 });
+    assert_eq!(error(&[2, 1, 4], &[2, 3, 4]), BroadcastError::Extent { axis: 1, input: 3, output: 1 });
+    assert_eq!(error(&[4], &[1, 4]), BroadcastError::InputRank { input: 2, output: 1 });
+    let alternating: Vec<usize> = (0..10).map(|i| 1 + i % 2).collect();
+    assert_eq!(error(&[2; 10], &alternating), BroadcastError::Rank { rank: 10 });
+    assert_eq!(error(&[1 << 16, 1 << 16], &[1]), BroadcastError::Elements { bits: 32 });
+    assert!(BroadcastConfig::<u64>::new(&[1 << 16, 1 << 16], &[1]).is_ok());
+    assert_eq!(
+        BroadcastConfig::<u64>::new(&[1 << 32, 1 << 32], &[1]).unwrap_err(),
+        BroadcastError::Elements { bits: 64 }
+    );
+    assert!(error(&[2; 10], &alternating).to_string().contains("at most 9"));
+}
+
+#[test]
+fn fast_division_divides_every_number_by_every_number() {
+    let mut random = crate::support::Random::new(1);
+    let around = |n: u64| [n.wrapping_sub(1), n, n.wrapping_add(1)];
+    let mut numbers: Vec<u64> = (0..64).flat_map(|bit| around(1 << bit)).chain([3, 7, 10, 641, 6_700_417]).collect();
+    numbers.extend((0..200).map(|_| random.bits() >> (random.bits() % 64)));
+    for &divisor in numbers.iter().filter(|&&divisor| divisor > 0) {
+        let wide = FastDivMod::new(divisor);
+        assert_eq!(wide.divisor(), divisor);
+        let multiples = (0..4).map(|k| (u64::MAX / divisor).saturating_sub(k).saturating_mul(divisor));
+        for dividend in numbers.iter().copied().chain(multiples).flat_map(around) {
+            assert_eq!(wide.div_mod(dividend), (dividend / divisor, dividend % divisor), "{dividend} / {divisor}");
+            let (dividend, divisor) = (dividend as u32, (divisor as u32).max(1));
+            let narrow = FastDivMod::new(divisor);
+            assert_eq!(narrow.div_mod(dividend), (dividend / divisor, dividend % divisor), "{dividend} / {divisor}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "division by zero")]
+fn a_divisor_of_zero_is_refused() {
+    let _ = FastDivMod::new(0u32);
+}
+
+#[test]
+fn sanitize_what_a_reduction_combines_is_read_along_either_dimension() -> Result<()> {
+    let stream = stream()?;
+    let (rows, columns) = (40usize, 30usize);
+    let data: Vec<i32> = (0..(rows * columns) as i32).collect();
+    let x = stream.buffer_from(&data)?;
+    for shape in [(32, 2, 1), (7, 3, 1), (1, 16, 1)] {
+        for reduce_last in [true, false] {
+            let (kept, reduced) = if reduce_last { (rows, columns) } else { (columns, rows) };
+            let first = 3;
+            let window = [kept as u32, (reduced - first) as u32, 17, 11];
+            let mut out = stream.buffer_zeroed::<[[i64; 2]; 3]>(threads(shape))?;
+            let columns32 = columns as u32;
+            kernels::read_to_reduce::launch(
+                &stream,
+                (1, shape),
+                &x,
+                columns32,
+                first as u32,
+                window,
+                reduce_last,
+                &mut out,
+            )?;
+            for (rank, found) in out.to_vec()?.into_iter().enumerate() {
+                let (tx, ty) = (rank % shape.0 as usize, rank / shape.0 as usize);
+                let (own_kept, own_reduced) = if reduce_last { (ty, tx) } else { (tx, ty) };
+                for (y, x) in (0..3).flat_map(|y| (0..2).map(move |x| (y, x))) {
+                    let (k, r) = (own_kept + x * 17, own_reduced + y * 11);
+                    let expected = if k < kept && r < reduced - first {
+                        let (row, column) = if reduce_last { (k, r + first) } else { (r + first, k) };
+                        -((row * columns + column) as i64)
+                    } else {
+                        1
+                    };
+                    assert_eq!(found[y][x], expected, "{shape:?} thread {rank} [{y}][{x}] {reduce_last}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_number_of_items_can_be_known_at_run_time() -> Result<()> {
+    let stream = stream()?;
+    let data = values::<u32>(80, 2).into_iter().map(|v| v >> 1).collect::<Vec<_>>();
+    let x = stream.buffer_from(&data)?;
+    for lens in 0..=8 {
+        let mut out = stream.buffer_zeroed::<u32>(80)?;
+        kernels::increment_lens::launch(&stream, (1, 10), lens, &x, &mut out)?;
+        let written = lens as usize * 10;
+        let expected: Vec<u32> = (0..80).map(|i| if i < written { data[i] + 1 } else { 0 }).collect();
+        assert_eq!(out.to_vec()?, expected, "{lens} items a thread");
+    }
+    let mut out = stream.buffer_zeroed::<u32>(80)?;
+    let result = kernels::increment_lens::launch(&stream, (1, 10), 9, &x, &mut out);
+    let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("size of 9; its limit is 8"), "{error}");
+    Ok(())
+}
+
+macro_rules! rows {
+    ($($name:ident: $t:ty, $nx:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for stream in streams()? {
+                for (k, columns) in [1usize, 2, 3, 15, 16, 64, 100, 1000].into_iter().enumerate() {
+                    let data = values::<$t>(columns * 9, k as u64);
+                    let x = stream.buffer_from(&data)?;
+                    let mut out = stream.buffer_zeroed::<$t>(data.len())?;
+                    kernels::double_rows::<$t, $nx>::launch(&stream, (4, SHAPES[k]), columns as u32, &x, &mut out)?;
+                    let expected: Vec<$t> = data.iter().map(|&v| Arithmetic::add(v, v)).collect();
+                    assert_eq!(out.to_vec()?, expected, "{columns} columns");
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+rows! {
+    sanitize_rows_are_read_and_written: f32, 4;
+    rows_of_f64_are_read_and_written: f64, 3;
+    rows_of_bytes_are_read_and_written: u8, 16;
+    rows_of_halves_are_read_and_written: f16, 1;
 }

@@ -34,7 +34,7 @@ pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub(crate) use rust_cuda as nvptx;
 
-use crate::view::{Item, TileIter};
+use crate::view::{Item, Row, TileIter};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use emulated::{Lane, WarpOp};
@@ -232,6 +232,14 @@ impl<'k> Block<'k> {
         let first = self.block_rank() * threads + self.thread_rank() as usize;
         let stride = self.grid_blocks() * threads;
         ItemIter { next: first, stride, len }
+    }
+
+    /// This block's rows among `0..rows`, in a grid-stride loop: block `b` of the grid's `B` blocks owns rows `b`, `b + B`,
+    /// `b + 2B` and so on. They are the tokens of [`Rows`](crate::view::Rows) writes, and the iteration is the same in all
+    /// threads of the block.
+    #[inline(always)]
+    pub fn rows(self, rows: usize) -> impl Iterator<Item = Row> {
+        ItemIter { next: self.block_rank(), stride: self.grid_blocks(), len: rows }.map(|item| Row::new(item.index()))
     }
 
     /// This block's tiles of `0..len`, in a grid-stride loop: a tile has `block_threads * ITEMS` elements, `ITEMS`

@@ -97,6 +97,54 @@ impl<'k, T: Element> Global<'k, T> {
         self.slice(start..start + len)
     }
 
+    /// Row `row` of a matrix with `columns` elements a row, which must lie inside the view: else a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn row(self, row: usize, columns: usize) -> Self {
+        let start = row.saturating_mul(columns);
+        self.slice(start..start.saturating_add(columns))
+    }
+
+    /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
+    /// where all of them lie inside and the address is aligned for them.
+    ///
+    /// ```
+    /// use kernel_primitives::prelude::*;
+    ///
+    /// /// The sum of each thread's three elements, as far as there are any.
+    /// #[kernel]
+    /// fn triples(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+    ///     for i in cx.items(out.len()) {
+    ///         let mut items = init::<u32, 3>(0);
+    ///         x.read_items(i.index() * 3, &mut items);
+    ///         out.set(i, items[0] + items[1] + items[2]);
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = kernel_primitives::Device::emulator().stream()?;
+    /// let x = stream.buffer_from(&[1u32, 2, 3, 4])?;
+    /// let mut out = stream.buffer_zeroed::<u32>(2)?;
+    /// triples::launch(&stream, (1, 32), &x, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [6, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline(always)]
+    #[track_caller]
+    pub fn read_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
+        if self.len >= N && first <= self.len - N {
+            self.load_items(first, items);
+        } else {
+            for (i, item) in items.iter_mut().enumerate() {
+                let index = first.saturating_add(i);
+                if index < self.len {
+                    *item = self[index];
+                }
+            }
+        }
+    }
+
     /// Reads `N` consecutive elements from `first` on, by vector accesses where the address is aligned for them.
     #[inline(always)]
     #[track_caller]

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::panic::Location;
 
-use super::partition::{Atomic, Item, Partition, PerBlock, PerThread, Tile, Tiles};
+use super::partition::{Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Tile, Tiles};
 use super::raw::{self, Borrowed};
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -86,6 +86,30 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         }
     }
 
+    /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
+    /// where all of them lie inside and the address is aligned for them.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read), of each element.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_items<const N: usize>(&self, first: usize, items: &mut [T; N]) {
+        // SAFETY: the view's memory; the caller's contract.
+        unsafe { read_guarded(self.cx, self.address, self.len, first, items) }
+    }
+
+    /// Writes the `N` elements from `first` on, as many as lie inside the view; accesses are as for
+    /// [`read_items`](Self::read_items).
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each element.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_items<const N: usize>(&mut self, first: usize, items: &[T; N]) {
+        // SAFETY: the view's memory; the caller's contract.
+        unsafe { write_guarded(self.cx, self.address, self.len, first, items) }
+    }
+
     #[inline(always)]
     fn check(&self, index: usize, place: &'static Location<'static>) {
         if index >= self.len {
@@ -151,6 +175,141 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Tiles<ITEMS>> {
     }
 }
 
+impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
+    /// A row of a matrix with `columns` elements a row, which must lie inside the view: else a fault.
+    ///
+    /// # Safety
+    /// All threads of the launch give the same `columns` in every call, so that no two rows overlap: a parameter of the
+    /// kernel, or a number made from such.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn row(&mut self, row: Row, columns: usize) -> RowMut<'_, 'k, T, ITEMS> {
+        let start = row.index().saturating_mul(columns);
+        let end = start.saturating_add(columns);
+        if end > self.len {
+            self.cx.raise(FaultKind::TileOutOfBounds, [end as u64, self.len as u64], Location::caller());
+        }
+        // SAFETY: inside the view.
+        let address = unsafe { self.address.add(start) };
+        RowMut { cx: self.cx, address, len: columns, _view: PhantomData }
+    }
+}
+
+/// A block's row of a [`GlobalMut`], which its threads read and write in rounds: in round `r`, thread `t` of `T` has the
+/// `ITEMS` elements from `(r * T + t) * ITEMS` on, as far as the row has them.
+pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
+    cx: Block<'k>,
+    address: *mut T,
+    len: usize,
+    _view: PhantomData<&'v mut T>,
+}
+
+impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
+    /// Elements in the row.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if the row has no elements.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first element of this thread in a round; it may lie outside.
+    #[inline(always)]
+    pub fn first(&self, round: usize) -> usize {
+        (round * self.cx.block_threads() as usize + self.cx.thread_rank() as usize) * ITEMS
+    }
+
+    /// Writes this thread's items of a round, as many as the row has.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_items(&mut self, round: usize, items: &[T; ITEMS]) {
+        // SAFETY: elements of this thread, which the function keeps inside the row.
+        unsafe { write_guarded(self.cx, self.address, self.len, self.first(round), items) }
+    }
+
+    /// Reads back this thread's items of a round; those that the row does not have keep their values.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get_items(&self, round: usize, items: &mut [T; ITEMS]) {
+        // SAFETY: elements of this thread, which the function keeps inside the row.
+        unsafe { read_guarded(self.cx, self.address, self.len, self.first(round), items) }
+    }
+}
+
+/// Reads the items from `first` on, the ones outside left as they are.
+///
+/// # Safety
+/// `address` is valid for reads of `len` elements, and no other thread writes those that are read.
+#[inline(always)]
+#[track_caller]
+unsafe fn read_guarded<T: Element, const ITEMS: usize>(
+    cx: Block<'_>,
+    address: *const T,
+    len: usize,
+    first: usize,
+    items: &mut [T; ITEMS],
+) {
+    #[cfg(target_arch = "nvptx64")]
+    let _ = cx;
+    // SAFETY: inside the memory, by the comparisons; the caller's contract.
+    unsafe {
+        if len >= ITEMS && first <= len - ITEMS {
+            let address = address.add(first);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(cx, AccessKind::Read, Space::Global, address, ITEMS);
+            raw::load_items(address, items);
+        } else {
+            for (i, item) in items.iter_mut().enumerate() {
+                if first.saturating_add(i) < len {
+                    let address = address.add(first + i);
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    raw::report(cx, AccessKind::Read, Space::Global, address, 1);
+                    *item = raw::load(address);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the items from `first` on, as many as lie inside.
+///
+/// # Safety
+/// `address` is valid for writes of `len` elements, and no other thread accesses those that are written.
+#[inline(always)]
+#[track_caller]
+unsafe fn write_guarded<T: Element, const ITEMS: usize>(
+    cx: Block<'_>,
+    address: *mut T,
+    len: usize,
+    first: usize,
+    items: &[T; ITEMS],
+) {
+    #[cfg(target_arch = "nvptx64")]
+    let _ = cx;
+    // SAFETY: inside the memory, by the comparisons; the caller's contract.
+    unsafe {
+        if len >= ITEMS && first <= len - ITEMS {
+            let address = address.add(first);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(cx, AccessKind::Write, Space::Global, address, ITEMS);
+            raw::store_items(address, items);
+        } else {
+            for (i, &item) in items.iter().enumerate() {
+                if first.saturating_add(i) < len {
+                    let address = address.add(first + i);
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    raw::report(cx, AccessKind::Write, Space::Global, address, 1);
+                    raw::store(address, item);
+                }
+            }
+        }
+    }
+}
+
 /// A block's tile of a [`GlobalMut`]: thread `t` owns elements `t * ITEMS` to `t * ITEMS + ITEMS`, as far as the tile has
 /// them.
 pub struct TileMut<'v, 'k, T, const ITEMS: usize> {
@@ -173,24 +332,8 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
     #[track_caller]
     pub fn read(&self, items: &mut [T; ITEMS]) {
         let first = self.cx.thread_rank() as usize * ITEMS;
-        // SAFETY: elements of this thread, inside the tile.
-        unsafe {
-            if first + ITEMS <= self.len {
-                let address = self.address.add(first);
-                #[cfg(not(target_arch = "nvptx64"))]
-                raw::report(self.cx, AccessKind::Read, Space::Global, address, ITEMS);
-                raw::load_items(address, items);
-            } else {
-                for (i, item) in items.iter_mut().enumerate() {
-                    if first + i < self.len {
-                        let address = self.address.add(first + i);
-                        #[cfg(not(target_arch = "nvptx64"))]
-                        raw::report(self.cx, AccessKind::Read, Space::Global, address, 1);
-                        *item = raw::load(address);
-                    }
-                }
-            }
-        }
+        // SAFETY: elements of this thread, which the function keeps inside the tile.
+        unsafe { read_guarded(self.cx, self.address, self.len, first, items) }
     }
 
     /// Writes this thread's items, as many as a partial tile has.
@@ -198,22 +341,24 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
     #[track_caller]
     pub(crate) fn write(self, items: &[T; ITEMS]) {
         let first = self.cx.thread_rank() as usize * ITEMS;
-        // SAFETY: elements of this thread, inside the tile.
-        unsafe {
-            if first + ITEMS <= self.len {
-                let address = self.address.add(first);
+        // SAFETY: elements of this thread, which the function keeps inside the tile.
+        unsafe { write_guarded(self.cx, self.address, self.len, first, items) }
+    }
+
+    /// Writes the first `lens` of this thread's items to the elements from its rank times `lens` on, as many as the tile has.
+    /// `lens` is at most `ITEMS`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn write_lens(self, items: &[T; ITEMS], lens: usize) {
+        let first = self.cx.thread_rank() as usize * lens;
+        for (i, &item) in items.iter().enumerate() {
+            if i < lens && first + i < self.len {
+                // SAFETY: inside the tile.
+                let address = unsafe { self.address.add(first + i) };
                 #[cfg(not(target_arch = "nvptx64"))]
-                raw::report(self.cx, AccessKind::Write, Space::Global, address, ITEMS);
-                raw::store_items(address, items);
-            } else {
-                for (i, &item) in items.iter().enumerate() {
-                    if first + i < self.len {
-                        let address = self.address.add(first + i);
-                        #[cfg(not(target_arch = "nvptx64"))]
-                        raw::report(self.cx, AccessKind::Write, Space::Global, address, 1);
-                        raw::store(address, item);
-                    }
-                }
+                raw::report(self.cx, AccessKind::Write, Space::Global, address, 1);
+                // SAFETY: inside the tile.
+                unsafe { raw::store(address, item) };
             }
         }
     }

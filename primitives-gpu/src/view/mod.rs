@@ -11,11 +11,11 @@ pub(crate) mod raw;
 mod shared;
 
 pub use global::Global;
-pub use global_mut::{GlobalMut, TileMut};
+pub use global_mut::{GlobalMut, RowMut, TileMut};
 #[doc(hidden)]
 pub use param::{
     FlatParam, LaunchBounds, Layout, arena_layout, element_layout, storage_layout, value_layout, view_layout,
 };
-pub use partition::{Atomic, Item, Partition, PerBlock, PerThread, Tile, TileIter, Tiles};
+pub use partition::{Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Tile, TileIter, Tiles};
 pub use raw::RawView;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | [`PerThread`] (the default) | one thread of the grid, grid-stride | [`GlobalMut::set`](crate::GlobalMut::set) with an [`Item`] |
 //! | [`Tiles<N>`] | one thread of the block that has the tile, `N` consecutive elements | [`write_data`](crate::io::write_data) to a [`Tile`] |
+//! | [`Rows<N>`] | one thread of the block that has the row, `N` consecutive elements in each round | [`RowMut::set_items`](super::RowMut::set_items) of a [`Row`] |
 //! | [`PerBlock`] | the first thread of the block of that rank | [`GlobalMut::store`](crate::GlobalMut::store) |
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
-//! The tokens come from [`Block::items`](crate::Block::items) and [`Block::tiles`](crate::Block::tiles) and cannot be
-//! made otherwise. For one launch each names elements of exactly one thread, so no two threads write the same element.
+//! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles) and
+//! [`Block::rows`](crate::Block::rows), and cannot be made otherwise. For one launch each names elements of exactly one thread, so no two threads write the same element.
 
 use core::marker::PhantomData;
 
@@ -27,6 +28,10 @@ pub enum Tiles<const ITEMS: usize> {}
 /// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread.
 pub type PerThread = Tiles<1>;
 
+/// Each block owns whole rows of a matrix, grid-stride. Of a row, thread `t` of the block's `T` owns in round `r` the
+/// `ITEMS` elements from `(r * T + t) * ITEMS` on.
+pub enum Rows<const ITEMS: usize> {}
+
 /// Each block owns the element of its rank, written by its first thread.
 pub enum PerBlock {}
 
@@ -35,6 +40,8 @@ pub enum Atomic {}
 
 impl<const ITEMS: usize> sealed::Sealed for Tiles<ITEMS> {}
 impl<const ITEMS: usize> Partition for Tiles<ITEMS> {}
+impl<const ITEMS: usize> sealed::Sealed for Rows<ITEMS> {}
+impl<const ITEMS: usize> Partition for Rows<ITEMS> {}
 impl sealed::Sealed for PerBlock {}
 impl Partition for PerBlock {}
 impl sealed::Sealed for Atomic {}
@@ -87,6 +94,26 @@ impl<const ITEMS: usize> Tile<ITEMS> {
     #[inline(always)]
     pub fn valid_items(self, cx: Block<'_>) -> usize {
         self.len.saturating_sub(cx.thread_rank() as usize * ITEMS).min(ITEMS)
+    }
+}
+
+/// The number of a row that this block owns; a token from [`Block::rows`](crate::Block::rows).
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    index: usize,
+    _thread: PhantomData<*const ()>,
+}
+
+impl Row {
+    #[inline(always)]
+    pub(crate) fn new(index: usize) -> Self {
+        Self { index, _thread: PhantomData }
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.index
     }
 }
 

@@ -1,7 +1,12 @@
 //! Moving data.
 
 use super::{Flagged, Sixteen, Twelve};
+use kernel_primitives::io::{
+    BroadcastConfig, IndexInt, Window, init_with_data_index, read_data_2d, read_data_bc, read_data_bc_2d,
+    read_data_lens, read_data_reduce, write_data_2d, write_data_lens,
+};
 use kernel_primitives::prelude::*;
+use kernel_primitives::view::Rows;
 
 /// `out = x`, tile by tile.
 #[kernel(equal_len(x, out), instantiate(
@@ -102,4 +107,146 @@ pub fn slice_lengths(_cx: Block, x: Global<f64>, mut out: GlobalMut<[u64; 6], Pe
 #[kernel]
 pub fn store_block_ranks(cx: Block, mut out: GlobalMut<u64, PerBlock>) {
     out.store(cx.block_rank() as u64);
+}
+
+/// `out[i] = i`, as each type counts.
+#[kernel(instantiate(<f32, 4>, <u8, 3>, <i64, 1>, <f16, 8>, <f64, 2>))]
+pub fn indices<T: Element, const NX: usize>(cx: Block, mut out: GlobalMut<T, Tiles<NX>>)
+where
+    usize: ConvertTo<T>,
+{
+    for tile in cx.tiles::<NX>(out.len()) {
+        write_data(cx, out.tile(tile), &init_with_data_index(cx, tile.start()));
+    }
+}
+
+/// What [`read_data_2d`] reads, in all registers of all threads: `out[thread][y][x]`.
+#[kernel(instantiate(<f32, f64, 1, 1>, <f32, f32, 1, 3>, <i32, f16, 4, 1>, <u8, i32, 3, 2>))]
+pub fn read_2d<T, U, const NX: usize, const NY: usize>(
+    cx: Block,
+    before: U,
+    x: Global<T>,
+    window: [u32; 4],
+    mut out: GlobalMut<[[U; NX]; NY]>,
+) where
+    T: Element + ConvertTo<U>,
+    U: Element,
+{
+    for i in cx.items(out.len()) {
+        let mut items = [[before; NX]; NY];
+        read_data_2d(cx, &mut items, x, to_window(window));
+        out.set(i, items);
+    }
+}
+
+/// Writes `1000 * thread + 10 * y + x` for each of a thread's items, from `first` on.
+#[kernel(instantiate(<f32, 1, 1>, <f32, 1, 3>, <u64, 4, 1>, <f64, 3, 2>))]
+pub fn write_2d<U: Element, const NX: usize, const NY: usize>(
+    cx: Block,
+    first: u32,
+    window: [u32; 4],
+    mut out: GlobalMut<U>,
+) where
+    u32: ConvertTo<U>,
+{
+    let items = core::array::from_fn(|y| core::array::from_fn(|x| 1000 * cx.thread_rank() + 10 * y as u32 + x as u32));
+    // SAFETY: the launch has one block of one row, and a window whose items are apart.
+    unsafe { write_data_2d::<u32, U, _, NX, NY>(cx, &mut out, first as usize, &items, to_window(window)) };
+}
+
+fn to_window([columns, rows, stride_x, stride_y]: [u32; 4]) -> Window {
+    Window { columns: columns as usize, rows: rows as usize, stride_x: stride_x as usize, stride_y: stride_y as usize }
+}
+
+/// `out[i]` is the element of `x` that is broadcast there.
+#[kernel(instantiate(<f32, u32, 1>, <f32, u64, 4>, <u8, u32, 16>, <f16, u32, 8>, <Twelve, u64, 2>))]
+pub fn broadcast<T: Element, I: IndexInt, const NX: usize>(
+    cx: Block,
+    x: Global<T>,
+    config: BroadcastConfig<I>,
+    mut out: GlobalMut<T, Tiles<NX>>,
+) {
+    for tile in cx.tiles::<NX>(out.len()) {
+        let mut items = init::<T, NX>(T::ZERO);
+        read_data_bc(cx, &mut items, x, tile.start(), &config, out.len());
+        write_data(cx, out.tile(tile), &items);
+    }
+}
+
+/// What [`read_data_bc_2d`] reads of a whole output, in all registers of all threads.
+#[kernel]
+pub fn broadcast_2d(
+    cx: Block,
+    x: Global<u32>,
+    config: BroadcastConfig<u32>,
+    first: u32,
+    total: u32,
+    strides: [u32; 2],
+    mut out: GlobalMut<[[u32; 3]; 2]>,
+) {
+    let [stride_x, stride_y] = strides.map(|stride| stride as usize);
+    for i in cx.items(out.len()) {
+        let mut items = [[u32::MAX; 3]; 2];
+        read_data_bc_2d(cx, &mut items, x, first as usize, &config, total as usize, stride_x, stride_y);
+        out.set(i, items);
+    }
+}
+
+/// What [`read_data_reduce`] reads of a matrix of `columns`, negated, in all registers of all threads.
+#[kernel]
+pub fn read_to_reduce(
+    cx: Block,
+    x: Global<i32>,
+    columns: u32,
+    first: u32,
+    window: [u32; 4],
+    reduce_last: bool,
+    mut out: GlobalMut<[[i64; 2]; 3]>,
+) {
+    let columns = columns as usize;
+    for i in cx.items(out.len()) {
+        let mut items = [[1i64; 2]; 3];
+        let index = |kept: usize, reduced: usize| match reduce_last {
+            true => kept * columns + reduced,
+            false => reduced * columns + kept,
+        };
+        let window = to_window(window);
+        read_data_reduce(cx, &mut items, x, first as usize, index, window, |x| -(x as i64), reduce_last);
+        out.set(i, items);
+    }
+}
+
+/// `out = x + 1`, `lens` items a thread, by one block.
+#[kernel]
+pub fn increment_lens(cx: Block, lens: u32, x: Global<u32>, mut out: GlobalMut<u32, Tiles<8>>) {
+    for tile in cx.tiles::<8>(out.len()) {
+        let mut items = init::<u32, 8>(0);
+        read_data_lens(cx, &mut items, x.tile(tile), lens as usize);
+        // SAFETY: the number is the launch's.
+        unsafe { write_data_lens(cx, out.tile(tile), &items.map(|item| item + 1), lens as usize) };
+    }
+}
+
+/// Each row of `x` reversed in its rounds' items, which are then written twice over: `out = x + x`.
+#[kernel(equal_len(x, out), instantiate(<f32, 4>, <f64, 3>, <u8, 16>, <f16, 1>))]
+pub fn double_rows<T: Number, const NX: usize>(cx: Block, columns: u32, x: Global<T>, mut out: GlobalMut<T, Rows<NX>>) {
+    let columns = columns as usize;
+    for row in cx.rows(out.len() / columns) {
+        // SAFETY: the number of columns is the launch's.
+        let mut to = unsafe { out.row(row, columns) };
+        let from = x.row(row.index(), columns);
+        let mut round = 0;
+        while to.first(round) < to.len() {
+            let mut items = init::<T, NX>(T::ZERO);
+            from.read_items(to.first(round), &mut items);
+            to.set_items(round, &items);
+            let mut again = init::<T, NX>(T::ZERO);
+            to.get_items(round, &mut again);
+            for (item, other) in items.iter_mut().zip(again) {
+                *item = item.add(other);
+            }
+            to.set_items(round, &items);
+            round += 1;
+        }
+    }
 }

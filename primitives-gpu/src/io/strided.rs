@@ -1,0 +1,182 @@
+//! Reading and writing in two dimensions.
+
+use crate::element::{ConvertTo, Element};
+use crate::simt::Block;
+use crate::view::{Global, GlobalMut, Partition};
+
+/// The part of a matrix that a block reads or writes in two dimensions: how much of it there is, and how far apart a
+/// thread's items lie.
+///
+/// A thread's item `[y][x]` is in column `t + x * stride_x` of row `y`, where `t` is its [`Block::thread_idx`]`.x`; the
+/// rows begin `stride_y` elements apart. With `stride_x` at the block's width the accesses of a warp lie side by side.
+///
+/// Seed: `size_nx`, `size_ny`, `stride_nx`, `stride_ny`. There `size_ny` is compared with an offset in elements, and not at
+/// all if `NX` is 1; here it counts rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Columns that there are from the block's first on.
+    pub columns: usize,
+    /// Rows that there are from the block's first on.
+    pub rows: usize,
+    /// Columns from a thread's item to its next one in the row.
+    pub stride_x: usize,
+    /// Elements from the beginning of a row to that of the next.
+    pub stride_y: usize,
+}
+
+impl Window {
+    /// The offset of a thread's item, if the window has it.
+    #[inline(always)]
+    fn offset(&self, thread: usize, x: usize, y: usize) -> Option<usize> {
+        let column = thread.saturating_add(x.saturating_mul(self.stride_x));
+        if column < self.columns && y < self.rows {
+            Some(column.saturating_add(y.saturating_mul(self.stride_y)))
+        } else {
+            None
+        }
+    }
+}
+
+/// Reads in two dimensions, and converts: `dst[y][x]` is the element at column `t + x * stride_x` of row `y`.
+///
+/// - `dst`: the thread's registers; an item outside the window keeps its value.
+/// - `src`: the block's data, from its first element on. A window that leaves it is a fault.
+/// - `window`: see [`Window`].
+///
+/// One access an item. No shared memory, no barrier.
+///
+/// Seed: `ReadData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::io::{Window, read_data_2d};
+///
+/// /// The sum of each column of a matrix, two rows at a time.
+/// #[kernel]
+/// fn column_sums(cx: Block, rows: u32, x: Global<f16>, mut out: GlobalMut<f32>) {
+///     let columns = out.len();
+///     for i in cx.items(columns) {
+///         let block_start = i.index() - cx.thread_idx().x as usize;
+///         let mut sum = 0.0;
+///         for row in (0..rows as usize).step_by(2) {
+///             let mut items = [[0.0f32]; 2];
+///             let window = Window {
+///                 columns: columns - block_start,
+///                 rows: rows as usize - row,
+///                 stride_x: 1,
+///                 stride_y: columns,
+///             };
+///             read_data_2d(cx, &mut items, x.slice(row * columns + block_start..), window);
+///             sum += items[0][0] + items[1][0];
+///         }
+///         out.set(i, sum);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(f16::from_f32))?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// column_sums::launch(&stream, (1, 32), 3, &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [9.0, 12.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
+    cx: Block<'_>,
+    dst: &mut [[U; NX]; NY],
+    src: Global<'_, T>,
+    window: Window,
+) where
+    T: Element + ConvertTo<U>,
+{
+    let thread = cx.thread_idx().x as usize;
+    for (y, row) in dst.iter_mut().enumerate() {
+        for (x, item) in row.iter_mut().enumerate() {
+            if let Some(offset) = window.offset(thread, x, y) {
+                *item = src[offset].convert();
+            }
+        }
+    }
+}
+
+/// Converts, and writes in two dimensions: `src[y][x]` becomes the element at column `t + x * stride_x` of row `y`, from
+/// `first` on, as far as the window has it.
+///
+/// Guards and accesses are as for [`read_data_2d`].
+///
+/// Seed: `WriteData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`, which computes
+/// `size_nx - threadIdx.x` without a sign.
+///
+/// # Safety
+/// No other thread accesses the elements that this one writes, or a barrier or a release and an acquire lie between:
+/// where `block_dim.y` and `block_dim.z` are not 1 they lead to different `first`s, and so do blocks.
+#[inline(always)]
+#[track_caller]
+pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
+    cx: Block<'_>,
+    dst: &mut GlobalMut<'_, U, P>,
+    first: usize,
+    src: &[[T; NX]; NY],
+    window: Window,
+) where
+    T: Copy + ConvertTo<U>,
+    U: Element,
+    P: Partition,
+{
+    let thread = cx.thread_idx().x as usize;
+    for (y, row) in src.iter().enumerate() {
+        for (x, &item) in row.iter().enumerate() {
+            if let Some(offset) = window.offset(thread, x, y) {
+                // SAFETY: the caller's contract.
+                unsafe { dst.write(first.saturating_add(offset), item.convert()) };
+            }
+        }
+    }
+}
+
+/// Reads what a reduction combines: `dst[y][x] = f(src[index(kept, reduced)])` for the thread's `x`th kept and `y`th reduced
+/// element.
+///
+/// - `index`: from a kept and a reduced element's number to the index in `src`: a closure over strides, or over
+///   [`BroadcastConfig`](super::BroadcastConfig)s.
+/// - `first`: the reduced element with which the block begins.
+/// - `window`: `columns` counts kept elements and `rows` reduced ones, of which the block's first is 0; the strides are the
+///   distances between a thread's.
+/// - `reduce_last`: whether the fastest dimension is reduced. Then neighbouring threads (`thread_idx().x`) have neighbouring
+///   reduced elements, and `thread_idx().y` counts the kept ones; otherwise the other way round. Either way the threads of a
+///   warp read side by side.
+///
+/// An item outside the window keeps its value. No shared memory, no barrier.
+///
+/// Seed: `ReadDataReduce`, whose `index_cal` knows the reduced element only, and which runs on in `thread_offset` from one
+/// column to the next.
+#[inline(always)]
+#[track_caller]
+#[allow(clippy::too_many_arguments, reason = "the seed's")]
+pub fn read_data_reduce<T, U, const NX: usize, const NY: usize>(
+    cx: Block<'_>,
+    dst: &mut [[U; NX]; NY],
+    src: Global<'_, T>,
+    first: usize,
+    index: impl Fn(usize, usize) -> usize,
+    window: Window,
+    f: impl Fn(T) -> U,
+    reduce_last: bool,
+) where
+    T: Element,
+{
+    let thread = cx.thread_idx();
+    let (kept, reduced) = if reduce_last { (thread.y, thread.x) } else { (thread.x, thread.y) };
+    for (y, row) in dst.iter_mut().enumerate() {
+        for (x, item) in row.iter_mut().enumerate() {
+            let kept = (kept as usize).saturating_add(x.saturating_mul(window.stride_x));
+            let reduced = (reduced as usize).saturating_add(y.saturating_mul(window.stride_y));
+            if kept < window.columns && reduced < window.rows {
+                *item = f(src[index(kept, first.saturating_add(reduced))]);
+            }
+        }
+    }
+}
