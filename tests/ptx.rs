@@ -73,6 +73,19 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
     }
 }
 
+/// What a panic, which has no token, finds its stream by. It takes shared memory and a store, which only panics should cost.
+#[test]
+fn kernels_that_cannot_panic_do_not_prepare_for_it() {
+    let text = |kernel: &str, arch| ptx("suite::kernels::faults", kernel, arch);
+    for arch in ARCHS {
+        for (module, kernel) in shipped() {
+            assert!(!ptx(&module, &kernel, arch).contains("kp_control"), "{kernel} for sm_{arch}");
+        }
+        assert!(text("failed_assertion", arch).contains("st.shared.b64 \t[kp_control]"), "sm_{arch}");
+        assert!(!text("dividing__i32", arch).contains("kp_control"), "sm_{arch}");
+    }
+}
+
 #[test]
 fn integers_reduce_by_redux_from_sm_80_on() {
     let module = "kernel_primitives::kernels::reduce";

@@ -124,8 +124,23 @@ impl Module {
                 text.push('\n');
             }
         }
-        Ok(renumber_labels(&text))
+        Ok(renumber_labels(&without_unread_control(&text)))
     }
+}
+
+/// The runtime's variable for what has no token: see `runtime.ll`.
+const CONTROL: &str = "kp_control";
+
+/// Every entry stores its control in shared memory; one that never reads it, because all its faults have a token, needs
+/// neither the store nor the memory. LLVM sees the whole module, in which other kernels read it.
+fn without_unread_control(text: &str) -> String {
+    let names = |line: &str| line.contains(CONTROL) && tokens(line).contains(&CONTROL);
+    let is_read =
+        |line: &str| names(line) && !line.trim_start().starts_with("st.shared") && !line.starts_with(".shared");
+    if text.lines().any(is_read) {
+        return text.to_owned();
+    }
+    text.lines().filter(|line| !names(line)).fold(String::with_capacity(text.len()), |kept, line| kept + line + "\n")
 }
 
 impl Item {
@@ -333,6 +348,7 @@ mod tests {
 ()
 ;
 .extern .shared .align 16 .b8 arena[];
+.shared .align 8 .b64 kp_control;
 .visible .global .align 8 .u64 fault;
 .global .align 4 .b8 table[8] = {0, 0, 0, 0, 0, 0, 192, 63};
 .global .align 8 .u64 pointers[1] = {generic(table)};
@@ -347,6 +363,7 @@ $L__func_begin0:
 	.loc	5 7 18
 	.pragma "nounroll; { deep }";
 // %bb.0:                               // %start  slow
+	st.shared.b64 	[kp_control], %rd1;
 	@%p1 bra 	$L__BB4_2;
 	{ // callseq 12, 0
 	call.uni deep, ();
@@ -361,6 +378,7 @@ $L__tmp1:
 	.param .u64 a__two_param_0
 )                                       // @a__two
 {
+	st.shared.b64 	[kp_control], %rd1;
 	mov.b64 	%rd1, pointers;
 	call.uni (retval0), slow, (param0);
 	ret;
@@ -374,6 +392,7 @@ $L__tmp1:
 .noreturn                               // -- Begin function deep
 {
 	ld.global.b64 	%rd1, [fault];
+	ld.shared.b64 	%rd2, [kp_control];
 	call.uni (retval0), vprintf, (param0, param1);
 	bra.uni 	$L__BB7_1;
 $L__BB7_1:
@@ -412,6 +431,13 @@ $L__BB7_1:
         assert!(two.contains("table[8] = {") && two.contains("pointers[1]"));
         assert_eq!(two.matches(" slow\n(").count() + two.matches(" slow(").count(), 2, "{two}");
         assert!(!two.contains("deep") && !two.contains("arena"));
+    }
+
+    #[test]
+    fn the_control_is_kept_where_it_is_read() {
+        let (one, two) = (cut("a__one"), cut("a__two"));
+        assert!(one.contains(".b64 kp_control;") && one.contains("st.shared.b64 \t[kp_control], %rd1;"), "{one}");
+        assert!(!two.contains("kp_control") && two.contains("mov.b64 \t%rd1, pointers;"), "{two}");
     }
 
     #[test]

@@ -8,11 +8,13 @@ target triple = "nvptx64-nvidia-cuda"
 ; The block's shared memory: its size is the launch's.
 @kp_dynamic_shared = external addrspace(3) global [0 x i8], align 16
 
-; Set by the host when it loads a kernel: where to report a fault, and under which number. The flag tells threads that
-; wait for each other to give up. External, so that the host finds them by name.
-@kp_fault_record = addrspace(1) externally_initialized global ptr null, align 8
+; Set by the host when it loads a kernel: the number under which it reports a fault. External, so that the host finds it
+; by name.
 @kp_kernel_number = addrspace(1) externally_initialized global i32 0, align 4
-@kp_faulted = addrspace(1) externally_initialized global i32 0, align 4
+
+; The launch's control, for what has no token to find it by: a panic, a functor. Every thread stores it, all of a block the
+; same, and reads what it has stored, so no barrier is needed. `ptx.rs` takes it out of kernels that never read it.
+@kp_control = internal addrspace(3) global ptr undef, align 8
 
 @kp_arch_name = private unnamed_addr constant [12 x i8] c"__CUDA_ARCH\00", align 1
 declare i32 @__nvvm_reflect(ptr)
@@ -224,8 +226,21 @@ xor:
 
 ; --- Faults
 
-define ptr @__kp_fault_record() alwaysinline nounwind {
-  %record = load ptr, ptr addrspace(1) @kp_fault_record, align 8
+define void @__kp_set_control(ptr %control) alwaysinline nounwind {
+  store ptr %control, ptr addrspace(3) @kp_control, align 8
+  ret void
+}
+
+define ptr @__kp_control() alwaysinline nounwind {
+  %control = load ptr, ptr addrspace(3) @kp_control, align 8
+  ret ptr %control
+}
+
+; A control is two addresses, of the flag and of the record, which stay the same while a kernel runs.
+define ptr @__kp_fault_record(ptr %control) alwaysinline nounwind {
+  %words = addrspacecast ptr %control to ptr addrspace(1)
+  %second = getelementptr i8, ptr addrspace(1) %words, i64 8
+  %record = load ptr, ptr addrspace(1) %second, align 8
   ret ptr %record
 }
 
@@ -234,13 +249,17 @@ define i32 @__kp_kernel_number() alwaysinline nounwind {
   ret i32 %number
 }
 
-define i32 @__kp_faulted() alwaysinline nounwind {
-  %flag = load atomic i32, ptr addrspace(1) @kp_faulted syncscope("device") monotonic, align 4
+define i32 @__kp_faulted(ptr %control) alwaysinline nounwind {
+  %words = addrspacecast ptr %control to ptr addrspace(1)
+  %at = load ptr addrspace(1), ptr addrspace(1) %words, align 8, !invariant.load !0
+  %flag = load atomic i32, ptr addrspace(1) %at syncscope("device") monotonic, align 4
   ret i32 %flag
 }
 
-define void @__kp_set_faulted() alwaysinline nounwind {
-  store atomic i32 1, ptr addrspace(1) @kp_faulted syncscope("device") monotonic, align 4
+define void @__kp_set_faulted(ptr %control) alwaysinline nounwind {
+  %words = addrspacecast ptr %control to ptr addrspace(1)
+  %at = load ptr addrspace(1), ptr addrspace(1) %words, align 8
+  store atomic i32 1, ptr addrspace(1) %at syncscope("device") monotonic, align 4
   ret void
 }
 
@@ -444,3 +463,5 @@ define double @__kp_maximum_f64(double %a, double %b) alwaysinline nounwind {
   %r = call double @llvm.maximum.f64(double %a, double %b)
   ret double %r
 }
+
+!0 = !{}

@@ -7,7 +7,7 @@
 //! # Semantics
 //!
 //! **The block token.** A kernel's first parameter is a [`Block`]. Indices, barriers, shuffles, votes and fences are its
-//! methods. It is a zero-sized token on the GPU and a pointer to the emulator's lane on the host; there are no global
+//! methods. It takes no register on the GPU and is a pointer to the emulator's lane on the host; there are no global
 //! index functions and no thread-local state. It cannot outlive the kernel, nor leave its thread.
 //!
 //! **Global memory.** [`Global`] reads; nothing writes its elements during the launch, which the borrow of the buffer

@@ -123,10 +123,7 @@ impl<T: Element> Buffer<T> {
         // Evaluates what a generic element asserts about its padding.
         const { _ = T::ANY_BITS };
         let bytes = (len as u128) * (size_of::<T>() as u128);
-        let memory = Memory::allocate(&stream.0, bytes)?;
-        let usage = Mutex::new(Usage { writer: stream.0.clone(), readers: Vec::new() });
-        let allocation = Arc::new(Allocation { memory, usage, lock: RwLock::new(()) });
-        Ok(Self { allocation, len, _elements: PhantomData })
+        Ok(Self::on(stream, Memory::allocate(&stream.0, bytes)?, len))
     }
 
     pub(crate) fn zeroed(stream: &Stream, len: usize) -> Result<Self> {
@@ -143,6 +140,75 @@ impl<T: Element> Buffer<T> {
         let buffer = Self::allocate(stream, data.len())?;
         buffer.allocation.memory.write(&stream.0, 0, bytes_of(data))?;
         Ok(buffer)
+    }
+
+    /// `len` elements of device memory that was allocated elsewhere, which this frees in the end, in the order of its uses. See
+    /// [`Device::from_raw_context`] for an example.
+    ///
+    /// The buffer is in the order of `stream`: what was enqueued there before is done before the buffer's first use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Adoption`] on the emulator, on a stream that captures, and for an address that is null or not aligned for `T`.
+    ///
+    /// # Safety
+    ///
+    /// `address` is that of `len` elements in memory of the stream's context, allocated with `cuMemAllocAsync`, that nobody
+    /// else frees. They are values of `T`, which all bytes are unless `T` contains `bool`. While the buffer is there, no other
+    /// buffer has a part of the memory, and work that is not of this library uses it in the order of this buffer's uses only: on
+    /// the same stream, or after events.
+    pub unsafe fn from_raw(stream: &Stream, address: u64, len: usize) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(stream, address, len, false) }
+    }
+
+    /// As [`from_raw`](Self::from_raw), for memory of any allocator, and never frees it.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_raw`](Self::from_raw).
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw`](Self::from_raw), but whoever allocated the memory frees it: after the buffer, and after the work that
+    /// uses it, for which a synchronisation of its streams waits.
+    pub unsafe fn from_raw_borrowed(stream: &Stream, address: u64, len: usize) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(stream, address, len, true) }
+    }
+
+    /// # Safety
+    /// That of the two functions above.
+    unsafe fn adopt(stream: &Stream, address: u64, len: usize, borrowed: bool) -> Result<Self> {
+        // Evaluates what a generic element asserts about its padding.
+        const { _ = T::ANY_BITS };
+        let refuse = |reason: &str| Err(Error::Adoption { what: "memory", reason: reason.into() });
+        let Some(bytes) = len.checked_mul(size_of::<T>()) else { return refuse("it is more than can be addressed") };
+        match &stream.0.queue {
+            Queue::Emulator(_) => {
+                let _ = (address, bytes, borrowed);
+                refuse("the emulator has no device memory; copy it with `Stream::buffer_from`")
+            }
+            Queue::Capture(_) => refuse("a stream that captures has no work to order it by; adopt it on another"),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) if address == 0 => refuse("its address is null"),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) if !address.is_multiple_of(align_of::<T>() as u64) => {
+                refuse(&format!("{address:#x} is not aligned to {} bytes", align_of::<T>()))
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) => {
+                // SAFETY: the caller's contract.
+                let memory = unsafe { Memory::adopt(stream.device(), address, bytes, borrowed) };
+                Ok(Self::on(stream, memory, len))
+            }
+        }
+    }
+
+    fn on(stream: &Stream, memory: Memory, len: usize) -> Self {
+        let usage = Mutex::new(Usage { writer: stream.0.clone(), readers: Vec::new() });
+        let allocation = Arc::new(Allocation { memory, usage, lock: RwLock::new(()) });
+        Self { allocation, len, _elements: PhantomData }
     }
 
     /// The number of elements.

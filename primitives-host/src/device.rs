@@ -1,5 +1,6 @@
 //! Devices: NVIDIA GPUs and the emulator.
 
+use std::ffi::c_void;
 use std::sync::{Arc, MutexGuard};
 
 use crate::counters::{Counters, Tally};
@@ -61,7 +62,8 @@ pub struct DeviceProperties {
 
 impl Device {
     /// The device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (fails without one),
-    /// `gpu:1`, or `auto`, which is also the default: the first GPU if there is one, else the emulator.
+    /// `gpu:1`, or `auto`, which is also the default: the first GPU if there is one, else the emulator. A GPU that this
+    /// process has [lost](Error::ContextLost) is there, and an error.
     /// [`Device::reason`] says in one line why. `KERNEL_PRIMITIVES_EMULATOR` and `KERNEL_PRIMITIVES_SEED` set the emulator's
     /// options.
     pub fn auto() -> Result<Self> {
@@ -90,7 +92,8 @@ impl Device {
         Self::gpu_at(0)
     }
 
-    /// The GPU with this number, or an error that says why there is none.
+    /// The GPU with this number, or an error that says why there is none. If this process has lost its context, a new one is
+    /// tried, and [`Error::ContextLost`] if that fails.
     pub fn gpu_at(ordinal: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         {
@@ -102,6 +105,66 @@ impl Device {
         {
             let _ = ordinal;
             Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into() })
+        }
+    }
+
+    /// The GPU of a CUDA context that was made elsewhere, by a `CUcontext`: to share its memory and streams with other code.
+    ///
+    /// A device's primary context, which the CUDA runtime and most libraries use, gives the device that
+    /// [`gpu_at`](Self::gpu_at) gives, and is held by it. Any other context is borrowed: it is used and never destroyed. The
+    /// same handle gives the same device while handles of that are there. The context becomes current in the calling thread,
+    /// as in every thread that calls this library.
+    ///
+    /// ```no_run
+    /// use std::ffi::c_void;
+    /// use kernel_primitives::prelude::*;
+    /// use kernel_primitives::{Buffer, Device, Dims, Stream, kernels::elementwise_binary};
+    ///
+    /// /// Doubles what another library has on its stream.
+    /// ///
+    /// /// # Safety
+    /// /// The handles are of one context, and `address` is that of `len` floats that the stream's work may read and write.
+    /// unsafe fn double(context: *mut c_void, stream: *mut c_void, address: u64, len: usize) -> kernel_primitives::Result<()> {
+    ///     // SAFETY: the caller's; all that is adopted is gone when this returns, and dropping the stream waits for its work.
+    ///     let (stream, mut data) = unsafe {
+    ///         let stream = Stream::from_raw_borrowed(&Device::from_raw_context(context)?, stream)?;
+    ///         let data = Buffer::<f32>::from_raw_borrowed(&stream, address, len)?;
+    ///         (stream, data)
+    ///     };
+    ///     let x = stream.buffer_from(&data.to_vec()?)?;
+    ///     elementwise_binary::<f32, f32, Add, 4>::launch(&stream, Dims::for_items(len), &x, &x, &mut data, Add)?;
+    ///     stream.synchronize()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoGpu`] without a driver or the feature `cuda`, [`Error::Adoption`] if the driver takes the handle for none.
+    ///
+    /// # Safety
+    ///
+    /// `context` is a `CUcontext`, and is not destroyed before the device, all its clones, and what was made on it.
+    pub unsafe fn from_raw_context(context: *mut c_void) -> Result<Self> {
+        #[cfg(feature = "cuda")]
+        {
+            // SAFETY: the caller's contract.
+            let context = unsafe { cuda::Context::adopt(context.cast())? };
+            let tally = context.tally().clone();
+            Ok(Self { backend: Backend::Cuda(context), reason: "its context was adopted".into(), tally })
+        }
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = context;
+            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into() })
+        }
+    }
+
+    /// The `CUcontext`, for code that is not of this library; null for the emulator. It is valid as long as this device.
+    pub fn as_raw_context(&self) -> *mut c_void {
+        match &self.backend {
+            Backend::Emulator(_) => std::ptr::null_mut(),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => context.as_raw().cast(),
         }
     }
 

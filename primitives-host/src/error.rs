@@ -172,13 +172,28 @@ pub enum Error {
     /// A thread of a kernel faulted. Boxed, since it carries a place.
     #[error(transparent)]
     Fault(#[from] Box<KernelFault>),
-    /// An earlier fault that the hardware does not forgive: the context is lost.
-    #[error("{device} is lost after {error}: its buffers and streams are gone; start the process again")]
+    /// An earlier fault that the hardware does not forgive, such as an access outside all memory: the context is lost.
+    ///
+    /// Every call on the device says so from then on, and what was in the context is gone; dropping it does nothing. The next
+    /// [`Device::gpu_at`](crate::Device::gpu_at) tries to make a new context. The driver refuses that (seen with 580.159), and
+    /// then it takes another process, which may be a child of this one.
+    #[error(
+        "{device} is lost after {error}: its buffers and streams are gone, and this process cannot use it any more; start it \
+         again, or go on in a child process"
+    )]
     ContextLost {
         /// The device.
         device: String,
-        /// The driver's error.
+        /// The driver's first error.
         error: String,
+    },
+    /// A handle or an address from elsewhere that this library cannot use.
+    #[error("{what} made elsewhere cannot be adopted: {reason}")]
+    Adoption {
+        /// What it is of.
+        what: &'static str,
+        /// Why, and what to do.
+        reason: String,
     },
     /// The driver failed in a way that has no variant of its own.
     #[error("{call} failed on {device}: {error}")]

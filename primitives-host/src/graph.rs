@@ -121,7 +121,7 @@ impl Graph {
                 let turn = context.turn();
                 self.uses.enter(&stream.0)?;
                 self.note_launch(stream);
-                graph.launch(queue, &turn)
+                graph.launch(&stream.0, queue, &turn)
             }
             #[cfg(feature = "cuda")]
             _ => unreachable!("a stream's queue and a graph are of their device's kind"),

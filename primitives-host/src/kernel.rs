@@ -231,8 +231,8 @@ impl<'a> Launch<'a> {
     /// Launches, or records the launch if the stream captures.
     ///
     /// # Safety
-    /// `params` are the kernel's PTX parameters in order, null where zero-sized, and `body` is the kernel with the same
-    /// arguments; the views in them come from this launch's `read` and `write`.
+    /// `params` are the kernel's PTX parameters in order, null where zero-sized, and a null at the end, in whose place the
+    /// control goes that a kernel reports faults to. `body` is the kernel with the same arguments; the views in them come from this launch's `read` and `write`.
     pub unsafe fn run(
         self,
         params: &mut [*mut c_void],

@@ -25,6 +25,8 @@ pub(crate) struct Memory {
     /// First byte; not null, also for no bytes.
     address: u64,
     len: usize,
+    /// Somebody else's, who frees it.
+    borrowed: bool,
 }
 
 impl Memory {
@@ -47,7 +49,7 @@ impl Memory {
                 }
             }
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => stream.allocate(len).map_err(|reason| refuse(&reason))?,
+            Queue::Cuda(stream) => stream.allocate(len, |reason| refuse(&reason))?,
             Queue::Capture(_) => {
                 let advice =
                     "a graph allocates nothing: make the buffer on another stream, before the capture or in it";
@@ -56,7 +58,16 @@ impl Memory {
         };
         device.tally.allocations.add(1);
         trace::allocation(len, device);
-        Ok(Self { device: device.clone(), address, len })
+        Ok(Self { device: device.clone(), address, len, borrowed: false })
+    }
+
+    /// Memory of a GPU that was allocated elsewhere.
+    ///
+    /// # Safety
+    /// So many bytes of the device, as long as this, and freed by nobody else unless borrowed.
+    #[cfg(feature = "cuda")]
+    pub(crate) unsafe fn adopt(device: &Device, address: u64, len: usize, borrowed: bool) -> Self {
+        Self { device: device.clone(), address, len, borrowed }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -142,6 +153,9 @@ impl Memory {
 
     /// Gives the memory back after the work that `stream` has now. Called once, by the owner's drop.
     pub(crate) fn free(&self, stream: &StreamInner) {
+        if self.borrowed {
+            return;
+        }
         match &stream.queue {
             Queue::Emulator(_) => {
                 if let Ok(layout) = Layout::from_size_align(self.len.max(1), ALIGN) {

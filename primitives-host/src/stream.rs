@@ -1,5 +1,6 @@
 //! Streams and events: the order of work on a device.
 
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,20 @@ use primitives_gpu::Element;
 
 /// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.
 ///
-/// Work is asynchronous on a GPU and immediate on the emulator. A fault in a kernel comes back from the launch itself
-/// (emulator), or from the next launch or synchronisation (GPU). A GPU keeps the first fault until it is asked: where kernels
-/// fault on several streams at once, one of the streams gets it, and the others' are not kept.
+/// Work is asynchronous on a GPU and immediate on the emulator.
+///
+/// # Faults
+///
+/// A fault in a kernel comes back from the launch itself on the emulator. On a GPU it comes from the next launch on the same
+/// stream, or from the next call that waits for the stream: its synchronisation, that of an event on it, or a copy to the host
+/// of what it has written. It names its launch: the kernel with its instantiation, source line, block and thread. Other
+/// streams go on undisturbed, on other threads and on this one; but what waits for the stream and uses what the launch should
+/// have written finds what it has.
+///
+/// A thread that faults ends, and so do those of its launch that [wait](primitives_gpu::Block::spin) for others; the rest goes
+/// on to its end. A stream keeps its first fault until it is asked. What is in its queue behind the launch runs as well, and a
+/// wait in there may end early: the results of both are to be thrown away. A fault that nobody has asked for goes with the
+/// stream.
 #[derive(Clone)]
 pub struct Stream(pub(crate) Arc<StreamInner>);
 
@@ -48,6 +60,15 @@ impl StreamInner {
         }
     }
 
+    /// The fault of an earlier launch on a GPU.
+    #[cfg(feature = "cuda")]
+    fn check_fault(&self) -> Result<()> {
+        match &self.queue {
+            Queue::Cuda(stream) => stream.check_fault(),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn synchronize(&self) -> Result<()> {
         match &self.queue {
             Queue::Emulator(busy) => {
@@ -74,6 +95,58 @@ impl Stream {
         Ok(Self(Arc::new(StreamInner { device: device.clone(), queue })))
     }
 
+    /// A `CUstream` that was made elsewhere, of the device's context, which this destroys in the end. See
+    /// [`Device::from_raw_context`] for an example.
+    ///
+    /// Its launches report faults here, as on any other stream. Dropping the last clone, and the last buffer that was used on
+    /// it, waits for its work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Adoption`] on the emulator, and for a stream of another context.
+    ///
+    /// # Safety
+    ///
+    /// `stream` is a `CUstream` that nobody else destroys, and it is adopted once. Nobody captures it while this is used.
+    pub unsafe fn from_raw(device: &Device, stream: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(device, stream, false) }
+    }
+
+    /// As [`from_raw`](Self::from_raw), and never destroys the stream; null is the legacy default stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_raw`](Self::from_raw).
+    ///
+    /// # Safety
+    ///
+    /// `stream` is a `CUstream` or null, and is destroyed after this, all its clones, and the buffers that were used on it. It
+    /// is adopted once at a time, and nobody captures it meanwhile.
+    pub unsafe fn from_raw_borrowed(device: &Device, stream: *mut c_void) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(device, stream, true) }
+    }
+
+    /// # Safety
+    /// That of the two functions above.
+    unsafe fn adopt(device: &Device, stream: *mut c_void, borrowed: bool) -> Result<Self> {
+        match &device.backend {
+            Backend::Emulator(_) => {
+                let _ = (stream, borrowed);
+                let reason = "the emulator has no CUDA streams; make one with `Device::stream`".into();
+                Err(Error::Adoption { what: "a stream", reason })
+            }
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => {
+                let adopted = if borrowed { cuda::Adopted::Borrowed } else { cuda::Adopted::Owned };
+                // SAFETY: the caller's contract.
+                let queue = Queue::Cuda(unsafe { cuda::RawStream::adopt(context, stream.cast(), adopted)? });
+                Ok(Self(Arc::new(StreamInner { device: device.clone(), queue })))
+            }
+        }
+    }
+
     /// The device.
     pub fn device(&self) -> &Device {
         &self.0.device
@@ -81,7 +154,7 @@ impl Stream {
 
     /// The `CUstream`, for code that is not of this library; null on the emulator and in a capture, which records the work
     /// of this library alone. It is valid as long as this stream.
-    pub fn as_raw(&self) -> *mut std::ffi::c_void {
+    pub fn as_raw(&self) -> *mut c_void {
         match &self.0.queue {
             Queue::Emulator(_) | Queue::Capture(_) => std::ptr::null_mut(),
             #[cfg(feature = "cuda")]
@@ -120,7 +193,7 @@ impl Stream {
         let moment = match &self.0.queue {
             Queue::Emulator(_) => Moment::Emulator(Instant::now()),
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => Moment::Cuda(stream.record()?),
+            Queue::Cuda(stream) => Moment::Cuda(stream.record()?, self.clone()),
             Queue::Capture(_) => return Err(no_event("`Stream::record`")),
         };
         Ok(Event { moment, tally: self.0.device.tally.clone() })
@@ -130,7 +203,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
-            (Queue::Cuda(stream), Moment::Cuda(event)) => stream.wait(event),
+            (Queue::Cuda(stream), Moment::Cuda(event, _)) => stream.wait(event),
             (Queue::Capture(_), _) => Err(no_event("`Stream::wait`")),
             _ => Ok(()),
         }
@@ -171,8 +244,9 @@ pub struct Event {
 
 enum Moment {
     Emulator(Instant),
+    /// With the stream, whose faults come back here too.
     #[cfg(feature = "cuda")]
-    Cuda(cuda::RawEvent),
+    Cuda(cuda::RawEvent, Stream),
 }
 
 impl Event {
@@ -182,7 +256,10 @@ impl Event {
         match &self.moment {
             Moment::Emulator(_) => Ok(()),
             #[cfg(feature = "cuda")]
-            Moment::Cuda(event) => event.synchronize(),
+            Moment::Cuda(event, stream) => {
+                event.synchronize()?;
+                stream.0.check_fault()
+            }
         }
     }
 
@@ -192,7 +269,12 @@ impl Event {
         match (&start.moment, &self.moment) {
             (Moment::Emulator(start), Moment::Emulator(end)) => Ok(end.saturating_duration_since(*start)),
             #[cfg(feature = "cuda")]
-            (Moment::Cuda(start), Moment::Cuda(end)) => end.since(start),
+            (Moment::Cuda(start, first), Moment::Cuda(end, last)) => {
+                let time = end.since(start)?;
+                first.0.check_fault()?;
+                last.0.check_fault()?;
+                Ok(time)
+            }
             #[cfg(feature = "cuda")]
             _ => Ok(Duration::ZERO),
         }

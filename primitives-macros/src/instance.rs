@@ -58,10 +58,11 @@ impl Instance<'_> {
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry))]
                 #[allow(improper_ctypes_definitions, clippy::all)]
                 unsafe extern "ptx-kernel" fn entry(
-                    #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type),*
+                    #(#params: <#kernel as #facade::view::FlatParam<#numbers>>::Type,)*
+                    control: *const #facade::simt::FaultControl,
                 ) {
                     // SAFETY: the launch's parameters.
-                    unsafe { <#kernel>::__entry(#(#params),*) }
+                    unsafe { <#kernel>::__entry(#(#params,)* control) }
                 }
             };
         })

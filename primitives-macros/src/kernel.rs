@@ -356,7 +356,7 @@ impl Kernel {
             }
         });
         quote! {
-            #facade::view::Layout = #facade::view::Layout::of::<()>("kernel") #(#parts)*;
+            #facade::view::Layout = #facade::view::Layout::of::<()>("kernel, control") #(#parts)*;
         }
     }
 
@@ -529,13 +529,15 @@ impl Kernel {
             let comma = (i > 0).then(|| quote!(,));
             params.extend(quote!(#comma #name: ()));
         }
+        let comma = (!params.is_empty()).then(|| quote!(,));
         let names = (0..self.flat()).map(flat_ident);
+        let control = internal("control");
         quote! {
             // # Safety
             // As `__body`, in a kernel's entry.
-            unsafe fn __entry(#params) {
+            unsafe fn __entry(#params #comma #control: *const #facade::simt::FaultControl) {
                 // SAFETY: the caller's; an entry is where a thread gets its token.
-                unsafe { Self::__body(#facade::Block::new(), #(#names),*) }
+                unsafe { Self::__body(#facade::Block::new(#control), #(#names),*) }
             }
         }
     }
@@ -642,7 +644,8 @@ impl Kernel {
                 // are the same in the body. The closure owns what it is given, since a capture keeps it.
                 unsafe {
                     #launch.run(
-                        &mut [#(#pushed),*],
+                        // The last one is the runtime's own.
+                        &mut [#(#pushed,)* #private::param(&())],
                         // SAFETY: as said above.
                         move |#cx: #facade::Block<'_>| unsafe { Self::__body(#cx, #(#passed),*) },
                     )
@@ -733,7 +736,13 @@ mod tests {
                 fn saxpy(cx: Block, a: f32, mut s: Shared<[u8; 4]>, x: Global<f64>, r: SharedSlice<u8>) {}
             ),
         );
-        assert!(contains(&text, quote!(fn __entry(p0: f32, p1: *mut f64, p2: usize))), "{text}");
+        assert!(
+            contains(
+                &text,
+                quote!(fn __entry(p0: f32, p1: *mut f64, p2: usize, control: *const ::kernel_primitives::simt::FaultControl))
+            ),
+            "{text}"
+        );
         assert!(contains(&text, quote!(FlatParam<2usize> for saxpy { type Type = usize; })), "{text}");
         assert!(!contains(&text, quote!(FlatParam<3usize>)), "{text}");
         assert!(contains(&text, quote!(a: f32, x: impl ::kernel_primitives::ReadArg<f64>)), "{text}");
@@ -775,7 +784,13 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(contains(&text, quote!(unsafe extern "ptx-kernel" fn entry())), "{text}");
+        assert!(
+            contains(
+                &text,
+                quote!(unsafe extern "ptx-kernel" fn entry(control: *const ::kernel_primitives::simt::FaultControl,))
+            ),
+            "{text}"
+        );
         assert!(contains(&text, quote!("/", ::core::module_path!(), "/", "saxpy", ".rs")), "{text}");
         assert!(contains(&text, quote!(Instantiated<()> for saxpy)), "{text}");
     }

@@ -398,6 +398,54 @@ fn a_fault_of_a_replay_comes_back_and_the_graph_works_again() -> Result<()> {
 }
 
 #[test]
+fn sanitize_a_replay_faults_on_the_stream_that_it_was_launched_on() -> Result<()> {
+    let device = Device::auto()?;
+    let (one, two, host) = (device.stream()?, device.stream()?, device.stream()?);
+    let mut codes = host.buffer_from(&[7u64])?;
+    let graph = one.capture(|s| fault_unless_zero::launch(s, (2, 64), &codes))?;
+    // A GPU's comes from the synchronisation, the emulator's from the launch.
+    let launch = |stream: &Stream| graph.launch(stream).err().map(code_of_fault);
+    let wait = |stream: &Stream| stream.synchronize().err().map(code_of_fault);
+
+    for _ in 0..3 {
+        let (early, later) = (launch(&one), launch(&two));
+        assert_eq!(early.or_else(|| wait(&one)), Some(7));
+        assert_eq!(later.or_else(|| wait(&two)), Some(7));
+    }
+    // The second launch is right, and on another stream.
+    for (faulting, other) in [(&one, &two), (&two, &one), (&one, &one)] {
+        codes.copy_from(&[9])?;
+        let early = launch(faulting);
+        if std::ptr::eq(faulting, other) {
+            assert_eq!(early.or_else(|| wait(faulting)), Some(9));
+            codes.copy_from(&[0])?;
+            assert_eq!((launch(other), wait(other)), (None, None));
+            continue;
+        }
+        codes.copy_from(&[0])?;
+        assert_eq!((launch(other), wait(other)), (None, None));
+        assert_eq!(early.or_else(|| wait(faulting)), Some(9));
+    }
+    codes.copy_from(&[5])?;
+    let early = launch(&one);
+    drop(graph);
+    assert_eq!((early.or_else(|| wait(&one)), wait(&two)), (Some(5), None));
+    Ok(())
+}
+
+/// The code of the author's fault, in the kernel of the test above.
+fn code_of_fault(error: Error) -> u64 {
+    let Error::Fault(fault) = error else { panic!("{error}") };
+    assert_eq!(fault.kernel, "suite::kernels::graph::fault_unless_zero");
+    assert!(fault.file.replace('\\', "/").ends_with("tests/suite/kernels/graph.rs") && fault.line > 1, "{fault}");
+    assert_eq!(fault.thread, kernel_primitives::Dim3::new(0, 0, 0));
+    match fault.diagnosis {
+        Diagnosis::Raised(Fault { kind: FaultKind::User, args: [code, _] }) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn hosts_and_replays_in_many_threads_see_whole_results() -> Result<()> {
     const LEN: usize = 20_000;
     const REPLAYS: u32 = 50;

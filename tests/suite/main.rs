@@ -1,5 +1,5 @@
 //! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
-//! `shipped` kernels, the `runtime`, `graph`, `printing`, the `images`, and `faults`. Each test runs on the device that
+//! `shipped` kernels, the `runtime`, `graph`, `printing`, the `images`, `faults`, and `adoption` with the `driver`. Each test runs on the device that
 //! `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference that is computed here by other means.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
@@ -9,7 +9,9 @@
 
 mod kernels;
 
+mod adoption;
 mod block;
+mod driver;
 mod element;
 mod faults;
 mod functor;

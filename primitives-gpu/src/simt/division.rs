@@ -18,7 +18,10 @@ use super::{Fault, FaultKind};
 pub fn division_by_zero() -> ! {
     let fault = Fault { kind: FaultKind::DivisionByZero, args: [0; 2] };
     #[cfg(target_arch = "nvptx64")]
-    nvptx::raise(fault.kind, fault.args, Location::caller());
+    // SAFETY: the control of the launch that the thread is of.
+    unsafe {
+        nvptx::raise(nvptx::control(), fault.kind, fault.args, Location::caller())
+    };
     #[cfg(not(target_arch = "nvptx64"))]
     emulated::raise(fault, Location::caller())
 }

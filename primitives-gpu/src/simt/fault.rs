@@ -69,6 +69,17 @@ impl core::fmt::Display for Fault {
     }
 }
 
+/// Where a launch on a GPU reports faults: addresses in device memory, that the last parameter of every kernel points to.
+/// The layout is shared with the host.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FaultControl {
+    /// Of the flag, a `u32` in device memory: whether threads that wait for each other should give up.
+    pub faulted: u64,
+    /// Of a [`FaultRecord`] in host memory.
+    pub record: u64,
+}
+
 /// Bytes of a file name that fit in a [`FaultRecord`]; a longer name keeps its end.
 pub const FAULT_FILE_BYTES: usize = 192;
 

@@ -28,7 +28,7 @@ use core::panic::Location;
 pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
 pub use dim::Dim3;
 pub use division::{DivideInt, divide, division_by_zero, remainder};
-pub use fault::{FAULT_FILE_BYTES, Fault, FaultKind, FaultRecord, Place};
+pub use fault::{FAULT_FILE_BYTES, Fault, FaultControl, FaultKind, FaultRecord, Place};
 pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
 
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
@@ -61,8 +61,9 @@ pub enum BarrierVote {
 
 /// The block token: what a kernel reaches the machine by.
 ///
-/// A kernel receives it as its first parameter. It is zero-sized on the GPU and the emulator's lane on the host. It can
-/// neither outlive the kernel nor leave its thread.
+/// A kernel receives it as its first parameter. On the GPU it is no more than where the launch reports faults, a parameter of
+/// the kernel that takes no register until it is used; on the host it is the emulator's lane. It can neither outlive the
+/// kernel nor leave its thread.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -78,6 +79,8 @@ pub enum BarrierVote {
 pub struct Block<'k> {
     #[cfg(not(target_arch = "nvptx64"))]
     lane: &'k Lane<'k>,
+    #[cfg(target_arch = "nvptx64")]
+    control: *const FaultControl,
     _not_send: PhantomData<(&'k (), *const ())>,
 }
 
@@ -86,11 +89,13 @@ impl<'k> Block<'k> {
     /// The token of the thread that runs this.
     ///
     /// # Safety
-    /// Called by a kernel entry only, once a thread; `'k` does not outlive the kernel.
+    /// Called by a kernel entry only, once a thread and before all else, with the entry's last parameter; `'k` does not
+    /// outlive the kernel.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
-    pub unsafe fn new() -> Self {
-        Self { _not_send: PhantomData }
+    pub unsafe fn new(control: *const FaultControl) -> Self {
+        nvptx::set_control(control);
+        Self { control, _not_send: PhantomData }
     }
 
     /// The token of an emulated lane.
@@ -340,12 +345,15 @@ impl<'k> Block<'k> {
     }
 
     /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread if
-    /// the launch has faulted meanwhile. Every wait loop calls it; the emulator runs other lanes and blocks.
+    /// the launch, or one before it on its stream, has faulted meanwhile. Every wait loop calls it; the emulator runs other lanes and blocks.
     #[inline(always)]
     #[track_caller]
     pub fn spin(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
-        nvptx::spin(nanoseconds);
+        // SAFETY: the launch's control.
+        unsafe {
+            nvptx::spin(self.control, nanoseconds)
+        };
         #[cfg(not(target_arch = "nvptx64"))]
         {
             let _ = nanoseconds;
@@ -364,7 +372,10 @@ impl<'k> Block<'k> {
     #[inline(always)]
     pub(crate) fn raise(self, kind: FaultKind, args: [u64; 2], place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]
-        nvptx::raise(kind, args, place);
+        // SAFETY: the launch's control.
+        unsafe {
+            nvptx::raise(self.control, kind, args, place)
+        };
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.machine.fault(self.lane, Fault { kind, args }, place)
     }

@@ -10,7 +10,7 @@ use core::panic::PanicInfo;
 
 use super::atomic::Update;
 pub(crate) use super::warp_ops::{ReduxOp, ShuffleMode};
-use super::{Dim3, FaultKind, FaultRecord, Place, Scope};
+use super::{Dim3, FaultControl, FaultKind, FaultRecord, Place, Scope};
 
 super::seam::check!();
 
@@ -56,10 +56,12 @@ unsafe extern "C" {
     fn __kp_store_8(to: *mut u8, from: *const u8);
     fn __kp_store_4(to: *mut u8, from: *const u8);
     fn __kp_store_2(to: *mut u8, from: *const u8);
-    safe fn __kp_fault_record() -> *mut FaultRecord;
+    safe fn __kp_set_control(control: *const FaultControl);
+    safe fn __kp_control() -> *const FaultControl;
+    fn __kp_fault_record(control: *const FaultControl) -> *mut FaultRecord;
     safe fn __kp_kernel_number() -> u32;
-    safe fn __kp_faulted() -> u32;
-    safe fn __kp_set_faulted();
+    fn __kp_faulted(control: *const FaultControl) -> u32;
+    fn __kp_set_faulted(control: *const FaultControl);
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
@@ -137,9 +139,12 @@ pub(crate) fn fence(scope: Scope) {
     __kp_fence(scope as u32);
 }
 
+/// # Safety
+/// `control` is that of the thread's launch; so for the next two functions that take one.
 #[inline(always)]
-pub(crate) fn spin(nanoseconds: u32) {
-    if __kp_faulted() != 0 {
+pub(crate) unsafe fn spin(control: *const FaultControl, nanoseconds: u32) {
+    // SAFETY: the caller's contract.
+    if unsafe { __kp_faulted(control) } != 0 {
         __kp_exit();
     }
     __kp_nanosleep(nanoseconds);
@@ -355,27 +360,50 @@ pub(crate) unsafe fn print(format: *const u8, arguments: *const u64) {
     unsafe { vprintf(format, arguments) };
 }
 
-/// Writes the fault record, if this is the launch's first fault, and ends the thread.
-///
-/// The work is never inlined: a check costs a compare and a branch to a call that does not return.
+/// Keeps the launch's control for those that call [`control`]. Called by every thread, before all else.
 #[inline(always)]
-pub(crate) fn raise(kind: FaultKind, [a, b]: [u64; 2], place: Place) -> ! {
-    // The arguments travel in registers: an array would be passed through the stack, and the kernel would have one.
-    #[cold]
-    #[inline(never)]
-    fn outlined(kind: FaultKind, a: u64, b: u64, place: Place) -> ! {
-        report(kind, [a, b], Some(place))
-    }
-    outlined(kind, a, b, place)
+pub(crate) fn set_control(control: *const FaultControl) {
+    __kp_set_control(control);
 }
 
+/// The launch's control, where no token is at hand.
 #[inline(always)]
-fn report(kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
-    let record = __kp_fault_record();
-    // SAFETY: the host points the module at a record in mapped memory before the first launch; the winner of the
-    // exchange is its only writer, and the host reads it once the state says that it is complete.
+pub(crate) fn control() -> *const FaultControl {
+    __kp_control()
+}
+
+/// Writes the fault record, if this is the first fault that it is to hold, and ends the thread.
+///
+/// The work is never inlined: a check costs a compare and a branch to a call that does not return.
+///
+/// # Safety
+/// As for [`spin`].
+#[inline(always)]
+pub(crate) unsafe fn raise(control: *const FaultControl, kind: FaultKind, [a, b]: [u64; 2], place: Place) -> ! {
+    // The arguments travel in registers: an array would be passed through the stack, and the kernel would have one.
+    //
+    // # Safety
+    // As for `spin`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn outlined(control: *const FaultControl, kind: FaultKind, a: u64, b: u64, place: Place) -> ! {
+        // SAFETY: the caller's contract.
+        unsafe { report(control, kind, [a, b], Some(place)) }
+    }
+    // SAFETY: the caller's contract.
+    unsafe { outlined(control, kind, a, b, place) }
+}
+
+/// # Safety
+/// As for [`spin`].
+#[inline(always)]
+unsafe fn report(control: *const FaultControl, kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
+    // SAFETY: the caller's contract: the control's addresses are those of a flag and of a record in mapped memory, which
+    // stay until the launch is over. The winner of the exchange is the record's only writer, and the host reads it once the
+    // state says that it is complete.
     unsafe {
-        if !record.is_null() && __kp_cas_i32(&raw mut (*record).state, 0, 1, Scope::System as u32) == 0 {
+        let record = __kp_fault_record(control);
+        if __kp_cas_i32(&raw mut (*record).state, 0, 1, Scope::System as u32) == 0 {
             (*record).kind = kind as u32;
             (*record).kernel = __kp_kernel_number();
             (*record).args = args;
@@ -394,12 +422,10 @@ fn report(kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
                 }
                 (*record).file_len = keep as u32;
             }
-            // Before the record is complete, since the host takes flag and record back together.
-            __kp_set_faulted();
             __kp_store_i32(&raw mut (*record).state, 2, 1, Scope::System as u32);
         }
+        __kp_set_faulted(control);
     }
-    __kp_set_faulted();
     __kp_exit()
 }
 
@@ -410,5 +436,6 @@ fn panic(info: &PanicInfo<'_>) -> ! {
         // SAFETY: a panic's location is a static that the compiler placed in the module.
         unsafe { &*(core::ptr::from_ref(at) as *const core::panic::Location<'static>) }
     });
-    report(FaultKind::Panic, [0, 0], place)
+    // SAFETY: the launch's control.
+    unsafe { report(control(), FaultKind::Panic, [0, 0], place) }
 }

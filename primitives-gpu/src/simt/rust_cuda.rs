@@ -25,7 +25,7 @@ use cuda_std::{io, shared, thread, warp};
 use half::{bf16, f16};
 
 use super::atomic::Update;
-use super::{Dim3, FaultKind, Place, ReduxOp, Scope, ShuffleMode};
+use super::{Dim3, FaultControl, FaultKind, Place, ReduxOp, Scope, ShuffleMode};
 
 super::seam::check!();
 
@@ -100,8 +100,10 @@ pub(crate) fn fence(scope: Scope) {
     }
 }
 
+/// # Safety
+/// None: it is the seam that has one.
 #[inline(always)]
-pub(crate) fn spin(nanoseconds: u32) {
+pub(crate) unsafe fn spin(_control: *const FaultControl, nanoseconds: u32) {
     thread::nanosleep(nanoseconds);
 }
 
@@ -335,8 +337,18 @@ pub(crate) unsafe fn print(format: *const u8, arguments: *const u64) {
     unsafe { io::vprintf(format, arguments.cast()) };
 }
 
+/// A panic knows no control.
+pub(crate) fn set_control(_control: *const FaultControl) {}
+
+pub(crate) fn control() -> *const FaultControl {
+    core::ptr::null()
+}
+
 /// Ends the thread. The host learns that the launch has failed.
+///
+/// # Safety
+/// None: it is the seam that has one.
 #[cold]
-pub(crate) fn raise(_kind: FaultKind, _args: [u64; 2], _place: Place) -> ! {
+pub(crate) unsafe fn raise(_control: *const FaultControl, _kind: FaultKind, _args: [u64; 2], _place: Place) -> ! {
     panic!("the kernel raised a fault")
 }

@@ -9,7 +9,8 @@ macro_rules! check {
             let _: fn() = barrier;
             let _: fn(bool) -> u32 = barrier_count;
             let _: [fn(bool) -> bool; 2] = [barrier_all, barrier_any];
-            let _: [fn(u32); 2] = [sync_warp, spin];
+            let _: fn(u32) = sync_warp;
+            let _: unsafe fn(*const $crate::simt::FaultControl, u32) = spin;
             let _: fn($crate::simt::Scope) = fence;
             let _: fn($crate::simt::ShuffleMode, u32, u32, u32, u32) -> u32 = shuffle;
             let _: fn(u32, u32, u32, u32) -> (u32, bool) = shuffle_up_within;
@@ -31,7 +32,14 @@ macro_rules! check {
             let _: [fn(f32, f32) -> f32; 2] = [minimum_f32, maximum_f32];
             let _: [fn(f64, f64) -> f64; 2] = [minimum_f64, maximum_f64];
             let _: unsafe fn(*const u8, *const u64) = print;
-            let _: fn($crate::simt::FaultKind, [u64; 2], $crate::simt::Place) -> ! = raise;
+            let _: fn(*const $crate::simt::FaultControl) = set_control;
+            let _: fn() -> *const $crate::simt::FaultControl = control;
+            let _: unsafe fn(
+                *const $crate::simt::FaultControl,
+                $crate::simt::FaultKind,
+                [u64; 2],
+                $crate::simt::Place,
+            ) -> ! = raise;
         };
     };
 }

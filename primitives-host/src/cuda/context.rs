@@ -1,13 +1,15 @@
 //! A GPU and its primary context.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use cust::sys::{self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUresult};
 use primitives_gpu::{Dim3, Element};
 
-use super::fault::FaultPage;
-use super::{STICKY, call, describe};
+use super::fault::Faults;
+use super::stream::IdleStreams;
+use super::{STICKY, adoption, call, describe};
 use crate::counters::Tally;
 use crate::device::DeviceProperties;
 use crate::kernel::Limits;
@@ -17,27 +19,49 @@ use crate::{Error, Result};
 /// The oldest driver that has what the runtime calls: stream-ordered memory.
 const OLDEST_DRIVER: i32 = 11020;
 
-/// An open GPU. One a device and process; buffers, streams and kernels keep it alive.
+/// An open GPU: its primary context, or one that somebody else has made. One a context and process; buffers, streams and
+/// kernels keep it alive.
 pub(crate) struct Context {
-    /// First, so that it goes while the context is there.
-    pub(super) faults: FaultPage,
+    pub(super) faults: Faults,
+    pub(super) idle_streams: IdleStreams,
     /// Held while a launch or a copy notes its use of buffers and is put in the queue: between the two, another thread's
     /// use of the same buffer would miss it.
     order: Mutex<()>,
     pub(super) raw: CUcontext,
     device: CUdevice,
+    ordinal: usize,
+    /// Why the driver refuses the context for good. It is left alone then: what belonged to it is gone.
+    lost: OnceLock<String>,
     properties: DeviceProperties,
     limits: Limits,
     label: String,
     tally: Arc<Tally>,
-    /// Holds the primary context. Last, so that what belongs to it has gone before.
-    _primary: cust::context::Context,
+    held: Held,
+}
+
+/// How a context is kept alive.
+enum Held {
+    Primary(ManuallyDrop<cust::context::Context>),
+    /// Made in place of a primary context that is lost.
+    Made,
+    /// By whoever made it.
+    Borrowed,
 }
 
 impl Drop for Context {
-    /// What the fields give back goes to this context.
     fn drop(&mut self) {
-        let _ = self.make_current();
+        if self.make_current().is_err() {
+            return;
+        }
+        self.idle_streams.destroy();
+        self.faults.free();
+        match &mut self.held {
+            // SAFETY: dropped here only, and last: what belongs to the context has gone before.
+            Held::Primary(primary) => unsafe { ManuallyDrop::drop(primary) },
+            // SAFETY: made by `replace`, destroyed once and last.
+            Held::Made => drop(unsafe { sys::cuCtxDestroy_v2(self.raw) }),
+            Held::Borrowed => {}
+        }
     }
 }
 
@@ -46,8 +70,19 @@ unsafe impl Send for Context {}
 // SAFETY: as above; interior state is behind locks.
 unsafe impl Sync for Context {}
 
-/// The open contexts by device.
-static OPEN: Mutex<Vec<(usize, std::sync::Weak<Context>)>> = Mutex::new(Vec::new());
+/// The open contexts.
+static OPEN: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+
+/// The GPUs whose contexts are lost.
+static LOST: Mutex<Vec<Lost>> = Mutex::new(Vec::new());
+
+#[derive(Clone)]
+struct Lost {
+    ordinal: usize,
+    device: CUdevice,
+    label: String,
+    cause: String,
+}
 
 fn initialise() -> Result<i32> {
     primitives_cuda_driver::load().map_err(|error| Error::NoGpu { reason: error.to_string() })?;
@@ -73,7 +108,39 @@ pub(crate) fn device_count() -> Result<usize> {
 
 impl Context {
     /// Opens a GPU, or returns it if it is open.
+    ///
+    /// After the loss of its context it tries to make another one.
     pub(crate) fn open(ordinal: usize) -> Result<Arc<Self>> {
+        let is_lost = |at: &&Lost| at.ordinal == ordinal;
+        let lost = lost_contexts().iter().find(is_lost).cloned();
+        let Some(Lost { device, label, cause, .. }) = lost else { return Self::open_whole(ordinal) };
+        Self::find_or(|context| context.is_of(ordinal), || Self::replace(ordinal, device)).map_err(|again| {
+            let error = match again {
+                // It says the same.
+                Error::ContextLost { .. } => cause,
+                other => format!("{cause} (and a new context fails: {other})"),
+            };
+            Error::ContextLost { device: label, error }
+        })
+    }
+
+    /// A context in place of the primary one, which is lost. Resetting that would free host memory that is still in use.
+    fn replace(ordinal: usize, device: CUdevice) -> Result<Self> {
+        let known = cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is valid for the call.
+        match unsafe { sys::cuCtxCreate_v2(&raw mut raw, 0, device) } {
+            CUresult::CUDA_SUCCESS => Self::new(ordinal, known, raw, Held::Made),
+            code => Err(Error::NoGpu { reason: describe(code) }),
+        }
+    }
+
+    /// Whether it is what a GPU is opened as.
+    fn is_of(&self, ordinal: usize) -> bool {
+        self.ordinal == ordinal && !matches!(self.held, Held::Borrowed)
+    }
+
+    fn open_whole(ordinal: usize) -> Result<Arc<Self>> {
         let version = initialise()?;
         let count = device_count()?;
         if count == 0 {
@@ -88,22 +155,71 @@ impl Context {
             let what = "the runtime".into();
             return Err(Error::DriverTooOld { driver: text(version), needed: text(OLDEST_DRIVER), what });
         }
+        Self::find_or(
+            |context| context.is_of(ordinal),
+            || {
+                let device =
+                    cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
+                let primary =
+                    cust::context::Context::new(device).map_err(|e| fail(ordinal, "cuDevicePrimaryCtxRetain", e))?;
+                Self::new(ordinal, device, primary.as_raw(), Held::Primary(ManuallyDrop::new(primary)))
+            },
+        )
+    }
+
+    /// The context that is open already, or a new one.
+    fn find_or(is_it: impl Fn(&Self) -> bool, new: impl FnOnce() -> Result<Self>) -> Result<Arc<Self>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|(_, context)| context.strong_count() > 0);
-        if let Some(context) = open.iter().find(|(at, _)| *at == ordinal).and_then(|(_, context)| context.upgrade()) {
+        open.retain(|context| context.strong_count() > 0);
+        let mut whole = open.iter().filter_map(Weak::upgrade).filter(|context| context.lost.get().is_none());
+        if let Some(context) = whole.find(|context| is_it(context)) {
             return Ok(context);
         }
-        let context = Arc::new(Self::new(ordinal)?);
-        open.push((ordinal, Arc::downgrade(&context)));
+        let context = Arc::new(new()?);
+        open.push(Arc::downgrade(&context));
         Ok(context)
     }
 
-    fn new(ordinal: usize) -> Result<Self> {
-        let fail = |what: &str, error: cust::error::CudaError| Error::NoGpu {
-            reason: format!("GPU {ordinal} could not be opened: {what}: {error}"),
+    /// The context of a handle: a primary context is opened as ever, another one is used as it is.
+    ///
+    /// # Safety
+    /// The handle is that of a context, which is alive as long as what this returns.
+    pub(crate) unsafe fn adopt(raw: CUcontext) -> Result<Arc<Self>> {
+        initialise()?;
+        let refuse = |code| adoption("a context", describe(code));
+        if raw.is_null() {
+            return Err(adoption("a context", "the handle is null".into()));
+        }
+        let check = |code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(refuse(code)) };
+        let (mut device, mut flags, mut active) = (0, 0, 0);
+        let mut primary = std::ptr::null_mut();
+        // SAFETY: the pointers are valid for the calls; the context is alive. A primary context that was retained to compare
+        // is released.
+        unsafe {
+            check(sys::cuCtxSetCurrent(raw))?;
+            check(sys::cuCtxGetDevice(&raw mut device))?;
+            check(sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active))?;
+            if active != 0 {
+                check(sys::cuDevicePrimaryCtxRetain(&raw mut primary, device))?;
+                check(sys::cuDevicePrimaryCtxRelease_v2(device))?;
+            }
+        }
+        let handle = |ordinal| {
+            let device =
+                cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
+            Ok::<_, Error>((ordinal, device))
         };
-        let device = cust::device::Device::get_device(ordinal as u32).map_err(|error| fail("cuDeviceGet", error))?;
-        let primary = cust::context::Context::new(device).map_err(|error| fail("cuDevicePrimaryCtxRetain", error))?;
+        let devices = (0..device_count()?).map(handle).collect::<Result<Vec<_>>>()?;
+        let known = devices.into_iter().find(|(_, known)| known.as_raw() == device);
+        let (ordinal, device) = known.ok_or_else(|| refuse(CUresult::CUDA_ERROR_INVALID_DEVICE))?;
+        if raw == primary {
+            return Self::open(ordinal);
+        }
+        Self::find_or(|context| context.raw == raw, || Self::new(ordinal, device, raw, Held::Borrowed))
+    }
+
+    fn new(ordinal: usize, device: cust::device::Device, raw: CUcontext, held: Held) -> Result<Self> {
+        let fail = |what: &str, error| fail(ordinal, what, error);
         let name = device.name().map_err(|error| fail("cuDeviceGetName", error))?;
         let memory = device.total_memory().map_err(|error| fail("cuDeviceTotalMem", error))?;
         let raw_device = device.as_raw();
@@ -141,19 +257,25 @@ impl Context {
             memory_bytes: Some(memory),
             l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) as usize,
         };
-        let mut context = Self {
-            raw: primary.as_raw(),
-            _primary: primary,
+        let context = Self {
+            raw,
+            held,
             device: raw_device,
+            ordinal,
+            lost: OnceLock::new(),
             properties,
             limits: Limits { block_threads, block, grid, shared_bytes },
             label,
             tally: Arc::default(),
-            faults: FaultPage::unmapped(),
+            faults: Faults::default(),
+            idle_streams: IdleStreams::default(),
             order: Mutex::new(()),
         };
-        context.keep_freed_memory()?;
-        context.faults = FaultPage::new(&context)?;
+        if !matches!(context.held, Held::Borrowed) {
+            context.keep_freed_memory()?;
+        }
+        // The first memory: it shows whether the context works.
+        context.faults.give_back(context.faults.control(&context)?);
         Ok(context)
     }
 
@@ -200,20 +322,50 @@ impl Context {
 
     /// Makes the context current in this thread. Other code of the program may have made another one current, so every
     /// entry to the driver begins with this; where it is current already the driver does nothing.
+    ///
+    /// An error if the context is lost: nothing is asked of the driver then, neither to use nor to free what was in it.
     pub(super) fn make_current(&self) -> Result<()> {
-        // SAFETY: the context is alive: `_primary` holds it.
+        if let Some(cause) = self.lost.get() {
+            return Err(Error::ContextLost { device: self.label.clone(), error: cause.clone() });
+        }
+        // SAFETY: the context is alive: this holds it, or whoever gave it has promised to.
         unsafe { call!(self, cuCtxSetCurrent(self.raw)) }
     }
 
     /// The error for a result code.
     pub(super) fn error(&self, call: &'static str, code: CUresult) -> Error {
-        let (device, error) = (self.label.clone(), describe(code));
-        if STICKY.contains(&code) {
-            Error::ContextLost { device, error }
-        } else {
-            Error::Driver { call, device, error }
-        }
+        self.error_or(code, |error| Error::Driver { call, device: self.label.clone(), error })
     }
+
+    /// The error for a result code: `otherwise`, given the driver's words, unless the context is lost.
+    pub(super) fn error_or(&self, code: CUresult, otherwise: impl FnOnce(String) -> Error) -> Error {
+        if STICKY.contains(&code) {
+            let cause = self.lost.get_or_init(|| {
+                let (label, cause) = (self.label.clone(), describe(code));
+                let (ordinal, device) = (self.ordinal, self.device);
+                let mut lost = lost_contexts();
+                // The first cause is the one to look for.
+                if self.is_of(ordinal) && !lost.iter().any(|at| at.ordinal == ordinal) {
+                    lost.push(Lost { ordinal, device, label, cause: cause.clone() });
+                }
+                cause
+            });
+            return Error::ContextLost { device: self.label.clone(), error: cause.clone() };
+        }
+        otherwise(describe(code))
+    }
+
+    pub(crate) fn as_raw(&self) -> CUcontext {
+        self.raw
+    }
+}
+
+fn lost_contexts() -> MutexGuard<'static, Vec<Lost>> {
+    LOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fail(ordinal: usize, what: &str, error: cust::error::CudaError) -> Error {
+    Error::NoGpu { reason: format!("GPU {ordinal} could not be opened: {what}: {error}") }
 }
 
 /// Page-locked host memory, mapped into the device's address space.
@@ -258,7 +410,7 @@ impl<T> HostMemory<T> {
         // SAFETY: the pointer is valid for the call.
         match unsafe { sys::cuMemHostAlloc(&raw mut address, size, flags) } {
             CUresult::CUDA_SUCCESS => Ok(Self { address: address.cast(), len, context: None }),
-            code => Err(refuse(describe(code))),
+            code => Err(context.error_or(code, refuse)),
         }
     }
 
@@ -269,8 +421,8 @@ impl<T> HostMemory<T> {
 
 impl<T> Drop for HostMemory<T> {
     fn drop(&mut self) {
-        if let Some(context) = &self.context {
-            let _ = context.make_current();
+        if self.context.as_ref().is_some_and(|context| context.make_current().is_err()) {
+            return;
         }
         // SAFETY: allocated by cuMemHostAlloc, freed once. Copies with host memory are synchronous, so none is under way.
         unsafe { sys::cuMemFreeHost(self.address.cast()) };

@@ -1,90 +1,199 @@
-//! Faults of GPU kernels: the record that a faulting thread writes, and its way to an error.
+//! Faults of GPU kernels: where they are reported, and their way to an error.
+//!
+//! Each stream has a *control*: in device memory the addresses of a flag and of a record, and the flag; in host memory, mapped
+//! for the device, the record. A launch passes the control's address to its kernel as the last parameter. A thread that
+//! faults writes the record and sets the flag; threads that wait for others watch the flag, which is in device memory for
+//! that. The host looks at the record's state, which costs a read of its own memory.
+//!
+//! A graph's parameters are fixed when it is made, and it may be launched on any stream. So it has a *cell*: the two addresses
+//! alone, which a launch on another stream than the last one overwrites, in the stream's order.
 
-use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{Mutex, PoisonError};
+use std::mem::{ManuallyDrop, offset_of};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cust::sys::CUdeviceptr;
-use primitives_gpu::simt::{Fault, FaultKind, FaultRecord};
+use cust::sys::{self, CUdeviceptr, CUstream};
+use primitives_gpu::simt::{Fault, FaultControl, FaultKind, FaultRecord};
 
-use super::Context;
 use super::context::HostMemory;
+use super::{Context, call};
 use crate::error::{Diagnosis, KernelFault};
 use crate::{Error, Result};
 
-/// One record a context, in memory that host and device share, and the kernels that may write it.
-pub(super) struct FaultPage {
-    record: Option<HostMemory<FaultRecord>>,
-    kernels: Mutex<Vec<FaultingKernel>>,
+/// Bytes of the two addresses.
+pub(super) const CELL_BYTES: usize = size_of::<FaultControl>();
+
+/// What a control is in device memory.
+#[repr(C)]
+struct OnDevice {
+    control: FaultControl,
+    flag: u32,
+    _rest: [u32; 3],
 }
 
-/// A loaded kernel that can fault; its number is its place in the list.
-struct FaultingKernel {
-    name: &'static str,
-    /// The module's flag that tells spinning threads to give up, if the kernel spins.
-    flag: Option<CUdeviceptr>,
+/// Controls that are allocated together.
+const CHUNK: usize = 32;
+
+/// The controls of a context and the kernels that may fault.
+#[derive(Default)]
+pub(super) struct Faults {
+    pool: Mutex<Pool>,
+    /// Names by number.
+    kernels: Mutex<Vec<&'static str>>,
 }
 
-impl FaultPage {
-    pub(super) fn unmapped() -> Self {
-        Self { record: None, kernels: Mutex::new(Vec::new()) }
-    }
+#[derive(Default)]
+struct Pool {
+    chunks: Vec<Chunk>,
+    free: Vec<Control>,
+}
 
-    pub(super) fn new(context: &Context) -> Result<Self> {
-        let record: HostMemory<FaultRecord> = HostMemory::raw(context, 1)?;
-        // SAFETY: the memory is owned and large enough.
-        unsafe { record.address().write(FaultRecord::EMPTY) };
-        Ok(Self { record: Some(record), kernels: Mutex::new(Vec::new()) })
-    }
+struct Chunk {
+    device: CUdeviceptr,
+    /// Freed by [`Faults::free`] alone: the memory of a lost context is left where it is.
+    records: ManuallyDrop<HostMemory<FaultRecord>>,
+}
 
-    /// The record's address, the same for host and device.
-    pub(super) fn address(&self) -> u64 {
-        self.record.as_ref().map_or(0, |record| record.address().addr() as u64)
-    }
+/// Where one stream's launches report. It lives as long as its context.
+pub(super) struct Control {
+    /// Of the addresses, in device memory.
+    address: CUdeviceptr,
+    record: *mut FaultRecord,
+    /// Held while a fault is taken, and while a launch is put into the queue: a fault in between would be wiped out.
+    turn: Mutex<()>,
+}
 
+// SAFETY: the record's state is accessed atomically, and the rest by whoever has the lock and after the device.
+unsafe impl Send for Control {}
+// SAFETY: as above.
+unsafe impl Sync for Control {}
+
+impl Faults {
     /// Registers a kernel and returns its number.
-    pub(super) fn register(&self, name: &'static str, flag: Option<CUdeviceptr>) -> u32 {
+    pub(super) fn register(&self, name: &'static str) -> u32 {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        kernels.push(FaultingKernel { name, flag });
+        kernels.push(name);
         kernels.len() as u32 - 1
     }
 
-    /// The fault that was recorded, if any; the record is empty afterwards. A read of host memory if there is none.
-    pub(super) fn take(&self, context: &Context) -> Result<()> {
-        let Some(record) = &self.record else { return Ok(()) };
-        // SAFETY: the state is only accessed atomically once kernels run; the page lives as long as `self`.
-        let state = unsafe { AtomicU32::from_ptr(&raw mut (*record.address()).state) };
-        if state.load(Ordering::Acquire) == 0 {
+    /// A control without a fault.
+    pub(super) fn control(&self, context: &Context) -> Result<Control> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.free.is_empty() {
+            let (chunk, controls) = Chunk::new(context)?;
+            pool.chunks.push(chunk);
+            pool.free = controls;
+        }
+        Ok(pool.free.pop().expect("a chunk has controls"))
+    }
+
+    /// Takes a control back that no launch uses any more, and whose fault has been taken.
+    pub(super) fn give_back(&self, control: Control) {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).free.push(control);
+    }
+
+    /// Frees the memory of all controls. The context is current and no kernel runs.
+    pub(super) fn free(&mut self) {
+        let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
+        pool.free.clear();
+        for chunk in pool.chunks.drain(..) {
+            // SAFETY: from `Chunk::new`, freed once.
+            unsafe { sys::cuMemFree_v2(chunk.device) };
+            drop(ManuallyDrop::into_inner(chunk.records));
+        }
+    }
+
+    fn name(&self, number: u32) -> String {
+        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        (*kernels.get(number as usize).unwrap_or(&"unknown")).to_owned()
+    }
+}
+
+impl Chunk {
+    fn new(context: &Context) -> Result<(Self, Vec<Control>)> {
+        let records: HostMemory<FaultRecord> = HostMemory::raw(context, CHUNK)?;
+        let mut device = 0;
+        // SAFETY: the pointer is valid for the call; `raw` has made the context current.
+        unsafe { call!(context, cuMemAlloc_v2(&raw mut device, CHUNK * size_of::<OnDevice>()))? };
+        let mut image = Vec::with_capacity(CHUNK);
+        let mut controls = Vec::with_capacity(CHUNK);
+        for i in 0..CHUNK {
+            let address = device + (i * size_of::<OnDevice>()) as u64;
+            let record = records.address().wrapping_add(i);
+            // SAFETY: owned memory of so many records.
+            unsafe { record.write(FaultRecord::EMPTY) };
+            let faulted = address + offset_of!(OnDevice, flag) as u64;
+            // Mapped memory has the same address for host and device.
+            let control = FaultControl { faulted, record: record.expose_provenance() as u64 };
+            image.push(OnDevice { control, flag: 0, _rest: [0; 3] });
+            controls.push(Control { address, record, turn: Mutex::new(()) });
+        }
+        // SAFETY: the allocation has the image's size. The copy is on the legacy stream, which ours do not wait for.
+        let filled = unsafe {
+            call!(context, cuMemcpyHtoD_v2(device, image.as_ptr().cast(), size_of_val(&*image)))
+                .and_then(|()| call!(context, cuStreamSynchronize(std::ptr::null_mut())))
+        };
+        if let Err(error) = filled {
+            // SAFETY: allocated above and used by nobody.
+            unsafe { sys::cuMemFree_v2(device) };
+            return Err(error);
+        }
+        Ok((Self { device, records: ManuallyDrop::new(records) }, controls))
+    }
+}
+
+impl Control {
+    /// What a kernel on the stream gets as its last parameter.
+    pub(super) fn address(&self) -> CUdeviceptr {
+        self.address
+    }
+
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: the state is only accessed atomically once kernels run, and the record lives as long as the context.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.record).state) }
+    }
+
+    /// The turn to put a launch into the queue of `stream`, whose control this is; or the fault of an earlier one.
+    pub(super) fn ready(&self, context: &Context, stream: CUstream) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.state().load(Ordering::Acquire) == 0 {
+                return Ok(turn);
+            }
+            drop(turn);
+            self.take(context, stream)?;
+        }
+    }
+
+    /// The fault that was recorded, if any; there is none afterwards. A read of host memory if there is none.
+    ///
+    /// `stream` is the one whose launches have this control.
+    pub(super) fn take(&self, context: &Context, stream: CUstream) -> Result<()> {
+        if self.state().load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        // A thread that has claimed the record completes it within microseconds.
-        while state.load(Ordering::Acquire) == 1 {
-            std::hint::spin_loop();
-        }
-        if state.load(Ordering::Acquire) == 0 {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        context.make_current()?;
+        // Until the launch is over its threads must see the flag, or those that wait for one that faulted would wait for ever.
+        // SAFETY: the stream is alive, which its owner sees to.
+        unsafe { call!(context, cuStreamSynchronize(stream))? };
+        if self.state().load(Ordering::Acquire) == 0 {
             return Ok(()); // another host thread took it
         }
-        fence(Ordering::SeqCst);
-        // SAFETY: the record is complete, and no thread writes it before the state is 0 again.
-        let found = unsafe { record.address().read_volatile() };
-        let kernel = kernels.get(found.kernel as usize);
-        context.make_current()?;
-        // Until the launch is over its threads must see the flag, or those that wait for a thread that faulted would wait for
-        // ever; and other launches may have faulted after the record was taken, so all flags go back. The flags are written
-        // on the legacy stream, which our streams do not wait for.
-        // SAFETY: a flag is a word of a module that stays loaded as long as the context.
+        // SAFETY: the record is complete, since the thread that claimed it has ended, and nobody writes it before the state is
+        // 0 again.
+        let found = unsafe { self.record.read_volatile() };
+        // SAFETY: the flag is a part of the control's memory.
         unsafe {
-            super::call!(context, cuCtxSynchronize())?;
-            for flag in kernels.iter().filter_map(|kernel| kernel.flag) {
-                super::call!(context, cuMemsetD32_v2(flag, 0, 1))?;
-            }
-            super::call!(context, cuStreamSynchronize(std::ptr::null_mut()))?;
+            let flag = self.address + offset_of!(OnDevice, flag) as u64;
+            call!(context, cuMemsetD32Async(flag, 0, 1, stream))?;
+            call!(context, cuStreamSynchronize(stream))?;
         }
-        state.store(0, Ordering::Release);
+        self.state().store(0, Ordering::Release);
         let fault = FaultKind::from_u32(found.kind).map(|kind| Fault { kind, args: found.args });
         let len = (found.file_len as usize).min(found.file.len());
         Err(Error::Fault(Box::new(KernelFault {
-            kernel: kernel.map_or("unknown", |kernel| kernel.name).to_owned(),
+            kernel: context.faults.name(found.kernel),
             block: found.block,
             thread: found.thread,
             file: String::from_utf8_lossy(&found.file[..len]).into_owned(),

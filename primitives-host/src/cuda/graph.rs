@@ -4,20 +4,23 @@
 //! caller's closure runs, and nothing that this or another thread does meanwhile, such as loading a kernel or waiting for
 //! the device, can fail by it or spoil the graph.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cust::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUdeviceptr, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
 };
 
+use super::fault::CELL_BYTES;
 use super::{Context, KernelCall, RawStream, call};
 use crate::Result;
+use crate::stream::{Queue, StreamInner};
 
 /// A graph in the making: a chain of nodes, each of which waits for the one before it.
 pub(crate) struct GraphDraft {
     context: Arc<Context>,
     raw: CUgraph,
     last: Option<CUgraphNode>,
+    cell: Arc<Cell>,
 }
 
 // SAFETY: a graph may be used from any thread, one at a time; changing it takes a mutable borrow.
@@ -27,9 +30,10 @@ impl GraphDraft {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         context.make_current()?;
         let mut raw = std::ptr::null_mut();
+        let cell = Arc::new(Cell::new(context)?);
         // SAFETY: the pointer is valid for the call.
         unsafe { call!(context, cuGraphCreate(&raw mut raw, 0))? };
-        Ok(Self { context: context.clone(), raw, last: None })
+        Ok(Self { context: context.clone(), raw, last: None, cell })
     }
 
     /// What the next node waits for.
@@ -39,7 +43,7 @@ impl GraphDraft {
 
     /// # Safety
     /// As for [`RawStream::launch`], for each launch of the graph.
-    pub(crate) unsafe fn launch(&mut self, kernel: KernelCall<'_>) -> Result<()> {
+    pub(crate) unsafe fn launch(&mut self, mut kernel: KernelCall<'_>) -> Result<()> {
         let params = CUDA_KERNEL_NODE_PARAMS {
             func: kernel.function(),
             gridDimX: kernel.grid.x,
@@ -49,7 +53,7 @@ impl GraphDraft {
             blockDimY: kernel.block.y,
             blockDimZ: kernel.block.z,
             sharedMemBytes: kernel.shared_bytes,
-            kernelParams: kernel.params.as_mut_ptr(),
+            kernelParams: kernel.params(&self.cell.address),
             extra: std::ptr::null_mut(),
         };
         self.context.make_current()?;
@@ -115,7 +119,7 @@ impl GraphDraft {
         let (no_node, no_log) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the graph is alive; the pointer is valid for the call, and the others may be null.
         unsafe { call!(self.context, cuGraphInstantiate_v2(&raw mut raw, self.raw, no_node, no_log, 0))? };
-        Ok(RawGraph { context: self.context.clone(), raw })
+        Ok(RawGraph { context: self.context.clone(), raw, cell: self.cell.clone() })
     }
 }
 
@@ -132,6 +136,7 @@ impl Drop for GraphDraft {
 pub(crate) struct RawGraph {
     context: Arc<Context>,
     raw: CUgraphExec,
+    cell: Arc<Cell>,
 }
 
 // SAFETY: an executable graph may be used from any thread, one at a time: whoever launches it has the context's turn.
@@ -140,11 +145,68 @@ unsafe impl Send for RawGraph {}
 unsafe impl Sync for RawGraph {}
 
 impl RawGraph {
-    /// `_turn` is that of the graph's context.
-    pub(crate) fn launch(&self, stream: &RawStream, _turn: &MutexGuard<'_, ()>) -> Result<()> {
+    /// `queue` is the stream's; `_turn` is that of the graph's context.
+    pub(crate) fn launch(
+        &self,
+        stream: &Arc<StreamInner>,
+        queue: &RawStream,
+        _turn: &MutexGuard<'_, ()>,
+    ) -> Result<()> {
+        self.cell.attach(stream, queue)?;
         self.context.make_current()?;
+        let _ready = queue.ready()?;
         // SAFETY: both are alive and of one context; the nodes' memory is alive, which the owner of this sees to.
-        unsafe { call!(self.context, cuGraphLaunch(self.raw, stream.as_raw())) }
+        unsafe { call!(self.context, cuGraphLaunch(self.raw, queue.as_raw())) }
+    }
+}
+
+/// Where a graph's kernels find the stream to report faults to. In stream-ordered memory, so that it can go while the
+/// graph runs.
+struct Cell {
+    context: Arc<Context>,
+    address: CUdeviceptr,
+    /// The stream that the graph was launched on last.
+    last: Mutex<Option<Arc<StreamInner>>>,
+}
+
+impl Cell {
+    fn new(context: &Arc<Context>) -> Result<Self> {
+        context.make_current()?;
+        let mut address = 0;
+        // On the legacy stream: the graph has none yet.
+        let stream = std::ptr::null_mut();
+        // SAFETY: the pointer is valid for the call.
+        unsafe { call!(context, cuMemAllocAsync(&raw mut address, CELL_BYTES, stream))? };
+        let cell = Self { context: context.clone(), address, last: Mutex::new(None) };
+        // SAFETY: the legacy stream always is.
+        unsafe { call!(context, cuStreamSynchronize(stream))? };
+        Ok(cell)
+    }
+
+    /// Lets launches of the graph report to `stream`, in that one's order and after the launches before.
+    fn attach(&self, stream: &Arc<StreamInner>, queue: &RawStream) -> Result<()> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
+            return Ok(());
+        }
+        if let Some(last) = last.as_ref() {
+            stream.wait_for(last)?;
+        }
+        queue.fill_cell(self.address)?;
+        *last = Some(stream.clone());
+        Ok(())
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        let last = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Queue::Cuda(queue)) = last.as_ref().map(|last| &last.queue) {
+            queue.free(self.address);
+        } else if self.context.make_current().is_ok() {
+            // SAFETY: allocated by `new`, freed once. No launch has used it.
+            unsafe { sys::cuMemFreeAsync(self.address, std::ptr::null_mut()) };
+        }
     }
 }
 

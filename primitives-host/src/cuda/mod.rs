@@ -13,9 +13,11 @@ mod stream;
 pub(crate) use context::{Context, HostMemory, device_count};
 pub(crate) use graph::{GraphDraft, RawGraph};
 pub(crate) use module::LoadedKernels;
-pub(crate) use stream::{KernelCall, RawEvent, RawStream};
+pub(crate) use stream::{Adopted, KernelCall, RawEvent, RawStream};
 
 use cust::sys::{self, CUresult};
+
+use crate::Error;
 
 /// Result codes after which the driver refuses the context for good.
 const STICKY: [CUresult; 10] = [
@@ -30,6 +32,11 @@ const STICKY: [CUresult; 10] = [
     CUresult::CUDA_ERROR_INVALID_PC,
     CUresult::CUDA_ERROR_LAUNCH_FAILED,
 ];
+
+/// Why something made elsewhere cannot be adopted.
+pub(crate) fn adoption(what: &'static str, reason: String) -> Error {
+    Error::Adoption { what, reason }
+}
 
 /// The driver's name and description of a result code.
 fn describe(code: CUresult) -> String {

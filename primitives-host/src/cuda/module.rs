@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cust::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
-use super::{Context, call, describe};
+use super::{Context, call};
 use crate::kernel::KernelInfo;
 use crate::{Error, Result, trace};
 
@@ -24,6 +24,8 @@ impl LoadedKernels {
 pub(crate) struct LoadedKernel {
     pub(super) function: CUfunction,
     pub(super) max_threads: u32,
+    /// Bytes of shared memory that the kernel has beside what its launch asks for, with what aligns the latter.
+    pub(super) own_shared: usize,
     /// The last answer of [`Context::busiest_blocks`], and the shared memory it is for in the high half.
     best_blocks: AtomicU64,
 }
@@ -62,47 +64,48 @@ impl Context {
     fn prepare(&self, info: &'static KernelInfo, module: CUmodule, ptx: &str) -> Result<LoadedKernel> {
         let entry = CString::new(info.entry().replace("::", "__")).unwrap_or_default();
         let mut function = std::ptr::null_mut();
-        let mut max_threads: c_int = 0;
+        let (mut max_threads, mut own_shared): (c_int, c_int) = (0, 0);
         // SAFETY: the module was just loaded; the pointers are valid for the calls.
         unsafe {
             call!(self, cuModuleGetFunction(&raw mut function, module, entry.as_ptr()))?;
             let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
             call!(self, cuFuncGetAttribute(&raw mut max_threads, attribute, function))?;
-            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            call!(self, cuFuncSetAttribute(function, attribute, self.limits().shared_bytes as c_int))?;
+            call!(
+                self,
+                cuFuncGetAttribute(
+                    &raw mut own_shared,
+                    CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                    function
+                )
+            )?;
         }
-        self.connect_faults(info, module, ptx)?;
-        Ok(LoadedKernel { function, max_threads: max_threads as u32, best_blocks: AtomicU64::new(0) })
+        let own_shared = (own_shared as usize).next_multiple_of(16);
+        let rest = self.limits().shared_bytes.saturating_sub(own_shared);
+        // SAFETY: the function is loaded.
+        unsafe {
+            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            call!(self, cuFuncSetAttribute(function, attribute, rest as c_int))?;
+        }
+        self.number_for_faults(info, module, ptx)?;
+        let best_blocks = AtomicU64::new(0);
+        Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, best_blocks })
     }
 
-    /// Tells the module where to report faults. A kernel that cannot fault has none of these variables.
-    fn connect_faults(&self, info: &'static KernelInfo, module: CUmodule, ptx: &str) -> Result<()> {
-        let variable = |name: &CStr| {
-            // The text tells as well what is not there: a failing call would show up in tools that watch for such.
-            if !name.to_str().is_ok_and(|name| ptx.contains(name)) {
-                return None;
-            }
-            let (mut address, mut bytes) = (0, 0);
-            // SAFETY: the module is loaded; the pointers are valid for the call.
-            let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, name.as_ptr()) };
-            (code == CUresult::CUDA_SUCCESS).then_some(address)
-        };
-        let record = variable(c"kp_fault_record");
-        let flag = variable(c"kp_faulted");
-        if record.is_none() && flag.is_none() {
+    /// Gives the module the number that faults name the kernel by. A kernel that cannot fault has no place for it.
+    fn number_for_faults(&self, info: &'static KernelInfo, module: CUmodule, ptx: &str) -> Result<()> {
+        const NAME: &CStr = c"kp_kernel_number";
+        // The text tells as well what is not there: a failing call would show up in tools that watch for such.
+        if !NAME.to_str().is_ok_and(|name| ptx.contains(name)) {
             return Ok(());
         }
-        let number = self.faults.register(info.name(), flag);
-        let page = self.faults.address();
-        // SAFETY: the variables have these sizes, and no kernel of the module runs yet.
+        let number = self.faults.register(info.name());
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the module is loaded, and no kernel of it runs yet; the pointers are valid for the calls, and the variable
+        // has the number's size.
         unsafe {
-            if let Some(record) = record {
-                call!(self, cuMemcpyHtoD_v2(record, (&raw const page).cast(), size_of_val(&page)))?;
-            }
-            if let Some(kernel) = variable(c"kp_kernel_number") {
-                call!(self, cuMemcpyHtoD_v2(kernel, (&raw const number).cast(), size_of_val(&number)))?;
-            }
-            // The copies are on the legacy stream, which the launch's stream does not wait for.
+            call!(self, cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, NAME.as_ptr()))?;
+            call!(self, cuMemcpyHtoD_v2(address, (&raw const number).cast(), size_of_val(&number)))?;
+            // The copy is on the legacy stream, which the launch's stream does not wait for.
             call!(self, cuStreamSynchronize(std::ptr::null_mut()))
         }
     }
@@ -134,7 +137,11 @@ impl Context {
                 needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
                 what: format!("kernel `{}`", info.name()),
             },
-            _ => Error::Load { kernel: info.name().into(), device: self.label().into(), reason: describe(code) + &log },
+            _ => self.error_or(code, |reason| Error::Load {
+                kernel: info.name().into(),
+                device: self.label().into(),
+                reason: reason + &log,
+            }),
         })?;
         Ok((module, ptx))
     }

@@ -1,21 +1,74 @@
 //! Streams, events, stream-ordered memory and launches on a GPU.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cust::sys::{self, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream};
 use primitives_gpu::Dim3;
 
+use super::fault::{CELL_BYTES, Control};
 use super::module::LoadedKernel;
-use super::{Context, call, describe};
+use super::{Context, adoption, call};
 use crate::kernel::KernelInfo;
 use crate::{Error, Result, trace};
 
-/// A CUDA stream that does not wait for the legacy default stream.
+/// A CUDA stream, with the control that its launches report faults to. One that this library makes does not wait for the
+/// legacy default stream.
 pub(crate) struct RawStream {
     context: Arc<Context>,
     raw: CUstream,
+    /// Gone only while it is dropped.
+    control: Option<Control>,
+    adopted: Option<Adopted>,
+}
+
+/// Whose an adopted stream is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adopted {
+    /// Destroyed with the [`RawStream`].
+    Owned,
+    /// Left to whoever made it.
+    Borrowed,
+}
+
+/// Streams that their owners have dropped, with their controls. Those whose work is done are used again.
+#[derive(Default)]
+pub(super) struct IdleStreams(Mutex<Vec<(Handle, Control)>>);
+
+struct Handle(CUstream);
+
+// SAFETY: a stream may be used from any thread.
+unsafe impl Send for Handle {}
+
+impl IdleStreams {
+    /// A stream whose work is done, without a fault.
+    fn take(&self, context: &Context) -> Result<Option<(CUstream, Control)>> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for at in 0..idle.len() {
+            // SAFETY: the stream is alive: it is in the list.
+            match unsafe { sys::cuStreamQuery(idle[at].0.0) } {
+                CUresult::CUDA_ERROR_NOT_READY => continue,
+                CUresult::CUDA_SUCCESS => {}
+                code => return Err(context.error("cuStreamQuery", code)),
+            }
+            let (Handle(raw), control) = idle.swap_remove(at);
+            // A fault that nobody asked for goes with its stream.
+            if let Err(error @ Error::ContextLost { .. }) = control.take(context, raw) {
+                return Err(error);
+            }
+            return Ok(Some((raw, control)));
+        }
+        Ok(None)
+    }
+
+    /// Destroys all streams. The context is current.
+    pub(super) fn destroy(&mut self) {
+        for (Handle(raw), _) in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // SAFETY: created by `RawStream::new`, destroyed once; its work goes on to its end.
+            unsafe { sys::cuStreamDestroy_v2(raw) };
+        }
+    }
 }
 
 // SAFETY: a stream may be used from any thread, and from several at once.
@@ -26,11 +79,38 @@ unsafe impl Sync for RawStream {}
 impl RawStream {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         context.make_current()?;
-        let mut raw = std::ptr::null_mut();
-        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the pointer is valid for the call.
-        unsafe { call!(context, cuStreamCreate(&raw mut raw, flags))? };
-        Ok(Self { context: context.clone(), raw })
+        let (raw, control) = match context.idle_streams.take(context)? {
+            Some(idle) => idle,
+            None => {
+                let control = context.faults.control(context)?;
+                let mut raw = std::ptr::null_mut();
+                let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+                // SAFETY: the pointer is valid for the call.
+                unsafe { call!(context, cuStreamCreate(&raw mut raw, flags))? };
+                (raw, control)
+            }
+        };
+        Ok(Self { context: context.clone(), raw, control: Some(control), adopted: None })
+    }
+
+    /// A stream that was made elsewhere; null is the legacy default stream.
+    ///
+    /// # Safety
+    /// The handle is a stream's, which is alive as long as what this returns and, if owned, nobody else's.
+    pub(crate) unsafe fn adopt(context: &Arc<Context>, raw: CUstream, adopted: Adopted) -> Result<Self> {
+        context.make_current()?;
+        let mut of = std::ptr::null_mut();
+        // SAFETY: the stream is alive; the pointer is valid for the call.
+        unsafe { call!(context, cuStreamGetCtx(raw, &raw mut of))? };
+        if of != context.raw {
+            return Err(adoption("a stream", format!("it is of another context than {}", context.label())));
+        }
+        let control = Some(context.faults.control(context)?);
+        Ok(Self { context: context.clone(), raw, control, adopted: Some(adopted) })
+    }
+
+    fn control(&self) -> &Control {
+        self.control.as_ref().expect("it goes with the stream")
     }
 
     pub(crate) fn as_raw(&self) -> CUstream {
@@ -39,7 +119,12 @@ impl RawStream {
 
     /// A fault of an earlier launch.
     pub(crate) fn check_fault(&self) -> Result<()> {
-        self.context.faults.take(&self.context).inspect_err(trace::fault)
+        self.control().take(&self.context, self.raw).inspect_err(trace::fault)
+    }
+
+    /// The turn to put a launch into the queue, or the fault of an earlier one.
+    pub(super) fn ready(&self) -> Result<MutexGuard<'_, ()>> {
+        self.control().ready(&self.context, self.raw).inspect_err(trace::fault)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
@@ -67,14 +152,14 @@ impl RawStream {
         self.wait(&other.record()?)
     }
 
-    /// Memory for later work on this stream; the reason if there is none.
-    pub(crate) fn allocate(&self, bytes: usize) -> Result<CUdeviceptr, String> {
-        self.context.make_current().map_err(|error| error.to_string())?;
+    /// Memory for later work on this stream. `refuse` makes the error, of the reason, if there is none.
+    pub(crate) fn allocate(&self, bytes: usize, refuse: impl FnOnce(String) -> Error) -> Result<CUdeviceptr> {
+        self.context.make_current()?;
         let mut address = 0;
         // SAFETY: the pointer is valid for the call. An allocation of no bytes is not allowed, so it takes one.
         match unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.raw) } {
             CUresult::CUDA_SUCCESS => Ok(address),
-            code => Err(describe(code)),
+            code => Err(self.context.error_or(code, refuse)),
         }
     }
 
@@ -128,8 +213,10 @@ impl RawStream {
     /// # Safety
     /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel, which stream
     /// order sees to.
-    pub(crate) unsafe fn launch(&self, kernel: KernelCall<'_>) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, mut kernel: KernelCall<'_>) -> Result<()> {
         self.context.make_current()?;
+        let _ready = self.ready()?;
+        let control = self.control().address();
         // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits.
         unsafe {
             call!(
@@ -144,19 +231,41 @@ impl RawStream {
                     kernel.block.z,
                     kernel.shared_bytes,
                     self.raw,
-                    kernel.params.as_mut_ptr(),
+                    kernel.params(&control),
                     std::ptr::null_mut(),
                 )
             )
         }
     }
+
+    /// Fills a graph's cell, so that its launches on this stream report here.
+    pub(super) fn fill_cell(&self, cell: CUdeviceptr) -> Result<()> {
+        self.copy(cell, self.control().address(), CELL_BYTES)
+    }
 }
 
 impl Drop for RawStream {
     fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
-            // SAFETY: created by `new`, destroyed once; its work goes on to its end.
-            unsafe { sys::cuStreamDestroy_v2(self.raw) };
+        let Some(control) = self.control.take() else { return };
+        if self.context.make_current().is_err() {
+            return;
+        }
+        let Some(adopted) = self.adopted else {
+            // Its work goes on to its end.
+            let mut idle = self.context.idle_streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+            return idle.push((Handle(self.raw), control));
+        };
+        // What runs reports to the control; and a stream of somebody else's may be gone when this returns.
+        let done = control.take(&self.context, self.raw);
+        // SAFETY: the stream is alive; an owned one is destroyed once.
+        unsafe {
+            let synchronized = sys::cuStreamSynchronize(self.raw) == CUresult::CUDA_SUCCESS;
+            if adopted == Adopted::Owned {
+                sys::cuStreamDestroy_v2(self.raw);
+            }
+            if synchronized && !matches!(done, Err(Error::ContextLost { .. })) {
+                self.context.faults.give_back(control);
+            }
         }
     }
 }
@@ -184,8 +293,7 @@ impl RawEvent {
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.context.make_current()?;
         // SAFETY: the event is alive.
-        unsafe { call!(self.context, cuEventSynchronize(self.raw))? };
-        self.context.faults.take(&self.context).inspect_err(trace::fault)
+        unsafe { call!(self.context, cuEventSynchronize(self.raw)) }
     }
 
     pub(crate) fn since(&self, start: &RawEvent) -> Result<Duration> {
@@ -213,12 +321,13 @@ pub(crate) struct KernelCall<'p> {
     pub(crate) grid: Dim3,
     pub(crate) block: Dim3,
     pub(super) shared_bytes: u32,
-    /// Of the kernel's PTX parameters, in order; what follows them is of no meaning.
-    pub(super) params: &'p mut [*mut c_void],
+    /// The kernel's PTX parameters in order, and a place for the last one.
+    params: &'p mut [*mut c_void],
 }
 
 impl<'p> KernelCall<'p> {
-    /// A launch within the device's limits. `params` are the kernel's parameters in order, null where zero-sized.
+    /// A launch within the device's limits. `params` are the kernel's parameters in order, null where zero-sized, and one
+    /// more for the control, null too.
     pub(crate) fn new(
         context: &Context,
         info: &KernelInfo,
@@ -236,6 +345,16 @@ impl<'p> KernelCall<'p> {
                 limit: kernel.max_threads as u64,
             });
         }
+        let shared_limit = context.limits().shared_bytes - kernel.own_shared;
+        if shared_bytes > shared_limit {
+            return Err(Error::LaunchLimit {
+                kernel: info.name().into(),
+                device: context.label().into(),
+                what: "shared memory in bytes, beside what a kernel that can panic needs itself,",
+                asked: shared_bytes as u64,
+                limit: shared_limit as u64,
+            });
+        }
         // PTX has no zero-sized parameters: close the gaps.
         let mut kept = 0;
         for at in 0..params.len() {
@@ -244,7 +363,15 @@ impl<'p> KernelCall<'p> {
                 kept += 1;
             }
         }
-        Ok(Self { kernel, grid, block, shared_bytes: shared_bytes as u32, params })
+        Ok(Self { kernel, grid, block, shared_bytes: shared_bytes as u32, params: &mut params[..=kept] })
+    }
+
+    /// The parameters for the driver, with the address of the control that the kernel reports to. Of use as long as both
+    /// borrows.
+    pub(super) fn params(&mut self, control: &CUdeviceptr) -> *mut *mut c_void {
+        let last = self.params.len() - 1;
+        self.params[last] = std::ptr::from_ref(control).cast_mut().cast();
+        self.params.as_mut_ptr()
     }
 
     pub(super) fn function(&self) -> CUfunction {

@@ -135,6 +135,43 @@ pub fn fault_while_others_spin(cx: Block, flag: GlobalMut<u32, Atomic>) {
     }
 }
 
+/// Each block waits for the one before it, and divides before it lets the next one go on: a look-back.
+#[kernel]
+pub fn division_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u32, Atomic>) {
+    let block = cx.block_rank();
+    if cx.thread_rank() == 5 {
+        while block > 0 && states.at(block - 1).load() == 0 {
+            cx.spin(100);
+        }
+        states.at(block).store(1 + Dividing.apply(8, divisors[block]));
+    }
+}
+
+/// The same, with a panic.
+#[kernel]
+pub fn panic_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u32, Atomic>) {
+    let block = cx.block_rank();
+    if cx.thread_rank() == 5 {
+        while block > 0 && states.at(block - 1).load() == 0 {
+            cx.spin(100);
+        }
+        let quotient = 8u32.checked_div(divisors[block]).expect("a divisor"); // fault: panic_in_a_chain
+        states.at(block).store(1 + quotient);
+    }
+}
+
+/// Faults at once if there is a code; else waits for so many turns, and tells that nothing has ended it.
+#[kernel]
+pub fn wait_or_fault(cx: Block, turns: u64, code: u64, mut out: GlobalMut<u64, PerBlock>) {
+    if code != 0 {
+        cx.fault(code); // fault: wait_or_fault
+    }
+    for _ in 0..turns {
+        cx.spin(1000);
+    }
+    out.store(turns);
+}
+
 /// Every thread faults: one of them is reported.
 #[kernel]
 pub fn everyone_faults(cx: Block) {

@@ -1,0 +1,237 @@
+//! Contexts, streams and memory that were made elsewhere.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use kernel_primitives::simt::{Fault, FaultKind};
+use kernel_primitives::{Buffer, Device, Diagnosis, Error, Result, Stream};
+
+use crate::driver::Driver;
+use crate::kernels::faults::author_fault;
+use crate::kernels::graph::affine;
+use crate::support::stream;
+
+/// The device that the environment names, if it is a GPU, with its context current, and the driver.
+fn gpu() -> Result<Option<(Device, Driver)>> {
+    let device = Device::auto()?;
+    if !device.is_gpu() {
+        println!("nothing was adopted: {}", device.reason());
+        return Ok(None);
+    }
+    let driver = Driver::open();
+    // SAFETY: the device's context.
+    unsafe { driver.cuCtxSetCurrent(device.as_raw_context()) };
+    Ok(Some((device, driver)))
+}
+
+/// A stream of the driver's, in the current context.
+fn raw_stream(driver: &Driver) -> *mut c_void {
+    let mut stream = null_mut();
+    // SAFETY: the pointer is valid for the call.
+    unsafe { driver.cuStreamCreate(&raw mut stream, 1) };
+    stream
+}
+
+fn refused<T>(result: Result<T>, part: &str) {
+    match result {
+        Err(error @ Error::Adoption { .. }) => assert!(error.to_string().contains(part), "`{part}`: {error}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("adopted, in spite of `{part}`"),
+    }
+}
+
+#[test]
+fn the_emulator_adopts_nothing_and_says_what_to_do() -> Result<()> {
+    let device = Device::emulator();
+    let stream = device.stream()?;
+    let mut bytes = [0u32; 4];
+    // SAFETY: nothing is adopted.
+    unsafe {
+        refused(Stream::from_raw(&device, null_mut()), "`Device::stream`");
+        refused(Stream::from_raw_borrowed(&device, null_mut()), "`Device::stream`");
+        let address = (&raw mut bytes).addr() as u64;
+        refused(Buffer::<u32>::from_raw(&stream, address, 4), "`Stream::buffer_from`");
+        refused(Buffer::<u32>::from_raw_borrowed(&stream, address, 4), "`Stream::buffer_from`");
+    }
+    assert!(device.as_raw_context().is_null() && stream.as_raw().is_null());
+    Ok(())
+}
+
+#[test]
+fn no_context_is_no_device() {
+    // SAFETY: null is looked at first.
+    match unsafe { Device::from_raw_context(null_mut()) } {
+        Err(Error::Adoption { reason, .. }) => assert!(reason.contains("null"), "{reason}"),
+        Err(Error::NoGpu { .. }) => assert_eq!(Device::gpu_count(), 0),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_capture_adopts_no_memory() -> Result<()> {
+    let part = if Device::auto()?.is_gpu() { "on another" } else { "captures" };
+    stream()?.capture(|s| {
+        // SAFETY: nothing is adopted.
+        refused(unsafe { Buffer::<u32>::from_raw(s, 256, 1) }, part);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[test]
+fn sanitize_the_primary_context_is_the_device_itself() -> Result<()> {
+    let Some((device, _)) = gpu()? else { return Ok(()) };
+    // SAFETY: the context is alive.
+    let same = unsafe { Device::from_raw_context(device.as_raw_context())? };
+    assert_eq!((same.as_raw_context(), same.properties()), (device.as_raw_context(), device.properties()));
+    // What is of one is of the other.
+    let mut data = device.stream()?.buffer_from(&[1u32, 2, 3])?;
+    affine::launch(&same.stream()?, (1, 32), 2, 1, &mut data)?;
+    drop(device);
+    assert_eq!(data.to_vec()?, [3, 5, 7]);
+    Ok(())
+}
+
+#[test]
+fn another_context_is_a_device_and_stays_when_that_goes() -> Result<()> {
+    let Some((primary, driver)) = gpu()? else { return Ok(()) };
+    let (mut context, mut ordinal) = (null_mut(), 0);
+    // SAFETY: the pointers are valid for the calls.
+    unsafe {
+        driver.cuDeviceGet(&raw mut ordinal, 0);
+        driver.cuCtxCreate_v2(&raw mut context, 0, ordinal);
+    }
+    {
+        // SAFETY: the context is destroyed below, after all of this.
+        let [one, same] = unsafe { [Device::from_raw_context(context)?, Device::from_raw_context(context)?] };
+        assert!(one.reason().contains("adopted") && one.as_raw_context() == context);
+        let (stream, other) = (one.stream()?, same.stream()?);
+        let mut data = stream.buffer_from(&[1u32, 2, 3])?;
+        affine::launch(&other, (1, 32), 2, 1, &mut data)?;
+        assert_eq!(data.to_vec()?, [3, 5, 7]);
+        let graph = stream.capture(|s| affine::launch(s, (1, 32), 2, 1, &mut data))?;
+        graph.launch(&other)?;
+        assert_eq!(data.to_vec()?, [7, 11, 15]);
+
+        // It is another device than the GPU's own.
+        let elsewhere = primary.stream()?;
+        let error = affine::launch(&elsewhere, (1, 32), 2, 1, &mut data).unwrap_err();
+        assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+        // SAFETY: the stream is alive.
+        refused(unsafe { Stream::from_raw_borrowed(&one, elsewhere.as_raw()) }, "another context");
+
+        let early = author_fault::launch(&stream, (3, 32), 5).err();
+        check_code(early.or_else(|| stream.synchronize().err()), 5);
+        other.synchronize()?;
+    }
+    // SAFETY: the context is alive, and nothing of it is used any more.
+    unsafe {
+        driver.cuCtxSetCurrent(context);
+        let mut address = 0;
+        driver.cuMemAlloc_v2(&raw mut address, 256);
+        driver.cuMemFree_v2(address);
+        driver.cuCtxDestroy_v2(context);
+    }
+    Ok(())
+}
+
+fn check_code(error: Option<Error>, code: u64) {
+    let Some(Error::Fault(fault)) = error else { panic!("{error:?}") };
+    assert_eq!(fault.kernel, "suite::kernels::faults::author_fault");
+    assert_eq!(fault.diagnosis, Diagnosis::Raised(Fault { kind: FaultKind::User, args: [code, 0] }));
+}
+
+#[test]
+fn sanitize_a_stream_of_others_orders_their_work_and_ours_and_has_its_faults() -> Result<()> {
+    let Some((device, driver)) = gpu()? else { return Ok(()) };
+    let raw = raw_stream(&driver);
+    let mut address = 0;
+    // SAFETY: the pointer is valid for the call.
+    unsafe { driver.cuMemAlloc_v2(&raw mut address, 4 * 1000) };
+    {
+        // SAFETY: stream and memory go below, after these.
+        let (stream, mut data) = unsafe {
+            let stream = Stream::from_raw_borrowed(&device, raw)?;
+            let data = Buffer::<u32>::from_raw_borrowed(&stream, address, 1000)?;
+            (stream, data)
+        };
+        assert_eq!((stream.as_raw(), data.address(), data.len()), (raw, address, 1000));
+        for round in 0..20 {
+            // SAFETY: the buffer's memory, in the order of its stream.
+            unsafe { driver.cuMemsetD32Async(address, round, 1000, raw) };
+            affine::launch(&stream, (4, 256), 3, 1, &mut data)?;
+            if round % 5 == 0 {
+                assert_eq!(data.to_vec()?, vec![3 * round + 1; 1000]);
+            }
+        }
+        // Another stream waits for it, by the buffer.
+        let other = device.stream()?;
+        affine::launch(&other, (4, 256), 1, 1, &mut data)?;
+        assert_eq!(data.to_vec()?, vec![3 * 19 + 2; 1000]);
+
+        author_fault::launch(&stream, (3, 32), 6)?;
+        other.synchronize()?;
+        check_code(stream.synchronize().err(), 6);
+        affine::launch(&stream, (4, 256), 0, 8, &mut data)?;
+    }
+    let mut host = [0u32; 1000];
+    // SAFETY: both are still there, and nobody uses them.
+    unsafe {
+        driver.cuCtxSetCurrent(device.as_raw_context());
+        driver.cuStreamSynchronize(raw);
+        driver.cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), address, 4 * 1000);
+        driver.cuMemFree_v2(address);
+        driver.cuStreamDestroy_v2(raw);
+    }
+    assert_eq!(host, [8; 1000]);
+    Ok(())
+}
+
+#[test]
+fn the_legacy_default_stream_can_be_borrowed() -> Result<()> {
+    let Some((device, _)) = gpu()? else { return Ok(()) };
+    // SAFETY: it always is.
+    let stream = unsafe { Stream::from_raw_borrowed(&device, null_mut())? };
+    let mut data = stream.buffer_from(&[1u32, 2, 3])?;
+    affine::launch(&stream, (1, 32), 2, 1, &mut data)?;
+    assert_eq!(data.to_vec()?, [3, 5, 7]);
+    Ok(())
+}
+
+#[test]
+fn what_is_adopted_as_ones_own_is_freed() -> Result<()> {
+    let Some((device, driver)) = gpu()? else { return Ok(()) };
+    let total = device.properties().memory_bytes.expect("a GPU has memory");
+    let bytes = total / 16;
+    for round in 0..40u32 {
+        let raw = raw_stream(&driver);
+        // SAFETY: the driver's, and nobody else's from here on.
+        let (stream, mut data) = unsafe {
+            let stream = Stream::from_raw(&device, raw)?;
+            let mut address = 0;
+            driver.cuMemAllocAsync(&raw mut address, bytes, raw);
+            driver.cuMemsetD32Async(address, round, 100, raw);
+            (stream.clone(), Buffer::<u32>::from_raw(&stream, address, 100)?)
+        };
+        affine::launch(&stream, (1, 128), 1, 1, &mut data)?;
+        assert_eq!(data.to_vec()?, [round + 1; 100]);
+    }
+    Ok(())
+}
+
+#[test]
+fn addresses_that_make_no_sense_are_errors() -> Result<()> {
+    let Some((device, _)) = gpu()? else { return Ok(()) };
+    let stream = device.stream()?;
+    let buffer = stream.buffer_zeroed::<u32>(4)?;
+    // SAFETY: nothing is adopted.
+    unsafe {
+        refused(Buffer::<u32>::from_raw_borrowed(&stream, 0, 4), "null");
+        refused(Buffer::<u32>::from_raw_borrowed(&stream, buffer.address() + 2, 1), "not aligned to 4 bytes");
+        refused(
+            Buffer::<u64>::from_raw_borrowed(&stream, buffer.address(), usize::MAX / 4),
+            "more than can be addressed",
+        );
+    }
+    Ok(())
+}

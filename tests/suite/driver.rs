@@ -1,0 +1,61 @@
+//! The CUDA driver's own interface, for what is made outside the library.
+
+#![allow(non_snake_case, dead_code, reason = "the driver's names, of which not every test uses all")]
+
+use std::ffi::{c_char, c_void};
+
+use libloading::{Library, Symbol};
+
+/// The driver's library.
+pub struct Driver(Library);
+
+impl Driver {
+    pub fn open() -> Self {
+        // SAFETY: the driver; this library has loaded it already where there is a GPU.
+        Self(unsafe { Library::new("libcuda.so.1") }.expect("a driver where there is a GPU"))
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $t:ty),*);)*) => {
+        impl Driver {
+            $(
+                /// # Safety
+                /// As the driver says.
+                pub unsafe fn $name(&self, $($argument: $t),*) {
+                    type Function = unsafe extern "C" fn($($t),*) -> i32;
+                    // SAFETY: the function's signature; the rest is the caller's.
+                    let code = unsafe {
+                        let function: Symbol<Function> =
+                            self.0.get(concat!(stringify!($name), "\0").as_bytes()).expect("a function of every driver");
+                        function($($argument),*)
+                    };
+                    assert_eq!(code, 0, stringify!($name));
+                }
+            )*
+        }
+    };
+}
+functions! {
+    cuInit(flags: u32);
+    cuDeviceGet(device: *mut i32, ordinal: i32);
+    cuCtxCreate_v2(context: *mut *mut c_void, flags: u32, device: i32);
+    cuCtxDestroy_v2(context: *mut c_void);
+    cuCtxSetCurrent(context: *mut c_void);
+    cuCtxSynchronize();
+    cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    cuMemAlloc_v2(address: *mut u64, bytes: usize);
+    cuMemFree_v2(address: u64);
+    cuMemAllocAsync(address: *mut u64, bytes: usize, stream: *mut c_void);
+    cuMemsetD32Async(address: u64, value: u32, count: usize, stream: *mut c_void);
+    cuMemcpyDtoH_v2(host: *mut c_void, address: u64, bytes: usize);
+    cuStreamCreate(stream: *mut *mut c_void, flags: u32);
+    cuStreamDestroy_v2(stream: *mut c_void);
+    cuStreamSynchronize(stream: *mut c_void);
+    cuModuleLoadData(module: *mut *mut c_void, image: *const c_void);
+    cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char);
+    cuLaunchKernel(
+        function: *mut c_void, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: *mut c_void, params: *mut *mut c_void, extra: *mut *mut c_void
+    );
+}
