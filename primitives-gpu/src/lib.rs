@@ -28,7 +28,8 @@
 //!
 //! **Faults.** A panic, an index outside a view, a division by zero ends the thread and reaches the host as an error with
 //! kernel, block, thread and source line. The context survives. Spins poll the fault flag through [`Block::spin`], so that
-//! a fault in one block cannot hang another that waits for it.
+//! a fault in one block cannot hang another that waits for it. On a GPU, a kernel in which the compiler leaves a panic takes 16
+//! bytes of shared memory for it and a store a thread; the checks of this crate cost a compare.
 //!
 //! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
 //! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`

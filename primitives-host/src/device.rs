@@ -52,7 +52,7 @@ pub struct DeviceProperties {
     pub max_block: Dim3,
     /// Largest grid, by dimension.
     pub max_grid: Dim3,
-    /// Most shared memory a block can have, in bytes.
+    /// Most shared memory a block can have, in bytes; on a GPU, a kernel that can panic needs 16 of them itself.
     pub max_shared_bytes: usize,
     /// Device memory, in bytes; `None` for the emulator, which uses the host's.
     pub memory_bytes: Option<usize>,
