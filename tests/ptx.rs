@@ -59,6 +59,8 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
         let loads = match kernel.split("__").next() {
             Some("elementwise_binary") => 2,
             Some("block_reduce") => 1,
+            // Rows start anywhere, and have wide and narrow accesses side by side.
+            Some("sort_rows" | "top_k_rows") => continue,
             _ => panic!("say how many vector loads {kernel} has"),
         };
         let stores = usize::from(kernel.starts_with("elementwise"));

@@ -3,6 +3,8 @@
 
 mod elementwise;
 mod reduce;
+mod sort;
 
 pub use elementwise::{elementwise_binary, elementwise_unary};
 pub use reduce::block_reduce;
+pub use sort::{sort_rows, top_k_rows};

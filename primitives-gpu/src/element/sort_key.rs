@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 
 use super::{ConvertTo, Element, Integer};
+use crate::warp::SortBits;
 
 /// An element that is sorted by its bits: a one-to-one map to an unsigned integer that keeps the order.
 ///
@@ -24,7 +25,7 @@ use super::{ConvertTo, Element, Integer};
 /// ```
 pub trait SortKey: Element {
     /// An unsigned integer of the same size.
-    type Bits: Integer + ConvertTo<u32>;
+    type Bits: Integer + ConvertTo<u32> + SortBits;
 
     /// The low bits that differ between values: all, or 1 for `bool`. The others are 0.
     const SORT_BITS: u32 = Self::Bits::WIDTH;

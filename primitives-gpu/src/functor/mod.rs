@@ -26,8 +26,11 @@
 //! ```
 
 mod arithmetic;
+mod compare;
 
 pub use arithmetic::{Add, Max, Min, Mul};
+
+pub use compare::{ByIndex, Comparator, Direction, Greater, Less, compare_exchange};
 
 use crate::simt::Block;
 

@@ -369,6 +369,16 @@ impl<'k> Block<'k> {
         self.raise(FaultKind::User, [code, 0], Location::caller())
     }
 
+    /// Ends the thread and its launch with a fault unless `size` is at most `limit`: for a kernel that takes so much and no
+    /// more.
+    #[inline(always)]
+    #[track_caller]
+    pub fn require_at_most(self, size: usize, limit: usize) {
+        if size > limit {
+            self.raise(FaultKind::BadShape, [size as u64, limit as u64], Location::caller());
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn raise(self, kind: FaultKind, args: [u64; 2], place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]

@@ -9,6 +9,7 @@ use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
 use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
+use crate::warp::unrolled;
 
 /// Elements in global memory that the threads of a launch write.
 ///
@@ -237,6 +238,17 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
     pub fn get_items(&self, round: usize, items: &mut [T; ITEMS]) {
         // SAFETY: elements of this thread, which the function keeps inside the row.
         unsafe { read_guarded(self.cx, self.address, self.len, self.first(round), items) }
+    }
+}
+
+impl<T: Element> RowMut<'_, '_, T, 1> {
+    /// Writes this thread's items of the first `N` rounds, up to 16, as many as the row has: item `i` in round `i`, which is
+    /// the striped arrangement.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_striped<const N: usize>(&mut self, items: &[T; N]) {
+        const { assert!(N <= 16, "at most 16 items at a time") };
+        unrolled!(i < N, self.set_items(i, &[items[i]]));
     }
 }
 

@@ -1,5 +1,14 @@
 //! Collectives of a warp: every lane of the warp calls them, from the same place.
 
+mod bitonic;
+pub(crate) mod network;
+
+pub(crate) use bitonic::{of_bits, to_bits};
+pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+#[doc(hidden)]
+pub use network::{Record, SortBits};
+pub(crate) use network::{Threads, unrolled};
+
 use crate::element::Element;
 use crate::functor::Reducer;
 use crate::simt::{Block, WARP};

@@ -1,0 +1,177 @@
+//! The seed's `Sort`: a bitonic sort of a block, of any shape.
+
+use core::marker::PhantomData;
+use core::mem::{align_of, size_of};
+
+use crate::element::SortKey;
+use crate::functor::Direction;
+use crate::simt::Block;
+use crate::view::{Shared, SharedStorage};
+use crate::warp::{Record, SortBits, Threads, of_bits, to_bits, unrolled};
+
+/// The shared memory of [`block_sort`] for up to `TILE` keys: two words of 4 or 8 bytes each.
+pub struct SortStorage<K, const TILE: usize>(PhantomData<K>);
+
+// SAFETY: uninitialised records.
+unsafe impl<K: SortKey, const TILE: usize> SharedStorage for SortStorage<K, TILE> {
+    const BYTES: usize = 2 * TILE * size_of::<<K::Bits as SortBits>::Alone>();
+    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Alone>();
+}
+
+/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](super::block_top_k) for up to `TILE` keys: two records
+/// of 8 bytes each, of 12 for keys of 8 bytes.
+pub struct IndexedSortStorage<K, const TILE: usize>(PhantomData<K>);
+
+// SAFETY: uninitialised records.
+unsafe impl<K: SortKey, const TILE: usize> SharedStorage for IndexedSortStorage<K, TILE> {
+    const BYTES: usize = 2 * TILE * size_of::<<K::Bits as SortBits>::Ranked>();
+    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Ranked>();
+}
+
+/// Sorts the block's keys.
+///
+/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is
+/// 1, 2, 4, 8 or 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. `order` is
+/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of [`SortKey`], in which equal keys
+/// are identical, so stability is no question. Any block shape, whole or partial warps; a block with more than `TILE`
+/// items is a fault.
+///
+/// Phases: each warp sorts its items in registers, by shuffles; then runs of one, two, four… warps merge, comparing through
+/// shared memory where threads of two warps meet. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons an item, of which a
+/// register comparison costs one instruction and a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of
+/// 4 bytes and tiles up to a few thousand, that is less than a radix sort takes
+/// ([`block_radix_sort`](super::block_radix_sort)).
+///
+/// Shared memory: two records an item, used by turns. It may be reused after the next barrier, which a second collective on
+/// the same `Shared` makes by itself.
+///
+/// Seed: `Sort(out, in, num, monotonic_type)`, there for two items a thread, powers of two and full blocks.
+///
+/// ```
+/// use kernel_primitives::block::{SortStorage, block_sort};
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sort_tiles(
+///     cx: Block,
+///     x: Global<f32>,
+///     mut out: GlobalMut<f32, Tiles<2>>,
+///     mut shared: Shared<SortStorage<f32, 200>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<f32, 2>(0.0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         block_sort(cx, &mut shared, &mut keys, tile.len(), Less);
+///         write_data(cx, out.tile(tile), &keys);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<f32> = (0..150).map(|i| (i * 77 % 150) as f32).collect();
+/// let mut out = stream.buffer_zeroed::<f32>(150)?;
+/// sort_tiles::launch(&stream, (1, 100), &stream.buffer_from(&x)?, &mut out)?;
+/// assert_eq!(out.to_vec()?, (0..150).map(|i| i as f32).collect::<Vec<_>>());
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, SortStorage<K, TILE>>,
+    keys: &mut [K; ITEMS],
+    valid: usize,
+    order: O,
+) {
+    let _ = order;
+    let first = first_position::<ITEMS, TILE>(cx);
+    let mut records = [<K::Bits as SortBits>::Alone::LAST; ITEMS];
+    unrolled!(
+        i < ITEMS,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).alone();
+        }
+    );
+    shared.enter();
+    let half = TILE * size_of::<<K::Bits as SortBits>::Alone>();
+    Threads::of_block(cx, [shared.array(0, TILE), shared.array(half, TILE)]).sort(&mut records);
+    unrolled!(i < ITEMS, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
+}
+
+/// Sorts the block's keys and takes an index along with each; equal keys in the order of their indices, so the sort is
+/// stable if the indices ascend from position to position.
+///
+/// As [`block_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles and twice the
+/// shared memory.
+///
+/// Seed: `Sort(out, out_index, in, in_index, num, monotonic_type)`, which is unstable.
+#[inline(always)]
+#[track_caller]
+pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, IndexedSortStorage<K, TILE>>,
+    keys: &mut [K; ITEMS],
+    indices: &mut [u32; ITEMS],
+    valid: usize,
+    order: O,
+) {
+    let _ = order;
+    let mut records = ranked::<ITEMS, TILE, K, O>(cx, keys, indices, valid);
+    shared.enter();
+    indexed_threads(cx, shared).sort(&mut records);
+    unrank::<ITEMS, K, O>(&records, keys, indices);
+}
+
+/// The records of a thread's items; those outside the valid positions come last.
+#[inline(always)]
+#[track_caller]
+pub(super) fn ranked<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    keys: &[K; ITEMS],
+    indices: &[u32; ITEMS],
+    valid: usize,
+) -> [<K::Bits as SortBits>::Ranked; ITEMS] {
+    let first = first_position::<ITEMS, TILE>(cx);
+    let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+    unrolled!(
+        i < ITEMS,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+        }
+    );
+    records
+}
+
+#[inline(always)]
+pub(super) fn unrank<const ITEMS: usize, K: SortKey, O: Direction>(
+    records: &[<K::Bits as SortBits>::Ranked; ITEMS],
+    keys: &mut [K; ITEMS],
+    indices: &mut [u32; ITEMS],
+) {
+    unrolled!(i < ITEMS, {
+        let (bits, index) = SortBits::of_ranked(records[i]);
+        keys[i] = of_bits::<K, O>(bits);
+        indices[i] = index;
+    });
+}
+
+#[inline(always)]
+#[track_caller]
+pub(super) fn indexed_threads<'k, K: SortKey, const TILE: usize>(
+    cx: Block<'k>,
+    shared: &Shared<'k, IndexedSortStorage<K, TILE>>,
+) -> Threads<'k, <K::Bits as SortBits>::Ranked> {
+    let half = TILE * size_of::<<K::Bits as SortBits>::Ranked>();
+    Threads::of_block(cx, [shared.array(0, TILE), shared.array(half, TILE)])
+}
+
+/// The position of this thread's first item. A block with more items than the tile is a fault.
+#[inline(always)]
+#[track_caller]
+fn first_position<const ITEMS: usize, const TILE: usize>(cx: Block<'_>) -> usize {
+    let items = cx.block_threads() as usize * ITEMS;
+    cx.require_at_most(items, TILE);
+    cx.thread_rank() as usize * ITEMS
+}

@@ -1,0 +1,317 @@
+//! A sort by any comparator.
+
+use core::marker::PhantomData;
+use core::mem::{align_of, size_of};
+use core::panic::Location;
+
+use crate::element::Element;
+use crate::functor::Comparator;
+use crate::simt::{Block, FaultKind, WARP};
+use crate::view::{Shared, SharedArray, SharedStorage};
+use crate::warp::unrolled;
+
+/// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key an item,
+/// and for pairs a value.
+pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
+
+impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> MergeSortStorage<THREADS, ITEMS, K, V> {
+    const TILE: usize = THREADS * ITEMS;
+    /// Where the values start: on a boundary for vector access.
+    const VALUES: usize = (Self::TILE * size_of::<K>()).next_multiple_of(16);
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SharedStorage
+    for MergeSortStorage<THREADS, ITEMS, K, V>
+{
+    const BYTES: usize = Self::VALUES + Self::TILE * size_of::<V>();
+    const ALIGN: usize = {
+        assert!(align_of::<K>() <= 16 && align_of::<V>() <= 16, "shared memory is aligned to 16 bytes at most");
+        16
+    };
+}
+
+/// Sorts the block's keys by any comparator; stable.
+///
+/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is 1
+/// to 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. The block has exactly
+/// `THREADS` threads, any number; otherwise it is a fault.
+///
+/// Phases: each thread sorts its items by exchanging neighbours; then runs of one, two, four… threads merge. For a merge
+/// the runs lie in shared memory; each thread finds by binary search where its part of the result begins in both (the
+/// merge path) and merges `ITEMS` items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then
+/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges. The merges inside a warp need no barrier, each later one two.
+///
+/// Prefer [`block_sort`](super::block_sort) or [`block_radix_sort`](super::block_radix_sort) for keys in their own order.
+///
+/// Shared memory: one key an item. It may be reused after the next barrier, which a second collective on the same `Shared`
+/// makes by itself.
+///
+/// CUB: `BlockMergeSort::StableSort`.
+///
+/// ```
+/// use kernel_primitives::block::{MergeSortStorage, block_merge_sort};
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn by_magnitude(
+///     cx: Block,
+///     x: Global<i32>,
+///     mut out: GlobalMut<i32, Tiles<4>>,
+///     mut shared: Shared<MergeSortStorage<96, 4, i32>>,
+/// ) {
+///     for tile in cx.tiles::<4>(out.len()) {
+///         let mut keys = init::<i32, 4>(0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         block_merge_sort(cx, &mut shared, &mut keys, tile.len(), |a: i32, b: i32| a.abs() < b.abs());
+///         write_data(cx, out.tile(tile), &keys);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<i32>(5)?;
+/// by_magnitude::launch(&stream, (1, 96), &stream.buffer_from(&[3, -2, 2, 0, -3])?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [0, -2, 2, 3, -3]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C: Comparator<K>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, MergeSortStorage<THREADS, ITEMS, K>>,
+    keys: &mut [K; ITEMS],
+    valid: usize,
+    order: C,
+) {
+    block_merge_sort_pairs(cx, shared, keys, &mut [[]; ITEMS], valid, order);
+}
+
+/// Sorts pairs of a key and a value by the keys and any comparator; stable.
+///
+/// As [`block_merge_sort`]; the values follow the keys in each merge, through shared memory of their own. CUB:
+/// `BlockMergeSort::StableSort` with items.
+#[inline(always)]
+#[track_caller]
+pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, MergeSortStorage<THREADS, ITEMS, K, V>>,
+    keys: &mut [K; ITEMS],
+    values: &mut [V; ITEMS],
+    valid: usize,
+    order: C,
+) {
+    shared.enter();
+    let mut runs = Runs::begin(cx, shared);
+    let valid = valid.min(THREADS * ITEMS) as u32;
+    runs.sort_items(keys, values, valid, &order);
+    let mut threads = 2;
+    while threads < 2 * THREADS as u32 {
+        runs.merge(keys, values, threads, valid, &order);
+        threads *= 2;
+    }
+}
+
+/// Sorts the keys of each group of `WIDTH` lanes, a power of two up to 32, by any comparator; stable.
+///
+/// As [`block_merge_sort`], with `valid` and the positions counted in each group, and without a barrier of the block: every
+/// warp has its part of the storage. All warps of the block may call it or not, once after the storage's last use: a second
+/// call on the same `Shared` begins with a barrier of the block unless it comes after [`Shared::sync`].
+///
+/// CUB: `WarpMergeSort`.
+#[inline(always)]
+#[track_caller]
+pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usize, K: Element, C: Comparator<K>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, MergeSortStorage<THREADS, ITEMS, K>>,
+    keys: &mut [K; ITEMS],
+    valid: usize,
+    order: C,
+) {
+    warp_merge_sort_pairs::<WIDTH, THREADS, ITEMS, K, _, C>(cx, shared, keys, &mut [[]; ITEMS], valid, order);
+}
+
+/// Sorts pairs of a key and a value by the keys and any comparator, in each group of `WIDTH` lanes; stable.
+///
+/// As [`warp_merge_sort`]; the values follow the keys in each merge, through shared memory of their own.
+#[inline(always)]
+#[track_caller]
+pub fn warp_merge_sort_pairs<
+    const WIDTH: u32,
+    const THREADS: usize,
+    const ITEMS: usize,
+    K: Element,
+    V: Element,
+    C: Comparator<K>,
+>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, MergeSortStorage<THREADS, ITEMS, K, V>>,
+    keys: &mut [K; ITEMS],
+    values: &mut [V; ITEMS],
+    valid: usize,
+    order: C,
+) {
+    const { assert!(WIDTH.is_power_of_two() && WIDTH <= 32, "a group has 1, 2, 4, 8, 16 or 32 lanes") };
+    shared.enter();
+    let mut runs = Runs::begin(cx, shared);
+    let start = runs.rank & !(WIDTH - 1);
+    // A partial warp may cut the group short.
+    let items = (THREADS as u32 - start).min(WIDTH) * ITEMS as u32;
+    let valid = start * ITEMS as u32 + valid.min(items as usize) as u32;
+    runs.sort_items(keys, values, valid, &order);
+    let mut threads = 2;
+    while threads <= WIDTH {
+        runs.merge(keys, values, threads, valid, &order);
+        threads *= 2;
+    }
+}
+
+/// Odd-even transposition: `ITEMS` rounds of exchanges between neighbours, those where the upper one takes part.
+#[inline(always)]
+fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
+    keys: &mut [K; ITEMS],
+    values: &mut [V; ITEMS],
+    order: &C,
+    takes_part: impl Fn(u32) -> bool,
+) {
+    unrolled!(round < ITEMS, {
+        unrolled!(
+            i < ITEMS,
+            if i % 2 == round % 2 && i + 1 < ITEMS {
+                let (a, b) = (keys[i], keys[i + 1]);
+                let (u, v) = (values[i], values[i + 1]);
+                let swap = takes_part(i as u32 + 1) && order.before(b, a);
+                keys[i] = if swap { b } else { a };
+                keys[i + 1] = if swap { a } else { b };
+                values[i] = if swap { v } else { u };
+                values[i + 1] = if swap { u } else { v };
+            }
+        )
+    });
+}
+
+/// Replaces one of two, without an index, which would want memory.
+#[inline(always)]
+fn replace<K: Copy>([first, second]: &mut [K; 2], in_second: bool, with: K) {
+    *first = if in_second { *first } else { with };
+    *second = if in_second { with } else { *second };
+}
+
+/// A block's sorted runs, in registers, and in shared memory while they merge.
+struct Runs<'k, const THREADS: usize, const ITEMS: usize, K, V> {
+    cx: Block<'k>,
+    keys: SharedArray<'k, K>,
+    values: SharedArray<'k, V>,
+    rank: u32,
+    /// Whether threads may still read what they merged last.
+    read: bool,
+}
+
+impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<'k, THREADS, ITEMS, K, V> {
+    #[inline(always)]
+    #[track_caller]
+    fn begin(cx: Block<'k>, shared: &Shared<'k, MergeSortStorage<THREADS, ITEMS, K, V>>) -> Self {
+        let threads = cx.block_threads() as usize;
+        if threads != THREADS {
+            cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
+        }
+        let tile = MergeSortStorage::<THREADS, ITEMS, K, V>::TILE;
+        let values = MergeSortStorage::<THREADS, ITEMS, K, V>::VALUES;
+        let (keys, values) = (shared.array(0, tile), shared.array(values, tile));
+        Self { cx, keys, values, rank: cx.thread_rank(), read: false }
+    }
+
+    /// Sorts each thread's items, as far as they are among the first `valid` of the block.
+    #[inline(always)]
+    fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
+        const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
+        let own = valid.saturating_sub(self.rank * ITEMS as u32);
+        if own >= ITEMS as u32 {
+            transpose_neighbours(keys, values, order, |_| true);
+        } else {
+            transpose_neighbours(keys, values, order, |upper| upper < own);
+        }
+    }
+
+    /// Waits for the threads of a group.
+    #[inline(always)]
+    #[track_caller]
+    fn wait(&self, threads: u32) {
+        if threads <= WARP {
+            self.cx.sync_warp(self.cx.warp_mask());
+        } else {
+            self.cx.barrier();
+        }
+    }
+
+    /// Merges, in each group of `threads`, the runs of its two halves. Items from `valid` on are in no run.
+    #[inline(always)]
+    #[track_caller]
+    fn merge<C: Comparator<K>>(
+        &mut self,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+        threads: u32,
+        valid: u32,
+        order: &C,
+    ) {
+        if self.read {
+            // What is overwritten here was read by a group of half the size.
+            self.wait(threads / 2);
+        }
+        self.read = true;
+        let own = self.rank * ITEMS as u32;
+        // SAFETY: this thread's places, which other threads have read before the wait.
+        unsafe {
+            self.keys.store_items(own as usize, keys);
+            self.values.store_items(own as usize, values);
+        }
+        self.wait(threads);
+        let group = self.rank & !(threads - 1);
+        let start = (group * ITEMS as u32).min(valid);
+        let middle = ((group + threads / 2) * ITEMS as u32).min(valid);
+        let end = ((group + threads) * ITEMS as u32).min(valid);
+        let skip = own.min(end) - start;
+        // SAFETY: the positions from `start` to `end` were written before the wait, and are next written after another.
+        let key = |position: u32| unsafe { self.keys.load(position as usize) };
+        // The merge path: how many of the first `skip` items of the result are from the first run.
+        let mut low = skip.saturating_sub(end - middle);
+        let mut high = skip.min(middle - start);
+        while low < high {
+            let first = (low + high) / 2;
+            if order.before(key(middle + skip - 1 - first), key(start + first)) {
+                high = first;
+            } else {
+                low = first + 1;
+            }
+        }
+        let (mut first, mut second) = (start + low, middle + skip - low);
+        // The next key of either run.
+        let mut heads = [K::ZERO; 2];
+        if first < middle {
+            heads[0] = key(first);
+        }
+        if second < end {
+            heads[1] = key(second);
+        }
+        unrolled!(i < ITEMS, {
+            let take_second = second < end && (first >= middle || order.before(heads[1], heads[0]));
+            keys[i] = if take_second { heads[1] } else { heads[0] };
+            if size_of::<V>() > 0 {
+                let from = if take_second { second } else { first };
+                // Beyond the end there is nothing to take.
+                if from < end {
+                    // SAFETY: as for the keys.
+                    values[i] = unsafe { self.values.load(from as usize) };
+                }
+            }
+            second += take_second as u32;
+            first += !take_second as u32;
+            // One load for either run, so that the lanes of a warp stay together.
+            let (next, end) = if take_second { (second, end) } else { (first, middle) };
+            let head = if next < end { key(next) } else { K::ZERO };
+            replace(&mut heads, take_second, head);
+        });
+    }
+}

@@ -1,0 +1,299 @@
+//! The first few of a block's keys, or of any number.
+
+use core::marker::PhantomData;
+use core::mem::{align_of, size_of};
+
+use super::bitonic::{IndexedSortStorage, indexed_threads, ranked, unrank};
+use crate::element::SortKey;
+use crate::functor::Direction;
+use crate::simt::{Block, WARP};
+use crate::view::{Global, Shared, SharedArray, SharedStorage};
+use crate::warp::{Record, SortBits, Threads, to_bits, unrolled};
+
+/// Finds the first `k` of the block's keys in an order, sorted, with their indices: the smallest by
+/// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
+/// index comes first, so the result is the same whatever the arrangement.
+///
+/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first `valid` count, and
+/// `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the others are
+/// unspecified. `k` is the same in all threads. Any block shape; a block with more than `TILE` items is a fault.
+///
+/// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, at least `ITEMS`; then each merge of
+/// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
+/// instead of `n * (n + 1) / 2`; a barrier for each merge of two warps' runs.
+///
+/// Shared memory as for [`block_sort_with_index`](super::block_sort_with_index).
+///
+/// ```
+/// use kernel_primitives::block::{IndexedSortStorage, block_top_k};
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The indices of the three largest, from the first thread.
+/// #[kernel]
+/// fn largest_three(
+///     cx: Block,
+///     x: Global<f32>,
+///     mut out: GlobalMut<[u32; 4], PerBlock>,
+///     mut shared: Shared<IndexedSortStorage<f32, 512>>,
+/// ) {
+///     let first = cx.thread_rank() * 4;
+///     let mut keys = init::<f32, 4>(0.0);
+///     let mut indices = [first, first + 1, first + 2, first + 3];
+///     read_data(cx, &mut keys, x);
+///     block_top_k(cx, &mut shared, &mut keys, &mut indices, x.len(), 3, Greater);
+///     out.store(indices);
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<f32> = (0..500).map(|i| (i * 7 % 100) as f32).collect();
+/// let mut out = stream.buffer_zeroed::<[u32; 4]>(1)?;
+/// largest_three::launch(&stream, (1, 128), &stream.buffer_from(&x)?, &mut out)?;
+/// // 99 is there five times.
+/// assert_eq!(out.to_vec()?[0][..3], [57, 157, 257]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, IndexedSortStorage<K, TILE>>,
+    keys: &mut [K; ITEMS],
+    indices: &mut [u32; ITEMS],
+    valid: usize,
+    k: usize,
+    order: O,
+) {
+    let _ = order;
+    let mut records = ranked::<ITEMS, TILE, K, O>(cx, keys, indices, valid);
+    shared.enter();
+    // No run is longer than the tile.
+    indexed_threads(cx, shared).select(&mut records, threads_of::<ITEMS>(k.min(TILE) as u32));
+    unrank::<ITEMS, K, O>(&records, keys, indices);
+}
+
+/// The shared memory of [`block_top_k_of`] for blocks with up to `TILE` items: two records of 8 bytes each (12 for keys of 8
+/// bytes), and one.
+pub struct TopKStorage<K, const TILE: usize>(PhantomData<K>);
+
+impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
+    const RECORD: usize = size_of::<<K::Bits as SortBits>::Ranked>();
+    /// Where the last record of the first `k` stands, behind the candidates and the other half of the network's memory.
+    const THRESHOLD: usize = 2 * TILE * Self::RECORD;
+    /// Where the number of candidates stands.
+    const COUNT: usize = Self::THRESHOLD + Self::RECORD;
+}
+
+// SAFETY: uninitialised records, and a number.
+unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE> {
+    const BYTES: usize = Self::COUNT + size_of::<u32>();
+    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Ranked>();
+}
+
+/// Finds the first `k` of any number of keys in global memory, sorted, with their indices in `x`; `x` and `k` are the same
+/// in all threads of the block.
+///
+/// Returns them in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first
+/// `min(k, x.len())` count; the others are unspecified. Order, ties and block shapes are as for [`block_top_k`]; `ITEMS` is 2, 4,
+/// 8 or 16. `k` is at most half the block's items, and the block has at most `TILE` items: otherwise it is a fault.
+///
+/// Phases: the block reads `ITEMS / 2` keys a thread at a time. Those that come before the `k`th found so far are gathered in
+/// shared memory; when there is no room for more, [`block_top_k`] cuts them down to `k`. Cost: one pass over `x` with a
+/// barrier for each read, and for `n` keys in random order about `k * ln(n / k)` candidates, of which `TILE / 2 - k` or
+/// more fit between two cuts. Keys that get better all the way are the worst case: a cut for every read.
+///
+/// ```
+/// use kernel_primitives::block::{TopKStorage, block_top_k_of};
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The smallest element and its index, from the first thread.
+/// #[kernel]
+/// fn smallest(
+///     cx: Block,
+///     x: Global<i64>,
+///     mut out: GlobalMut<[i64; 2], PerBlock>,
+///     mut shared: Shared<TopKStorage<i64, 256>>,
+/// ) {
+///     let (keys, indices) = block_top_k_of::<4, 256, _, _>(cx, &mut shared, x, 1, Less);
+///     out.store([keys[0], indices[0] as i64]);
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<i64> = (0..1000).map(|i| (i - 700) * (i - 700)).collect();
+/// let mut out = stream.buffer_zeroed::<[i64; 2]>(1)?;
+/// smallest::launch(&stream, (1, 64), &stream.buffer_from(&x)?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [[0, 700]]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, TopKStorage<K, TILE>>,
+    x: Global<'_, K>,
+    k: usize,
+    order: O,
+) -> ([K; ITEMS], [u32; ITEMS]) {
+    const { assert!(ITEMS >= 2, "the first few of many keys need room for two items a thread or more") };
+    let _ = order;
+    let threads = cx.block_threads() as usize;
+    let (tile, step) = (threads * ITEMS, threads * (ITEMS / 2));
+    cx.require_at_most(tile, TILE);
+    cx.require_at_most(k, tile / 2);
+    cx.require_at_most(x.len(), u32::MAX as usize);
+    shared.enter();
+    let mut candidates = Candidates::<K, TILE, ITEMS> {
+        cx,
+        records: shared.array(0, TILE),
+        other_half: shared.array(TILE * TopKStorage::<K, TILE>::RECORD, TILE),
+        threshold: shared.array(TopKStorage::<K, TILE>::THRESHOLD, 1),
+        count: shared.array(TopKStorage::<K, TILE>::COUNT, 1),
+        k: k as u32,
+        last: Record::LAST,
+    };
+    // SAFETY: only the first thread writes; the barrier comes before the others' accesses.
+    unsafe {
+        if cx.thread_rank() == 0 {
+            candidates.count.store(0, 0);
+        }
+    }
+    cx.barrier();
+
+    // Half the items at a time: there is room for as many candidates again.
+    let mut start = cx.thread_rank() as usize;
+    let end = x.len().next_multiple_of(step) + start;
+    while start < end {
+        let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+        unrolled!(
+            i < ITEMS,
+            if i < ITEMS / 2 {
+                let index = start + i * threads;
+                if let Some(key) = x.get(index) {
+                    records[i] = to_bits::<K, O>(key).ranked(index as u32);
+                }
+            }
+        );
+        candidates.gather(&records, (tile - step) as u32);
+        start += step;
+    }
+    let records = candidates.cut();
+    let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
+    unrank::<ITEMS, K, O>(&records, &mut keys, &mut indices);
+    (keys, indices)
+}
+
+/// The records that may be among the first `k` so far.
+struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
+    cx: Block<'k>,
+    /// The candidates, in any order; also one half of the network's memory.
+    records: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
+    other_half: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
+    threshold: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
+    count: SharedArray<'k, u32>,
+    k: u32,
+    /// The `k`th of the records that were cut down last.
+    last: <K::Bits as SortBits>::Ranked,
+}
+
+impl<K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'_, K, TILE, ITEMS> {
+    /// Adds those of the block's records that come before the `k`th, and cuts if more than `room` candidates are there then.
+    #[inline(always)]
+    #[track_caller]
+    fn gather(&mut self, records: &[<K::Bits as SortBits>::Ranked; ITEMS], room: u32) {
+        let cx = self.cx;
+        let mut better = [false; ITEMS];
+        let mut any = false;
+        unrolled!(i < ITEMS, {
+            better[i] = records[i].precedes(self.last);
+            any |= better[i];
+        });
+        // Also keeps the additions below apart from what was read of the count before.
+        if !cx.barrier_any(any) {
+            return;
+        }
+        let mask = cx.warp_mask();
+        let below = (1 << cx.lane()) - 1;
+        let mut places = [0u32; ITEMS];
+        let mut total = 0;
+        unrolled!(
+            i < ITEMS,
+            if i < ITEMS / 2 {
+                let votes = cx.ballot(mask, better[i]);
+                places[i] = total + (votes & below).count_ones();
+                total += votes.count_ones();
+            }
+        );
+        let mut start = 0;
+        if cx.lane() == 0 && total > 0 {
+            // SAFETY: inside; a barrier lies between this and plain accesses.
+            start = unsafe { self.count.at(0) }.fetch_add(total);
+        }
+        let start = cx.shuffle(mask, start, 0, WARP);
+        unrolled!(
+            i < ITEMS,
+            if better[i] {
+                // SAFETY: a place of this thread alone, and inside: before this read there was room for all its records.
+                unsafe { self.records.store((start + places[i]) as usize, records[i]) };
+            }
+        );
+        cx.barrier();
+        // SAFETY: the first thread has written it, and barriers came before and come after the additions.
+        if unsafe { self.count.load(0) } > room {
+            self.cut();
+        }
+    }
+
+    /// Cuts the candidates down to the first `k`, which stay in shared memory in order, and returns them in the threads'
+    /// order. Comes after a barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn cut(&mut self) -> [<K::Bits as SortBits>::Ranked; ITEMS] {
+        let cx = self.cx;
+        let first = cx.thread_rank() * ITEMS as u32;
+        let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+        // SAFETY: the candidates were written before the last barrier, and the places are inside.
+        let count = unsafe { self.count.load(0) };
+        unrolled!(
+            i < ITEMS,
+            if first + (i as u32) < count {
+                // SAFETY: as above.
+                records[i] = unsafe { self.records.load(first as usize + i) };
+            }
+        );
+        cx.barrier();
+        Threads::of_block(cx, [self.records, self.other_half]).select(&mut records, threads_of::<ITEMS>(self.k));
+        cx.barrier();
+        // SAFETY: places of this thread alone; the network's accesses came before the barrier, and the next reads come after
+        // the one below.
+        unsafe {
+            unrolled!(i < ITEMS, {
+                if first + (i as u32) < self.k.min(count) {
+                    self.records.store(first as usize + i, records[i]);
+                }
+                if first + i as u32 + 1 == self.k {
+                    self.threshold.store(0, records[i]);
+                }
+            });
+            if cx.thread_rank() == 0 {
+                self.count.store(0, self.k.min(count));
+            }
+        }
+        cx.barrier();
+        if self.k > 0 {
+            // SAFETY: the thread with the `k`th record has written it before the barrier.
+            self.last = unsafe { self.threshold.load(0) };
+        }
+        records
+    }
+}
+
+/// The threads that hold `k` results, a power of two.
+#[inline(always)]
+fn threads_of<const ITEMS: usize>(k: u32) -> u32 {
+    k.div_ceil(ITEMS as u32).max(1).next_power_of_two()
+}

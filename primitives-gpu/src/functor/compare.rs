@@ -1,0 +1,143 @@
+//! Orders: what sorts compare by.
+
+use super::BinaryFn;
+use crate::element::{Bits, Element, KernelParam, SortKey};
+
+/// An order of `T`: `apply(a, b)` says whether `a` comes before `b`.
+///
+/// Implemented by every function of two `T` that returns `bool`, closures included. It must be a strict weak order, as
+/// `<` is: nothing comes before itself, and what comes before is transitive, and so is coming neither before nor after,
+/// which is what a stable sort means by equal. With a function that is none, what a sort gives is unspecified; its accesses
+/// stay in bounds.
+///
+/// Seed: `Comparator(first_value, second_value, monotonic_type)`, which compares by `>`; there NaN makes the result
+/// undefined. See [`compare_exchange`].
+///
+/// ```
+/// use kernel_primitives::functor::{Comparator, Greater, Less};
+///
+/// fn smallest<T: Copy>(items: &[T], order: impl Comparator<T>) -> Option<T> {
+///     items.iter().copied().reduce(|a, b| if order.before(b, a) { b } else { a })
+/// }
+/// assert_eq!(smallest(&[2, -3, 1], Less), Some(-3));
+/// assert_eq!(smallest(&[2, -3, 1], Greater), Some(2));
+/// assert_eq!(smallest(&[2, -3, 1], |a: i32, b: i32| a.abs() < b.abs()), Some(1));
+/// ```
+pub trait Comparator<T>: BinaryFn<T, Output = bool> {
+    /// Whether `a` comes before `b`.
+    #[inline(always)]
+    fn before(&self, a: T, b: T) -> bool {
+        self.apply(a, b)
+    }
+}
+
+impl<T, F: BinaryFn<T, Output = bool>> Comparator<T> for F {}
+
+/// Ascending, in the total order of [`SortKey`]: −0 before +0, NaN last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Less;
+
+/// Descending, in the total order of [`SortKey`]: NaN first, +0 before −0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Greater;
+
+// SAFETY: zero-sized.
+unsafe impl KernelParam for Less {}
+// SAFETY: zero-sized.
+unsafe impl KernelParam for Greater {}
+
+impl<T: SortKey> BinaryFn<T> for Less {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: T, b: T) -> bool {
+        a.to_sort_bits() < b.to_sort_bits()
+    }
+}
+
+impl<T: SortKey> BinaryFn<T> for Greater {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: T, b: T) -> bool {
+        a.to_sort_bits() > b.to_sort_bits()
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Less {}
+    impl Sealed for super::Greater {}
+}
+
+/// The direction of a sort by bits: [`Less`] or [`Greater`].
+pub trait Direction: KernelParam + Default + sealed::Sealed {
+    /// Whether the greatest comes first.
+    const DESCENDING: bool;
+
+    /// The key that no other comes after: what partial tiles are filled with.
+    ///
+    /// ```
+    /// use kernel_primitives::functor::{Direction, Greater, Less};
+    /// assert_eq!(Less::last::<u8>(), 255);
+    /// assert_eq!(Greater::last::<i32>(), i32::MIN);
+    /// assert!(Less::last::<f32>().is_nan());
+    /// ```
+    #[inline(always)]
+    fn last<K: SortKey>() -> K {
+        K::from_sort_bits(if Self::DESCENDING { K::Bits::ZERO } else { K::Bits::ALL })
+    }
+}
+
+impl Direction for Less {
+    const DESCENDING: bool = false;
+}
+
+impl Direction for Greater {
+    const DESCENDING: bool = true;
+}
+
+/// An order of pairs of a value and its index: by the value and, where neither value comes before the other, by the index.
+///
+/// No two items with different indices are equal in it, so that a network, which is not stable, becomes so. Seed:
+/// `ComparatorWithIndex`, which moves the index along but does not look at it.
+///
+/// ```
+/// use kernel_primitives::functor::{ByIndex, Comparator, Greater};
+///
+/// let order = ByIndex(Greater);
+/// assert!(order.before((2.0f32, 7), (1.0, 3)));
+/// assert!(order.before((2.0f32, 3), (2.0, 7)) && !order.before((2.0f32, 7), (2.0, 3)));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct ByIndex<C>(pub C);
+
+// SAFETY: transparent over a parameter.
+unsafe impl<C: KernelParam> KernelParam for ByIndex<C> {}
+
+impl<T: Copy, I: Copy + PartialOrd, C: Comparator<T>> BinaryFn<(T, I)> for ByIndex<C> {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, (a, i): (T, I), (b, j): (T, I)) -> bool {
+        // One call: of two equal values the one with the smaller index comes first, so only the other must prove itself.
+        if i < j { !self.0.before(b, a) } else { self.0.before(a, b) }
+    }
+}
+
+/// Puts two items in order: swaps them if the second comes before the first. Equal items stay.
+///
+/// Seed: `Comparator` with `Swap`.
+///
+/// ```
+/// use kernel_primitives::functor::{Less, compare_exchange};
+///
+/// let (mut a, mut b) = (2, 1);
+/// compare_exchange(&mut a, &mut b, &Less);
+/// assert_eq!((a, b), (1, 2));
+/// ```
+#[inline(always)]
+pub fn compare_exchange<T: Copy>(first: &mut T, second: &mut T, order: &impl Comparator<T>) {
+    let (a, b) = (*first, *second);
+    let swap = order.before(b, a);
+    *first = if swap { b } else { a };
+    *second = if swap { a } else { b };
+}

@@ -1,0 +1,172 @@
+//! Bitonic sorts of a warp, or of each of several groups of lanes.
+
+use super::network::{Lanes, Record, SortBits, unrolled};
+use crate::element::{Element, SortKey};
+use crate::functor::Direction;
+use crate::simt::{Block, WARP};
+
+/// A key's bits in the order that is asked for.
+#[inline(always)]
+pub(crate) fn to_bits<K: SortKey, O: Direction>(key: K) -> K::Bits {
+    let bits = key.to_sort_bits();
+    if O::DESCENDING { bits.inverted() } else { bits }
+}
+
+/// The inverse of [`to_bits`].
+#[inline(always)]
+pub(crate) fn of_bits<K: SortKey, O: Direction>(bits: K::Bits) -> K {
+    K::from_sort_bits(if O::DESCENDING { bits.inverted() } else { bits })
+}
+
+/// Sorts the keys of each group of `WIDTH` lanes: 1, 2, 4, 8, 16 or 32.
+///
+/// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS + ITEMS`, and
+/// `ITEMS` is 1, 2, 4, 8 or 16. The first `valid` positions of the group are sorted; what the others hold afterwards is
+/// unspecified. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of
+/// [`SortKey`], in which equal keys are identical, so stability is no question.
+///
+/// Phases: each lane sorts its items; then runs of one, two, four… lanes merge, a run of `m` lanes in `log2(2m)` exchanges.
+/// Cost: `ITEMS * log2(WIDTH) * (log2(WIDTH) + 1) / 2` shuffles, two for a key of 8 bytes: 15 an item in a whole warp. No
+/// shared memory; orders no memory. A partial warp, and a group that it cuts short, sort the lanes they have.
+///
+/// Seed: `Sort`, there for blocks alone.
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::warp::warp_sort;
+///
+/// #[kernel]
+/// fn sort_eights(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         let mut key = [x[i]];
+///         warp_sort::<8, 1, _, _>(cx, &mut key, 8, Less);
+///         out.set(i, key[0]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<f32> = (0..32).map(|i| -(i as f32)).collect();
+/// let mut out = stream.buffer_zeroed::<f32>(32)?;
+/// sort_eights::launch(&stream, (1, 32), &stream.buffer_from(&x)?, &mut out)?;
+/// assert_eq!(out.to_vec()?[..9], [-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, -15.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    keys: &mut [K; ITEMS],
+    valid: usize,
+    order: O,
+) {
+    let _ = order;
+    let first = first_position::<WIDTH, ITEMS>(cx);
+    let mut records = [<K::Bits as SortBits>::Alone::LAST; ITEMS];
+    unrolled!(
+        i < ITEMS,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).alone();
+        }
+    );
+    Lanes::of_warp(cx).sort(&mut records, WIDTH);
+    unrolled!(i < ITEMS, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
+}
+
+/// Sorts the keys of each group of `WIDTH` lanes and takes an index along with each; equal keys in the order of their
+/// indices, so the sort is stable if the indices ascend from position to position.
+///
+/// As [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles.
+///
+/// Seed: `Sort` with `data_index`, there for blocks alone, and unstable.
+#[inline(always)]
+#[track_caller]
+pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    keys: &mut [K; ITEMS],
+    indices: &mut [u32; ITEMS],
+    valid: usize,
+    order: O,
+) {
+    let _ = order;
+    let first = first_position::<WIDTH, ITEMS>(cx);
+    let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+    unrolled!(
+        i < ITEMS,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+        }
+    );
+    Lanes::of_warp(cx).sort(&mut records, WIDTH);
+    unrolled!(i < ITEMS, {
+        let (bits, index) = SortBits::of_ranked(records[i]);
+        keys[i] = of_bits::<K, O>(bits);
+        indices[i] = index;
+    });
+}
+
+/// Sorts pairs of a key and a value by the keys, in each group of `WIDTH` lanes; stable.
+///
+/// As [`warp_sort_with_index`], with the positions as indices; then every lane fetches its values from where they were, in
+/// `ITEMS * ITEMS` shuffles of a value: for wide values and many items the block's sorts, which do that through shared
+/// memory, are the better choice.
+///
+/// ```
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::warp::warp_sort_pairs;
+///
+/// #[kernel]
+/// fn by_score(cx: Block, scores: Global<f32>, names: Global<u8>, mut out: GlobalMut<u8>) {
+///     for i in cx.items(out.len()) {
+///         let (mut score, mut name) = ([scores[i]], [names[i]]);
+///         warp_sort_pairs::<32, 1, _, _, _>(cx, &mut score, &mut name, 32, Greater);
+///         out.set(i, name[0]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let scores = stream.buffer_from(&[1.0f32, 3.0, 2.0])?;
+/// let mut out = stream.buffer_zeroed::<u8>(3)?;
+/// by_score::launch(&stream, (1, 3), &scores, &stream.buffer_from(b"abc")?, &mut out)?;
+/// assert_eq!(out.to_vec()?, b"bca");
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_sort_pairs<const WIDTH: u32, const ITEMS: usize, K: SortKey, V: Element, O: Direction>(
+    cx: Block<'_>,
+    keys: &mut [K; ITEMS],
+    values: &mut [V; ITEMS],
+    valid: usize,
+    order: O,
+) {
+    let first = first_position::<WIDTH, ITEMS>(cx);
+    let start = cx.lane() & !(WIDTH - 1);
+    let mut positions = [0u32; ITEMS];
+    unrolled!(i < ITEMS, positions[i] = (first + i) as u32);
+    warp_sort_with_index::<WIDTH, ITEMS, K, O>(cx, keys, &mut positions, valid, order);
+    let (mask, last) = (cx.warp_mask(), cx.warp_lanes() - 1);
+    let before = *values;
+    unrolled!(i < ITEMS, {
+        // Positions that are not valid have no value: any lane that exists will do.
+        let source = (start + (positions[i] / ITEMS as u32).min(WIDTH - 1)).min(last);
+        unrolled!(j < ITEMS, {
+            let value = cx.shuffle(mask, before[j], source, WARP);
+            if positions[i] % ITEMS as u32 == j as u32 {
+                values[i] = value;
+            }
+        });
+    });
+}
+
+/// The position in its group of this lane's first item.
+#[inline(always)]
+fn first_position<const WIDTH: u32, const ITEMS: usize>(cx: Block<'_>) -> usize {
+    const { assert!(WIDTH.is_power_of_two() && WIDTH <= 32, "a group has 1, 2, 4, 8, 16 or 32 lanes") };
+    (cx.lane() & (WIDTH - 1)) as usize * ITEMS
+}

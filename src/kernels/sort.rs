@@ -1,0 +1,85 @@
+//! Sorts of rows, and the first few of each.
+
+use kernel_primitives::block::{RadixSortStorage, TopKStorage, block_radix_sort_pairs_to_striped, block_top_k_of};
+use kernel_primitives::functor::{Direction, Greater, Less};
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::Rows;
+
+/// Sorts each row of a matrix; stable. `keys` has the sorted rows and `indices` where in its row each key was.
+///
+/// `x`, `keys` and `indices` are equally long, whole rows of `columns` elements each, which are at most `THREADS * ITEMS`: longer
+/// rows are a fault that says the limit. Launch blocks of `THREADS` threads, a multiple of 32, up to one a row. `order` is
+/// [`Less`](kernel_primitives::functor::Less) or [`Greater`](kernel_primitives::functor::Greater).
+///
+/// One pass over memory: a block sorts its row by [`block_radix_sort_pairs`](kernel_primitives::block::block_radix_sort_pairs)
+/// in shared memory, the positions as 16-bit values.
+#[kernel(max_threads(THREADS), min_blocks(512 / THREADS), equal_len(x, keys, indices), instantiate(
+    <f32, Less, 128, 8>, <f32, Less, 256, 16>, <f32, Greater, 128, 8>, <f32, Greater, 256, 16>,
+    <f16, Less, 128, 8>, <f16, Less, 256, 16>, <f16, Greater, 128, 8>, <f16, Greater, 256, 16>,
+    <i32, Less, 128, 8>, <i32, Less, 256, 16>, <i64, Less, 256, 8>, <f64, Less, 256, 8>,
+))]
+pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
+    cx: Block,
+    x: Global<K>,
+    columns: u32,
+    mut keys: GlobalMut<K, Rows<1>>,
+    mut indices: GlobalMut<u32, Rows<1>>,
+    order: O,
+    mut shared: Shared<RadixSortStorage<THREADS, ITEMS, K, u16>>,
+) where
+    K: SortKey,
+    O: Direction,
+{
+    let columns = columns as usize;
+    cx.require_at_most(columns, THREADS * ITEMS);
+    for row in cx.rows(x.len().checked_div(columns).unwrap_or(0)) {
+        let first = cx.thread_rank() as usize * ITEMS;
+        let mut key = init::<K, ITEMS>(O::last());
+        x.row(row.index(), columns).read_items(first, &mut key);
+        let mut position: [u16; ITEMS] = core::array::from_fn(|i| (first + i) as u16);
+        // Missing keys stay last: none comes after them, and they stand behind their equals.
+        let bits = 0..K::SORT_BITS;
+        block_radix_sort_pairs_to_striped(cx, &mut shared, &mut key, &mut position, bits, order);
+        // SAFETY: the number of columns is the launch's.
+        let (mut keys, mut indices) = unsafe { (keys.row(row, columns), indices.row(row, columns)) };
+        keys.set_striped(&key);
+        indices.set_striped(&elementwise_unary(&position, |position: u16| position as u32));
+    }
+}
+
+/// Finds the first `k` of each row of a matrix, sorted, with their indices in the row: the smallest by
+/// [`Less`](kernel_primitives::functor::Less), the largest by [`Greater`](kernel_primitives::functor::Greater). Of equal keys the
+/// one with the lower index comes first.
+///
+/// `x` has whole rows of `columns` elements, any number up to 2^32 - 1; `keys` and `indices` have as many rows of `k`. `k` is at
+/// most `columns` and half of `THREADS * ITEMS`: otherwise it is a fault. Launch blocks of `THREADS` threads, up to one a row.
+///
+/// One pass over memory, by [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
+#[kernel(max_threads(THREADS), equal_len(keys, indices), instantiate(
+    <f32, Less, 128, 4, 512>, <f32, Greater, 128, 4, 512>, <f32, Less, 256, 8, 2048>, <f32, Greater, 256, 8, 2048>,
+    <f16, Less, 256, 8, 2048>, <f16, Greater, 256, 8, 2048>, <i32, Less, 256, 8, 2048>, <i32, Greater, 256, 8, 2048>,
+))]
+pub fn top_k_rows<K, O, const THREADS: usize, const ITEMS: usize, const TILE: usize>(
+    cx: Block,
+    x: Global<K>,
+    columns: u32,
+    k: u32,
+    mut keys: GlobalMut<K, Rows<ITEMS>>,
+    mut indices: GlobalMut<u32, Rows<ITEMS>>,
+    order: O,
+    mut shared: Shared<TopKStorage<K, TILE>>,
+) where
+    K: SortKey,
+    O: Direction,
+{
+    let (columns, k) = (columns as usize, k as usize);
+    cx.require_at_most(k, columns);
+    for row in cx.rows(x.len().checked_div(columns).unwrap_or(0)) {
+        let from = x.row(row.index(), columns);
+        let (key, index) = block_top_k_of::<ITEMS, TILE, K, O>(cx, &mut shared, from, k, order);
+        // SAFETY: the number of results is the launch's.
+        let (mut keys, mut indices) = unsafe { (keys.row(row, k), indices.row(row, k)) };
+        keys.set_items(0, &key);
+        indices.set_items(0, &index);
+    }
+}

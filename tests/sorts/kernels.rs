@@ -1,0 +1,11 @@
+//! The kernels of the sorts' tests, one file a subject. Compiled for both machines, so they use the device side alone.
+
+pub mod merge;
+pub mod network;
+pub mod radix;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "kernels/../../suite/kernels/types.rs"]
+pub mod types;
+pub mod warp;
+
+pub use types::*;

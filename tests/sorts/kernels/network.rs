@@ -1,0 +1,72 @@
+//! Bitonic sorts of a block, and the first few.
+
+use kernel_primitives::block::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index, block_top_k};
+use kernel_primitives::functor::{Direction, Greater, Less};
+use kernel_primitives::prelude::*;
+
+/// Sorts the keys of each tile by the block's network.
+#[kernel(max_threads(1024), instantiate(
+    <f32, Less, 1, 1024>, <u8, Less, 2, 2048>, <i16, Greater, 4, 4096>, <u32, Less, 8, 2048>, <f64, Less, 2, 2048>,
+    <bool, Greater, 4, 4096>, <bf16, Greater, 16, 1040>,
+))]
+pub fn block_sorted<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize>(
+    cx: Block,
+    x: Global<K>,
+    mut out: GlobalMut<K, Tiles<ITEMS>>,
+    order: O,
+    mut shared: Shared<SortStorage<K, TILE>>,
+) {
+    for tile in cx.tiles::<ITEMS>(out.len()) {
+        let mut keys = init::<K, ITEMS>(K::ZERO);
+        read_data(cx, &mut keys, x.tile(tile));
+        block_sort::<ITEMS, TILE, K, O>(cx, &mut shared, &mut keys, tile.len(), order);
+        write_data(cx, out.tile(tile), &keys);
+    }
+}
+
+/// Sorts the keys of each tile with the values there are, as indices, by the block's network.
+#[kernel(max_threads(1024), instantiate(
+    <f32, Greater, 2, 2048>, <i8, Less, 4, 2048>, <u16, Less, 8, 1024>, <i32, Less, 1, 1024>, <i64, Greater, 4, 2048>,
+    <f16, Less, 2, 2048>, <u64, Less, 2, 2048>,
+))]
+pub fn block_sorted_with_index<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize>(
+    cx: Block,
+    x: Global<K>,
+    indices: Global<u32>,
+    mut out: GlobalMut<K, Tiles<ITEMS>>,
+    mut index_out: GlobalMut<u32, Tiles<ITEMS>>,
+    order: O,
+    mut shared: Shared<IndexedSortStorage<K, TILE>>,
+) {
+    for tile in cx.tiles::<ITEMS>(out.len()) {
+        let mut keys = init::<K, ITEMS>(K::ZERO);
+        let mut index = init::<u32, ITEMS>(0);
+        read_data(cx, &mut keys, x.tile(tile));
+        read_data(cx, &mut index, indices.tile(tile));
+        block_sort_with_index::<ITEMS, TILE, K, O>(cx, &mut shared, &mut keys, &mut index, tile.len(), order);
+        write_data(cx, out.tile(tile), &keys);
+        write_data(cx, index_out.tile(tile), &index);
+    }
+}
+
+/// The first `k` of each tile, and what else the collective leaves.
+#[kernel(max_threads(1024), instantiate(<f32, Greater, 4, 4096>, <i32, Less, 1, 1024>, <u64, Less, 2, 2048>, <f16, Greater, 8, 2048>))]
+pub fn block_top<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize>(
+    cx: Block,
+    x: Global<K>,
+    k: u32,
+    mut out: GlobalMut<K, Tiles<ITEMS>>,
+    mut index_out: GlobalMut<u32, Tiles<ITEMS>>,
+    order: O,
+    mut shared: Shared<IndexedSortStorage<K, TILE>>,
+) {
+    for tile in cx.tiles::<ITEMS>(out.len()) {
+        let mut keys = init::<K, ITEMS>(K::ZERO);
+        let first = (tile.start() + cx.thread_rank() as usize * ITEMS) as u32;
+        let mut index = core::array::from_fn(|i| first + i as u32);
+        read_data(cx, &mut keys, x.tile(tile));
+        block_top_k::<ITEMS, TILE, K, O>(cx, &mut shared, &mut keys, &mut index, tile.len(), k as usize, order);
+        write_data(cx, out.tile(tile), &keys);
+        write_data(cx, index_out.tile(tile), &index);
+    }
+}

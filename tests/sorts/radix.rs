@@ -1,0 +1,177 @@
+//! The block's radix sorts.
+
+use kernel_primitives::functor::{Direction, Greater, Less};
+use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
+
+use crate::kernels::radix as kernels;
+use crate::kernels::{Flagged, Sixteen, Twelve};
+use crate::keys::{Case, Key, Sorted, fixed_cases, keys, raw};
+use crate::support::{Arbitrary, stream, streams, values};
+
+/// Ranges of a key's bits: all, none, some in one digit, some in several.
+fn bit_ranges(bits: u32) -> [(u32, u32); 5] {
+    [(0, bits), (0, bits), (bits / 2, bits / 2), (bits / 4, bits.min(bits / 4 + 3)), (bits / 3, bits)]
+}
+
+/// The value of some of a key's bits. The keys are checked against their own order where the whole key counts.
+fn digits<K: Key>(key: &K, (begin, end): (u32, u32)) -> u64
+where
+    K::Bits: Into<u64>,
+{
+    let bits: u64 = key.to_sort_bits().into();
+    if begin == end { 0 } else { bits << (64 - end) >> (64 - end + begin) }
+}
+
+fn expected<K: Key, O: Direction>(x: &[K], case: Case, range: (u32, u32)) -> Sorted
+where
+    K::Bits: Into<u64>,
+{
+    if range == (0, K::SORT_BITS) {
+        return Sorted::of(x, case.tile, case.tile, O::DESCENDING);
+    }
+    Sorted::by(x, case.tile, case.tile, |a, b| {
+        let (a, b) = (digits(a, range), digits(b, range));
+        if O::DESCENDING { b.cmp(&a) } else { a.cmp(&b) }
+    })
+}
+
+/// The keys of whole tiles: the radix sort takes no partial ones.
+fn whole_tiles<K: Key>(case: Case) -> Vec<K> {
+    keys(case.pattern, case.len.next_multiple_of(case.tile), case.seed)
+}
+
+fn sorts<K: Key, O: Direction>(
+    threads: usize,
+    items: usize,
+    streams: Vec<Stream>,
+    launch: impl Fn(&Stream, &Buffer<K>, (u32, u32), &mut Buffer<K>, O) -> Result<()>,
+) -> Result<()>
+where
+    K::Bits: Into<u64>,
+{
+    for stream in streams {
+        for (n, case) in fixed_cases(items, threads).enumerate() {
+            let x = whole_tiles::<K>(case);
+            let range = bit_ranges(K::SORT_BITS)[n % 5];
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, &stream.buffer_from(&x)?, range, &mut out, O::default())?;
+            let expected = expected::<K, O>(&x, case, range).apply(&x);
+            assert_eq!(raw(&out.to_vec()?), raw(&expected), "bits {range:?} of {case:?}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! sorted {
+    ($($name:ident: $t:ty, $order:ident, $threads:literal, $items:literal, $streams:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            sorts::<$t, $order>($threads, $items, $streams, |stream, x, (begin, end), out, order| {
+                type Kernel = kernels::radix_sorted<$t, $order, $threads, $items>;
+                Kernel::launch(stream, (1, $threads), x, begin, end, out, order)
+            })
+        }
+    )*};
+}
+sorted! {
+    sanitize_radix_sort_of_f32: f32, Less, 128, 4, streams()?;
+    radix_sort_of_i32_descending: i32, Greater, 256, 8, vec![stream()?];
+    radix_sort_of_u8_in_one_warp: u8, Less, 32, 16, vec![stream()?];
+    radix_sort_of_i64_in_three_warps: i64, Less, 96, 3, streams()?;
+    radix_sort_of_bf16_descending: bf16, Greater, 64, 1, vec![stream()?];
+    radix_sort_of_bool_descending: bool, Greater, 64, 2, vec![stream()?];
+}
+
+fn sorts_pairs<K: Key, V: Arbitrary, O: Direction>(
+    threads: usize,
+    items: usize,
+    streams: Vec<Stream>,
+    launch: impl Fn(&Stream, &Buffer<K>, &Buffer<V>, (u32, u32), &mut Buffer<K>, &mut Buffer<V>, O) -> Result<()>,
+) -> Result<()>
+where
+    K::Bits: Into<u64>,
+{
+    for stream in streams {
+        for (n, case) in fixed_cases(items, threads).enumerate() {
+            let x = whole_tiles::<K>(case);
+            let payload = values::<V>(x.len(), 5);
+            let range = bit_ranges(K::SORT_BITS)[n % 5];
+            let (mut out, mut value_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+            let (x_in, value_in) = (stream.buffer_from(&x)?, stream.buffer_from(&payload)?);
+            launch(&stream, &x_in, &value_in, range, &mut out, &mut value_out, O::default())?;
+            let expected = expected::<K, O>(&x, case, range);
+            assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "bits {range:?} of {case:?}");
+            assert_eq!(value_out.to_vec()?, expected.apply(&payload), "bits {range:?} of {case:?}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! sorted_pairs {
+    ($($name:ident: $t:ty, $v:ty, $order:ident, $threads:literal, $items:literal, $streams:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            sorts_pairs::<$t, $v, $order>(
+                $threads, $items, $streams,
+                |stream, x, value, (begin, end), out, value_out, order| {
+                    type Kernel = kernels::radix_sorted_pairs<$t, $v, $order, $threads, $items>;
+                    Kernel::launch(stream, (1, $threads), x, value, begin, end, out, value_out, order)
+                },
+            )
+        }
+    )*};
+}
+sorted_pairs! {
+    sanitize_radix_sort_of_pairs_of_u32: u32, u32, Less, 128, 8, streams()?;
+    radix_sort_of_pairs_of_f16_and_u8_descending: f16, u8, Greater, 64, 4, vec![stream()?];
+    radix_sort_of_pairs_of_i8_and_twelve_bytes: i8, Twelve, Less, 96, 5, vec![stream()?];
+    radix_sort_of_pairs_of_u16_in_the_largest_block: u16, u32, Greater, 1024, 1, vec![stream()?];
+    radix_sort_of_pairs_of_f64_and_sixteen_bytes: f64, Sixteen, Less, 32, 3, vec![stream()?];
+    radix_sort_of_pairs_of_u64_descending: u64, u32, Greater, 64, 2, vec![stream()?];
+    radix_sort_of_pairs_of_i16_and_flags: i16, Flagged, Less, 256, 2, vec![stream()?];
+}
+
+#[test]
+fn sanitize_radix_sort_to_striped() -> Result<()> {
+    for stream in streams()? {
+        for (n, case) in fixed_cases(4, 64).enumerate() {
+            let x = whole_tiles::<i32>(case);
+            let (begin, end) = bit_ranges(32)[n % 5];
+            let (mut out, mut alone_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+            let mut value_out = stream.buffer_zeroed::<u32>(x.len())?;
+            let x_in = stream.buffer_from(&x)?;
+            kernels::radix_sorted_to_striped::launch(
+                &stream,
+                (1, 64),
+                &x_in,
+                begin,
+                end,
+                &mut out,
+                &mut alone_out,
+                &mut value_out,
+            )?;
+            let expected = expected::<i32, Less>(&x, case, (begin, end));
+            // Item `i` of thread `t`, which is written to `4 * t + i`, has position `64 * i + t`.
+            let striped = |v: Vec<i32>| -> Vec<i32> {
+                v.chunks(256).flat_map(|tile| (0..256).map(|at| tile[at % 4 * 64 + at / 4])).collect()
+            };
+            let keys = striped(expected.apply(&x));
+            assert_eq!(out.to_vec()?, keys, "{case:?}");
+            assert_eq!(alone_out.to_vec()?, keys, "{case:?}");
+            let positions: Vec<i32> = (0..x.len() as i32).collect();
+            let found: Vec<i32> = value_out.to_vec()?.into_iter().map(|v| v as i32).collect();
+            assert_eq!(found, striped(expected.apply(&positions)), "{case:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_radix_sort_in_a_block_of_another_size_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let (x, mut out) = (stream.buffer_zeroed::<f32>(512)?, stream.buffer_zeroed::<f32>(512)?);
+    let launched = kernels::radix_sorted::<f32, Less, 128, 4>::launch(&stream, (1, 96), &x, 0, 32, &mut out, Less);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("96") && error.contains("128"), "{error}");
+    Ok(())
+}
