@@ -48,6 +48,10 @@ impl Allocation {
         self.memory.address()
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     pub(crate) fn lock(&self, mode: Mode) -> Held<'_> {
         match mode {
             Mode::Read => Held::Read { _guard: self.lock.read().unwrap_or_else(PoisonError::into_inner) },

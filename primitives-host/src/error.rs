@@ -218,7 +218,9 @@ pub enum Error {
 }
 
 /// A fault of one thread of a kernel, on the GPU or in the emulator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Its text is a report of several lines. So is what `{:?}` gives, which a test prints that returns the error.
+#[derive(Clone, PartialEq, Eq)]
 pub struct KernelFault {
     /// The kernel, with its instantiation.
     pub kernel: String,
@@ -234,6 +236,10 @@ pub struct KernelFault {
     pub column: u32,
     /// What happened.
     pub diagnosis: Diagnosis,
+    /// What to do about it, if that is known.
+    pub help: Option<String>,
+    /// Emulator: the seed that shuffled blocks and lanes. With the same one a checked launch does the same again.
+    pub seed: Option<u64>,
 }
 
 /// What a kernel's thread did wrong.
@@ -257,11 +263,114 @@ pub enum Diagnosis {
         /// Who waits and where.
         message: String,
     },
+    /// Emulator: two threads access the same bytes, at least one of them writes, and nothing orders the two. The fault's
+    /// thread and place are those of the later access.
+    DataRace {
+        /// The earlier access.
+        earlier: Accessor,
+        /// What the later access does.
+        action: MemoryAction,
+        /// The bytes.
+        memory: MemoryPlace,
+    },
+    /// Emulator: a read of bytes that nothing has written: shared memory, or a buffer without contents.
+    Unwritten {
+        /// The bytes.
+        memory: MemoryPlace,
+    },
     /// Emulator: a lane used up its stack. The place is where the lane last waited, or else where the kernel begins.
     StackOverflow {
         /// The limit, in bytes.
         limit: usize,
     },
+}
+
+/// What a thread does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "named by its words")]
+pub enum MemoryAction {
+    Read,
+    Write,
+    AtomicRead,
+    AtomicWrite,
+    AtomicUpdate,
+}
+
+impl std::fmt::Display for MemoryAction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::AtomicRead => "atomic read",
+            Self::AtomicWrite => "atomic write",
+            Self::AtomicUpdate => "atomic update",
+        })
+    }
+}
+
+/// One of the two accesses of a [race](Diagnosis::DataRace).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accessor {
+    /// What it does.
+    pub action: MemoryAction,
+    /// Index of the block in the grid.
+    pub block: Dim3,
+    /// Index of the thread in the block.
+    pub thread: Dim3,
+    /// Source file, as the compiler knows it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+/// Bytes in memory, as a report names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryPlace {
+    /// In the block's shared memory.
+    Shared {
+        /// Bytes from its start.
+        byte: usize,
+    },
+    /// In a kernel's argument.
+    Argument {
+        /// The parameter's name.
+        name: &'static str,
+        /// The element.
+        element: usize,
+        /// The byte in the element.
+        byte: usize,
+    },
+    /// Elsewhere in global memory.
+    Global {
+        /// The address.
+        address: usize,
+    },
+}
+
+impl std::fmt::Display for MemoryPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Shared { byte } if byte.is_multiple_of(4) => {
+                write!(f, "word {} of the block's shared memory (byte {byte})", byte / 4)
+            }
+            Self::Shared { byte } => write!(f, "byte {byte} of the block's shared memory"),
+            Self::Argument { name, element, byte: 0 } => write!(f, "element {element} of `{name}`"),
+            Self::Argument { name, element, byte } => write!(f, "byte {byte} of element {element} of `{name}`"),
+            Self::Global { address } => write!(f, "global address {address:#x}, which is in no argument"),
+        }
+    }
+}
+
+impl MemoryPlace {
+    fn space(&self) -> &'static str {
+        match self {
+            Self::Shared { .. } => "shared",
+            Self::Argument { .. } | Self::Global { .. } => "global",
+        }
+    }
 }
 
 impl std::fmt::Display for Diagnosis {
@@ -271,6 +380,8 @@ impl std::fmt::Display for Diagnosis {
             Self::Panicked { message } if message.is_empty() => write!(f, "the kernel panicked"),
             Self::Panicked { message } => write!(f, "the kernel panicked: {message}"),
             Self::Divergence { message } | Self::Deadlock { message } => f.write_str(message),
+            Self::DataRace { memory, .. } => write!(f, "data race in {} memory", memory.space()),
+            Self::Unwritten { memory } => write!(f, "read of {} memory that nothing has written", memory.space()),
             Self::StackOverflow { limit } => {
                 write!(f, "the lane used up its stack of {limit} bytes after it last waited, or began, here")
             }
@@ -289,8 +400,52 @@ impl From<Fault> for Diagnosis {
 
 impl std::fmt::Display for KernelFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kernel, block, thread, file, line, column, diagnosis } = self;
-        write!(f, "{diagnosis}\n  --> {file}:{line}:{column}\n  kernel `{kernel}`, block {block}, thread {thread}")
+        let Self { kernel, block, thread, file, line, column, diagnosis, help, seed } = self;
+        writeln!(f, "{diagnosis} in `{kernel}`")?;
+        match diagnosis {
+            Diagnosis::DataRace { earlier, action, memory } => {
+                let later = Accessor {
+                    action: *action,
+                    block: *block,
+                    thread: *thread,
+                    file: file.clone(),
+                    line: *line,
+                    column: *column,
+                };
+                let lines = [earlier, &later].map(|accessor| {
+                    let Accessor { action, block, thread, .. } = accessor;
+                    (action.to_string(), format!("by thread {thread} of block {block}"), accessor)
+                });
+                let width = |part: fn(&(String, String, &Accessor)) -> usize| lines.iter().map(part).max().unwrap_or(0);
+                let (first, second) = (width(|line| line.0.len()), width(|line| line.1.len()));
+                for (action, who, Accessor { file, line, column, .. }) in &lines {
+                    writeln!(f, "  {action:first$} {who:second$} --> {file}:{line}:{column}")?;
+                }
+                write!(f, "  memory: {memory}")?;
+            }
+            _ => {
+                writeln!(f, "  --> {file}:{line}:{column}")?;
+                write!(f, "  by thread {thread} of block {block}")?;
+                if let Diagnosis::Unwritten { memory } = diagnosis {
+                    write!(f, "\n  memory: {memory}")?;
+                }
+            }
+        }
+        if let Some(help) = help {
+            write!(f, "\n  help: {help}")?;
+        }
+        if let Some(seed) = seed {
+            let variable = crate::SEED_VARIABLE;
+            write!(f, "\n  note: blocks and lanes in the order of seed {seed}: {variable}={seed} shows it again")?;
+        }
+        Ok(())
+    }
+}
+
+/// The report, on lines of its own.
+impl std::fmt::Debug for KernelFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\nerror: {self}\n")
     }
 }
 

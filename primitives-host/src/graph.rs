@@ -200,16 +200,26 @@ impl Recorded {
     /// Adds a copy on the device. `uses` has the allocations of both ranges.
     pub(crate) fn copy(&mut self, uses: &Uses, to: u64, from: u64, bytes: usize) -> Result<()> {
         match &mut self.draft {
-            Draft::Emulator(steps) => steps.push(Box::new(move |_| {
-                let (to, from) = (to as usize, from as usize);
-                // SAFETY: inside the allocations, which the graph keeps, and locks while it runs; they may be one, so
-                // the copy may overlap.
-                unsafe {
-                    let from = std::ptr::with_exposed_provenance::<u8>(from);
-                    std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from(from, bytes);
-                }
-                Ok(())
-            })),
+            Draft::Emulator(steps) => {
+                let written = |address| {
+                    let memory = uses.at(address)?.memory();
+                    Some((memory.written()?.clone(), (address - memory.address()) as usize))
+                };
+                let written = written(to).zip(written(from));
+                steps.push(Box::new(move |_| {
+                    let (to, from) = (to as usize, from as usize);
+                    // SAFETY: inside the allocations, which the graph keeps, and locks while it runs; they may be one, so
+                    // the copy may overlap.
+                    unsafe {
+                        let from = std::ptr::with_exposed_provenance::<u8>(from);
+                        std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from(from, bytes);
+                    }
+                    if let Some(((to, start), (from, at))) = &written {
+                        to.copy(*start, from, *at, bytes);
+                    }
+                    Ok(())
+                }));
+            }
             #[cfg(feature = "cuda")]
             Draft::Cuda(draft) => draft.copy(to, from, bytes)?,
         }

@@ -171,12 +171,14 @@ pub struct Launch<'a> {
     dims: Dims,
     /// The arguments' memory, where it is locked or recorded rather than ordered in the driver's queues.
     uses: Uses,
+    /// The arguments that are views, for the emulator's reports.
+    arguments: Vec<emulator::Argument>,
 }
 
 impl<'a> Launch<'a> {
     /// A launch of `info` on `stream`.
     pub fn new(stream: &'a Stream, info: &'static KernelInfo, dims: Dims) -> Self {
-        Self { _turn: stream.device().turn(), stream, info, dims, uses: Uses::default() }
+        Self { _turn: stream.device().turn(), stream, info, dims, uses: Uses::default(), arguments: Vec::new() }
     }
 
     /// Takes an argument that the kernel reads.
@@ -184,6 +186,7 @@ impl<'a> Launch<'a> {
         let (allocation, view) = argument.parts();
         self.check_device(name, allocation.device())?;
         self.enter(allocation, Mode::Read)?;
+        self.note(name, view);
         Ok(view)
     }
 
@@ -192,7 +195,15 @@ impl<'a> Launch<'a> {
         let (allocation, view) = argument.parts();
         self.check_device(name, allocation.device())?;
         self.enter(allocation, Mode::Write)?;
+        self.note(name, view);
         Ok(view)
+    }
+
+    fn note<T>(&mut self, name: &'static str, view: RawView<T>) {
+        if !self.stream.device().is_gpu() {
+            let (address, len) = (view.address().addr(), view.len());
+            self.arguments.push(emulator::Argument { name, address, len, size: size_of::<T>() });
+        }
     }
 
     fn enter(&mut self, allocation: &Arc<Allocation>, mode: Mode) -> Result<()> {
@@ -311,7 +322,13 @@ impl<'a> Launch<'a> {
             return Ok(None);
         };
         let (kernel, place, shared_bytes) = (self.info.name, self.info.place, self.shared_bytes());
-        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes }))
+        let regions = self.uses.iter().filter_map(|(allocation, mode)| {
+            let memory = allocation.memory();
+            let (address, len, written) = (memory.address() as usize, memory.len(), memory.written()?.clone());
+            Some(emulator::Region { address, len, written, writable: mode == Mode::Write })
+        });
+        let (regions, arguments) = (regions.collect(), self.arguments.clone());
+        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes, regions, arguments }))
     }
 
     /// The launch for the driver, with the kernel loaded; `None` for one of nothing.

@@ -42,13 +42,14 @@ mod pinned;
 mod stream;
 mod trace;
 mod uses;
+mod written;
 
 pub use buffer::{Buffer, BufferSlice, BufferSliceMut, ReadArg, WriteArg};
 pub use counters::Counters;
 pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, SEED_VARIABLE};
 pub use dims::Dims;
 pub use emulator::EmulatorOptions;
-pub use error::{Diagnosis, Error, KernelFault, Result};
+pub use error::{Accessor, Diagnosis, Error, KernelFault, MemoryAction, MemoryPlace, Result};
 pub use graph::Graph;
 pub use kernel::{Image, Images, KernelInfo};
 pub use pinned::PinnedBuffer;

@@ -1,11 +1,13 @@
 //! Raw memory of either machine, in bytes.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::sync::Arc;
 
 use primitives_gpu::Element;
 
 use crate::device::Device;
 use crate::stream::{Queue, StreamInner};
+use crate::written::Written;
 use crate::{Error, Result, trace};
 
 /// The alignment of every allocation; the driver's is the same or larger.
@@ -27,6 +29,8 @@ pub(crate) struct Memory {
     len: usize,
     /// Somebody else's, who frees it.
     borrowed: bool,
+    /// The emulator's knowledge of what the bytes hold.
+    written: Option<Arc<Written>>,
 }
 
 impl Memory {
@@ -58,7 +62,8 @@ impl Memory {
         };
         device.tally.allocations.add(1);
         trace::allocation(len, device);
-        Ok(Self { device: device.clone(), address, len, borrowed: false })
+        let written = matches!(stream.queue, Queue::Emulator(_)).then(|| Arc::new(Written::none(len)));
+        Ok(Self { device: device.clone(), address, len, borrowed: false, written })
     }
 
     /// Memory of a GPU that was allocated elsewhere.
@@ -67,7 +72,7 @@ impl Memory {
     /// So many bytes of the device, as long as this, and freed by nobody else unless borrowed.
     #[cfg(feature = "cuda")]
     pub(crate) unsafe fn adopt(device: &Device, address: u64, len: usize, borrowed: bool) -> Self {
-        Self { device: device.clone(), address, len, borrowed }
+        Self { device: device.clone(), address, len, borrowed, written: None }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -76,6 +81,21 @@ impl Memory {
 
     pub(crate) fn address(&self) -> u64 {
         self.address
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What has been written, on the emulator.
+    pub(crate) fn written(&self) -> Option<&Arc<Written>> {
+        self.written.as_ref()
+    }
+
+    fn mark(&self, start: usize, len: usize) {
+        if let Some(written) = &self.written {
+            written.mark(start..start + len);
+        }
     }
 
     /// The emulator's bytes from `start` on.
@@ -90,6 +110,7 @@ impl Memory {
                 let _turn = StreamInner::turn(busy);
                 // SAFETY: inside the allocation, which is new: nothing else uses it.
                 unsafe { self.host(start, len).write_bytes(0, len) };
+                self.mark(start, len);
                 Ok(())
             }
             #[cfg(feature = "cuda")]
@@ -108,6 +129,7 @@ impl Memory {
                 let _turn = StreamInner::turn(busy);
                 // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock, or it is new.
                 unsafe { self.host(start, from.len()).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+                self.mark(start, from.len());
                 Ok(())
             }
             #[cfg(feature = "cuda")]
@@ -143,6 +165,9 @@ impl Memory {
                 let _turn = StreamInner::turn(busy);
                 // SAFETY: inside both allocations, whose locks the caller holds; they may be one, so the copy may overlap.
                 unsafe { self.host(start, len).copy_from(from.host(at, len), len) };
+                if let (Some(to), Some(from)) = (&self.written, &from.written) {
+                    to.copy(start, from, at, len);
+                }
                 Ok(())
             }
             #[cfg(feature = "cuda")]

@@ -30,6 +30,16 @@ impl Uses {
         }
     }
 
+    /// The allocations, by ascending address, each with its mode.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Allocation>, Mode)> {
+        self.0.values().map(|(allocation, mode)| (allocation, *mode))
+    }
+
+    /// The allocation that has the address.
+    pub(crate) fn at(&self, address: u64) -> Option<&Arc<Allocation>> {
+        self.0.range(..=address).next_back().map(|(_, (allocation, _))| allocation)
+    }
+
     pub(crate) fn contains(&self, allocation: &Allocation) -> bool {
         self.0.contains_key(&allocation.address())
     }

@@ -1,6 +1,7 @@
 //! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
-//! `shipped` kernels, the `runtime`, `graph`, `printing`, the `images`, `faults`, and `adoption` with the `driver`. Each test runs on the device that
-//! `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference that is computed here by other means.
+//! `shipped` kernels, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the
+//! emulator's `diagnoses`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference
+//! that is computed here by other means.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
 //! The name of this binary, `suite`, is a part of its kernels' names: the build script knows it.
@@ -11,6 +12,7 @@ mod kernels;
 
 mod adoption;
 mod block;
+mod diagnoses;
 mod driver;
 mod element;
 mod faults;

@@ -238,7 +238,10 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            self.report(AccessKind::AtomicUpdate(self.order, self.scope));
+            // One that fails is a read. Lanes run one by one where it is asked.
+            let fails = self.cx.lane_state().checked && self.update_with(|_| None).bits() != expected.bits();
+            let kind = if fails { AccessKind::AtomicRead } else { AccessKind::AtomicUpdate };
+            self.report(kind(self.order, self.scope));
             self.update_with(|old| (old.bits() == expected.bits()).then_some(new))
         }
     }

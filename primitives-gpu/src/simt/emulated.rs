@@ -115,6 +115,10 @@ pub trait Machine {
     /// Sees an access; called only if [`Lane::checked`].
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place);
 
+    /// Learns that raw pointers may write `len` bytes from `address` on, unseen, from now on; called only if
+    /// [`Lane::checked`].
+    fn expose(&self, lane: &Lane<'_>, space: Space, address: usize, len: usize);
+
     /// Writes a line, which comes without its end, to the standard output.
     fn print(&self, lane: &Lane<'_>, line: &str);
 

@@ -27,6 +27,8 @@ pub enum FaultKind {
     BadShape = 5,
     /// A fault raised by the kernel's author; the first argument is the author's code.
     User = 6,
+    /// A vector access at an address that is not aligned for it; the arguments are the address and the vector's bytes.
+    Misaligned = 7,
 }
 
 impl FaultKind {
@@ -39,6 +41,7 @@ impl FaultKind {
             4 => Self::TileOutOfBounds,
             5 => Self::BadShape,
             6 => Self::User,
+            7 => Self::Misaligned,
             _ => return None,
         })
     }
@@ -65,6 +68,9 @@ impl core::fmt::Display for Fault {
             }
             FaultKind::BadShape => write!(f, "a collective was asked for a size of {a}; its limit is {b}"),
             FaultKind::User => write!(f, "the kernel raised fault {a}"),
+            FaultKind::Misaligned => {
+                write!(f, "a vector access of {b} bytes is misaligned: the address {a:#x} is no multiple of {b}")
+            }
         }
     }
 }

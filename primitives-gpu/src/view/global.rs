@@ -145,6 +145,33 @@ impl<'k, T: Element> Global<'k, T> {
         }
     }
 
+    /// Reads the `N` elements from `first` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
+    /// two of bytes. An end outside the view is a fault.
+    ///
+    /// [`read_items`](Self::read_items) tests the alignment itself and needs no contract; this saves the test.
+    ///
+    /// # Safety
+    /// The first element's address is a multiple of the access' bytes. The emulator checks it; on a GPU the launch fails
+    /// otherwise, and the context is lost.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
+        if first > self.len || N > self.len - first {
+            let args = [first.saturating_add(N) as u64, self.len as u64];
+            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
+        }
+        // SAFETY: inside the view, and aligned by the caller's contract.
+        unsafe {
+            let address = self.address.add(first);
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                raw::check_aligned::<T, N>(self.cx, address);
+                raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
+            }
+            raw::load_aligned(address)
+        }
+    }
+
     /// Reads `N` consecutive elements from `first` on, by vector accesses where the address is aligned for them.
     #[inline(always)]
     #[track_caller]

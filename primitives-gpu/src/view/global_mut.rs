@@ -46,9 +46,12 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.len == 0
     }
 
-    /// The first element's address.
+    /// The first element's address: the unsafe floor. The emulator does not see what goes through it: it takes the elements
+    /// for written from now on.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut T {
+        #[cfg(not(target_arch = "nvptx64"))]
+        raw::expose(self.cx, Space::Global, self.address, self.len);
         self.address
     }
 
@@ -109,6 +112,30 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
     pub unsafe fn write_items<const N: usize>(&mut self, first: usize, items: &[T; N]) {
         // SAFETY: the view's memory; the caller's contract.
         unsafe { write_guarded(self.cx, self.address, self.len, first, items) }
+    }
+
+    /// Writes the `N` elements from `first` on, by accesses of up to 16 bytes; see
+    /// [`Global::read_vector`](crate::Global::read_vector). An end outside the view is a fault.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each element; and the first one's address is a multiple of the access' bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_vector<const N: usize>(&mut self, first: usize, items: &[T; N]) {
+        if first > self.len || N > self.len - first {
+            let args = [first.saturating_add(N) as u64, self.len as u64];
+            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
+        }
+        // SAFETY: inside the view, and aligned and ordered by the caller's contract.
+        unsafe {
+            let address = self.address.add(first);
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                raw::check_aligned::<T, N>(self.cx, address);
+                raw::report(self.cx, AccessKind::Write, Space::Global, address, N);
+            }
+            raw::store_aligned(address, items);
+        }
     }
 
     #[inline(always)]

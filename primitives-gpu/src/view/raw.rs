@@ -12,6 +12,8 @@ use super::{Global, GlobalMut};
 use crate::element::Element;
 use crate::simt::Block;
 #[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::FaultKind;
+#[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{Access, AccessKind, Space};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
@@ -88,6 +90,28 @@ pub(crate) fn report<T>(cx: Block<'_>, kind: AccessKind, space: Space, address: 
     if lane.checked {
         let access = Access { kind, space, address: address.addr(), len: count * size_of::<T>() };
         lane.machine.access(lane, access, Location::caller());
+    }
+}
+
+/// Raises a fault if `N` elements at an address cannot be accessed by [`vector_items`].
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+#[track_caller]
+pub(crate) fn check_aligned<T, const N: usize>(cx: Block<'_>, address: *const T) {
+    let width = const { vector_items::<T>(N) };
+    let bytes = width * size_of::<T>();
+    if width > 1 && !address.addr().is_multiple_of(bytes) {
+        cx.raise(FaultKind::Misaligned, [address.addr() as u64, bytes as u64], Location::caller());
+    }
+}
+
+/// Tells the emulator that raw pointers may write elements.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+pub(crate) fn expose<T>(cx: Block<'_>, space: Space, address: *const T, count: usize) {
+    let lane = cx.lane_state();
+    if lane.checked {
+        lane.machine.expose(lane, space, address.addr(), count * size_of::<T>());
     }
 }
 

@@ -189,9 +189,12 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         SharedArray { cx: self.cx, address, len, _borrowed: PhantomData }
     }
 
-    /// The storage's address: the unsafe floor.
+    /// The storage's address: the unsafe floor. The emulator does not see what goes through it: it takes the storage for
+    /// written from now on.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut S {
+        #[cfg(not(target_arch = "nvptx64"))]
+        raw::expose(self.cx, Space::Shared, self.address, S::BYTES);
         self.address.cast()
     }
 }
@@ -323,11 +326,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         // SAFETY: the caller's contract.
         let address = unsafe { self.element(index, N) };
         #[cfg(not(target_arch = "nvptx64"))]
-        {
-            let (width, bytes) = (raw::vector_items::<T>(N), raw::vector_items::<T>(N) * size_of::<T>());
-            let aligned = width == 1 || address.addr().is_multiple_of(bytes);
-            assert!(aligned, "a vector access of {bytes} bytes is misaligned");
-        }
+        raw::check_aligned::<T, N>(self.cx, address);
         address
     }
 }

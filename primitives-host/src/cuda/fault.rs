@@ -200,6 +200,8 @@ impl Control {
             line: found.line,
             column: found.column,
             diagnosis: fault.map_or(Diagnosis::Panicked { message: String::new() }, Diagnosis::from),
+            help: None,
+            seed: None,
         })))
     }
 }

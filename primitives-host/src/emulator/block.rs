@@ -5,17 +5,20 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Raised, WarpOp};
+use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Raised, Space, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
 
 use super::fiber::{DIRECT, Exit, Seat};
 use super::launch::{Found, LaunchState};
+use super::memory::{BlockMemory, LaunchMemory};
 use super::order::Random;
 use super::warp::{self, Exchange};
 use super::{MAX_BLOCK_THREADS, panics, report};
+use crate::error::Diagnosis;
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
 
@@ -86,6 +89,8 @@ pub(super) struct BlockState<'l> {
     ready_warps: Cell<u32>,
     finished: Cell<u32>,
     barrier: BarrierState,
+    /// What a checked launch remembers of global memory, and of the block's.
+    pub(super) memory: Option<(Rc<LaunchMemory<'l>>, BlockMemory)>,
     /// Set by whatever shows that the block gets on, see [`Watch`](super::watch::Watch).
     changed: Cell<bool>,
     /// The launch has failed: lanes that are resumed unwind.
@@ -115,7 +120,7 @@ pub(super) fn same_place(a: Place, b: Place) -> bool {
 }
 
 impl<'l> BlockState<'l> {
-    pub(super) fn new(launch: &'l LaunchState<'l>) -> Self {
+    pub(super) fn new(launch: &'l LaunchState<'l>, memory: Option<Rc<LaunchMemory<'l>>>) -> Self {
         let mut thread = Dim3::new(0, 0, 0);
         let lanes = (0..launch.threads).map(|_| {
             let lane = LaneState {
@@ -136,14 +141,15 @@ impl<'l> BlockState<'l> {
             }
             lane
         });
+        // One line at least: a kernel may ask for the address of an empty arena.
+        let shared: Box<[_]> =
+            (0..launch.shared_bytes.div_ceil(16).max(1)).map(|_| SharedLine(UnsafeCell::new([0; 16]))).collect();
+        let (address, bytes) = (shared.as_ptr().addr(), 16 * shared.len());
         let block = Self {
             launch,
             rank: Cell::new(0),
             index: Cell::new(Dim3::new(0, 0, 0)),
-            // One line at least: a kernel may ask for the address of an empty arena.
-            shared: (0..launch.shared_bytes.div_ceil(16).max(1))
-                .map(|_| SharedLine(UnsafeCell::new([0; 16])))
-                .collect(),
+            shared,
             lanes: lanes.collect(),
             warps: std::array::from_fn(|_| WarpState::default()),
             ready_warps: Cell::new(0),
@@ -155,6 +161,7 @@ impl<'l> BlockState<'l> {
                 mixed: Cell::new(false),
                 result: Cell::new(0),
             },
+            memory: memory.map(|memory| (memory, BlockMemory::new(launch.threads, address, bytes))),
             changed: Cell::new(false),
             abandoned: Cell::new(false),
             random: None,
@@ -165,6 +172,11 @@ impl<'l> BlockState<'l> {
             warp.existing.set(!0 >> (WARP - lanes));
         }
         block
+    }
+
+    /// Where its shared memory begins.
+    pub(super) fn shared_address(&self) -> usize {
+        self.shared.as_ptr().addr()
     }
 
     /// The warps that the block has.
@@ -183,7 +195,8 @@ impl<'l> BlockState<'l> {
         }
         self.ready_warps.set(!0 >> (MAX_WARPS - self.warps().len()));
         self.finished.set(0);
-        if self.launch.options.checked {
+        if let Some((_, memory)) = &mut self.memory {
+            memory.start(rank);
             for line in &mut self.shared {
                 *line.0.get_mut() = [FRESH_SHARED; 16];
             }
@@ -274,10 +287,11 @@ impl<'l> BlockState<'l> {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(run))
             && !payload.is::<Abandoned>()
         {
-            self.launch.failure.record(match payload.downcast::<Raised>() {
-                Ok(raised) => report::fault(self, state, raised.place, raised.fault.into()),
+            let found = match payload.downcast::<Raised>() {
+                Ok(raised) => report::fault(self, state, raised.place, Diagnosis::from(raised.fault)),
                 Err(payload) => report::panicked(self, state, panics::message(payload)),
-            });
+            };
+            self.launch.failure.record(report::unwritten(self).unwrap_or(found));
         }
 
         warp.finished.set(warp.finished.get() | bit);
@@ -377,6 +391,8 @@ impl<'l> BlockState<'l> {
     #[inline(never)]
     fn fail(&self, state: &LaneState, report: impl FnOnce() -> Found) -> ! {
         let found = report();
+        // What a kernel does with a value that nothing has written is no news.
+        let found = if report::is_race(&found) { found } else { report::unwritten(self).unwrap_or(found) };
         if panicking() {
             // A second panic, as it were: it can neither return nor unwind.
             eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", found.error);
@@ -433,6 +449,14 @@ impl Machine for BlockState<'_> {
         }
 
         barrier.arrived.set(0);
+        if let Some((launch, memory)) = &self.memory {
+            launch.barrier(memory);
+            if memory.unwritten().is_some() {
+                let waiting = &self.warps[number].at_barrier;
+                waiting.set(waiting.get() | bit);
+                self.fail(state, || report::mixed_barrier(self));
+            }
+        }
         if barrier.mixed.get() {
             let waiting = &self.warps[number].at_barrier;
             waiting.set(waiting.get() | bit);
@@ -518,6 +542,11 @@ impl Machine for BlockState<'_> {
             let reader = &self.lanes[first + outside.reader as usize];
             self.fail(state, || report::fault(self, reader, reader.place.get(), report::outside_mask(mask, &outside)));
         }
+        if op == WarpOp::Sync
+            && let Some((launch, memory)) = &self.memory
+        {
+            launch.sync_warp(memory, number as u32, mask, warp.existing.get());
+        }
         warp.in_operation.set(warp.in_operation.get() & !mask);
         let others = mask & !bit;
         if self.random.is_some() {
@@ -550,14 +579,30 @@ impl Machine for BlockState<'_> {
         self.suspend(state);
     }
 
-    fn fence(&self, _lane: &Lane<'_>, _scope: Scope, _place: Place) {
+    fn fence(&self, lane: &Lane<'_>, scope: Scope, _place: Place) {
         fence(Ordering::SeqCst);
+        if let Some((launch, memory)) = &self.memory {
+            launch.fence(memory, lane.thread_rank, scope);
+        }
     }
 
     #[inline]
-    fn access(&self, _lane: &Lane<'_>, access: Access, _place: Place) {
+    fn access(&self, lane: &Lane<'_>, access: Access, place: Place) {
         if let AccessKind::Write | AccessKind::AtomicWrite(..) = access.kind {
             self.changed.set(true);
+        }
+        if let Some((launch, memory)) = &self.memory
+            && let Err(earlier) = launch.access(memory, lane.thread_rank, access, place)
+            && !panicking()
+        {
+            let state = &self.lanes[lane.thread_rank as usize];
+            self.fail(state, || report::race(self, state, place, access, earlier));
+        }
+    }
+
+    fn expose(&self, _lane: &Lane<'_>, space: Space, address: usize, len: usize) {
+        if let Some((launch, memory)) = &self.memory {
+            launch.expose(memory, space, address..address + len);
         }
     }
 
@@ -567,6 +612,6 @@ impl Machine for BlockState<'_> {
 
     fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> ! {
         let state = &self.lanes[lane.thread_rank as usize];
-        self.fail(state, || report::fault(self, state, place, fault.into()))
+        self.fail(state, || report::fault(self, state, place, Diagnosis::from(fault)))
     }
 }

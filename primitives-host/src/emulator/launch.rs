@@ -8,7 +8,7 @@ use primitives_gpu::simt::Place;
 use primitives_gpu::{Block, Dim3};
 
 use super::watch::Watch;
-use super::{EmulatorOptions, Launch, fiber};
+use super::{Argument, EmulatorOptions, Launch, Region, fiber};
 use crate::error::Error;
 
 /// Lanes of one launch that can be resident together: each keeps a stack.
@@ -35,6 +35,8 @@ pub(super) struct LaunchState<'l> {
     /// Blocks in the grid.
     pub(super) blocks: u64,
     pub(super) shared_bytes: usize,
+    pub(super) regions: &'l [Region],
+    pub(super) arguments: &'l [Argument],
     pub(super) options: &'l EmulatorOptions,
     pub(super) body: &'l (dyn Fn(Block<'_>) + Sync),
     /// OS threads that run blocks.
@@ -51,7 +53,11 @@ pub(super) struct LaunchState<'l> {
 
 impl<'l> LaunchState<'l> {
     /// A launch of at least one block of 1 to 1024 threads.
-    pub(super) fn new(launch: &Launch<'l>, options: &'l EmulatorOptions, body: &'l (dyn Fn(Block<'_>) + Sync)) -> Self {
+    pub(super) fn new(
+        launch: &'l Launch<'l>,
+        options: &'l EmulatorOptions,
+        body: &'l (dyn Fn(Block<'_>) + Sync),
+    ) -> Self {
         let threads = launch.block.count() as u32;
         let blocks = launch.grid.count();
         let workers = if options.checked { 1 } else { options.threads.clamp(1, 1024).min(blocks as usize) };
@@ -63,6 +69,8 @@ impl<'l> LaunchState<'l> {
             threads,
             blocks,
             shared_bytes: launch.shared_bytes,
+            regions: &launch.regions,
+            arguments: &launch.arguments,
             options,
             body,
             workers,

@@ -12,6 +12,8 @@
 //! | `fiber.rs`, `fiber/`, `stacks.rs` | what lanes run on, and how they switch |
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
+//! | `memory.rs`, `shadow.rs` | checked launches: each access, and what is remembered of each byte |
+//! | `causality.rs` | what happens before what |
 //! | `watch.rs` | when a launch is dead |
 //! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
 //!
@@ -21,12 +23,15 @@
 //! a panic, except a lane that has used up its stack. A program built with `panic=abort` cannot unwind, and ends.
 
 mod block;
+mod causality;
 mod fiber;
 mod launch;
+mod memory;
 mod order;
 mod overflow;
 mod panics;
 mod report;
+mod shadow;
 #[cfg_attr(any(miri, emulator_thread_fibers), path = "stacks_of_threads.rs")]
 mod stacks;
 mod warp;
@@ -39,6 +44,7 @@ mod tests;
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -46,6 +52,7 @@ use primitives_gpu::simt::Place;
 use primitives_gpu::{Block, Dim3};
 
 use crate::error::Error;
+use crate::written::Written;
 use launch::LaunchState;
 use worker::Worker;
 
@@ -67,6 +74,39 @@ pub(crate) struct Launch<'a> {
     pub(crate) block: Dim3,
     /// Bytes of shared memory a block.
     pub(crate) shared_bytes: usize,
+    /// The allocations that the kernel uses, by ascending address.
+    pub(crate) regions: Vec<Region>,
+    /// The kernel's arguments in them, for errors.
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// An allocation that a launch uses.
+#[derive(Clone)]
+pub(crate) struct Region {
+    pub(crate) address: usize,
+    /// In bytes.
+    pub(crate) len: usize,
+    pub(crate) written: Arc<Written>,
+    /// Whether the launch may write it.
+    pub(crate) writable: bool,
+}
+
+impl Region {
+    #[inline(always)]
+    fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.address) < self.len
+    }
+}
+
+/// A kernel's argument that is a view.
+#[derive(Clone)]
+pub(crate) struct Argument {
+    pub(crate) name: &'static str,
+    pub(crate) address: usize,
+    /// Elements.
+    pub(crate) len: usize,
+    /// Bytes of an element.
+    pub(crate) size: usize,
 }
 
 /// How the emulator runs kernels.
@@ -152,6 +192,10 @@ pub(crate) fn run(
     panics::install_hook();
     overflow::install_handler();
 
+    if !options.checked {
+        // What is written is not seen, so that all may be.
+        launch.regions.iter().filter(|region| region.writable).for_each(|region| region.written.mark_all());
+    }
     let state = LaunchState::new(launch, options, body);
     state.watch.enter(0);
     thread::scope(|scope| {

@@ -5,29 +5,67 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use primitives_gpu::Dim3;
-use primitives_gpu::simt::emulated::WarpOp;
-use primitives_gpu::simt::{Place, WARP};
+use primitives_gpu::simt::emulated::{Access, Space, WarpOp};
+use primitives_gpu::simt::{Fault, FaultKind, Place, WARP};
 
 use super::block::{BlockState, LaneState, same_place};
 use super::launch::{Found, LaunchState};
+use super::memory::{Earlier, Unwritten};
 use super::panics;
 use super::warp::OutsideMask;
-use crate::error::{Diagnosis, Error, KernelFault};
+use crate::error::{Accessor, Diagnosis, Error, KernelFault, MemoryAction, MemoryPlace};
 
 /// Groups of lanes that one message names.
 const GROUPS: usize = 6;
 
+/// What happened, and what to do about it.
+pub(super) struct Finding {
+    diagnosis: Diagnosis,
+    help: Option<String>,
+}
+
+impl Finding {
+    fn new(diagnosis: Diagnosis, help: impl Into<String>) -> Self {
+        Self { diagnosis, help: Some(help.into()) }
+    }
+}
+
+impl From<Diagnosis> for Finding {
+    fn from(diagnosis: Diagnosis) -> Self {
+        let help = match diagnosis {
+            Diagnosis::Raised(Fault { kind: FaultKind::OutOfBounds, .. }) => Some(
+                "take indices from `cx.items(view.len())`, or compare them with the length; `get` gives an `Option`",
+            ),
+            Diagnosis::Raised(Fault { kind: FaultKind::TileOutOfBounds, .. }) => {
+                Some("take tiles from `cx.tiles(view.len())` with the length of the view that they cut")
+            }
+            Diagnosis::Raised(Fault { kind: FaultKind::Misaligned, .. }) => {
+                Some("start at a multiple of the vector's length, or use `read_items` or `write_items`, which test it")
+            }
+            Diagnosis::StackOverflow { .. } => {
+                Some("raise `EmulatorOptions::stack_bytes`, or move large arrays to shared memory")
+            }
+            Diagnosis::Deadlock { .. } => Some(
+                "let a thread that runs write what the loops wait for; a loop that waits for the host needs a larger \
+                 `EmulatorOptions::deadlock_after`",
+            ),
+            _ => None,
+        };
+        Self { diagnosis, help: help.map(str::to_owned) }
+    }
+}
+
 /// The fault of a lane.
-pub(super) fn fault(block: &BlockState<'_>, lane: &LaneState, place: Place, diagnosis: Diagnosis) -> Found {
+pub(super) fn fault(block: &BlockState<'_>, lane: &LaneState, place: Place, finding: impl Into<Finding>) -> Found {
     let (file, line, column) = (place.file().to_owned(), place.line(), place.column());
-    with_place(block, lane, file, line, column, diagnosis)
+    with_place(block, lane, file, line, column, finding.into())
 }
 
 /// The panic of a lane, which the panic hook has noted.
 pub(super) fn panicked(block: &BlockState<'_>, lane: &LaneState, message: String) -> Found {
     let diagnosis = Diagnosis::Panicked { message };
     match panics::latest_place() {
-        Some(place) => with_place(block, lane, place.file, place.line, place.column, diagnosis),
+        Some(place) => with_place(block, lane, place.file, place.line, place.column, diagnosis.into()),
         // Somebody replaced the hook.
         None => fault(block, lane, block.launch.place, diagnosis),
     }
@@ -45,36 +83,129 @@ fn with_place(
     file: String,
     line: u32,
     column: u32,
-    diagnosis: Diagnosis,
+    finding: Finding,
 ) -> Found {
     let kernel = block.launch.kernel.to_owned();
-    let fault = KernelFault { kernel, block: block.index.get(), thread: lane.thread, file, line, column, diagnosis };
+    let Finding { diagnosis, help } = finding;
+    let (seed, thread, block_index) = (block.launch.options.seed, lane.thread, block.index.get());
+    let fault = KernelFault { kernel, block: block_index, thread, file, line, column, diagnosis, help, seed };
     Found { rank: block.rank.get(), error: Error::Fault(Box::new(fault)) }
 }
 
-fn divergence(message: String) -> Diagnosis {
-    Diagnosis::Divergence { message }
+/// Whether an error is a race.
+pub(super) fn is_race(found: &Found) -> bool {
+    matches!(&found.error, Error::Fault(fault) if matches!(fault.diagnosis, Diagnosis::DataRace { .. }))
+}
+
+/// An access of a lane that races with an earlier one.
+pub(super) fn race(block: &BlockState<'_>, lane: &LaneState, place: Place, access: Access, earlier: Earlier) -> Found {
+    let launch = block.launch;
+    let Earlier { action, moment, place: earlier_place, address } = earlier;
+    let earlier = Accessor {
+        action,
+        block: launch.grid.at(moment.block as u64),
+        thread: block.lanes[moment.lane as usize].thread,
+        file: earlier_place.file().to_owned(),
+        line: earlier_place.line(),
+        column: earlier_place.column(),
+    };
+    let later = MemoryAction::of(access.kind);
+    let atomic = |action| !matches!(action, MemoryAction::Read | MemoryAction::Write);
+    let same_block = moment.block as u64 == block.rank.get();
+    let help = if !same_block {
+        "blocks run in no order: let each have elements of its own, or publish by a release (or `cx.fence(Scope::Device)` \
+         before the store) and read after an acquire (or a fence after the load)"
+            .to_owned()
+    } else if atomic(action) != atomic(later) {
+        format!("make both accesses atomic, or put `cx.barrier()` between the {action} and the {later}")
+    } else if same_warp(block, lane, moment.lane) {
+        format!("put `cx.barrier()`, or in one warp `cx.sync_warp(mask)`, between the {action} and the {later}")
+    } else {
+        format!("put `cx.barrier()` between the {action} and the {later}")
+    };
+    let memory = memory_place(block, access.space, address);
+    fault(block, lane, place, Finding::new(Diagnosis::DataRace { earlier, action: later, memory }, help))
+}
+
+fn same_warp(block: &BlockState<'_>, lane: &LaneState, other: u32) -> bool {
+    let first = other / WARP * WARP;
+    block.lanes[first as usize..].iter().take(WARP as usize).any(|member| std::ptr::eq(member, lane))
+}
+
+fn memory_place(block: &BlockState<'_>, space: Space, address: usize) -> MemoryPlace {
+    if space == Space::Shared {
+        return MemoryPlace::Shared { byte: address - block.shared_address() };
+    }
+    let bytes = |argument: &&super::Argument| argument.address..argument.address + argument.len * argument.size;
+    match block.launch.arguments.iter().find(|argument| bytes(argument).contains(&address)) {
+        Some(argument) => {
+            let offset = address - argument.address;
+            let (element, byte) = (offset / argument.size, offset % argument.size);
+            MemoryPlace::Argument { name: argument.name, element, byte }
+        }
+        None => MemoryPlace::Global { address },
+    }
+}
+
+/// The first read of bytes that nothing has written, if a block has made one.
+pub(super) fn unwritten(block: &BlockState<'_>) -> Option<Found> {
+    let (launch, memory) = block.memory.as_ref()?;
+    let Unwritten { lane, place, space, address } = memory.unwritten()?;
+    let near = launch.writer_before(memory, space, address).map(|near| {
+        let (near_memory, index) =
+            (memory_place(block, space, near.address), block.launch.grid.at(near.moment.block as u64));
+        let thread = block.lanes[near.moment.lane as usize].thread;
+        format!(
+            "; the nearest before it that was written is {near_memory}, by thread {thread} of block {index} in {}",
+            near.place
+        )
+    });
+    let help = match space {
+        Space::Shared => {
+            "shared memory starts undefined: let a thread write it, and put `cx.barrier()` before the read"
+        }
+        Space::Global => "the buffer was made without contents: write all that is read, or make it by `buffer_zeroed`",
+    };
+    let help = format!("{help}{}", near.unwrap_or_default());
+    let diagnosis = Diagnosis::Unwritten { memory: memory_place(block, space, address) };
+    Some(fault(block, &block.lanes[lane as usize], place, Finding::new(diagnosis, help)))
+}
+
+const BARRIER_HELP: &str = "every thread of the block must come to the same barriers: move this one out of the branch or \
+                            the loop that only some threads take";
+
+const OPERATION_HELP: &str = "all lanes of the mask must come to the same call: move it out of the branch, or take the mask \
+                              of those that enter the branch, by `cx.ballot` before it";
+
+const MASK_HELP: &str = "the mask names the lanes that take part: `cx.warp_mask()` has those that exist";
+
+fn divergence(message: String, help: &str) -> Finding {
+    Finding::new(Diagnosis::Divergence { message }, help)
 }
 
 /// A warp operation whose mask is impossible.
-pub(super) fn bad_mask(op: WarpOp, mask: u32, lane: u32, existing: u32) -> Diagnosis {
+pub(super) fn bad_mask(op: WarpOp, mask: u32, lane: u32, existing: u32) -> Finding {
     let op = operation(op);
-    divergence(if mask >> lane & 1 == 0 {
+    let message = if mask >> lane & 1 == 0 {
         format!("lane {lane} of the warp calls {op} over lanes {mask:#010x}, which do not contain it")
     } else {
         format!("{op} over lanes {mask:#010x} names lanes that do not exist: the warp has lanes {existing:#010x}")
-    })
+    };
+    divergence(message, MASK_HELP)
 }
 
 /// A shuffle whose segments do not divide the warp.
-pub(super) fn bad_width(width: u32) -> Diagnosis {
-    divergence(format!("a shuffle in segments of {width} lanes: the width is a power of two up to {WARP}"))
+pub(super) fn bad_width(width: u32) -> Finding {
+    let message = format!("a shuffle in segments of {width} lanes: the width is a power of two up to {WARP}");
+    divergence(message, "segments divide the warp evenly: 1, 2, 4, 8, 16 or 32 lanes")
 }
 
 /// A shuffle that reads a lane which takes no part.
-pub(super) fn outside_mask(mask: u32, outside: &OutsideMask) -> Diagnosis {
+pub(super) fn outside_mask(mask: u32, outside: &OutsideMask) -> Finding {
     let OutsideMask { reader, source } = outside;
-    divergence(format!("in a shuffle over lanes {mask:#010x}, lane {reader} reads lane {source}, which takes no part"))
+    let message =
+        format!("in a shuffle over lanes {mask:#010x}, lane {reader} reads lane {source}, which takes no part");
+    divergence(message, "lanes read lanes of the mask only: widen the mask, or let lanes at its ends read themselves")
 }
 
 /// What a lane does that does not run.
@@ -247,7 +378,8 @@ pub(super) fn stuck(block: &BlockState<'_>) -> Found {
         }
     };
     let lane = &block.lanes[rank as usize];
-    fault(block, lane, lane.place.get(), divergence(message))
+    let help = if matches!(doing, Doing::Operation(..)) { OPERATION_HELP } else { BARRIER_HELP };
+    fault(block, lane, lane.place.get(), divergence(message, help))
 }
 
 /// Whether two lanes wait together.
@@ -266,7 +398,7 @@ pub(super) fn mixed_barrier(block: &BlockState<'_>) -> Found {
         groups => format!("the block's threads meet at different barriers: {}", sentences(block, groups)),
     };
     let lane = &block.lanes[0];
-    fault(block, lane, lane.place.get(), divergence(message))
+    fault(block, lane, lane.place.get(), divergence(message, BARRIER_HELP))
 }
 
 /// Lanes of one mask have come to different operations.
@@ -285,7 +417,7 @@ pub(super) fn mixed_operation(block: &BlockState<'_>, leader: &LaneState, newcom
     if same_place(leader.place.get(), newcomer.place.get()) {
         let _ = write!(message, " ({one:?} and {other:?})");
     }
-    fault(block, leader, leader.place.get(), divergence(message))
+    fault(block, leader, leader.place.get(), divergence(message, OPERATION_HELP))
 }
 
 /// All that is left of a launch, as far as one worker sees it, waits in spin loops.

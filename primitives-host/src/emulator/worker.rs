@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::block::{BlockState, Standing};
 use super::fiber::{Fibers, Pause};
 use super::launch::{Found, LaunchState};
+use super::memory::LaunchMemory;
 use super::order::Order;
 use super::watch::Patience;
 use super::{report, stacks};
@@ -33,6 +34,8 @@ pub(super) struct Worker<'l> {
     resident: Vec<Rc<BlockState<'l>>>,
     /// Finished blocks, whose allocations the next ones use.
     spare: Vec<Rc<BlockState<'l>>>,
+    /// What a checked launch remembers.
+    memory: Option<Rc<LaunchMemory<'l>>>,
     order: Order,
     /// Order numbers of blocks that this worker has claimed: the next, and one past the last.
     claimed: (u64, u64),
@@ -64,6 +67,7 @@ impl<'l> Worker<'l> {
             fibers: Fibers::of_thread(launch.options.stack_bytes()),
             resident: Vec::new(),
             spare: Vec::new(),
+            memory: launch.options.checked.then(|| Rc::new(LaunchMemory::new(launch))),
             order: Order::new(launch.options.seed, launch.max_resident, launch.blocks),
             claimed: (0, 0),
             patience: Patience::new(&launch.watch, number, launch.options.deadlock_after),
@@ -132,7 +136,7 @@ impl<'l> Worker<'l> {
 
     /// Starts a block and runs it as far as it gets.
     fn start(&mut self, rank: u64) {
-        let mut block = self.spare.pop().unwrap_or_else(|| Rc::new(BlockState::new(self.launch)));
+        let mut block = self.spare.pop().unwrap_or_else(|| Rc::new(BlockState::new(self.launch, self.memory.clone())));
         Rc::get_mut(&mut block).expect("a spare block has one owner").start(rank);
         match self.run_ready(&block) {
             Stop::Finished => self.spare.push(block),
@@ -179,7 +183,9 @@ impl<'l> Worker<'l> {
             Outlook::None => true,
         };
         if hopeless && self.patience.give_up() {
-            self.launch.failure.record(report::deadlock(self.launch, &self.resident));
+            let unwritten = self.resident.iter().find_map(|block| report::unwritten(block));
+            let found = unwritten.unwrap_or_else(|| report::deadlock(self.launch, &self.resident));
+            self.launch.failure.record(found);
         }
     }
 
@@ -201,7 +207,8 @@ impl<'l> Worker<'l> {
             match paused {
                 Ok(Pause::Waiting | Pause::Idle(_)) => {}
                 Ok(Pause::Overflowed(fiber)) => {
-                    failure.record(report::overflowed(block, block.remove_lane_on(fiber)));
+                    let overflow = report::overflowed(block, block.remove_lane_on(fiber));
+                    failure.record(report::unwritten(block).unwrap_or(overflow));
                     return Stop::Failed;
                 }
                 Err(error) => {
@@ -215,10 +222,16 @@ impl<'l> Worker<'l> {
             return Stop::Failed;
         }
         match block.standing() {
-            Standing::Finished => Stop::Finished,
+            Standing::Finished => match report::unwritten(block) {
+                None => Stop::Finished,
+                Some(found) => {
+                    failure.record(found);
+                    Stop::Failed
+                }
+            },
             Standing::Spinning => Stop::Spinning,
             Standing::Stuck => {
-                failure.record(report::stuck(block));
+                failure.record(report::unwritten(block).unwrap_or_else(|| report::stuck(block)));
                 Stop::Failed
             }
         }

@@ -51,13 +51,23 @@ fn blocks_have_shared_memory_of_their_own() {
 
 #[test]
 fn checked_blocks_find_no_zeros_in_shared_memory() {
-    let launch =
-        Launch { kernel: "test", place: Location::caller(), grid: 5.into(), block: 1.into(), shared_bytes: 40 };
+    let launch = Launch {
+        kernel: "test",
+        place: Location::caller(),
+        grid: 5.into(),
+        block: 1.into(),
+        shared_bytes: 40,
+        regions: Vec::new(),
+        arguments: Vec::new(),
+    };
     run(&launch, &checked(), &|cx| {
         // SAFETY: the launch reserves 40 bytes.
         let mut shared = unsafe { Shared::<[u8; 40]>::from_arena(cx, 0) };
+        // By a raw pointer, which is not watched: a read would be reported.
+        let address = shared.as_mut_ptr().cast::<u8>();
         for i in 0..40 {
-            assert_eq!(shared.get(i), 1);
+            // SAFETY: inside the storage.
+            assert_eq!(unsafe { address.add(i).read() }, 1);
             shared.set(i, 9);
         }
     })

@@ -65,7 +65,8 @@ fn go(
     body: impl Fn(Block<'_>) + Sync,
 ) -> Result<(), Error> {
     let (grid, block, place) = (grid.into(), block.into(), Location::caller());
-    let launch = Launch { kernel: "test", place, grid, block, shared_bytes: 2048 };
+    let launch =
+        Launch { kernel: "test", place, grid, block, shared_bytes: 2048, regions: Vec::new(), arguments: Vec::new() };
     run(&launch, options, &body)
 }
 

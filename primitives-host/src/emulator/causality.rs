@@ -1,0 +1,578 @@
+//! What happens before what in a checked launch.
+//!
+//! # Time
+//!
+//! A block has a clock that ticks when its lanes synchronise. An access is known by its block, its lane and the time, and
+//! what a lane knows to be over is a set of such times. Almost all of it needs two numbers: everything of the block before
+//! its last barrier, everything of the warp before its last `sync_warp` of all lanes. The rest is a graph: a [`Node`] is
+//! a moment that others can build on, a release or a `sync_warp` of some lanes, with what was known there. A lane keeps
+//! the node of what it has learnt; a release, or a fence before a relaxed store, leaves one at the atomic's address, and an
+//! acquire of it, or a relaxed load before a fence, learns it.
+//!
+//! That is a vector clock which is worked out only on demand: a question that the two numbers do not answer walks the
+//! graph, newest first, and keeps what it has seen.
+//!
+//! # Scopes
+//!
+//! An atomic's scope always includes who shares its memory: shared memory is the block's, and in global memory the scope is
+//! the device at least. So only a fence's scope can be too narrow.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use primitives_gpu::simt::emulated::{AccessKind, Space};
+use primitives_gpu::simt::{AtomicOrder, Scope, WARP};
+
+use super::MAX_BLOCK_THREADS;
+
+const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
+
+/// A node of the graph, or [`NOTHING`].
+type NodeId = u32;
+
+/// The node of those who have learnt nothing.
+const NOTHING: NodeId = 0;
+
+/// The block of nodes that only join others.
+const NO_BLOCK: u32 = u32::MAX;
+
+/// Blocks whose narrow releases an atomic remembers.
+const NARROW_RELEASES: usize = 64;
+
+/// Walks through the graph that are kept.
+const KEPT_WALKS: usize = 64;
+
+/// An access, as far as its order is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) time: u32,
+    /// Rank of the block.
+    pub(super) block: u32,
+    /// Rank of the lane in the block.
+    pub(super) lane: u32,
+}
+
+/// A moment that others can build on: what lanes `mask` of a warp did before `time`, and what they knew.
+#[derive(Clone, Copy)]
+struct Node {
+    block: u32,
+    warp: u32,
+    mask: u32,
+    time: u32,
+    barrier: u32,
+    warp_sync: u32,
+    before: [NodeId; 2],
+    /// Whether others than the lanes of `mask` may have it.
+    shared: bool,
+}
+
+impl Node {
+    fn joins(&self, node: NodeId) -> bool {
+        self.block == NO_BLOCK && self.before.contains(&node)
+    }
+
+    fn covers(&self, past: Moment) -> bool {
+        self.block == past.block
+            && (past.time < self.barrier
+                || self.warp == past.lane / WARP
+                    && (past.time < self.warp_sync
+                        || self.mask >> (past.lane % WARP) & 1 != 0 && past.time < self.time))
+    }
+}
+
+/// The atomics that have been released, by address.
+pub(super) type Variables = HashMap<usize, Variable>;
+
+/// What the releases of an atomic have left there.
+#[derive(Default)]
+pub(super) struct Variable {
+    /// For everybody.
+    wide: NodeId,
+    /// The block of those releases, or [`NO_BLOCK`] if they are of several.
+    releaser: u32,
+    /// By fences of block scope: for that block only.
+    narrow: Vec<(u32, NodeId)>,
+}
+
+/// What is known of a node: the nodes behind it by block, as far as the walk got.
+struct Walk {
+    ahead: VecDeque<NodeId>,
+    seen: HashSet<NodeId>,
+    blocks: HashMap<u32, Vec<NodeId>>,
+}
+
+/// The graph of a launch.
+pub(super) struct Causality {
+    nodes: Vec<Node>,
+    walks: HashMap<NodeId, Walk>,
+}
+
+/// What a lane knows beyond its block's barrier and its warp's.
+#[derive(Default)]
+struct LaneClock {
+    knows: Cell<NodeId>,
+    /// The release it learnt last, so that a loop learns it once.
+    learnt: Cell<NodeId>,
+    /// What relaxed loads have seen, for a fence of device scope to learn.
+    seen_wide: Cell<NodeId>,
+    /// As much of it as a fence of block scope can learn.
+    seen_narrow: Cell<NodeId>,
+    /// The latest fence of any scope.
+    fence: Cell<NodeId>,
+    /// The latest fence of device scope at least.
+    wide_fence: Cell<NodeId>,
+}
+
+/// The clock of a resident block.
+pub(super) struct BlockClock {
+    block: Cell<u32>,
+    time: Cell<u32>,
+    barrier: Cell<u32>,
+    warp_syncs: [Cell<u32>; MAX_WARPS],
+    lanes: Box<[LaneClock]>,
+    /// Whether lanes may differ in what they know.
+    uneven: Cell<bool>,
+    /// Whether lanes may have more than nothing.
+    touched: Cell<bool>,
+    /// The atomics in the block's shared memory that have been released.
+    pub(super) variables: RefCell<Variables>,
+}
+
+impl BlockClock {
+    pub(super) fn new(threads: u32) -> Self {
+        Self {
+            block: Cell::new(0),
+            time: Cell::new(1),
+            barrier: Cell::new(0),
+            warp_syncs: [const { Cell::new(0) }; MAX_WARPS],
+            lanes: (0..threads).map(|_| LaneClock::default()).collect(),
+            uneven: Cell::new(false),
+            touched: Cell::new(false),
+            variables: Default::default(),
+        }
+    }
+
+    /// Begins the block of that rank.
+    pub(super) fn start(&mut self, rank: u32) {
+        if self.touched.take() {
+            self.lanes.fill_with(LaneClock::default);
+        }
+        self.block.set(rank);
+        self.time.set(1);
+        self.barrier.set(0);
+        self.warp_syncs = [const { Cell::new(0) }; MAX_WARPS];
+        self.uneven.set(false);
+        self.variables.get_mut().clear();
+    }
+
+    /// Now, for a lane.
+    #[inline(always)]
+    pub(super) fn now(&self, lane: u32) -> Moment {
+        Moment { time: self.time.get(), block: self.block.get(), lane }
+    }
+
+    fn tick(&self) -> u32 {
+        self.time.set(self.time.get() + 1);
+        self.time.get()
+    }
+
+    /// Whether an access is over for a lane by the barriers alone, or its own.
+    #[inline(always)]
+    pub(super) fn is_plainly_before(&self, past: Moment, lane: u32) -> bool {
+        past.block == self.block.get()
+            && (past.time < self.barrier.get()
+                || past.lane == lane
+                || past.lane / WARP == lane / WARP && past.time < self.warp_syncs[(lane / WARP) as usize].get())
+    }
+}
+
+impl Default for Causality {
+    fn default() -> Self {
+        let nothing = Node {
+            block: NO_BLOCK,
+            warp: 0,
+            mask: 0,
+            time: 0,
+            barrier: 0,
+            warp_sync: 0,
+            before: [NOTHING; 2],
+            shared: true,
+        };
+        Self { nodes: vec![nothing], walks: HashMap::new() }
+    }
+}
+
+impl Causality {
+    fn add(&mut self, node: Node) -> NodeId {
+        for before in node.before {
+            self.nodes[before as usize].shared = true;
+        }
+        self.nodes.push(node);
+        self.nodes.len() as NodeId - 1
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        match (a, b) {
+            (NOTHING, one) | (one, NOTHING) => {
+                // Whoever gets it may not have been there.
+                self.nodes[one as usize].shared = true;
+                one
+            }
+            _ if a == b || self.nodes[a as usize].joins(b) => a,
+            _ => self.add(Node { before: [a, b], ..self.nodes[NOTHING as usize] }),
+        }
+    }
+
+    /// The moment of lanes that know `before`.
+    fn moment(&mut self, clock: &BlockClock, warp: u32, mask: u32, before: NodeId, shared: bool) -> NodeId {
+        clock.touched.set(true);
+        self.add(Node {
+            block: clock.block.get(),
+            warp,
+            mask,
+            time: clock.tick(),
+            barrier: clock.barrier.get(),
+            warp_sync: clock.warp_syncs[warp as usize].get(),
+            before: [before, NOTHING],
+            shared,
+        })
+    }
+
+    fn release(&mut self, clock: &BlockClock, lane: u32) -> NodeId {
+        let knows = clock.lanes[lane as usize].knows.get();
+        self.moment(clock, lane / WARP, 1 << (lane % WARP), knows, true)
+    }
+
+    fn learn(&mut self, clock: &BlockClock, lane: u32, node: NodeId) {
+        let state = &clock.lanes[lane as usize];
+        if node == NOTHING || node == state.learnt.get() {
+            return;
+        }
+        self.nodes[node as usize].shared = true;
+        state.learnt.set(node);
+        state.knows.set(self.join(state.knows.get(), node));
+        clock.uneven.set(true);
+    }
+
+    /// All lanes of the block have come together.
+    #[inline(always)]
+    pub(super) fn barrier(&mut self, clock: &BlockClock) {
+        clock.barrier.set(clock.tick());
+        if clock.uneven.get() {
+            self.even_out(clock);
+        }
+    }
+
+    #[cold]
+    fn even_out(&mut self, clock: &BlockClock) {
+        let (mut all, mut last) = (NOTHING, NOTHING);
+        for lane in &clock.lanes {
+            let knows = lane.knows.get();
+            if knows != last {
+                last = knows;
+                all = self.join(all, knows);
+            }
+        }
+        clock.lanes.iter().for_each(|lane| lane.knows.set(all));
+        clock.uneven.set(false);
+    }
+
+    /// The lanes of `mask` have come together; `existing` are those of the warp.
+    pub(super) fn sync_warp(&mut self, clock: &BlockClock, warp: u32, mask: u32, existing: u32) {
+        if mask.is_power_of_two() {
+            return;
+        }
+        let lanes = &clock.lanes[(warp * WARP) as usize..];
+        let of_mask = || super::warp::bits(mask).map(|lane| &lanes[lane as usize]);
+        let first = lanes[mask.trailing_zeros() as usize].knows.get();
+        let even = of_mask().all(|lane| lane.knows.get() == first);
+        let mut all = first;
+        if !even {
+            let mut last = first;
+            for knows in of_mask().map(|lane| lane.knows.get()) {
+                if knows != last {
+                    last = knows;
+                    all = self.join(all, knows);
+                }
+            }
+        }
+        if mask == existing {
+            clock.warp_syncs[warp as usize].set(clock.tick());
+            if even {
+                return;
+            }
+        } else {
+            let node = self.nodes[first as usize];
+            let same = (node.block, node.warp, node.mask) == (clock.block.get(), warp, mask);
+            if even && same && !node.shared {
+                // The same lanes again, and nobody else has built on their last meeting: it is now.
+                let node = &mut self.nodes[first as usize];
+                (node.time, node.barrier) = (clock.tick(), clock.barrier.get());
+                node.warp_sync = clock.warp_syncs[warp as usize].get();
+                self.walks.remove(&first);
+                return;
+            }
+            all = self.moment(clock, warp, mask, all, false);
+            clock.uneven.set(true);
+        }
+        of_mask().for_each(|lane| lane.knows.set(all));
+    }
+
+    /// A lane's fence.
+    pub(super) fn fence(&mut self, clock: &BlockClock, lane: u32, scope: Scope) {
+        let state = &clock.lanes[lane as usize];
+        let seen = state.seen_narrow.take();
+        self.learn(clock, lane, seen);
+        if scope != Scope::Block {
+            let seen = state.seen_wide.take();
+            self.learn(clock, lane, seen);
+        }
+        let node = self.release(clock, lane);
+        state.fence.set(node);
+        if scope != Scope::Block {
+            state.wide_fence.set(node);
+        }
+    }
+
+    /// What an atomic access makes its lane know, and leaves for others.
+    /// `variables` are those of its memory: the launch's, or the block's.
+    pub(super) fn atomic(
+        &mut self,
+        variables: &mut Variables,
+        clock: &BlockClock,
+        lane: u32,
+        kind: AccessKind,
+        space: Space,
+        address: usize,
+    ) {
+        let (order, reads, writes) = match kind {
+            AccessKind::AtomicRead(order, _) => (order, true, false),
+            AccessKind::AtomicWrite(order, _) => (order, false, true),
+            AccessKind::AtomicUpdate(order, _) => (order, true, true),
+            AccessKind::Read | AccessKind::Write => return,
+        };
+        let state = &clock.lanes[lane as usize];
+        let block = clock.block.get();
+        if reads && let Some(variable) = variables.get(&address) {
+            clock.touched.set(true);
+            let own = variable.narrow.iter().find(|(releaser, _)| *releaser == block).map_or(NOTHING, |own| own.1);
+            if matches!(order, AtomicOrder::Acquire | AtomicOrder::AcqRel) {
+                self.learn(clock, lane, own);
+                self.learn(clock, lane, variable.wide);
+            } else {
+                state.seen_narrow.set(self.join(state.seen_narrow.get(), own));
+                if state.seen_wide.get() != variable.wide {
+                    state.seen_wide.set(self.join(state.seen_wide.get(), variable.wide));
+                }
+                if space == Space::Shared || variable.releaser == block || variable.releaser == NO_BLOCK {
+                    // Where several blocks have released, a fence of block scope gets more than it should.
+                    state.seen_narrow.set(self.join(state.seen_narrow.get(), variable.wide));
+                }
+            }
+        }
+        if writes {
+            let (wide, narrow) = if matches!(order, AtomicOrder::Release | AtomicOrder::AcqRel) {
+                (self.release(clock, lane), NOTHING)
+            } else if space == Space::Shared || state.wide_fence.get() == state.fence.get() {
+                (state.fence.get(), NOTHING)
+            } else {
+                (state.wide_fence.get(), state.fence.get())
+            };
+            // A plain store ends what was released there, a read-modify-write adds to it.
+            if !reads {
+                variables.remove(&address);
+            }
+            if wide != NOTHING || narrow != NOTHING {
+                let variable =
+                    variables.entry(address).or_insert_with(|| Variable { releaser: block, ..Variable::default() });
+                variable.wide = self.join(variable.wide, wide);
+                if variable.releaser != block && wide != NOTHING {
+                    variable.releaser = NO_BLOCK;
+                }
+                if narrow != NOTHING {
+                    variable.narrow.retain(|(releaser, _)| *releaser != block);
+                    if variable.narrow.len() == NARROW_RELEASES {
+                        variable.narrow.remove(0);
+                    }
+                    variable.narrow.push((block, narrow));
+                }
+            }
+        }
+    }
+
+    /// Whether an access is over for a lane.
+    #[inline(always)]
+    pub(super) fn is_before(&mut self, past: Moment, clock: &BlockClock, lane: u32) -> bool {
+        clock.is_plainly_before(past, lane) || self.is_known(past, clock.lanes[lane as usize].knows.get())
+    }
+
+    #[cold]
+    fn is_known(&mut self, past: Moment, node: NodeId) -> bool {
+        if node == NOTHING {
+            return false;
+        }
+        if self.walks.len() >= KEPT_WALKS && !self.walks.contains_key(&node) {
+            self.walks.clear();
+        }
+        let walk = self.walks.entry(node).or_insert_with(|| Walk {
+            ahead: VecDeque::from([node]),
+            seen: HashSet::new(),
+            blocks: HashMap::new(),
+        });
+        let nodes = &self.nodes;
+        if walk.blocks.get(&past.block).is_some_and(|seen| seen.iter().any(|&id| nodes[id as usize].covers(past))) {
+            return true;
+        }
+        while let Some(id) = walk.ahead.pop_front() {
+            if id == NOTHING || !walk.seen.insert(id) {
+                continue;
+            }
+            let node = &nodes[id as usize];
+            walk.ahead.extend(node.before);
+            if node.block != NO_BLOCK {
+                walk.blocks.entry(node.block).or_default().push(id);
+            }
+            if node.covers(past) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primitives_gpu::simt::AtomicOrder::{Acquire, Relaxed, Release};
+
+    const FLAG: usize = 64;
+
+    /// Causality and the atomics of one memory.
+    #[derive(Default)]
+    struct Graph(Causality, Variables);
+
+    impl Graph {
+        fn atomic(&mut self, clock: &BlockClock, lane: u32, kind: AccessKind, space: Space, address: usize) {
+            self.0.atomic(&mut self.1, clock, lane, kind, space, address);
+        }
+    }
+
+    fn write(order: AtomicOrder) -> AccessKind {
+        AccessKind::AtomicWrite(order, Scope::Device)
+    }
+
+    fn read(order: AtomicOrder) -> AccessKind {
+        AccessKind::AtomicRead(order, Scope::Device)
+    }
+
+    fn clocks() -> [BlockClock; 3] {
+        let mut clocks = [BlockClock::new(64), BlockClock::new(64), BlockClock::new(64)];
+        for (rank, clock) in clocks.iter_mut().enumerate() {
+            clock.start(rank as u32);
+        }
+        clocks
+    }
+
+    #[test]
+    fn a_barrier_orders_the_block() {
+        let (mut causality, [clock, ..]) = (Graph::default(), clocks());
+        let past = clock.now(3);
+        assert!(causality.0.is_before(past, &clock, 3) && !causality.0.is_before(past, &clock, 4));
+        causality.0.barrier(&clock);
+        assert!(causality.0.is_before(past, &clock, 4) && causality.0.is_before(past, &clock, 63));
+        assert!(!causality.0.is_before(clock.now(3), &clock, 4));
+    }
+
+    #[test]
+    fn a_warp_barrier_orders_the_lanes_of_its_mask() {
+        let (mut causality, [clock, ..]) = (Graph::default(), clocks());
+        for _ in 0..3 {
+            let past = clock.now(3);
+            causality.0.sync_warp(&clock, 0, 0x0000_00ff, !0);
+            assert!(causality.0.is_before(past, &clock, 7));
+            assert!(!causality.0.is_before(past, &clock, 8) && !causality.0.is_before(past, &clock, 35));
+            let of_another = clock.now(20);
+            causality.0.sync_warp(&clock, 0, 0x0000_00ff, !0);
+            assert!(!causality.0.is_before(of_another, &clock, 3));
+            causality.0.sync_warp(&clock, 0, !0, !0);
+            assert!(causality.0.is_before(past, &clock, 8) && causality.0.is_before(of_another, &clock, 3));
+            assert!(!causality.0.is_before(past, &clock, 35));
+        }
+        assert!(causality.0.nodes.len() < 10, "repeated meetings of one mask take one node");
+    }
+
+    #[test]
+    fn a_meeting_that_was_released_stays_what_it_was() {
+        let (mut causality, [one, other, _]) = (Graph::default(), clocks());
+        causality.0.sync_warp(&one, 0, 0xff, !0);
+        causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
+        let later = one.now(5);
+        causality.0.sync_warp(&one, 0, 0xff, !0);
+        causality.atomic(&other, 9, read(Acquire), Space::Global, FLAG);
+        assert!(!causality.0.is_before(later, &other, 9));
+    }
+
+    #[test]
+    fn a_chain_of_releases_and_acquires_orders_blocks() {
+        let (mut causality, [one, two, three]) = (Graph::default(), clocks());
+        let past = one.now(40);
+        causality.0.barrier(&one);
+        let unreleased = one.now(41);
+        causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
+        let after = one.now(0);
+        causality.atomic(&two, 5, read(Acquire), Space::Global, FLAG);
+        assert!(causality.0.is_before(past, &two, 5) && !causality.0.is_before(past, &two, 6));
+        assert!(!causality.0.is_before(unreleased, &two, 5) && !causality.0.is_before(after, &two, 5));
+        causality.0.barrier(&two);
+        assert!(causality.0.is_before(past, &two, 63));
+        causality.atomic(&two, 63, write(Release), Space::Global, FLAG + 4);
+        causality.atomic(&three, 1, read(Acquire), Space::Global, FLAG + 4);
+        assert!(causality.0.is_before(past, &three, 1) && !causality.0.is_before(unreleased, &three, 1));
+    }
+
+    #[test]
+    fn relaxed_accesses_need_fences_on_both_sides_of_sufficient_scope() {
+        for (release, acquire, ordered) in [
+            (Some(Scope::Device), Some(Scope::Device), true),
+            (Some(Scope::System), Some(Scope::Device), true),
+            (Some(Scope::Block), Some(Scope::Device), false),
+            (Some(Scope::Device), Some(Scope::Block), false),
+            (None, Some(Scope::Device), false),
+            (Some(Scope::Device), None, false),
+        ] {
+            let (mut causality, [one, other, _]) = (Graph::default(), clocks());
+            let past = one.now(0);
+            release.inspect(|&scope| causality.0.fence(&one, 0, scope));
+            causality.atomic(&one, 0, write(Relaxed), Space::Global, FLAG);
+            causality.atomic(&other, 0, read(Relaxed), Space::Global, FLAG);
+            acquire.inspect(|&scope| causality.0.fence(&other, 0, scope));
+            assert_eq!(causality.0.is_before(past, &other, 0), ordered, "{release:?} {acquire:?}");
+        }
+    }
+
+    #[test]
+    fn inside_a_block_its_scope_suffices() {
+        for space in [Space::Shared, Space::Global] {
+            let (mut causality, [clock, ..]) = (Graph::default(), clocks());
+            let past = clock.now(0);
+            causality.0.fence(&clock, 0, Scope::Block);
+            causality.atomic(&clock, 0, write(Relaxed), space, FLAG);
+            causality.atomic(&clock, 50, read(Relaxed), space, FLAG);
+            assert!(!causality.0.is_before(past, &clock, 50));
+            causality.0.fence(&clock, 50, Scope::Block);
+            assert!(causality.0.is_before(past, &clock, 50) && !causality.0.is_before(past, &clock, 51));
+        }
+    }
+
+    #[test]
+    fn a_store_ends_what_was_released_and_an_update_does_not() {
+        for (kind, ordered) in [(write(Relaxed), false), (AccessKind::AtomicUpdate(Relaxed, Scope::Device), true)] {
+            let (mut causality, [one, two, three]) = (Graph::default(), clocks());
+            let past = one.now(0);
+            causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
+            causality.atomic(&two, 0, kind, Space::Global, FLAG);
+            causality.atomic(&three, 0, read(Acquire), Space::Global, FLAG);
+            assert_eq!(causality.0.is_before(past, &three, 0), ordered);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Watching memory in a checked launch: races, and reads of what nothing has written.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::Range;
+
+use primitives_gpu::simt::emulated::{Access, AccessKind, Space};
+use primitives_gpu::simt::{Place, Scope};
+
+use super::causality::{BlockClock, Causality, Moment, Variables};
+use super::launch::LaunchState;
+use super::shadow::{Order, Pages, Past, Places};
+use crate::error::MemoryAction as Action;
+
+/// Bytes of memory outside all arguments that are watched together.
+const FOREIGN: usize = 64 << 10;
+
+/// An access that another one races with.
+pub(super) struct Earlier {
+    pub(super) action: Action,
+    pub(super) moment: Moment,
+    pub(super) place: Place,
+    /// The byte where the two meet.
+    pub(super) address: usize,
+}
+
+/// A read of bytes that nothing has written.
+///
+/// It is told at the block's next barrier or end: until then a write may show that it is half of a race.
+#[derive(Clone, Copy)]
+pub(super) struct Unwritten {
+    pub(super) lane: u32,
+    pub(super) place: Place,
+    pub(super) space: Space,
+    /// The first of the bytes.
+    pub(super) address: usize,
+}
+
+/// Global memory during a launch, and what happens before what.
+pub(super) struct LaunchMemory<'l> {
+    launch: &'l LaunchState<'l>,
+    state: RefCell<State>,
+}
+
+struct State {
+    causality: Causality,
+    /// The atomics in global memory.
+    variables: Variables,
+    places: Places,
+    /// Of each of the launch's regions, made at the first access.
+    regions: Box<[Option<Pages>]>,
+    /// The region of the last access.
+    recent: usize,
+    /// Memory that is no argument's.
+    foreign: HashMap<usize, Pages>,
+}
+
+/// A block's shared memory, and its clock.
+pub(super) struct BlockMemory {
+    clock: BlockClock,
+    shared: RefCell<Pages>,
+    unwritten: Cell<Option<Unwritten>>,
+    /// What raw pointers may have written.
+    exposed: RefCell<Vec<Range<usize>>>,
+}
+
+/// The order of a lane's access.
+struct LaneOrder<'a> {
+    causality: &'a mut Causality,
+    clock: &'a BlockClock,
+    lane: u32,
+}
+
+impl Order for LaneOrder<'_> {
+    #[inline(always)]
+    fn is_plainly_before(&self, past: Past) -> bool {
+        self.clock.is_plainly_before(past.moment(), self.lane)
+    }
+
+    #[inline(always)]
+    fn is_before(&mut self, past: Past) -> bool {
+        self.causality.is_before(past.moment(), self.clock, self.lane)
+    }
+}
+
+impl BlockMemory {
+    /// Of a block of so many threads, with the shared memory at `address`.
+    pub(super) fn new(threads: u32, address: usize, len: usize) -> Self {
+        Self {
+            clock: BlockClock::new(threads),
+            shared: RefCell::new(Pages::new(address, len)),
+            unwritten: Cell::new(None),
+            exposed: RefCell::default(),
+        }
+    }
+
+    /// Begins the block of that rank.
+    pub(super) fn start(&mut self, rank: u64) {
+        // Ranks above 2^32 would take years to come to.
+        self.clock.start(rank as u32);
+        self.shared.get_mut().clear();
+        self.unwritten.set(None);
+        self.exposed.get_mut().clear();
+    }
+
+    /// The first read of what nothing has written, if there was one.
+    #[inline(always)]
+    pub(super) fn unwritten(&self) -> Option<Unwritten> {
+        self.unwritten.get()
+    }
+}
+
+impl<'l> LaunchMemory<'l> {
+    pub(super) fn new(launch: &'l LaunchState<'l>) -> Self {
+        let state = State {
+            causality: Causality::default(),
+            variables: Variables::new(),
+            places: Places::new(launch.place),
+            regions: launch.regions.iter().map(|_| None).collect(),
+            recent: 0,
+            foreign: HashMap::new(),
+        };
+        Self { launch, state: RefCell::new(state) }
+    }
+
+    /// Notes that all lanes of a block have met.
+    #[inline(always)]
+    pub(super) fn barrier(&self, block: &BlockMemory) {
+        self.with(|state| state.causality.barrier(&block.clock));
+    }
+
+    /// Notes that the lanes of a mask have met.
+    pub(super) fn sync_warp(&self, block: &BlockMemory, warp: u32, mask: u32, existing: u32) {
+        self.with(|state| state.causality.sync_warp(&block.clock, warp, mask, existing));
+    }
+
+    pub(super) fn fence(&self, block: &BlockMemory, lane: u32, scope: Scope) {
+        self.with(|state| state.causality.fence(&block.clock, lane, scope));
+    }
+
+    /// The state, unless a lane that overflowed its stack has left it as it was: then the launch has failed.
+    #[inline(always)]
+    fn with(&self, f: impl FnOnce(&mut State)) {
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            f(&mut state);
+        }
+    }
+
+    /// Notes that raw pointers may write bytes, unseen, from now on.
+    pub(super) fn expose(&self, block: &BlockMemory, space: Space, bytes: Range<usize>) {
+        match space {
+            Space::Shared => block.exposed.borrow_mut().push(bytes),
+            Space::Global => {
+                if let Some(region) = self.launch.regions.iter().find(|region| region.contains(bytes.start)) {
+                    let end = bytes.end.min(region.address + region.len);
+                    region.written.mark(bytes.start - region.address..end - region.address);
+                }
+            }
+        }
+    }
+
+    /// Notes an access. An error is an earlier one that it races with.
+    #[inline(always)]
+    pub(super) fn access(&self, block: &BlockMemory, lane: u32, access: Access, place: Place) -> Result<(), Earlier> {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return Ok(()) };
+        let state = &mut *state;
+        let found = match access.space {
+            Space::Shared => self.shared_access(state, block, lane, access, place),
+            Space::Global => self.global_access(state, block, lane, access, place),
+        };
+        match found {
+            Ok(()) => Ok(()),
+            Err((past, address)) => {
+                let place = state.places.place(past.place());
+                Err(Earlier { action: past.action(), moment: past.moment(), place, address })
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn shared_access(
+        &self,
+        state: &mut State,
+        block: &BlockMemory,
+        lane: u32,
+        access: Access,
+        place: Place,
+    ) -> Result<(), (Past, usize)> {
+        let Ok(mut shared) = block.shared.try_borrow_mut() else { return Ok(()) };
+        let Access { kind, space, address, len } = access;
+        let action = Action::of(kind);
+        let clock = &block.clock;
+        let now = Past::new(clock.now(lane), action, state.places.number(place));
+        let mut order = LaneOrder { causality: &mut state.causality, clock, lane };
+        let mut unwritten = None;
+        shared.visit(address, len, |cell, sets, at| {
+            if action.reads() && !cell.is_written(sets) && unwritten.is_none() {
+                unwritten = Some(at);
+            }
+            cell.note(now, action, sets, &mut order).map_err(|past| (past, at))
+        })?;
+        if let Some(at) = unwritten {
+            let exposed = block.exposed.borrow().iter().any(|bytes| bytes.contains(&at));
+            if !exposed && block.unwritten.get().is_none() {
+                block.unwritten.set(Some(Unwritten { lane, place, space, address: at }));
+            }
+        }
+        if is_atomic(kind) {
+            state.causality.atomic(&mut clock.variables.borrow_mut(), clock, lane, kind, space, address);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn global_access(
+        &self,
+        state: &mut State,
+        block: &BlockMemory,
+        lane: u32,
+        access: Access,
+        place: Place,
+    ) -> Result<(), (Past, usize)> {
+        let Access { kind, space, address, len } = access;
+        let action = Action::of(kind);
+        let clock = &block.clock;
+        let regions = self.launch.regions;
+        if !regions.get(state.recent).is_some_and(|region| region.contains(address)) {
+            state.recent = regions.iter().position(|region| region.contains(address)).unwrap_or(usize::MAX);
+        }
+        let region = regions.get(state.recent);
+        if let Some(region) = region {
+            if !region.written.is_whole() {
+                let start = address - region.address;
+                if action.reads()
+                    && block.unwritten.get().is_none()
+                    && let Some(missing) = region.written.first_missing(start..start + len)
+                {
+                    let address = region.address + missing;
+                    block.unwritten.set(Some(Unwritten { lane, place, space, address }));
+                }
+                if action != Action::Read && action != Action::AtomicRead {
+                    region.written.mark(start..start + len);
+                }
+            }
+            if !region.writable {
+                // Nobody can write what a launch borrows to read.
+                return Ok(());
+            }
+        }
+        let now = Past::new(clock.now(lane), action, state.places.number(place));
+        let mut order = LaneOrder { causality: &mut state.causality, clock, lane };
+        let mut visit = |pages: &mut Pages, address, len| {
+            pages.visit(address, len, |cell, sets, at| {
+                cell.note(now, action, sets, &mut order).map_err(|past| (past, at))
+            })
+        };
+        match region {
+            Some(region) => {
+                let pages = &mut state.regions[state.recent];
+                visit(pages.get_or_insert_with(|| Pages::new(region.address, region.len)), address, len)?;
+            }
+            None => {
+                let mut at = address;
+                while at < address + len {
+                    let first = at / FOREIGN * FOREIGN;
+                    let part = (address + len).min(first + FOREIGN) - at;
+                    let pages = state.foreign.entry(first).or_insert_with(|| Pages::new(first, FOREIGN));
+                    visit(pages, at, part)?;
+                    at += part;
+                }
+            }
+        }
+        if is_atomic(kind) {
+            state.causality.atomic(&mut state.variables, clock, lane, kind, space, address);
+        }
+        Ok(())
+    }
+
+    /// The last write of bytes shortly before `address`, with its first byte.
+    pub(super) fn writer_before(&self, block: &BlockMemory, space: Space, address: usize) -> Option<Earlier> {
+        let state = self.state.try_borrow().ok()?;
+        let (address, past) = match space {
+            Space::Shared => block.shared.try_borrow().ok()?.writer_before(address)?,
+            Space::Global => {
+                let region = self.launch.regions.iter().position(|region| region.contains(address))?;
+                state.regions[region].as_ref()?.writer_before(address)?
+            }
+        };
+        let place = state.places.place(past.place());
+        Some(Earlier { action: past.action(), moment: past.moment(), place, address })
+    }
+}
+
+fn is_atomic(kind: AccessKind) -> bool {
+    !matches!(kind, AccessKind::Read | AccessKind::Write)
+}

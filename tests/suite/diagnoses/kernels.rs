@@ -1,0 +1,394 @@
+//! Kernels with one fault each, and without it if `right`. The comments `at: …` mark the lines that a report names, in the
+//! order of the words.
+
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::AtomicOrder::{self, Acquire, Relaxed, Release};
+
+#[inline(always)]
+fn rank(cx: Block<'_>) -> usize {
+    cx.thread_rank() as usize
+}
+
+/// The next thread of the block.
+#[inline(always)]
+fn next(cx: Block<'_>) -> usize {
+    (rank(cx) + 1) % cx.block_threads() as usize
+}
+
+#[kernel]
+pub fn shared_write_read(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
+    for i in cx.items(out.len()) {
+        shared.set(rank(cx), cx.thread_rank()); // at: shared_write_read write
+        if right {
+            cx.barrier();
+        }
+        out.set(i, shared.get(next(cx))); // at: shared_write_read read
+    }
+}
+
+#[kernel]
+pub fn shared_write_write(cx: Block, right: bool, mut shared: Shared<[u32; 128]>) {
+    let slot = if right { rank(cx) } else { rank(cx) / 2 };
+    shared.set(slot, 1); // at: shared_write_write write
+}
+
+/// The barrier that lets everybody read before the storage is used again.
+#[kernel]
+pub fn shared_read_write(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
+    shared.set(rank(cx), 1);
+    cx.barrier();
+    let value = shared.get(next(cx)); // at: shared_read_write read
+    if right {
+        cx.barrier();
+    }
+    shared.set(rank(cx), 2); // at: shared_read_write write
+    for i in cx.items(out.len()) {
+        out.set(i, value);
+    }
+}
+
+/// Two threads write bytes of one word; the word is theirs together.
+#[kernel]
+pub fn shared_bytes(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u8; 128]>) {
+    shared.set(rank(cx), 1); // at: shared_bytes write
+    if right {
+        cx.barrier();
+    }
+    let value = shared.get(next(cx)); // at: shared_bytes read
+    for i in cx.items(out.len()) {
+        out.set(i, value as u32);
+    }
+}
+
+#[kernel]
+pub fn warp_without_sync(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
+    shared.set(rank(cx), cx.lane()); // at: warp_without_sync write
+    if right {
+        cx.sync_warp(cx.warp_mask());
+    }
+    // A shuffle orders its values only.
+    let _ = cx.shuffle_xor(cx.warp_mask(), 1, 1, 32);
+    let value = shared.get(rank(cx) ^ 1); // at: warp_without_sync read
+    for i in cx.items(out.len()) {
+        out.set(i, value);
+    }
+}
+
+#[kernel]
+pub fn warp_wrong_mask(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
+    shared.set(rank(cx), cx.lane()); // at: warp_wrong_mask write
+    let half = if cx.lane() < 16 { 0x0000_ffff } else { 0xffff_0000 };
+    cx.sync_warp(if right { FULL_MASK } else { half });
+    let value = shared.get(rank(cx) ^ 16); // at: warp_wrong_mask read
+    for i in cx.items(out.len()) {
+        out.set(i, value);
+    }
+}
+
+#[kernel]
+pub fn atomic_against_plain(cx: Block, right: bool, mut out: GlobalMut<u32, PerBlock>, mut shared: Shared<[u32; 1]>) {
+    if rank(cx) == 0 {
+        shared.set(0, 0);
+    }
+    cx.barrier();
+    shared.at(0).fetch_add(1); // at: atomic_against_plain atomic update
+    if right {
+        cx.barrier();
+    }
+    if rank(cx) == 0 {
+        out.store(shared.get(0)); // at: atomic_against_plain read
+    }
+}
+
+/// Each block has an element, or all have one.
+#[kernel]
+pub fn blocks_share_an_element(cx: Block, right: bool, mut out: GlobalMut<u64>) {
+    if rank(cx) == 0 {
+        let element = if right { cx.block_rank() } else { 0 };
+        // SAFETY: of its own, if `right`.
+        unsafe { out.write(element, 1) }; // at: blocks_share_an_element write
+    }
+}
+
+#[kernel]
+pub fn global_write_read(cx: Block, right: bool, mut out: GlobalMut<u32>) {
+    let first = cx.block_rank() * cx.block_threads() as usize;
+    // SAFETY: the barrier orders it, if `right`.
+    unsafe {
+        out.write(first + rank(cx), 1); // at: global_write_read write
+        if right {
+            cx.barrier();
+        }
+        let value = out.read(first + next(cx)); // at: global_write_read read
+        cx.barrier();
+        out.write(first + rank(cx), value);
+    }
+}
+
+/// Blocks hand a value on, each to the next, as a single-pass scan does.
+#[inline(always)]
+fn relay(
+    cx: Block<'_>,
+    flags: &GlobalMut<'_, u32, Atomic>,
+    sums: &mut GlobalMut<'_, u64>,
+    [store, load]: [AtomicOrder; 2],
+    [before, after]: [Option<Scope>; 2],
+) {
+    if rank(cx) != 0 {
+        return;
+    }
+    let block = cx.block_rank();
+    let mut sum = block as u64;
+    if block > 0 {
+        while flags.at(block - 1).order(load).load() == 0 {
+            cx.spin(20);
+        }
+        if let Some(scope) = after {
+            cx.fence(scope);
+        }
+        // SAFETY: written before the flag was stored, if the orders and scopes suffice.
+        sum += unsafe { sums.read(block - 1) }; // at: relay read
+    }
+    // SAFETY: this block's.
+    unsafe { sums.write(block, sum) }; // at: relay write
+    if let Some(scope) = before {
+        cx.fence(scope);
+    }
+    flags.at(block).order(store).store(1);
+}
+
+#[kernel]
+pub fn look_back_without_fence(cx: Block, right: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64>) {
+    let fence = Some(Scope::Device).filter(|_| right);
+    relay(cx, &flags, &mut sums, [Relaxed, Relaxed], [fence, Some(Scope::Device)]);
+}
+
+#[kernel]
+pub fn look_back_without_second_fence(cx: Block, right: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64>) {
+    let fence = Some(Scope::Device).filter(|_| right);
+    relay(cx, &flags, &mut sums, [Relaxed, Relaxed], [Some(Scope::Device), fence]);
+}
+
+#[kernel]
+pub fn fence_too_narrow(cx: Block, right: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64>) {
+    let scope = if right { Scope::Device } else { Scope::Block };
+    relay(cx, &flags, &mut sums, [Relaxed, Acquire], [Some(scope), None]);
+}
+
+#[kernel]
+pub fn release_without_acquire(cx: Block, right: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64>) {
+    let load = if right { Acquire } else { Relaxed };
+    relay(cx, &flags, &mut sums, [Release, load], [None, None]);
+}
+
+#[kernel]
+pub fn acquire_without_release(cx: Block, right: bool, flags: GlobalMut<u32, Atomic>, mut sums: GlobalMut<u64>) {
+    let store = if right { Release } else { Relaxed };
+    relay(cx, &flags, &mut sums, [store, Acquire], [None, None]);
+}
+
+/// The last block adds up what all have stored: each thread after the counter's update and a barrier.
+#[kernel]
+pub fn last_block(
+    cx: Block,
+    right: bool,
+    count: GlobalMut<u32, Atomic>,
+    mut parts: GlobalMut<u64>,
+    mut last: Shared<[u32; 1]>,
+) {
+    let (block, blocks) = (cx.block_rank(), cx.grid_blocks());
+    if rank(cx) == 0 {
+        // SAFETY: this block's.
+        unsafe { parts.write(block, 1) }; // at: last_block write
+        if right {
+            cx.fence(Scope::Device);
+        }
+        let before = count.at(0).fetch_add(1);
+        cx.fence(Scope::Device);
+        last.set(0, (before as usize + 1 == blocks) as u32);
+    }
+    cx.barrier();
+    if last.get(0) == 1 {
+        let mut part = rank(cx);
+        while part < blocks {
+            // SAFETY: stored before its block counted, if `right`.
+            let value = unsafe { parts.read(part) }; // at: last_block read
+            // SAFETY: this thread's.
+            unsafe { parts.write(part, value + 1) };
+            part += cx.block_threads() as usize;
+        }
+    }
+}
+
+/// A lock around a plain counter.
+#[kernel]
+pub fn locked_counter(cx: Block, right: bool, lock: GlobalMut<u32, Atomic>, mut count: GlobalMut<u64>) {
+    let (take, leave) = if right { (Acquire, Release) } else { (Relaxed, Relaxed) };
+    while lock.at(0).order(take).compare_exchange(0, 1) != 0 {
+        cx.spin(20);
+    }
+    // SAFETY: one thread at a time, and ordered if `right`.
+    unsafe {
+        let value = count.read(0); // at: locked_counter read
+        count.write(0, value + 1); // at: locked_counter write
+    }
+    lock.at(0).order(leave).store(0);
+}
+
+#[kernel]
+pub fn shared_unwritten(cx: Block, right: bool, mut out: GlobalMut<u32>, mut shared: Shared<[u32; 128]>) {
+    if right || rank(cx) != 5 {
+        shared.set(rank(cx), 7); // at: shared_unwritten write
+    }
+    cx.barrier();
+    let value = shared.get(next(cx)); // at: shared_unwritten read
+    for i in cx.items(out.len()) {
+        out.set(i, value);
+    }
+}
+
+#[kernel]
+pub fn shared_unwritten_atomic(cx: Block, right: bool, mut shared: Shared<[u32; 4]>) {
+    if right && rank(cx) == 0 {
+        shared.set(2, 0);
+    }
+    cx.barrier();
+    shared.at(2).fetch_add(1); // at: shared_unwritten_atomic read
+}
+
+/// Reads all, by whatever thread.
+#[kernel(equal_len(x, out), instantiate(<u8>, <u32>, <f64>))]
+pub fn read_all<T: Element>(cx: Block, x: Global<T>, mut out: GlobalMut<T>) {
+    for i in cx.items(out.len()) {
+        out.set(i, x[i]); // at: read_all read
+    }
+}
+
+/// Writes every other element, and then reads all.
+#[kernel]
+pub fn write_half(cx: Block, right: bool, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        if right || i.index() % 2 == 0 {
+            out.set(i, 1);
+        }
+        let value = out.get(i); // at: write_half read
+        out.set(i, value);
+    }
+}
+
+#[kernel]
+pub fn misaligned_vector(cx: Block, right: bool, x: Global<f32>, mut out: GlobalMut<f32>) {
+    if rank(cx) == 5 {
+        // SAFETY: element 4 of a buffer is aligned to 16 bytes; element 3 is not.
+        let items = unsafe { x.read_vector::<4>(if right { 4 } else { 3 }) }; // at: misaligned_vector read
+        // SAFETY: as above, and this thread's.
+        unsafe { out.write_vector(0, &items) };
+    }
+}
+
+#[kernel]
+pub fn misaligned_vector_write(cx: Block, right: bool, mut out: GlobalMut<f32>) {
+    if rank(cx) == 5 {
+        // SAFETY: this thread's; element 2 is aligned to 8 bytes.
+        unsafe { out.write_vector(if right { 2 } else { 1 }, &[1.0, 2.0]) }; // at: misaligned_vector_write write
+    }
+}
+
+#[kernel]
+pub fn out_of_bounds(cx: Block, right: bool, x: Global<f32>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        let index = if right { i.index() } else { i.index() + 1 };
+        out.set(i, x[index]); // at: out_of_bounds read
+    }
+}
+
+#[kernel]
+pub fn divergent_barrier(cx: Block, right: bool) {
+    if right || rank(cx) < 40 {
+        cx.barrier(); // at: divergent_barrier barrier
+    }
+}
+
+#[kernel]
+pub fn different_barriers(cx: Block, right: bool) {
+    if right || rank(cx) < 40 {
+        cx.barrier(); // at: different_barriers one
+    } else {
+        cx.barrier(); // at: different_barriers other
+    }
+}
+
+#[kernel]
+pub fn divergent_shuffle(cx: Block, right: bool, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        if right || cx.lane() < 16 {
+            out.set(i, cx.shuffle_xor(FULL_MASK, cx.lane(), 1, 32)); // at: divergent_shuffle shuffle
+        }
+    }
+}
+
+/// A full mask in a warp of eight lanes.
+#[kernel]
+pub fn absent_lanes(cx: Block, right: bool, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let mask = if right { cx.warp_mask() } else { FULL_MASK };
+        out.set(i, cx.ballot(mask, true)); // at: absent_lanes ballot
+    }
+}
+
+/// Lane 15 reads lane 16, which takes no part.
+#[kernel]
+pub fn shuffle_from_outside(cx: Block, right: bool, mut out: GlobalMut<u32>) {
+    for i in cx.items(out.len()) {
+        let (mask, lower) = if cx.lane() < 16 { (0x0000_ffff, true) } else { (0xffff_0000, false) };
+        let width = if right { 16 } else { 32 };
+        if lower {
+            out.set(i, cx.shuffle_down(mask, cx.lane(), 1, width)); // at: shuffle_from_outside shuffle
+        }
+    }
+}
+
+#[kernel]
+pub fn deadlock(cx: Block, right: bool, flag: GlobalMut<u32, Atomic>) {
+    if right && cx.block_rank() == 0 && rank(cx) == 0 {
+        flag.at(0).store(1);
+    }
+    while flag.at(0).load() == 0 {
+        cx.spin(100); // at: deadlock spin
+    }
+}
+
+/// Far more stack than a lane has.
+#[inline(never)]
+fn deep(depth: u32) -> u64 {
+    let frame = core::hint::black_box([depth as u64; 32]);
+    if depth == 0 { frame[0] } else { deep(depth - 1) + core::hint::black_box(frame)[31] }
+}
+
+#[kernel]
+pub fn stack_overflow(cx: Block, right: bool) {
+    // at: stack_overflow begin
+    if rank(cx) == 5 {
+        core::hint::black_box(deep(if right { 10 } else { 100_000 }));
+    }
+}
+
+#[kernel]
+pub fn panics(cx: Block, right: bool) {
+    assert!(right || rank(cx) != 5, "thread {} of {}", rank(cx), cx.block_threads()); // at: panics panic
+}
+
+#[kernel]
+pub fn division(cx: Block, right: bool, x: Global<i32>, mut out: GlobalMut<i32>) {
+    for i in cx.items(out.len()) {
+        let divisor = x[i] + right as i32;
+        out.set(i, 100 / divisor); // at: division division
+    }
+}
+
+#[kernel]
+pub fn own_fault(cx: Block, right: bool) {
+    if !right && rank(cx) == 5 {
+        cx.fault(42); // at: own_fault fault
+    }
+}
