@@ -3,6 +3,8 @@
 
 extern crate self as kernel_primitives;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod docs;
 pub mod kernels;
 
 pub use primitives_gpu::*;

@@ -2,6 +2,7 @@
 //! kernel without it. Always of the emulator: most of these faults do something unspecified on a GPU.
 
 mod kernels;
+mod page;
 
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{
@@ -493,10 +494,10 @@ fn check_divergence(fault: &KernelFault, mark: &str, parts: &[&str], advice: &st
 
 #[test]
 fn a_barrier_that_some_threads_never_reach_is_reported() -> Result<()> {
-    let launch = |stream: &Stream, right| kernels::divergent_barrier::launch(stream, (2, 64), right);
-    diagnose("divergent_barrier", launch, |fault, _| {
+    let launch = |stream: &Stream, right| kernels::partial_barrier::launch(stream, (2, 64), right);
+    diagnose("partial_barrier", launch, |fault, _| {
         let parts = ["at a barrier that thread (40, 0, 0) and 23 more never reached: they have finished"];
-        check_divergence(fault, "divergent_barrier barrier", &parts, "out of the branch");
+        check_divergence(fault, "partial_barrier barrier", &parts, "out of the branch");
         assert_eq!(fault.thread, thread(0));
     })
 }
@@ -600,4 +601,94 @@ fn a_fault_of_the_authors_own_is_reported() -> Result<()> {
         assert_eq!(fault.diagnosis, raised(FaultKind::User, [42, 0]));
         assert_eq!((fault.thread, fault.line), (thread(5), line("own_fault fault")));
     })
+}
+
+/// A block of code of the page, without the lines that the page hides, and the report below it.
+struct Example {
+    code: String,
+    report: std::ops::Range<usize>,
+}
+
+/// The kernels of the page and where their reports are.
+fn examples(page: &str) -> Vec<Example> {
+    let mut examples = Vec::new();
+    let mut rest = 0;
+    while let Some(at) = page[rest..].find("```\n\n```text\n") {
+        let end = rest + at;
+        let begin = page[..end].rfind("```\n").unwrap() + "```\n".len();
+        let code =
+            page[begin..end].lines().filter(|line| !line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
+        let report = end + "```\n\n```text\n".len();
+        rest = report + page[report..].find("```").unwrap();
+        examples.push(Example { code, report: report..rest });
+    }
+    examples
+}
+
+/// The launch of a kernel of the page.
+fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
+    let x = stream.buffer_from(&[1.0f32; 65])?;
+    let mut out = stream.buffer_zeroed::<f32>(65)?;
+    let mut words = stream.buffer_zeroed::<u32>(64)?;
+    match kernel {
+        "rotate" => page::rotate::launch(stream, (1, 64), &mut words),
+        "block_sums" => {
+            page::block_sums::launch(stream, (1, 64), &x, &mut out)?;
+            page::block_sums::launch(stream, (2, 64), &stream.buffer_from(&[1.0; 128])?, &mut out)
+        }
+        "running_sum" => page::running_sum::launch(stream, (10, 1), &x, &mut words, &mut out),
+        "smooth" => page::smooth::launch(stream, (1, 64), &x, out.slice_mut(..64)?),
+        "accumulate" => page::accumulate::launch(stream, (1, 64), &x, &mut stream.buffer_uninit(65)?),
+        "reverse_quads" => {
+            let mut quads = stream.buffer_zeroed(16)?;
+            page::reverse_quads::launch(stream, (1, 16), x.slice(..64)?, &mut quads)?;
+            page::reverse_quads::launch(stream, (1, 16), x.slice(1..)?, &mut quads)
+        }
+        "differences" => page::differences::launch(stream, (1, 65), &x, &mut out),
+        "sums_of_halves" => page::sums_of_halves::launch(stream, (1, 64), &x, &mut out),
+        "largest_of_pairs" => {
+            page::largest_of_pairs::launch(stream, (1, 64), &stream.buffer_zeroed(64)?, &mut words)?;
+            page::largest_of_pairs::launch(stream, (1, 48), &stream.buffer_zeroed(64)?, words.slice_mut(..48)?)
+        }
+        "wait_for_all" => page::wait_for_all::launch(stream, (2, 32), &mut words),
+        "shares" => {
+            let (people, amounts) = (stream.buffer_zeroed::<i32>(64)?, stream.buffer_zeroed::<i32>(64)?);
+            page::shares::launch(stream, (1, 64), &amounts, &people, &mut stream.buffer_uninit(64)?)
+        }
+        other => panic!("the page has a kernel {other} that no test launches"),
+    }
+}
+
+/// To write the reports into the page: `UPDATE_DEBUGGING_PAGE=1 cargo test --test suite the_page`.
+#[test]
+fn the_page_on_debugging_shows_what_is_reported() -> Result<()> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/debugging.md");
+    let mut text = std::fs::read_to_string(path).expect("the page").replace('\r', "");
+    let source = include_str!("diagnoses/page.rs").replace('\r', "");
+    let update = std::env::var_os("UPDATE_DEBUGGING_PAGE").is_some();
+    let examples = examples(&text);
+    assert_eq!(examples.len(), source.matches("#[kernel]").count());
+    // From the end, so that the places of the others stay.
+    for Example { code, report } in examples.into_iter().rev() {
+        let begin = source.find(&code).unwrap_or_else(|| panic!("not in page.rs:\n{code}"));
+        let lines_before = source[..begin].lines().count() as u32;
+        let kernel = code.split("fn ").nth(1).and_then(|rest| rest.split('(').next()).expect("a function");
+        let Err(Error::Fault(fault)) = run_example(kernel, &emulator(None)?) else { panic!("{kernel} has no fault") };
+        let mut shown = format!("{fault:?}").trim_start().replace("suite::diagnoses::page::", "my_crate::kernels::");
+        // The page counts lines from the kernel's first one.
+        let file = fault.file.as_str();
+        for line in (1..=source.lines().count() as u32).rev() {
+            let here = format!("src/kernels.rs:{}:", line.wrapping_sub(lines_before));
+            shown = shown.replace(&format!("{file}:{line}:"), &here);
+        }
+        if update {
+            text.replace_range(report, &shown);
+        } else {
+            assert_eq!(text[report], shown, "of {kernel}; the test tells how to update the page");
+        }
+    }
+    if update {
+        std::fs::write(path, text).expect("the page is written");
+    }
+    Ok(())
 }

@@ -69,7 +69,8 @@ impl core::fmt::Display for Fault {
             FaultKind::BadShape => write!(f, "a collective was asked for a size of {a}; its limit is {b}"),
             FaultKind::User => write!(f, "the kernel raised fault {a}"),
             FaultKind::Misaligned => {
-                write!(f, "a vector access of {b} bytes is misaligned: the address {a:#x} is no multiple of {b}")
+                let past = a.checked_rem(b).unwrap_or(0);
+                write!(f, "a vector access of {b} bytes is misaligned: it begins {past} bytes past a multiple of {b}")
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Kernels with one fault each, and without it if `right`. The comments `at: …` mark the lines that a report names, in the
-//! order of the words.
+//! order of the words. They are of the emulator alone, and their names differ from those that a `cuda` build compiles to PTX.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::AtomicOrder::{self, Acquire, Relaxed, Release};
@@ -303,9 +303,9 @@ pub fn out_of_bounds(cx: Block, right: bool, x: Global<f32>, mut out: GlobalMut<
 }
 
 #[kernel]
-pub fn divergent_barrier(cx: Block, right: bool) {
+pub fn partial_barrier(cx: Block, right: bool) {
     if right || rank(cx) < 40 {
-        cx.barrier(); // at: divergent_barrier barrier
+        cx.barrier(); // at: partial_barrier barrier
     }
 }
 
