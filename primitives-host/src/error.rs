@@ -401,9 +401,9 @@ impl From<Fault> for Diagnosis {
 impl std::fmt::Display for KernelFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { kernel, block, thread, file, line, column, diagnosis, help, seed } = self;
-        writeln!(f, "{diagnosis} in `{kernel}`")?;
         match diagnosis {
             Diagnosis::DataRace { earlier, action, memory } => {
+                writeln!(f, "{diagnosis} in `{kernel}`")?;
                 let later = Accessor {
                     action: *action,
                     block: *block,
@@ -423,12 +423,13 @@ impl std::fmt::Display for KernelFault {
                 }
                 write!(f, "  memory: {memory}")?;
             }
+            Diagnosis::Unwritten { memory } => {
+                writeln!(f, "{diagnosis} in `{kernel}`\n  --> {file}:{line}:{column}")?;
+                write!(f, "  by thread {thread} of block {block}\n  memory: {memory}")?;
+            }
             _ => {
-                writeln!(f, "  --> {file}:{line}:{column}")?;
-                write!(f, "  by thread {thread} of block {block}")?;
-                if let Diagnosis::Unwritten { memory } = diagnosis {
-                    write!(f, "\n  memory: {memory}")?;
-                }
+                writeln!(f, "{diagnosis}\n  --> {file}:{line}:{column}")?;
+                write!(f, "  in `{kernel}` by thread {thread} of block {block}")?;
             }
         }
         if let Some(help) = help {

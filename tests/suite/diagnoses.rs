@@ -478,7 +478,7 @@ fn an_index_outside_is_reported() -> Result<()> {
         assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [64, 64]));
         assert_eq!((fault.block, fault.thread), (thread(1), thread(31)));
         assert_eq!(fault.line, line("out_of_bounds read"));
-        assert!(fault.to_string().starts_with("index 64 is out of bounds: the view has 64 elements in `"), "{fault}");
+        assert!(fault.to_string().starts_with("index 64 is out of bounds: the view has 64 elements\n"), "{fault}");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("cx.items(view.len())")), "{fault}");
     })
 }
