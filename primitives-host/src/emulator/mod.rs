@@ -17,6 +17,13 @@
 //! | `watch.rs` | when a launch is dead |
 //! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
 //!
+//! # What a checked launch remembers
+//!
+//! Who wrote each granule of memory last, and who has accessed it since: 28 bytes a granule, which is as large as a page's
+//! accesses allow, 1 to 16 bytes; until the launch ends, or for shared memory the block. Measured
+//! (`cargo bench --bench emulator`, `benches/results/emulator.json`), a copy of floats takes 13 times as long as unchecked on
+//! one core, a reduction, which only reads, 1.3 times, and an exchange at barriers 1.8 times.
+//!
 //! # When a launch fails
 //!
 //! The first fault ends a launch: no lane goes on. Lanes that wait are unwound, so that what they own is dropped, as after
