@@ -72,7 +72,12 @@ pub use view::{Global, GlobalMut, Shared};
 
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
 pub mod prelude {
-    pub use crate::block::{ReduceStorage, block_reduce, block_x_reduce};
+    pub use crate::block::{
+        ColumnStorage, Each, ReduceStorage, ScanStorage, block_exclusive_scan, block_exclusive_scan_after,
+        block_exclusive_scan_from, block_group_reduce, block_inclusive_scan, block_inclusive_scan_after,
+        block_inclusive_scan_from, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
+        block_x_reduce, block_y_reduce, cumsum,
+    };
     pub use crate::device_println;
     pub use crate::element::{
         Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude,
@@ -85,7 +90,11 @@ pub mod prelude {
     pub use crate::view::{
         Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedSlice, Tile, TileMut, Tiles,
     };
-    pub use crate::warp::warp_reduce;
+    pub use crate::warp::{
+        warp_broadcast, warp_exclusive_scan, warp_exclusive_scan_from, warp_group_exclusive_scan,
+        warp_group_inclusive_scan, warp_group_reduce, warp_inclusive_scan, warp_reduce, warp_reduce_by_heads,
+        warp_reduce_by_tails,
+    };
     pub use half::{bf16, f16};
     pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
 }

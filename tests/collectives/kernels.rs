@@ -1,9 +1,12 @@
 //! The kernels of the tests of warp and block collectives, one file a subject. Compiled for both machines, so they use the
 //! device side alone.
 
+pub mod reduce;
+pub mod scan;
 pub mod shared;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "kernels/../../suite/kernels/types.rs"]
 pub mod types;
+pub mod warp;
 
 pub use types::*;

@@ -8,7 +8,11 @@
 
 mod kernels;
 
+mod reduce;
+mod reference;
+mod scan;
 mod shared;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod warp;

@@ -142,13 +142,19 @@ arbitrary! {
     i64: bits => bits as i64;
     u64: bits => bits;
     bool: bits => bits % 2 == 1;
-    [u8; 3]: bits => [bits as u8, (bits >> 8) as u8, (bits >> 16) as u8];
     crate::kernels::Twelve: bits => Self { a: (bits % 1000) as f32, b: (bits >> 10) as u32, c: (bits >> 32) as i32 };
     crate::kernels::Sixteen: bits => Self { a: bits, b: (bits % 1000) as f64 };
     crate::kernels::Flagged: bits => Self { flags: [bits % 2 == 1, bits % 3 == 1], value: (bits >> 20) as u16 };
     crate::kernels::Map<u32>: bits => Self { a: bits as u32, b: (bits >> 32) as u32 };
     crate::kernels::Map<u64>: bits => Self { a: bits, b: bits.rotate_left(20) };
     crate::kernels::Triangular: bits => Self { x: bits as u32, y: (bits >> 16) as u32, z: (bits >> 32) as u32 };
+}
+
+impl<T: Arbitrary, const N: usize> Arbitrary for [T; N] {
+    fn arbitrary(bits: u64) -> Self {
+        let mut random = Random::new(bits);
+        std::array::from_fn(|_| T::arbitrary(random.bits()))
+    }
 }
 
 /// `len` arbitrary values.

@@ -1,34 +1,42 @@
-//! Reductions over a block, or over each of its rows.
+//! Reductions over a block, over its rows, and over groups of its threads.
 
-use core::mem::MaybeUninit;
+use core::marker::PhantomData;
+use core::mem::size_of;
 use core::panic::Location;
 
+use super::partials::{self, MAX_WARPS};
 use crate::element::Element;
 use crate::functor::Reducer;
 use crate::simt::{Block, FaultKind, WARP};
-use crate::view::{Shared, SharedStorage};
-use crate::warp::{self, butterfly_step, reduce_down};
-
-/// Warps in the largest block.
-const MAX_WARPS: u32 = 32;
+use crate::view::{Shared, SharedArray, SharedStorage};
+use crate::warp::{self, reduce_down};
 
 /// Partial results a block can have at once: two a warp, see [`reduce_rows`].
-const SLOTS: usize = 2 * MAX_WARPS as usize;
+const SLOTS: usize = 2 * MAX_WARPS;
 
-/// The shared memory of [`block_reduce`] and [`block_x_reduce`]: 64 elements.
-#[repr(C, align(16))]
-pub struct ReduceStorage<T>([MaybeUninit<T>; SLOTS]);
+/// The shared memory of the block's reductions: 128 elements, in two halves that are used by turns.
+pub struct ReduceStorage<T>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<T: Element> SharedStorage for ReduceStorage<T> {}
+unsafe impl<T: Element> SharedStorage for ReduceStorage<T> {
+    const BYTES: usize = 2 * ReduceStorage::<T>::HALF;
+    const ALIGN: usize = 16;
+}
+
+impl<T> ReduceStorage<T> {
+    const HALF: usize = SLOTS * size_of::<T>();
+}
 
 /// Combines the values of all threads of the block, in the order of their ranks; every thread gets the result.
 ///
-/// Phases: each warp combines its values by shuffles; one value a warp goes to shared memory; barrier; every warp combines
-/// those. One barrier, none in a block of one warp. Any block shape up to 1024 threads, partial warps included.
+/// Phases: each warp combines its values by shuffles; one value a warp goes to shared memory; barrier; every thread combines
+/// those, which it reads in vectors. One barrier, none in a block of one warp. Any block shape up to 1024 threads, partial
+/// warps included.
 ///
-/// Shared memory: `shared` holds 64 elements of `T`. It may be reused after the next barrier, which a second collective on
-/// the same `Shared` makes by itself.
+/// Shared memory: two halves that reductions use by turns, so that one after the other on the same `Shared` costs one
+/// barrier each. Another collective on it makes the barrier that it needs by itself.
+///
+/// CUB: `BlockReduce`, whose first thread has the result: [`block_reduce_to_first`].
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -60,16 +68,100 @@ pub fn block_reduce<T: Element, R: Reducer<T>>(
     value: T,
     op: R,
 ) -> T {
-    reduce_rows(cx, shared, value, op, cx.block_threads())
+    let warps = partials::warps(cx);
+    let piece = warp::reduce(cx, value, &op);
+    if warps == 1 {
+        return piece;
+    }
+    let slots = publish(cx, shared, piece);
+    // SAFETY: one for each warp was published.
+    unsafe { partials::fold(slots, 0, warps, &op) }
+}
+
+/// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase.
+#[inline(always)]
+#[track_caller]
+pub fn block_reduce_to_first<T: Element, R: Reducer<T>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ReduceStorage<T>>,
+    value: T,
+    op: R,
+) -> Option<T> {
+    let warps = partials::warps(cx);
+    let mut total = warp::reduce(cx, value, &op);
+    if warps > 1 {
+        let slots = publish(cx, shared, total);
+        if cx.thread_rank() == 0 {
+            // SAFETY: one for each warp was published.
+            total = unsafe { partials::fold(slots, 0, warps, &op) };
+        }
+    }
+    if cx.thread_rank() == 0 { Some(total) } else { None }
+}
+
+/// Combines `N` items of each thread of the block, in the blocked arrangement: thread by thread, a thread's items in order.
+/// Every thread gets the result.
+///
+/// Cost: `N - 1` applications of `op` in each thread, as a tree, and then as [`block_reduce`].
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, PerBlock>, mut shared: Shared<ReduceStorage<u32>>) {
+///     for tile in cx.tiles::<4>(x.len()) {
+///         let mut items = init::<u32, 4>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         out.store(block_reduce_items(cx, &mut shared, &items, Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(1..=300).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(1)?;
+/// sums::launch(&stream, (1, 96), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [45150]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ReduceStorage<T>>,
+    items: &[T; N],
+    op: R,
+) -> T {
+    let value = partials::tree(items, &op);
+    block_reduce(cx, shared, value, op)
+}
+
+/// As [`block_reduce_items`], over the first `valid` items of the block; the others count as the identity. None at all
+/// give the identity.
+#[inline(always)]
+#[track_caller]
+pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ReduceStorage<T>>,
+    items: &[T; N],
+    valid: usize,
+    op: R,
+) -> T {
+    let first = cx.thread_rank() as usize * N;
+    let items: [T; N] = core::array::from_fn(|i| if first + i < valid { items[i] } else { op.identity() });
+    block_reduce_items(cx, shared, &items, op)
 }
 
 /// Combines, for each row of the block (the threads with equal `y` and `z`), the values along `x` in order; every thread
 /// gets its row's result.
 ///
 /// Cost and shared memory are as for [`block_reduce`]. Rows of a multiple of 32 threads, and rows that divide a warp, are
-/// the fast cases: the others combine up to 33 partial results a row one after another.
+/// the fast cases: the others combine up to 33 partial results a row one after another. Several items a thread: reduce
+/// arrays with [`Each`](super::Each).
 ///
-/// Seed: `BlockXReduce(val, reducer)`, there for powers of two.
+/// Seed: `BlockXReduce(val, reducer)`, there for powers of two; `Reduce` in `kGlobalMode` with `reduce_last_dim` is this for
+/// each item.
 #[inline(always)]
 #[track_caller]
 pub fn block_x_reduce<T: Element, R: Reducer<T>>(
@@ -78,10 +170,31 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
     value: T,
     op: R,
 ) -> T {
-    reduce_rows(cx, shared, value, op, cx.block_dim().x)
+    let (dim, at) = (cx.block_dim(), cx.thread_idx());
+    reduce_rows(cx, shared, value, op, dim.x, at.y + dim.y * at.z)
 }
 
-/// Reduces each run of `width` threads of consecutive ranks.
+/// Combines the values of each group of `width` threads of consecutive ranks, in order; every thread gets its group's
+/// result. The last group has the threads that are left; a width of 0 is a fault.
+///
+/// Cost and shared memory are as for [`block_x_reduce`]: a group is a row of `width` threads.
+#[inline(always)]
+#[track_caller]
+pub fn block_group_reduce<T: Element, R: Reducer<T>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ReduceStorage<T>>,
+    value: T,
+    op: R,
+    width: u32,
+) -> T {
+    if width == 0 {
+        cx.raise(FaultKind::BadShape, [0, cx.block_threads() as u64], Location::caller());
+    }
+    let width = width.min(cx.block_threads());
+    reduce_rows(cx, shared, value, op, width, cx.thread_rank() / width)
+}
+
+/// Reduces each run of `width` threads of consecutive ranks; `row` is the number of this thread's.
 ///
 /// A row is cut at warp boundaries into pieces. A piece that is a whole row needs no shared memory. Of the other pieces a
 /// warp has at most two, one that starts at its first lane and one that starts later: slots `2 * warp` and
@@ -94,87 +207,78 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
     value: T,
     op: R,
     width: u32,
+    row: u32,
 ) -> T {
-    let warps = cx.warps();
-    if warps > MAX_WARPS {
-        let args = [cx.block_threads() as u64, (MAX_WARPS * WARP) as u64];
-        cx.raise(FaultKind::BadShape, args, Location::caller());
+    let (threads, warps) = (cx.block_threads(), partials::warps(cx));
+    if width == threads {
+        return block_reduce(cx, shared, value, op);
     }
-    let mask = cx.warp_mask();
-    let rank = cx.thread_rank();
-    let (own_warp, lane) = (rank / WARP, cx.lane());
-
-    if width.is_multiple_of(WARP) || width == cx.block_threads() {
+    if width.is_multiple_of(WARP) {
         let piece = warp::reduce(cx, value, &op);
-        let pieces = width.div_ceil(WARP);
+        let pieces = (width / WARP) as usize;
         if pieces == 1 {
             return piece;
         }
-        shared.enter();
-        if lane == 0 {
-            put(shared, own_warp, piece);
-        }
-        cx.barrier();
-        // A partial warp has not the lanes for what follows. All warps must combine in one order, or the threads' results
-        // would differ in their last bits: so all walk.
-        if !cx.block_threads().is_multiple_of(WARP) {
-            let mut total = take(shared, 0);
-            for piece in 1..pieces {
-                total = op.apply(total, take(shared, piece));
+        let slots = publish(cx, shared, piece);
+        let first = row as usize * pieces;
+        let count = pieces.min(warps - first);
+        // SAFETY: one for each warp was published. The last row's count may be another than its first's divisor.
+        return unsafe {
+            if count == pieces {
+                partials::fold(slots, first, pieces, &op)
+            } else {
+                partials::fold_singly(slots, first, count, &op)
             }
-            return total;
-        }
-        // Every warp reads its row's pieces into groups of lanes as wide as the next power of two, so that each lane ends
-        // up with the result and no second barrier is needed to hand it round.
-        let first = own_warp / pieces * pieces;
-        let group = pieces.next_power_of_two();
-        let source = lane & (group - 1);
-        let mut total = if source < pieces { take(shared, first + source) } else { op.identity() };
-        let mut bit = 1;
-        while bit < group {
-            total = butterfly_step(cx, mask, total, bit, &op);
-            bit *= 2;
-        }
-        return total;
+        };
     }
 
     // Rows that end inside warps: a segmented reduction, the result at each segment's first lane.
-    let row = rank / width;
-    let (start, end) = (row * width, row * width + width);
+    let rank = cx.thread_rank();
+    let (own_warp, lane, mask) = (rank / WARP, cx.lane(), cx.warp_mask());
+    let (start, end) = (row * width, (row * width + width).min(threads));
     let segment_start = start.max(own_warp * WARP) - own_warp * WARP;
     let segment_end = end.min(own_warp * WARP + cx.warp_lanes()) - own_warp * WARP;
-    let piece = reduce_down(cx, mask, value, segment_end, &op);
+    let piece = reduce_down(cx, mask, value, segment_end, WARP, &op);
     let whole = cx.shuffle(mask, piece, segment_start, WARP);
     if WARP.is_multiple_of(width) {
         return whole;
     }
-    shared.enter();
-    let split = start / WARP != (end - 1) / WARP;
-    if split && lane == segment_start {
-        put(shared, 2 * own_warp + (lane != 0) as u32, piece);
+    let slots = begin(shared);
+    let (first, last) = (start / WARP, (end - 1) / WARP);
+    // SAFETY: a slot has one writer, and is read after the barrier.
+    unsafe {
+        if first != last && lane == segment_start {
+            slots.store((2 * own_warp + (lane != 0) as u32) as usize, piece);
+        }
+        cx.barrier();
+        if first == last {
+            return whole;
+        }
+        let mut total = slots.load((2 * first + !start.is_multiple_of(WARP) as u32) as usize);
+        for warp in first + 1..=last {
+            total = op.apply(total, slots.load(2 * warp as usize));
+        }
+        total
+    }
+}
+
+/// The half of the storage whose turn it is. What follows writes it, makes a barrier, and only reads it from then on.
+#[inline(always)]
+#[track_caller]
+fn begin<'k, T: Element>(shared: &mut Shared<'k, ReduceStorage<T>>) -> SharedArray<'k, T> {
+    let half = shared.enter_by_turns(ReduceStorage::<T>::HALF);
+    shared.array(half, SLOTS)
+}
+
+/// Puts one value a warp, its first lane's, where all threads find it after the barrier that this makes.
+#[inline(always)]
+#[track_caller]
+fn publish<'k, T: Element>(cx: Block<'_>, shared: &mut Shared<'k, ReduceStorage<T>>, piece: T) -> SharedArray<'k, T> {
+    let slots = begin(shared);
+    if cx.lane() == 0 {
+        // SAFETY: each warp has its own slot, and is read after the barrier.
+        unsafe { slots.store(cx.warp() as usize, piece) };
     }
     cx.barrier();
-    if !split {
-        return whole;
-    }
-    let (first, last) = (start / WARP, (end - 1) / WARP);
-    let mut total = take(shared, 2 * first + !start.is_multiple_of(WARP) as u32);
-    for warp in first + 1..=last {
-        total = op.apply(total, take(shared, 2 * warp));
-    }
-    total
-}
-
-#[inline(always)]
-#[track_caller]
-fn put<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32, value: T) {
-    // SAFETY: every slot has one writer, and is read after the barrier.
-    unsafe { shared.array(0, SLOTS).store(slot as usize, value) }
-}
-
-#[inline(always)]
-#[track_caller]
-fn take<T: Element>(shared: &mut Shared<'_, ReduceStorage<T>>, slot: u32) -> T {
-    // SAFETY: `reduce_rows` takes what was put before the barrier.
-    unsafe { shared.array(0, SLOTS).load(slot as usize) }
+    slots
 }

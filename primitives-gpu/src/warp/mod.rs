@@ -1,4 +1,30 @@
 //! Collectives of a warp: every lane of the warp calls them, from the same place.
+//!
+//! | collective | result |
+//! |---|---|
+//! | [`warp_reduce`], [`warp_group_reduce`] | in every lane |
+//! | [`warp_inclusive_scan`], [`warp_exclusive_scan`] and their forms for groups | each lane its own, the total in every lane |
+//! | [`warp_reduce_by_heads`], [`warp_reduce_by_tails`] | in every lane, its segment's |
+//! | [`warp_broadcast`] | in every lane |
+//!
+//! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane on: CUB's logical
+//! warp, not only for powers of two. The last group has the lanes that are left. Everything goes through shuffles, one
+//! instruction for each 32 bits of the element, so that the collectives need no shared memory, and order none.
+
+mod reduce;
+mod scan;
+mod segmented;
+
+pub(crate) use reduce::{reduce, reduce_down};
+pub use reduce::{warp_group_reduce, warp_reduce};
+pub(crate) use scan::inclusive;
+pub use scan::{
+    warp_exclusive_scan, warp_exclusive_scan_from, warp_group_exclusive_scan, warp_group_inclusive_scan,
+    warp_inclusive_scan,
+};
+pub use segmented::{warp_reduce_by_heads, warp_reduce_by_tails};
+
+use core::panic::Location;
 
 mod bitonic;
 pub(crate) mod network;
@@ -10,94 +36,44 @@ pub use network::{Record, SortBits};
 pub(crate) use network::{Threads, unrolled};
 
 use crate::element::Element;
-use crate::functor::Reducer;
-use crate::simt::{Block, WARP};
+use crate::simt::{Block, FaultKind, WARP};
 
-/// Combines the values of the warp's lanes, in lane order; every lane gets the result.
+/// The value of lane `source`, in every lane. A lane that the warp does not have is a fault in the emulator.
 ///
-/// Phases: five shuffles with exclusive-or addressing, each followed by one application of `op`; for 32-bit integer sum,
-/// minimum and maximum one `redux.sync` from sm_80 on. A partial warp, at the end of a block whose size is no multiple of
-/// 32, combines the lanes it has, and one more shuffle hands the result round. No shared memory; orders no memory.
-///
-/// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.
+/// One shuffle for each 32 bits of the element. CUB: `ShuffleIndex`.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
 /// #[kernel]
-/// fn warp_sums(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+/// fn first_of_warp(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
 ///     for i in cx.items(out.len()) {
-///         out.set(i, warp_reduce(cx, x[i], Add));
+///         out.set(i, warp_broadcast(cx, x[i], 0));
 ///     }
 /// }
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = kernel_primitives::Device::emulator().stream()?;
-/// let x = stream.buffer_from(&[1.0f32; 64])?;
-/// let mut out = stream.buffer_zeroed::<f32>(64)?;
-/// warp_sums::launch(&stream, (1, 64), &x, &mut out)?;
-/// assert_eq!(out.to_vec()?, [32.0; 64]);
+/// let x = stream.buffer_from(&(0..64).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(64)?;
+/// first_of_warp::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[31..33], [0, 32]);
 /// # Ok(())
 /// # }
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> T {
-    reduce(cx, value, &op)
+pub fn warp_broadcast<T: Element>(cx: Block<'_>, value: T, source: u32) -> T {
+    cx.shuffle(cx.warp_mask(), value, source, WARP)
 }
 
+/// The first lane of this lane's group, and the lane after its last; a width outside 1 to 32 is a fault.
 #[inline(always)]
 #[track_caller]
-pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R) -> T {
-    let mask = cx.warp_mask();
-    if let Some(total) = op.warp(cx, mask, value) {
-        return total;
+fn group(cx: Block<'_>, width: u32) -> (u32, u32) {
+    if width == 0 || width > WARP {
+        cx.raise(FaultKind::BadShape, [width as u64, WARP as u64], Location::caller());
     }
-    let lanes = cx.warp_lanes();
-    if lanes == WARP {
-        butterfly::<_, _, WARP>(cx, mask, value, op)
-    } else {
-        let total = reduce_down(cx, mask, value, lanes, op);
-        cx.shuffle(mask, total, 0, WARP)
-    }
-}
-
-/// Combines groups of `GROUP` lanes, a power of two, in lane order; every lane gets its group's result.
-#[inline(always)]
-#[track_caller]
-fn butterfly<T: Element, R: Reducer<T>, const GROUP: u32>(cx: Block<'_>, mask: u32, value: T, op: &R) -> T {
-    let mut total = value;
-    let mut bit = 1;
-    while bit < GROUP {
-        total = butterfly_step(cx, mask, total, bit, op);
-        bit *= 2;
-    }
-    total
-}
-
-/// One step of a butterfly: combines each lane's value with that of the lane whose number differs in `bit`, the lower
-/// lane's first.
-#[inline(always)]
-#[track_caller]
-pub(crate) fn butterfly_step<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, bit: u32, op: &R) -> T {
-    let other = cx.shuffle_xor(mask, value, bit, WARP);
-    if cx.lane() & bit == 0 { op.apply(value, other) } else { op.apply(other, value) }
-}
-
-/// Combines, in each lane, the values from that lane up to lane `end` (exclusive), in lane order.
-#[inline(always)]
-#[track_caller]
-pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, end: u32, op: &R) -> T {
-    let lane = cx.lane();
-    let mut total = value;
-    let mut delta = 1;
-    while delta < WARP {
-        // By lane number rather than `shuffle_down`, which in a partial warp would read lanes that do not exist.
-        let other = cx.shuffle(mask, total, (lane + delta).min(end - 1), WARP);
-        if lane + delta < end {
-            total = op.apply(total, other);
-        }
-        delta *= 2;
-    }
-    total
+    let start = cx.lane() / width * width;
+    (start, (start + width).min(cx.warp_lanes()))
 }

@@ -1,0 +1,108 @@
+//! Reductions along `y`.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::panic::Location;
+
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, FaultKind, WARP};
+use crate::view::{Shared, SharedStorage};
+
+/// The shared memory of [`block_y_reduce`]: one element a thread, for blocks of up to `MAX_THREADS`.
+pub struct ColumnStorage<T, const MAX_THREADS: usize = 1024>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorage<T, MAX_THREADS> {
+    const BYTES: usize = MAX_THREADS * size_of::<T>();
+    const ALIGN: usize = 16;
+}
+
+/// Combines, for each column of the block (the threads with equal `x` and `z`), the values along `y` in order; every thread
+/// gets its column's result.
+///
+/// Phases: the lanes of a warp that are of one column combine by shuffles, where rows are shorter than a warp; the results
+/// go to shared memory; barrier; every thread combines those of its column. One barrier, none in a block of one warp.
+/// Each thread reads as many elements as its column has warps.
+///
+/// Any block shape up to `MAX_THREADS` threads; more are a fault. Several items a thread: reduce arrays with
+/// [`Each`](super::Each).
+///
+/// Shared memory: one element a thread; reusable as that of [`block_reduce`](super::block_reduce).
+///
+/// Seed: `BlockYReduce(val, reducer)`, which lacks a barrier at its start, drops rows if `blockDim.y` is no power of two,
+/// and gives each thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without
+/// `reduce_last_dim` is this for each item.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn column_sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ColumnStorage<u32, 64>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_y_reduce(cx, &mut shared, x[i], Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 10, 20, 30])?;
+/// let mut out = stream.buffer_zeroed::<u32>(6)?;
+/// column_sums::launch(&stream, (1, (3, 2)), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [11, 22, 33, 11, 22, 33]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ColumnStorage<T, MAX_THREADS>>,
+    value: T,
+    op: R,
+) -> T {
+    let (dim, at) = (cx.block_dim(), cx.thread_idx());
+    let threads = cx.block_threads();
+    if threads as usize > MAX_THREADS {
+        cx.raise(FaultKind::BadShape, [threads as u64, MAX_THREADS as u64], Location::caller());
+    }
+    let (mask, lane, rank) = (cx.warp_mask(), cx.lane(), cx.thread_rank());
+    // The lanes of the warp that have this lane's plane end where the plane or the warp does.
+    let below_in_plane = (dim.y - 1 - at.y) * dim.x + (dim.x - 1 - at.x);
+    let last = (lane + below_in_plane).min(cx.warp_lanes() - 1);
+    let mut piece = value;
+    let mut delta = dim.x;
+    while delta < WARP {
+        let other = cx.shuffle(mask, piece, (lane + delta).min(last), WARP);
+        if lane + delta <= last {
+            piece = op.apply(piece, other);
+        }
+        delta *= 2;
+    }
+    let top = rank - at.y * dim.x;
+    if threads <= WARP {
+        return cx.shuffle(mask, piece, top, WARP);
+    }
+
+    shared.enter();
+    let pieces = shared.array::<T>(0, MAX_THREADS);
+    // SAFETY: each thread writes its own element; after the barrier, those that start a warp's part of a column are read.
+    unsafe {
+        if at.y == 0 || lane < dim.x {
+            pieces.store(rank as usize, piece);
+        }
+        cx.barrier();
+        let mut total = pieces.load(top as usize);
+        let (mut warp, mut next) = (top / WARP, top);
+        let mut y = 1;
+        while y < dim.y {
+            next += dim.x;
+            if next / WARP != warp {
+                total = op.apply(total, pieces.load(next as usize));
+                warp = next / WARP;
+            }
+            y += 1;
+        }
+        total
+    }
+}

@@ -1,0 +1,311 @@
+//! Prefix sums, and other scans, over a block.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+
+use super::each::Each;
+use super::partials::{self, MAX_WARPS};
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, WARP};
+use crate::view::{Shared, SharedStorage};
+use crate::warp;
+
+/// One value a warp, and the prefix of [`block_inclusive_scan_after`].
+const SLOTS: usize = MAX_WARPS + 1;
+
+/// The shared memory of the block's scans: 66 elements, in two halves that are used by turns.
+pub struct ScanStorage<T>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element> SharedStorage for ScanStorage<T> {
+    const BYTES: usize = 2 * ScanStorage::<T>::HALF;
+    const ALIGN: usize = 16;
+}
+
+impl<T> ScanStorage<T> {
+    const HALF: usize = (SLOTS * size_of::<T>()).next_multiple_of(16);
+}
+
+/// Combines, for each item, the block's items up to and including it. Items are in the blocked arrangement: thread `t` has
+/// those from `t * N` on. Each thread gets the results of its own items; the second result is the total of all items, in
+/// every thread, and costs nothing where it is not used.
+///
+/// Phases: each thread combines its items; each warp scans its threads' values by shuffles; one total a warp goes to shared
+/// memory; barrier; every thread combines the totals of the warps before its own, which it reads in vectors, and runs
+/// through its items once more. `2 * N - 1` applications of `op` for the items, five for the warp, one for each warp
+/// before; one barrier, none in a block of one warp. Items are combined in order, so that `op` need not be commutative. Any
+/// block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they come last.
+///
+/// Shared memory: two halves that scans use by turns, so that one after the other on the same `Shared` costs one barrier
+/// each. Another collective on it makes the barrier that it needs by itself.
+///
+/// CUB: `BlockScan::InclusiveScan` (its algorithm `BLOCK_SCAN_WARP_SCANS`). Seed: [`cumsum`].
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn running_sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut shared: Shared<ScanStorage<u32>>) {
+///     let mut carry = 0;
+///     for tile in cx.tiles::<4>(x.len()) {
+///         let mut items = init::<u32, 4>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let (sums, total) = block_inclusive_scan_from(cx, &mut shared, &items, carry, Add);
+///         write_data(cx, out.tile(tile), &sums);
+///         carry += total;
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 1000])?;
+/// let mut out = stream.buffer_zeroed::<u32>(1000)?;
+/// running_sums::launch(&stream, (1, 96), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (1..=1000).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: R,
+) -> ([T; N], T) {
+    let (below, total) = threads_below(cx, shared, items, &op);
+    (inclusive(below, items, &op), total)
+}
+
+/// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
+#[inline(always)]
+#[track_caller]
+pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    initial: T,
+    op: R,
+) -> ([T; N], T) {
+    let (below, total) = threads_below(cx, shared, items, &op);
+    (inclusive(Some(after(initial, below, &op)), items, &op), total)
+}
+
+/// As [`block_inclusive_scan`], after a prefix that depends on the total: what a scan over many blocks needs.
+///
+/// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
+/// is combined before every item of the block. One more barrier hands it round.
+///
+/// CUB: `BlockScan::InclusiveScan` with a prefix callback.
+#[inline(always)]
+#[track_caller]
+pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: R,
+    prefix: impl FnOnce(T) -> T,
+) -> [T; N] {
+    let below = threads_below_after(cx, shared, items, &op, prefix);
+    inclusive(Some(below), items, &op)
+}
+
+/// Combines, for each item, the block's items before it; the first gets the identity. Arrangement, the total, cost and
+/// shared memory are as for [`block_inclusive_scan`].
+///
+/// CUB: `BlockScan::ExclusiveScan`.
+#[inline(always)]
+#[track_caller]
+pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: R,
+) -> ([T; N], T) {
+    let (below, total) = threads_below(cx, shared, items, &op);
+    (exclusive(below.unwrap_or(op.identity()), items, &op), total)
+}
+
+/// As [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the
+/// items alone.
+#[inline(always)]
+#[track_caller]
+pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    initial: T,
+    op: R,
+) -> ([T; N], T) {
+    let (below, total) = threads_below(cx, shared, items, &op);
+    (exclusive(after(initial, below, &op), items, &op), total)
+}
+
+/// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`].
+#[inline(always)]
+#[track_caller]
+pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: R,
+    prefix: impl FnOnce(T) -> T,
+) -> [T; N] {
+    let below = threads_below_after(cx, shared, items, &op, prefix);
+    exclusive(below, items, &op)
+}
+
+/// Combines, for each item, the block's items up to and including it, in the striped arrangement: item `i` of thread `t` is
+/// the block's item number `i * threads + t`. Each thread gets the results of its own items.
+///
+/// Phases: as [`block_inclusive_scan`] for `N` rows of items at once, with one barrier; then each row is combined with the
+/// rows before it. Shared memory as there, for arrays of `N`.
+///
+/// Seed: `Cumsum(out, in, compute)`, there two items a thread, powers of two up to 512 threads, and as many barriers as the
+/// tree has levels, up and down.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn running_sums(cx: Block, x: Global<u32>, out: GlobalMut<u32, Atomic>, mut shared: Shared<ScanStorage<[u32; 2]>>) {
+///     let (rank, threads) = (cx.thread_rank() as usize, cx.block_threads() as usize);
+///     let sums = cumsum(cx, &mut shared, [x[rank], x[threads + rank]], Add);
+///     out.at(rank).store(sums[0]);
+///     out.at(threads + rank).store(sums[1]);
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 100])?;
+/// let mut out = stream.buffer_zeroed::<u32>(100)?;
+/// running_sums::launch(&stream, (1, 50), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (1..=100).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<[T; N]>>,
+    items: [T; N],
+    op: R,
+) -> [T; N] {
+    let ([mut rows], totals) = block_inclusive_scan(cx, shared, &[items], Each(op));
+    let mut i = 1;
+    let mut before = totals[0];
+    while i < N {
+        rows[i] = op.apply(before, rows[i]);
+        before = op.apply(before, totals[i]);
+        i += 1;
+    }
+    rows
+}
+
+/// A thread's items scanned after what comes before them.
+#[inline(always)]
+fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
+    let mut out = *items;
+    if let Some(below) = below {
+        out[0] = op.apply(below, items[0]);
+    }
+    let mut i = 1;
+    while i < N {
+        out[i] = op.apply(out[i - 1], items[i]);
+        i += 1;
+    }
+    out
+}
+
+/// As [`inclusive`], each item left out of its own result.
+#[inline(always)]
+fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N], op: &R) -> [T; N] {
+    let mut out = [below; N];
+    let mut i = 1;
+    while i < N {
+        out[i] = op.apply(out[i - 1], items[i - 1]);
+        i += 1;
+    }
+    out
+}
+
+/// `first`, and what comes after it, if anything does.
+#[inline(always)]
+fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R) -> T {
+    match then {
+        Some(then) => op.apply(first, then),
+        None => first,
+    }
+}
+
+/// The items of the threads before this one, combined, `None` in the first thread; and those of all threads.
+#[inline(always)]
+#[track_caller]
+fn threads_below<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: &R,
+) -> (Option<T>, T) {
+    let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
+    let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
+    let last = cx.warp_lanes() - 1;
+    if warps == 1 {
+        return (lanes_below, cx.shuffle(mask, scanned, last, WARP));
+    }
+    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let totals = shared.array::<T>(half, SLOTS);
+    let warp = cx.warp() as usize;
+    // SAFETY: each warp writes its own slot; all are read after the barrier, and written again two barriers later.
+    unsafe {
+        if cx.lane() == last {
+            totals.store(warp, scanned);
+        }
+        cx.barrier();
+        let total = partials::fold(totals, 0, warps, op);
+        let below = match partials::before(totals, warps, warp, op) {
+            Some(warps_below) => Some(after(warps_below, lanes_below, op)),
+            None => lanes_below,
+        };
+        (below, total)
+    }
+}
+
+/// The prefix and the items of the threads before this one, combined.
+#[inline(always)]
+#[track_caller]
+fn threads_below_after<T: Element, R: Reducer<T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[T; N],
+    op: &R,
+    prefix: impl FnOnce(T) -> T,
+) -> T {
+    let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
+    let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
+    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let totals = shared.array::<T>(half, SLOTS);
+    let warp = cx.warp() as usize;
+    // SAFETY: each warp writes its own slot, and the first thread the prefix, which is read after the second barrier; the
+    // half is written again two barriers later.
+    unsafe {
+        if cx.lane() == cx.warp_lanes() - 1 {
+            totals.store(warp, scanned);
+        }
+        cx.barrier();
+        if warp == 0 {
+            let prefix = prefix(partials::fold(totals, 0, warps, op));
+            if cx.lane() == 0 {
+                totals.store(MAX_WARPS, prefix);
+            }
+        }
+        let warps_below = partials::before(totals, warps, warp, op);
+        cx.barrier();
+        let prefix = totals.load(MAX_WARPS);
+        after(after(prefix, warps_below, op), lanes_below, op)
+    }
+}

@@ -1,0 +1,144 @@
+//! Reductions over a warp and over groups of its lanes.
+
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, WARP};
+
+use super::group;
+
+/// Combines the values of the warp's lanes, in lane order; every lane gets the result.
+///
+/// Phases: five shuffles with exclusive-or addressing, each followed by one application of `op`; for 32-bit integer sum,
+/// minimum and maximum one `redux.sync` from sm_80 on. A partial warp, at the end of a block whose size is no multiple of
+/// 32, combines the lanes it has, and one more shuffle hands the result round. No shared memory; orders no memory.
+///
+/// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn warp_sums(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_reduce(cx, x[i], Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32; 64])?;
+/// let mut out = stream.buffer_zeroed::<f32>(64)?;
+/// warp_sums::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [32.0; 64]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> T {
+    reduce(cx, value, &op)
+}
+
+/// Combines the values of each group of `width` lanes, in lane order; every lane gets its group's result. `width` is 1 to
+/// 32, else a fault; the last group has the lanes that are left.
+///
+/// Phases: for a power of two, as many shuffles as it has bits, with exclusive-or addressing; for other widths and in
+/// partial warps as many (rounded up) from the lane above and one that hands the result round. A width that is a constant
+/// leaves the phases it needs.
+///
+/// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`, which has the result in the group's first lane.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_of_fives(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_group_reduce(cx, x[i], Add, 5));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 32])?;
+/// let mut out = stream.buffer_zeroed::<u32>(32)?;
+/// sums_of_fives::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[28..], [5, 5, 2, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_group_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> T {
+    let (start, end) = group(cx, width);
+    let mask = cx.warp_mask();
+    if width.is_power_of_two() && cx.warp_lanes() == WARP {
+        return butterfly(cx, mask, value, width, &op);
+    }
+    let total = reduce_down(cx, mask, value, end, width, &op);
+    cx.shuffle(mask, total, start, WARP)
+}
+
+#[inline(always)]
+#[track_caller]
+pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R) -> T {
+    let mask = cx.warp_mask();
+    if let Some(total) = op.warp(cx, mask, value) {
+        return total;
+    }
+    let lanes = cx.warp_lanes();
+    if lanes == WARP {
+        butterfly(cx, mask, value, WARP, op)
+    } else {
+        let total = reduce_down(cx, mask, value, lanes, WARP, op);
+        cx.shuffle(mask, total, 0, WARP)
+    }
+}
+
+/// Combines groups of `width` lanes, a power of two, in lane order; every lane gets its group's result.
+#[inline(always)]
+#[track_caller]
+fn butterfly<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, width: u32, op: &R) -> T {
+    let mut total = value;
+    let mut bit = 1;
+    while bit < width {
+        total = butterfly_step(cx, mask, total, bit, op);
+        bit *= 2;
+    }
+    total
+}
+
+/// One step of a butterfly: combines each lane's value with that of the lane whose number differs in `bit`, the lower
+/// lane's first.
+#[inline(always)]
+#[track_caller]
+fn butterfly_step<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, bit: u32, op: &R) -> T {
+    let other = cx.shuffle_xor(mask, value, bit, WARP);
+    if cx.lane() & bit == 0 { op.apply(value, other) } else { op.apply(other, value) }
+}
+
+/// Combines, in each lane, the values from that lane up to lane `end` (exclusive), in lane order. No lane is further than
+/// `width` from its end.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(
+    cx: Block<'_>,
+    mask: u32,
+    value: T,
+    end: u32,
+    width: u32,
+    op: &R,
+) -> T {
+    let lane = cx.lane();
+    let mut total = value;
+    let mut delta = 1;
+    while delta < width {
+        // By lane number rather than `shuffle_down`, which in a partial warp would read lanes that do not exist.
+        let other = cx.shuffle(mask, total, (lane + delta).min(end - 1), WARP);
+        if lane + delta < end {
+            total = op.apply(total, other);
+        }
+        delta *= 2;
+    }
+    total
+}

@@ -1,0 +1,123 @@
+//! Prefix sums, and other scans, over a warp and over groups of its lanes.
+
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, WARP};
+
+use super::group;
+
+/// Combines, for each lane, the values of the lanes up to and including it, in lane order.
+///
+/// Phases: five shuffles from the lane below, each followed by one application of `op` in the lanes that have one. The
+/// shuffle itself tells which (its predicate), so that no lane number is compared. Partial warps too. No shared memory;
+/// orders no memory. The total is the last lane's value.
+///
+/// CUB: `WarpScan::InclusiveScan`. The network is Hillis and Steele's (1986).
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn running_sums(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_inclusive_scan(cx, x[i], Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32; 40])?;
+/// let mut out = stream.buffer_zeroed::<f32>(40)?;
+/// running_sums::launch(&stream, (1, 40), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[30..34], [31.0, 32.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> T {
+    inclusive(cx, cx.warp_mask(), value, &op)
+}
+
+/// Combines, for each lane, the values of the lanes below it, in lane order; the first lane gets the identity. The second
+/// result is the total of all lanes, in every lane.
+///
+/// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results.
+///
+/// CUB: `WarpScan::ExclusiveScan` with an aggregate.
+#[inline(always)]
+#[track_caller]
+pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> (T, T) {
+    let mask = cx.warp_mask();
+    let inclusive = inclusive(cx, mask, value, &op);
+    let exclusive = cx.try_shuffle_up(mask, inclusive, 1, WARP);
+    let total = cx.shuffle(mask, inclusive, cx.warp_lanes() - 1, WARP);
+    (exclusive.unwrap_or(op.identity()), total)
+}
+
+/// As [`warp_exclusive_scan`], the values of the lanes below appended to `initial`: the first lane gets `initial` itself. The
+/// total is that of the lanes' values alone.
+#[inline(always)]
+#[track_caller]
+pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, initial: T, op: R) -> (T, T) {
+    let mask = cx.warp_mask();
+    let inclusive = inclusive(cx, mask, value, &op);
+    let total = cx.shuffle(mask, inclusive, cx.warp_lanes() - 1, WARP);
+    match cx.try_shuffle_up(mask, inclusive, 1, WARP) {
+        Some(below) => (op.apply(initial, below), total),
+        None => (initial, total),
+    }
+}
+
+/// As [`warp_inclusive_scan`], in each group of `width` lanes by itself. `width` is 1 to 32, else a fault; the last group has
+/// the lanes that are left.
+///
+/// Cost: as many phases as `width` has bits (rounded up). A width that is no power of two compares lane numbers.
+///
+/// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, there for powers of two.
+#[inline(always)]
+#[track_caller]
+pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> T {
+    let (start, _) = group(cx, width);
+    inclusive_from(cx, cx.warp_mask(), value, start, width, &op)
+}
+
+/// As [`warp_exclusive_scan`], in each group of `width` lanes by itself; the total is the group's.
+#[inline(always)]
+#[track_caller]
+pub fn warp_group_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> (T, T) {
+    let (start, end) = group(cx, width);
+    let mask = cx.warp_mask();
+    let inclusive = inclusive_from(cx, mask, value, start, width, &op);
+    let below = cx.shuffle_up(mask, inclusive, 1, WARP);
+    let total = cx.shuffle(mask, inclusive, end - 1, WARP);
+    (if cx.lane() == start { op.identity() } else { below }, total)
+}
+
+#[inline(always)]
+#[track_caller]
+pub(crate) fn inclusive<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, op: &R) -> T {
+    inclusive_from(cx, mask, value, 0, WARP, op)
+}
+
+/// Scans each group of `width` lanes; `start` is the first lane of this lane's group.
+#[inline(always)]
+#[track_caller]
+fn inclusive_from<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, start: u32, width: u32, op: &R) -> T {
+    let mut total = value;
+    let mut delta = 1;
+    while delta < width {
+        if width.is_power_of_two() {
+            if let Some(below) = cx.try_shuffle_up(mask, total, delta, width) {
+                total = op.apply(below, total);
+            }
+        } else {
+            let below = cx.shuffle_up(mask, total, delta, WARP);
+            if cx.lane() >= start + delta {
+                total = op.apply(below, total);
+            }
+        }
+        delta *= 2;
+    }
+    total
+}

@@ -1,0 +1,68 @@
+//! Reductions over segments of a warp, whose bounds are data.
+
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, WARP};
+
+use super::reduce_down;
+
+/// Combines the values of each segment of the warp, in lane order; every lane gets its segment's result. A segment starts
+/// at each lane whose `head` is true, and at the first lane.
+///
+/// Phases: one vote, five shuffles from the lane above, one that hands the results round. Every lane runs every phase,
+/// however short its segment is. No shared memory; partial warps too.
+///
+/// CUB: `WarpReduce::HeadSegmentedReduce`, which has the result in a segment's first lane.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_to_multiples_of_seven(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_reduce_by_heads(cx, x[i], x[i] % 7 == 0, Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..32).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(32)?;
+/// sums_to_multiples_of_seven::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[26..], [168, 168, 118, 118, 118, 118]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, head: bool, op: R) -> T {
+    let mask = cx.warp_mask();
+    let heads = cx.ballot(mask, head) | 1;
+    by_heads(cx, mask, value, heads, &op)
+}
+
+/// Combines the values of each segment of the warp, in lane order; every lane gets its segment's result. A segment ends
+/// with each lane whose `tail` is true, and with the last lane.
+///
+/// Cost and scope are as for [`warp_reduce_by_heads`]. CUB: `WarpReduce::TailSegmentedReduce`.
+#[inline(always)]
+#[track_caller]
+pub fn warp_reduce_by_tails<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, tail: bool, op: R) -> T {
+    let mask = cx.warp_mask();
+    // The lane after a tail is a head; beyond the warp's lanes, one does no harm.
+    let heads = cx.ballot(mask, tail) << 1 | 1;
+    by_heads(cx, mask, value, heads, &op)
+}
+
+/// `heads` has one bit a segment, at its first lane; the first lane's is set.
+#[inline(always)]
+#[track_caller]
+fn by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, heads: u32, op: &R) -> T {
+    let lane = cx.lane();
+    let start = 31 - (heads & (!0 >> (31 - lane))).leading_zeros();
+    // Shifted twice, since the last lane has none above.
+    let above = heads >> lane >> 1;
+    let end = (lane + 1 + above.trailing_zeros()).min(cx.warp_lanes());
+    let total = reduce_down(cx, mask, value, end, WARP, op);
+    cx.shuffle(mask, total, start, WARP)
+}

@@ -1,0 +1,74 @@
+//! Scans of a block.
+
+use super::{Compose, Last, Map, Triangular};
+use kernel_primitives::prelude::*;
+
+/// Every form of scan, each to its own output: inclusive, exclusive, both from `initial`, and both after a prefix that is
+/// the total; the total itself comes last.
+#[kernel(max_threads(1024), instantiate(
+    <f32, Add, 1>, <u8, Last, 4>, <i32, Add, 9>, <f64, Max, 2>, <u16, Add, 3>, <f16, Min, 8>, <i64, Add, 1>,
+    <Triangular, Compose, 4>, <Map<u64>, Compose, 2>, <[u64; 4], Each<Max>, 1>,
+))]
+pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
+    cx: Block,
+    initial: T,
+    x: Global<T>,
+    mut out: GlobalMut<[T; 7], Tiles<N>>,
+    op: R,
+    mut shared: Shared<ScanStorage<T>>,
+) {
+    for tile in cx.tiles::<N>(out.len()) {
+        let mut items = init::<T, N>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        let (inclusive, total) = block_inclusive_scan(cx, &mut shared, &items, op);
+        let (exclusive, _) = block_exclusive_scan(cx, &mut shared, &items, op);
+        let (inclusive_from, _) = block_inclusive_scan_from(cx, &mut shared, &items, initial, op);
+        let inclusive_after = block_inclusive_scan_after(cx, &mut shared, &items, op, |total| total);
+        let (exclusive_from, _) = block_exclusive_scan_from(cx, &mut shared, &items, initial, op);
+        let exclusive_after = block_exclusive_scan_after(cx, &mut shared, &items, op, |total| total);
+        let results: [[T; 7]; N] = core::array::from_fn(|i| {
+            [
+                inclusive[i],
+                exclusive[i],
+                inclusive_from[i],
+                exclusive_from[i],
+                inclusive_after[i],
+                exclusive_after[i],
+                total,
+            ]
+        });
+        write_data(cx, out.tile(tile), &results);
+    }
+}
+
+/// The seed's scan, in the striped arrangement.
+#[kernel(instantiate(<u32, Add, 1>, <u32, Add, 2>, <Triangular, Compose, 3>))]
+pub fn striped<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
+    cx: Block,
+    x: Global<T>,
+    mut out: GlobalMut<[T; N]>,
+    op: R,
+    mut shared: Shared<ScanStorage<[T; N]>>,
+) {
+    for i in cx.items(out.len()) {
+        let (rank, threads) = (cx.thread_rank() as usize, cx.block_threads() as usize);
+        let items = core::array::from_fn(|item| x[(i.index() - rank) * N + item * threads + rank]);
+        out.set(i, cumsum(cx, &mut shared, items, op));
+    }
+}
+
+/// A carry from tile to tile through the prefix callback, which runs in one warp.
+#[kernel]
+pub fn carried(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut shared: Shared<ScanStorage<u32>>) {
+    let mut carry = 0u32;
+    for tile in cx.tiles::<4>(out.len()) {
+        let mut items = init::<u32, 4>(0);
+        read_data(cx, &mut items, x.tile(tile));
+        let sums = block_inclusive_scan_after(cx, &mut shared, &items, Add, |total| {
+            let before = carry;
+            carry = carry.wrapping_add(total);
+            before
+        });
+        write_data(cx, out.tile(tile), &sums);
+    }
+}

@@ -1,0 +1,131 @@
+//! Reductions of a block.
+
+use kernel_primitives::functor::{Add, Max, Min};
+use kernel_primitives::prelude::Each;
+use kernel_primitives::{Buffer, Reducer, Result, Stream, f16};
+
+use crate::kernels::reduce as kernels;
+use crate::kernels::{Compose, Last, Map, Triangular};
+use crate::reference::{SHAPES, columns, total};
+use crate::support::{Arbitrary, stream, streams, threads, values};
+
+type Shape = (u32, u32, u32);
+
+fn blocks_reduce<T: Arbitrary, R: Reducer<T>>(
+    op: R,
+    streams: Vec<Stream>,
+    launch: impl Fn(&Stream, Shape, u32, &Buffer<T>, &mut Buffer<[T; 4]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams {
+        for (k, shape) in SHAPES.into_iter().enumerate() {
+            let block = threads(shape);
+            // Groups of whole warps, of parts of warps, across warps, of one thread, of more than there are.
+            let width = [64, 16, 50, 1, 2000, 96, 33, 8][k % 8];
+            let x: Vec<T> = values(block * 2, k as u64);
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, shape, width, &stream.buffer_from(&x)?, &mut out)?;
+            let mut expected = Vec::new();
+            for block in x.chunks(block) {
+                let (sum, columns) = (total(block, &op), columns(block, shape, &op));
+                expected.extend((0..block.len()).map(|i| {
+                    let group = block.chunks(width as usize).nth(i / width as usize).unwrap();
+                    [sum, if i == 0 { sum } else { block[i] }, total(group, &op), columns[i]]
+                }));
+            }
+            assert_eq!(out.to_vec()?, expected, "{shape:?}, groups of {width}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! blocks {
+    ($($name:ident: $t:ty, $r:ty, $op:expr, $streams:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            blocks_reduce::<$t, $r>($op, $streams, |stream, shape, width, x, out| {
+                kernels::all_forms::<$t, $r>::launch(stream, (1, shape), width, x, out, $op)
+            })
+        }
+    )*};
+}
+blocks! {
+    sanitize_blocks_groups_and_columns_add: f32, Add, Add, vec![stream()?];
+    blocks_groups_and_columns_keep_their_order: u8, Last, Last, streams()?;
+    blocks_groups_and_columns_find_the_smallest: i32, Min, Min, vec![stream()?];
+    blocks_groups_and_columns_find_the_largest_double: f64, Max, Max, vec![stream()?];
+    blocks_groups_and_columns_add_shorts: u16, Add, Add, vec![stream()?];
+    blocks_groups_and_columns_find_the_smallest_half: f16, Min, Min, vec![stream()?];
+    blocks_groups_and_columns_add_longs: i64, Add, Add, vec![stream()?];
+    sanitize_blocks_groups_and_columns_multiply_matrices: Triangular, Compose, Compose, streams()?;
+    blocks_groups_and_columns_compose_maps: Map<u64>, Compose, Compose, vec![stream()?];
+    blocks_groups_and_columns_of_32_bytes: [u64; 4], Each<Max>, Each(Max), vec![stream()?];
+}
+
+fn tiles_reduce<T: Arbitrary, R: Reducer<T>, const N: usize>(
+    op: R,
+    launch: impl Fn(&Stream, Shape, u64, &Buffer<T>, &mut Buffer<T>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for (k, shape) in SHAPES.into_iter().filter(|&shape| threads(shape) < 1024).enumerate() {
+            let tile = threads(shape) * N;
+            let valid = [0, 1, tile / 2, tile - 1, tile, tile + 5][k % 6];
+            let x: Vec<T> = values(tile * 2, k as u64);
+            let mut out = stream.buffer_zeroed(2)?;
+            launch(&stream, shape, valid as u64, &stream.buffer_from(&x)?, &mut out)?;
+            let expected: Vec<T> = x.chunks(tile).map(|tile| total(&tile[..valid.min(tile.len())], &op)).collect();
+            assert_eq!(out.to_vec()?, expected, "{shape:?}, {valid} items");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! tiles {
+    ($($name:ident: $t:ty, $op:ident, $n:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            tiles_reduce::<$t, _, $n>($op, |stream, shape, valid, x, out| {
+                kernels::partial_tiles::<$t, $op, $n>::launch(stream, (2, shape), valid, x, out, $op)
+            })
+        }
+    )*};
+}
+tiles! {
+    sanitize_partial_tiles_add: f32, Add, 1;
+    partial_tiles_of_4_keep_their_order: u8, Last, 4;
+    partial_tiles_of_9_multiply_matrices: Triangular, Compose, 9;
+    partial_tiles_of_11_find_the_largest: i32, Max, 11;
+}
+
+#[test]
+fn arrays_reduce_item_by_item() -> Result<()> {
+    macro_rules! check {
+        ($stream:ident, $shape:ident, $t:ty, $op:ident, $n:literal) => {
+            let x: Vec<[$t; $n]> = values(threads($shape), 1);
+            let (mut along_x, mut along_y) = ($stream.buffer_zeroed(x.len())?, $stream.buffer_zeroed(x.len())?);
+            let input = $stream.buffer_from(&x)?;
+            let launch = kernels::item_by_item::<$t, $op, $n>::launch;
+            launch(&$stream, (1, $shape), &input, &mut along_x, &mut along_y, $op)?;
+            let rows = x.chunks($shape.0 as usize);
+            let rows: Vec<_> = rows.flat_map(|row| vec![total(row, &Each($op)); row.len()]).collect();
+            assert_eq!(along_x.to_vec()?, rows, "{:?}", $shape);
+            assert_eq!(along_y.to_vec()?, columns(&x, $shape, &Each($op)), "{:?}", $shape);
+        };
+    }
+    let stream = stream()?;
+    for shape in SHAPES.into_iter().filter(|&shape| threads(shape) <= 512) {
+        check!(stream, shape, u32, Add, 2);
+        check!(stream, shape, f16, Max, 3);
+    }
+    Ok(())
+}
+
+#[test]
+fn groups_of_no_threads_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed(32)?;
+    let x = stream.buffer_from(&[1.0f32; 32])?;
+    let launched = kernels::all_forms::<f32, Add>::launch(&stream, (1, 32), 0, &x, &mut out, Add);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+    assert!(error.to_string().contains("a size of 0; its limit is 32"), "{error}");
+    Ok(())
+}

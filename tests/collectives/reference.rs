@@ -1,0 +1,64 @@
+//! What the collectives must give, by plain loops; and the cases.
+
+use kernel_primitives::{Element, Reducer};
+
+use crate::support::threads;
+
+/// Block shapes: those of CUB's tests, and rows and columns that do and do not fit in warps.
+pub const SHAPES: [(u32, u32, u32); 18] = [
+    (1, 1, 1),
+    (7, 1, 1),
+    (17, 1, 1),
+    (32, 1, 1),
+    (65, 1, 1),
+    (96, 1, 1),
+    (128, 1, 1),
+    (256, 1, 1),
+    (1024, 1, 1),
+    (1, 2, 1),
+    (7, 2, 2),
+    (32, 2, 1),
+    (65, 1, 2),
+    (128, 2, 2),
+    (17, 5, 3),
+    (5, 60, 1),
+    (40, 12, 1),
+    (1, 77, 1),
+];
+
+/// All values combined in order.
+pub fn total<T: Element, R: Reducer<T>>(x: &[T], op: &R) -> T {
+    x.iter().copied().reduce(|a, b| op.apply(a, b)).unwrap_or(op.identity())
+}
+
+/// Each value combined with those before it.
+pub fn inclusive<T: Element, R: Reducer<T>>(x: &[T], op: &R) -> Vec<T> {
+    (0..x.len())
+        .scan(None, |sum, i| {
+            *sum = Some(sum.map_or(x[i], |sum| op.apply(sum, x[i])));
+            *sum
+        })
+        .collect()
+}
+
+/// For each value, those before it combined after `initial`.
+pub fn exclusive<T: Element, R: Reducer<T>>(x: &[T], initial: T, op: &R) -> Vec<T> {
+    (0..x.len())
+        .scan(initial, |sum, i| {
+            let before = *sum;
+            *sum = op.apply(before, x[i]);
+            Some(before)
+        })
+        .collect()
+}
+
+/// For each thread of a block, its column's total.
+pub fn columns<T: Element, R: Reducer<T>>(x: &[T], shape: (u32, u32, u32), op: &R) -> Vec<T> {
+    let (dx, dy) = (shape.0 as usize, shape.1 as usize);
+    (0..threads(shape))
+        .map(|rank| {
+            let first = rank % dx + rank / (dx * dy) * (dx * dy);
+            total(&(0..dy).map(|y| x[first + y * dx]).collect::<Vec<_>>(), op)
+        })
+        .collect()
+}
