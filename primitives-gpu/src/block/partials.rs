@@ -28,42 +28,93 @@ pub(super) fn warps(cx: Block<'_>) -> usize {
 pub(crate) fn tree<T: Element, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     const { assert!(N > 0, "a collective has at least one item a thread") };
     let mut items = *items;
-    let mut count = N;
-    while count > 1 {
-        let mut i = 0;
-        while i < count / 2 {
-            items[i] = op.apply(items[2 * i], items[2 * i + 1]);
-            i += 1;
-        }
-        if count % 2 == 1 {
-            items[count / 2] = items[count - 1];
-        }
-        count = count.div_ceil(2);
+    // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
+    macro_rules! levels {
+        ($($apart:literal)*) => {$(
+            let mut i = 0;
+            while i + $apart < N {
+                items[i] = op.apply(items[i], items[i + $apart]);
+                i += 2 * $apart;
+            }
+        )*};
+    }
+    levels!(1 2 4 8 16 32);
+    let mut i = 64;
+    while i < N {
+        items[0] = op.apply(items[0], items[i]);
+        i += 64;
     }
     items[0]
 }
 
-/// Elements that a thread reads at once: a broadcast of 16 bytes costs no more than one of 4, and the registers are few.
+/// Elements that a thread reads at once of `count` partial results: a broadcast of 16 bytes costs no more than one of 4.
+#[inline(always)]
 const fn chunk<T>(count: usize) -> usize {
-    if size_of::<T>() <= 8 && count.is_multiple_of(8) {
-        8
-    } else if size_of::<T>() <= 16 && count.is_multiple_of(4) {
-        4
-    } else if size_of::<T>() <= 16 && count.is_multiple_of(2) {
-        2
-    } else {
+    if size_of::<T>() > 16 {
         1
+    } else if size_of::<T>() > 8 || count <= 4 {
+        4
+    } else {
+        8
     }
 }
 
-/// Combines the partial results `first` to `first + count`, in order. All threads that do it get the same bits. `first` is
-/// a multiple of `count`.
+/// Puts each warp's `piece`, that of its lane `source`, into the array, and the identity after the last as far as whole
+/// chunks are read.
 ///
 /// # Safety
-/// As for [`SharedArray::load`], for each of them; the array starts at a multiple of 16 bytes.
+/// As for [`SharedArray::store`]: nobody else accesses the array until the next barrier. There are at least two warps.
 #[inline(always)]
 #[track_caller]
-pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(
+pub(super) unsafe fn put<T: Element, R: Reducer<T>>(
+    cx: Block<'_>,
+    partials: SharedArray<'_, T>,
+    warps: usize,
+    source: u32,
+    piece: T,
+    op: &R,
+) {
+    let (warp, lane) = (cx.warp() as usize, cx.lane());
+    // SAFETY: the caller's contract; each warp has its own element, and those after the last are the first warp's.
+    unsafe {
+        if lane == source {
+            partials.store(warp, piece);
+        }
+        let chunk = chunk::<T>(warps);
+        if warp == 0 && !warps.is_multiple_of(chunk) {
+            let after = warps + lane as usize;
+            if after < warps.next_multiple_of(chunk) {
+                partials.store(after, op.identity());
+            }
+        }
+    }
+}
+
+/// Combines the partial results of all `warps`, in order. All threads that do it get the same bits.
+///
+/// # Safety
+/// [`put`] wrote them, a barrier lies in between, and nobody writes them until the next. The array starts at a multiple of
+/// 16 bytes.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T>, warps: usize, op: &R) -> T {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match chunk::<T>(warps) {
+            4 => fold_by::<_, _, 4>(partials, 0, warps, op),
+            8 => fold_by::<_, _, 8>(partials, 0, warps, op),
+            _ => fold_by::<_, _, 1>(partials, 0, warps, op),
+        }
+    }
+}
+
+/// Combines the partial results `first` to `first + count`, in order, if those around them are others'.
+///
+/// # Safety
+/// As for [`fold`]; `count` divides `first`, or is no power of two.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
     first: usize,
     count: usize,
@@ -71,33 +122,16 @@ pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(
 ) -> T {
     // SAFETY: the caller's contract.
     unsafe {
-        match chunk::<T>(count) {
-            8 => fold_by::<_, _, 8>(partials, first, count, op),
-            4 => fold_by::<_, _, 4>(partials, first, count, op),
-            2 => fold_by::<_, _, 2>(partials, first, count, op),
+        match count {
+            4 if size_of::<T>() <= 16 => fold_by::<_, _, 4>(partials, first, 4, op),
+            8 if size_of::<T>() <= 8 => fold_by::<_, _, 8>(partials, first, 8, op),
             _ => fold_by::<_, _, 1>(partials, first, count, op),
         }
     }
 }
 
-/// As [`fold`], with any `first`.
-///
 /// # Safety
-/// As for [`fold`].
-#[inline(always)]
-#[track_caller]
-pub(super) unsafe fn fold_singly<T: Element, R: Reducer<T>>(
-    partials: SharedArray<'_, T>,
-    first: usize,
-    count: usize,
-    op: &R,
-) -> T {
-    // SAFETY: the caller's contract.
-    unsafe { fold_by::<_, _, 1>(partials, first, count, op) }
-}
-
-/// # Safety
-/// As for [`fold`]; `count` is a multiple of `CHUNK`.
+/// As for [`fold`]: of all chunks that start before `first + count`.
 #[inline(always)]
 #[track_caller]
 unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
@@ -118,61 +152,64 @@ unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
     }
 }
 
-/// The partial results before `own`, combined in order, or `None` if there are none.
+/// The partial results before `own`, combined in order, `None` if there are none; and those of all `warps`.
 ///
 /// # Safety
-/// As for [`fold`], with `first` zero.
+/// As for [`fold`].
 #[inline(always)]
 #[track_caller]
-pub(super) unsafe fn before<T: Element, R: Reducer<T>>(
+pub(super) unsafe fn scan<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
-    count: usize,
+    warps: usize,
     own: usize,
     op: &R,
-) -> Option<T> {
+) -> (Option<T>, T) {
     // SAFETY: the caller's contract.
     unsafe {
-        match chunk::<T>(count) {
-            8 => before_by::<_, _, 8>(partials, own, op),
-            4 => before_by::<_, _, 4>(partials, own, op),
-            2 => before_by::<_, _, 2>(partials, own, op),
-            _ => before_by::<_, _, 1>(partials, own, op),
+        match chunk::<T>(warps) {
+            4 => scan_by::<_, _, 4>(partials, warps, own, op),
+            8 => scan_by::<_, _, 8>(partials, warps, own, op),
+            _ => scan_by::<_, _, 1>(partials, warps, own, op),
         }
     }
 }
 
 /// # Safety
-/// As for [`before`]; the count is a multiple of `CHUNK`.
+/// As for [`scan`]: of all chunks that start before `warps`.
 #[inline(always)]
 #[track_caller]
-unsafe fn before_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
+unsafe fn scan_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
     partials: SharedArray<'_, T>,
+    warps: usize,
     own: usize,
     op: &R,
-) -> Option<T> {
+) -> (Option<T>, T) {
     // SAFETY: the caller's contract.
     unsafe {
         let items = partials.load_items::<CHUNK>(0);
         let mut total = items[0];
+        let mut before = total;
         let mut i = 1;
         while i < CHUNK {
-            if i < own {
-                total = op.apply(total, items[i]);
+            if i == own {
+                before = total;
             }
+            total = op.apply(total, items[i]);
             i += 1;
         }
         let mut start = CHUNK;
-        while start < own {
+        while start < warps {
             let items = partials.load_items::<CHUNK>(start);
             let mut i = 0;
             while i < CHUNK {
-                if start + i < own {
-                    total = op.apply(total, items[i]);
+                if start + i == own {
+                    before = total;
                 }
+                total = op.apply(total, items[i]);
                 i += 1;
             }
             start += CHUNK;
         }
-        if own > 0 { Some(total) } else { None }
+        (if own > 0 { Some(before) } else { None }, total)
     }
 }

@@ -73,9 +73,9 @@ pub fn block_reduce<T: Element, R: Reducer<T>>(
     if warps == 1 {
         return piece;
     }
-    let slots = publish(cx, shared, piece);
-    // SAFETY: one for each warp was published.
-    unsafe { partials::fold(slots, 0, warps, &op) }
+    let slots = publish(cx, shared, warps, piece, &op);
+    // SAFETY: published.
+    unsafe { partials::fold(slots, warps, &op) }
 }
 
 /// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase.
@@ -90,10 +90,10 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>>(
     let warps = partials::warps(cx);
     let mut total = warp::reduce(cx, value, &op);
     if warps > 1 {
-        let slots = publish(cx, shared, total);
+        let slots = publish(cx, shared, warps, total, &op);
         if cx.thread_rank() == 0 {
-            // SAFETY: one for each warp was published.
-            total = unsafe { partials::fold(slots, 0, warps, &op) };
+            // SAFETY: published.
+            total = unsafe { partials::fold(slots, warps, &op) };
         }
     }
     if cx.thread_rank() == 0 { Some(total) } else { None }
@@ -219,17 +219,10 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
         if pieces == 1 {
             return piece;
         }
-        let slots = publish(cx, shared, piece);
+        let slots = publish(cx, shared, warps, piece, &op);
         let first = row as usize * pieces;
-        let count = pieces.min(warps - first);
-        // SAFETY: one for each warp was published. The last row's count may be another than its first's divisor.
-        return unsafe {
-            if count == pieces {
-                partials::fold(slots, first, pieces, &op)
-            } else {
-                partials::fold_singly(slots, first, count, &op)
-            }
-        };
+        // SAFETY: published; the last row may have fewer.
+        return unsafe { partials::fold_part(slots, first, pieces.min(warps - first), &op) };
     }
 
     // Rows that end inside warps: a segmented reduction, the result at each segment's first lane.
@@ -273,12 +266,16 @@ fn begin<'k, T: Element>(shared: &mut Shared<'k, ReduceStorage<T>>) -> SharedArr
 /// Puts one value a warp, its first lane's, where all threads find it after the barrier that this makes.
 #[inline(always)]
 #[track_caller]
-fn publish<'k, T: Element>(cx: Block<'_>, shared: &mut Shared<'k, ReduceStorage<T>>, piece: T) -> SharedArray<'k, T> {
+fn publish<'k, T: Element, R: Reducer<T>>(
+    cx: Block<'_>,
+    shared: &mut Shared<'k, ReduceStorage<T>>,
+    warps: usize,
+    piece: T,
+    op: &R,
+) -> SharedArray<'k, T> {
     let slots = begin(shared);
-    if cx.lane() == 0 {
-        // SAFETY: each warp has its own slot, and is read after the barrier.
-        unsafe { slots.store(cx.warp() as usize, piece) };
-    }
+    // SAFETY: the half is not in use until the barrier.
+    unsafe { partials::put(cx, slots, warps, 0, piece, op) };
     cx.barrier();
     slots
 }

@@ -258,15 +258,12 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize>(
     }
     let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
-    let warp = cx.warp() as usize;
-    // SAFETY: each warp writes its own slot; all are read after the barrier, and written again two barriers later.
+    // SAFETY: the half is not in use until the barrier, and written again two barriers later.
     unsafe {
-        if cx.lane() == last {
-            totals.store(warp, scanned);
-        }
+        partials::put(cx, totals, warps, last, scanned, op);
         cx.barrier();
-        let total = partials::fold(totals, 0, warps, op);
-        let below = match partials::before(totals, warps, warp, op) {
+        let (warps_below, total) = partials::scan(totals, warps, cx.warp() as usize, op);
+        let below = match warps_below {
             Some(warps_below) => Some(after(warps_below, lanes_below, op)),
             None => lanes_below,
         };
@@ -290,20 +287,26 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize>(
     let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
     let warp = cx.warp() as usize;
-    // SAFETY: each warp writes its own slot, and the first thread the prefix, which is read after the second barrier; the
-    // half is written again two barriers later.
+    // SAFETY: the half is not in use until the barrier; the first thread writes the prefix, which is read after the second
+    // barrier; the half is written again two barriers later.
     unsafe {
-        if cx.lane() == cx.warp_lanes() - 1 {
-            totals.store(warp, scanned);
+        if warps == 1 {
+            // Its other lanes may not suffice for whole chunks, which nobody reads.
+            if cx.lane() == cx.warp_lanes() - 1 {
+                totals.store(0, scanned);
+            }
+        } else {
+            partials::put(cx, totals, warps, cx.warp_lanes() - 1, scanned, op);
         }
         cx.barrier();
+        let (warps_below, total) =
+            if warps == 1 { (None, totals.load(0)) } else { partials::scan(totals, warps, warp, op) };
         if warp == 0 {
-            let prefix = prefix(partials::fold(totals, 0, warps, op));
+            let prefix = prefix(total);
             if cx.lane() == 0 {
                 totals.store(MAX_WARPS, prefix);
             }
         }
-        let warps_below = partials::before(totals, warps, warp, op);
         cx.barrier();
         let prefix = totals.load(MAX_WARPS);
         after(after(prefix, warps_below, op), lanes_below, op)
