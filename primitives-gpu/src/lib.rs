@@ -72,12 +72,7 @@ pub use view::{Global, GlobalMut, Shared};
 
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
 pub mod prelude {
-    pub use crate::block::{
-        ColumnStorage, Each, ReduceStorage, ScanStorage, block_exclusive_scan, block_exclusive_scan_after,
-        block_exclusive_scan_from, block_group_reduce, block_inclusive_scan, block_inclusive_scan_after,
-        block_inclusive_scan_from, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
-        block_x_reduce, block_y_reduce, cumsum,
-    };
+    pub use crate::block::*;
     pub use crate::device_println;
     pub use crate::element::{
         Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude,
@@ -88,7 +83,8 @@ pub mod prelude {
     pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
     pub use crate::thread::{elementwise_binary, elementwise_unary};
     pub use crate::view::{
-        Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedSlice, Tile, TileMut, Tiles,
+        Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedArray, SharedSlice, Striped, Tile, TileMut,
+        Tiles, WarpStriped,
     };
     pub use crate::warp::{
         warp_broadcast, warp_exclusive_scan, warp_exclusive_scan_from, warp_group_exclusive_scan,

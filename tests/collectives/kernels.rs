@@ -1,6 +1,9 @@
 //! The kernels of the tests of warp and block collectives, one file a subject. Compiled for both machines, so they use the
 //! device side alone.
 
+pub mod exchange;
+pub mod histogram;
+pub mod neighbours;
 pub mod reduce;
 pub mod scan;
 pub mod shared;

@@ -8,6 +8,9 @@
 
 mod kernels;
 
+mod exchange;
+mod histogram;
+mod neighbours;
 mod reduce;
 mod reference;
 mod scan;

@@ -62,10 +62,7 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
     op: R,
 ) -> T {
     let (dim, at) = (cx.block_dim(), cx.thread_idx());
-    let threads = cx.block_threads();
-    if threads as usize > MAX_THREADS {
-        cx.raise(FaultKind::BadShape, [threads as u64, MAX_THREADS as u64], Location::caller());
-    }
+    let threads = threads::<MAX_THREADS>(cx);
     let (mask, lane, rank) = (cx.warp_mask(), cx.lane(), cx.thread_rank());
     // The lanes of the warp that have this lane's plane end where the plane or the warp does.
     let below_in_plane = (dim.y - 1 - at.y) * dim.x + (dim.x - 1 - at.x);
@@ -105,4 +102,15 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
         }
         total
     }
+}
+
+/// The threads of the block; more than `MAX_THREADS` are a fault.
+#[inline(always)]
+#[track_caller]
+pub(super) fn threads<const MAX_THREADS: usize>(cx: Block<'_>) -> u32 {
+    let threads = cx.block_threads();
+    if threads as usize > MAX_THREADS {
+        cx.raise(FaultKind::BadShape, [threads as u64, MAX_THREADS as u64], Location::caller());
+    }
+    threads
 }

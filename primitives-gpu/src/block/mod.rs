@@ -6,22 +6,58 @@
 //! | [`block_reduce_to_first`] | in the first thread |
 //! | [`block_x_reduce`], [`block_y_reduce`], [`block_group_reduce`] | in every thread, its row's, column's or group's |
 //! | [`block_inclusive_scan`], [`block_exclusive_scan`], [`cumsum`] and their forms | each thread its own, the total in every thread |
+//! | [`blocked_to_striped`] and the other exchanges, [`scatter_to_blocked`], [`scatter_to_striped`] | each thread its items |
+//! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | each thread its items |
+//! | [`block_histogram`] | in shared memory |
+//! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
+//! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
+//! | [`run_length_decode`] | each thread its items |
 
 mod bitonic;
 mod column;
 mod each;
+mod exchange;
+mod histogram;
+mod load;
 mod merge_sort;
+mod neighbours;
+
 mod partials;
 mod radix_sort;
 mod reduce;
+mod run_length;
 mod scan;
 mod top_k;
 
 pub use bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
 pub use column::{ColumnStorage, block_y_reduce};
-pub use each::{Each};
-pub use merge_sort::{MergeSortStorage, block_merge_sort, block_merge_sort_pairs, warp_merge_sort, warp_merge_sort_pairs};
-pub use radix_sort::{RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped, block_radix_sort_to_striped};
-pub use reduce::{ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first, block_x_reduce};
-pub use scan::{ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan, block_inclusive_scan_after, block_inclusive_scan_from, cumsum};
+
+pub use each::Each;
+pub use exchange::{
+    ExchangeStorage, blocked_to_striped, blocked_to_warp_striped, scatter_to_blocked, scatter_to_striped,
+    striped_to_blocked, warp_striped_to_blocked,
+};
+pub use histogram::{Bins, HistogramStorage, block_histogram};
+pub use load::{load_striped, load_warp_striped, store_striped};
+pub use merge_sort::{
+    MergeSortStorage, block_merge_sort, block_merge_sort_pairs, warp_merge_sort, warp_merge_sort_pairs,
+};
+pub use neighbours::{
+    NeighbourStorage, RotateStorage, adjacent_difference_left, adjacent_difference_left_open,
+    adjacent_difference_right, adjacent_difference_right_open, block_broadcast, block_rotate, block_shift_down,
+    block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
+};
+pub use radix_sort::{
+    RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,
+    block_radix_sort_to_striped,
+};
+pub use reduce::{
+    ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
+    block_x_reduce,
+};
+pub use run_length::{RunLengthStorage, RunWindow, run_length_begin, run_length_decode};
+pub use scan::{
+    ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,
+    block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
+};
 pub use top_k::{TopKStorage, block_top_k, block_top_k_of};

@@ -34,6 +34,12 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         Self { cx, address, len, _borrowed: PhantomData, _partition: PhantomData }
     }
 
+    /// The token that the view was made with.
+    #[inline(always)]
+    pub(crate) fn token(&self) -> Block<'k> {
+        self.cx
+    }
+
     /// The number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {

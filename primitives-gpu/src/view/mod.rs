@@ -9,6 +9,7 @@ mod param;
 pub mod partition;
 pub(crate) mod raw;
 mod shared;
+mod striped;
 
 pub use global::Global;
 pub use global_mut::{GlobalMut, RowMut, TileMut};
@@ -16,6 +17,11 @@ pub use global_mut::{GlobalMut, RowMut, TileMut};
 pub use param::{
     FlatParam, LaunchBounds, Layout, arena_layout, element_layout, storage_layout, value_layout, view_layout,
 };
-pub use partition::{Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Tile, TileIter, Tiles};
+pub use partition::{
+    Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Striped, Tile, TileIter, Tiles, WarpStriped,
+};
 pub use raw::RawView;
+pub(crate) use raw::vector_items;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
+pub use striped::StripedMut;
+pub(crate) use striped::{stripe, warp_stripe};

@@ -5,6 +5,7 @@
 //! | [`PerThread`] (the default) | one thread of the grid, grid-stride | [`GlobalMut::set`](crate::GlobalMut::set) with an [`Item`] |
 //! | [`Tiles<N>`] | one thread of the block that has the tile, `N` consecutive elements | [`write_data`](crate::io::write_data) to a [`Tile`] |
 //! | [`Rows<N>`] | one thread of the block that has the row, `N` consecutive elements in each round | [`RowMut::set_items`](super::RowMut::set_items) of a [`Row`] |
+//! | [`Striped<N>`], [`WarpStriped<N>`] | one thread of the block that has the tile, `N` elements a step apart | [`store_striped`](crate::block::store_striped) to a [`Tile`] |
 //! | [`PerBlock`] | the first thread of the block of that rank | [`GlobalMut::store`](crate::GlobalMut::store) |
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
@@ -28,6 +29,14 @@ pub enum Tiles<const ITEMS: usize> {}
 /// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread.
 pub type PerThread = Tiles<1>;
 
+/// Block by block, each thread of the block owns `ITEMS` elements of a tile of `block_threads * ITEMS` that are
+/// `block_threads` apart: thread `t` those from `t` on.
+pub enum Striped<const ITEMS: usize> {}
+
+/// Block by block, each warp owns `32 * ITEMS` consecutive elements of a tile, and each of its lanes `ITEMS` of these that
+/// are 32 apart; in a partial warp, as many apart as it has lanes.
+pub enum WarpStriped<const ITEMS: usize> {}
+
 /// Each block owns whole rows of a matrix, grid-stride. Of a row, thread `t` of the block's `T` owns in round `r` the
 /// `ITEMS` elements from `(r * T + t) * ITEMS` on.
 pub enum Rows<const ITEMS: usize> {}
@@ -40,6 +49,10 @@ pub enum Atomic {}
 
 impl<const ITEMS: usize> sealed::Sealed for Tiles<ITEMS> {}
 impl<const ITEMS: usize> Partition for Tiles<ITEMS> {}
+impl<const ITEMS: usize> sealed::Sealed for Striped<ITEMS> {}
+impl<const ITEMS: usize> Partition for Striped<ITEMS> {}
+impl<const ITEMS: usize> sealed::Sealed for WarpStriped<ITEMS> {}
+impl<const ITEMS: usize> Partition for WarpStriped<ITEMS> {}
 impl<const ITEMS: usize> sealed::Sealed for Rows<ITEMS> {}
 impl<const ITEMS: usize> Partition for Rows<ITEMS> {}
 impl sealed::Sealed for PerBlock {}

@@ -204,10 +204,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
 ///
 /// The accesses are plain loads and stores, which the compiler may combine and reorder between barriers.
 pub struct SharedArray<'k, T> {
-    #[cfg_attr(target_arch = "nvptx64", allow(dead_code, reason = "for the emulator's checks"))]
     cx: Block<'k>,
     address: *mut T,
-    #[cfg_attr(target_arch = "nvptx64", allow(dead_code, reason = "for the emulator's checks"))]
     len: usize,
     _borrowed: Borrowed<'k, T>,
 }
@@ -253,6 +251,14 @@ impl<'k, T: Element> SharedArray<'k, T> {
             raw::report(self.cx, AccessKind::Write, Space::Shared, address, 1);
             raw::store(address, value);
         }
+    }
+
+    /// Writes an element whose index is data. An index outside is a fault; a race has one of the values as its result, and the
+    /// emulator reports it.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(self, index: usize, value: T) {
+        shared_set(self.cx, self.address, self.len, index, value);
     }
 
     /// Reads `N` elements from `index` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of

@@ -1,0 +1,375 @@
+//! Items from one arrangement over the threads of a block to another.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::panic::Location;
+
+use crate::element::Element;
+use crate::simt::{Block, FaultKind};
+use crate::view::{Shared, SharedArray, SharedStorage, vector_items, warp_stripe};
+
+/// The shared memory of an exchange: the items of a block, and 16 bytes more after each 128 where whole vectors would meet
+/// in one bank.
+pub struct ExchangeStorage<T, const THREADS: usize, const ITEMS: usize>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element, const THREADS: usize, const ITEMS: usize> SharedStorage for ExchangeStorage<T, THREADS, ITEMS> {
+    const BYTES: usize = place::<T, ITEMS>(THREADS * ITEMS) * size_of::<T>();
+    const ALIGN: usize = 16;
+}
+
+/// Whether the items of a thread are an even number of 16-byte vectors. The vectors of neighbouring threads would then lie
+/// in the same banks; with padding after each round of the 32 banks, eight threads in turn have eight different ones.
+const fn padded<T, const ITEMS: usize>() -> bool {
+    let bytes = vector_items::<T>(ITEMS) * size_of::<T>();
+    bytes == 16 && (ITEMS * size_of::<T>() / 16).is_multiple_of(2)
+}
+
+/// Where the block's item `index` lies.
+const fn place<T, const ITEMS: usize>(index: usize) -> usize {
+    if padded::<T, ITEMS>() { index + index * size_of::<T>() / 128 * (16 / size_of::<T>()) } else { index }
+}
+
+/// The items of a block in shared memory, by their numbers.
+struct Items<'k, T, const ITEMS: usize>(SharedArray<'k, T>);
+
+impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
+    /// The storage, after the barrier that a reuse needs. A block of other than `THREADS` threads is a fault.
+    #[inline(always)]
+    #[track_caller]
+    fn begin<const THREADS: usize>(cx: Block<'_>, shared: &mut Shared<'k, ExchangeStorage<T, THREADS, ITEMS>>) -> Self {
+        const { assert!(ITEMS > 0, "a collective has at least one item a thread") };
+        const { assert!(THREADS > 0 && THREADS <= 1024, "a block has 1 to 1024 threads") };
+        if cx.block_threads() as usize != THREADS {
+            cx.raise(FaultKind::BadShape, [cx.block_threads() as u64, THREADS as u64], Location::caller());
+        }
+        shared.enter();
+        Self(shared.array(0, place::<T, ITEMS>(THREADS * ITEMS)))
+    }
+
+    /// # Safety
+    /// As for [`SharedArray::store`], for each item of thread `thread`.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_blocked(&self, thread: usize, items: &[T; ITEMS]) {
+        // SAFETY: the caller's contract; a thread's items are a multiple of the vectors long, and so is the padding.
+        unsafe {
+            if padded::<T, ITEMS>() {
+                let step = const { vector_items::<T>(ITEMS) };
+                let mut i = 0;
+                while i < ITEMS {
+                    self.put_vector(thread * ITEMS + i, items, i);
+                    i += step;
+                }
+            } else {
+                self.0.store_items(thread * ITEMS, items);
+            }
+        }
+    }
+
+    /// Writes the 16 bytes from `items[from]` on as the block's items from `index` on.
+    ///
+    /// # Safety
+    /// As for [`SharedArray::store`]; both are multiples of the vector.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_vector(&self, index: usize, items: &[T; ITEMS], from: usize) {
+        macro_rules! by {
+            ($n:literal) => {{
+                let vector: [T; $n] = core::array::from_fn(|i| items[(from + i) % ITEMS]);
+                // SAFETY: the caller's contract.
+                unsafe { self.0.store_items(place::<T, ITEMS>(index), &vector) }
+            }};
+        }
+        match const { vector_items::<T>(ITEMS) } {
+            16 => by!(16),
+            8 => by!(8),
+            4 => by!(4),
+            2 => by!(2),
+            _ => by!(1),
+        }
+    }
+
+    /// # Safety
+    /// As for [`SharedArray::load`], for each item of thread `thread`.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn take_blocked(&self, thread: usize) -> [T; ITEMS] {
+        // SAFETY: the caller's contract; a thread's items are a multiple of the vectors long, and so is the padding.
+        unsafe {
+            if padded::<T, ITEMS>() {
+                let mut items = [T::ZERO; ITEMS];
+                let step = const { vector_items::<T>(ITEMS) };
+                let mut i = 0;
+                while i < ITEMS {
+                    self.take_vector(thread * ITEMS + i, &mut items, i);
+                    i += step;
+                }
+                items
+            } else {
+                self.0.load_items(thread * ITEMS)
+            }
+        }
+    }
+
+    /// Reads what [`put_vector`](Self::put_vector) wrote.
+    ///
+    /// # Safety
+    /// As for [`SharedArray::load`]; both are multiples of the vector.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn take_vector(&self, index: usize, items: &mut [T; ITEMS], to: usize) {
+        macro_rules! by {
+            ($n:literal) => {{
+                // SAFETY: the caller's contract.
+                let vector: [T; $n] = unsafe { self.0.load_items(place::<T, ITEMS>(index)) };
+                let mut i = 0;
+                while i < $n {
+                    items[(to + i) % ITEMS] = vector[i];
+                    i += 1;
+                }
+            }};
+        }
+        match const { vector_items::<T>(ITEMS) } {
+            16 => by!(16),
+            8 => by!(8),
+            4 => by!(4),
+            2 => by!(2),
+            _ => by!(1),
+        }
+    }
+
+    /// # Safety
+    /// As for [`SharedArray::store`], for `ITEMS` items from `first` on, `step` apart.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_striped(&self, first: usize, step: usize, items: &[T; ITEMS]) {
+        let mut i = 0;
+        while i < ITEMS {
+            // SAFETY: the caller's contract.
+            unsafe { self.0.store(place::<T, ITEMS>(first + i * step), items[i]) };
+            i += 1;
+        }
+    }
+
+    /// # Safety
+    /// As for [`SharedArray::load`], for `ITEMS` items from `first` on, `step` apart.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn take_striped(&self, first: usize, step: usize) -> [T; ITEMS] {
+        let mut items = [T::ZERO; ITEMS];
+        let mut i = 0;
+        while i < ITEMS {
+            // SAFETY: the caller's contract.
+            items[i] = unsafe { self.0.load(place::<T, ITEMS>(first + i * step)) };
+            i += 1;
+        }
+        items
+    }
+}
+
+/// From the blocked to the striped arrangement: thread `t` has the block's items from `t * ITEMS` on, and gets items `t`,
+/// `t + THREADS`, `t + 2 * THREADS` and so on.
+///
+/// Phases: each thread writes its items to shared memory, in vectors; barrier; each reads its new ones. Neither has bank
+/// conflicts for elements of 4, 8 and 16 bytes and any number of items, if `THREADS` is a multiple of 32.
+///
+/// `THREADS` is the block's number of threads, of any shape: another is a fault. Shared memory: an
+/// [`ExchangeStorage`], reusable after the next barrier, which the next collective on it makes by itself.
+///
+/// CUB: `BlockExchange::BlockedToStriped`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn transpose(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Tiles<3>>,
+///     mut shared: Shared<ExchangeStorage<u32, 4, 3>>,
+/// ) {
+///     for tile in cx.tiles::<3>(out.len()) {
+///         let mut items = init::<u32, 3>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         write_data(cx, out.tile(tile), &blocked_to_striped(cx, &mut shared, &items));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..12).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(12)?;
+/// transpose::launch(&stream, (1, 4), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    let rank = cx.thread_rank() as usize;
+    // SAFETY: each item has one writer and is read after the barrier.
+    unsafe {
+        all.put_blocked(rank, items);
+        cx.barrier();
+        all.take_striped(rank, THREADS)
+    }
+}
+
+/// From the striped to the blocked arrangement: the inverse of [`blocked_to_striped`], at the same cost.
+///
+/// CUB: `BlockExchange::StripedToBlocked`.
+#[inline(always)]
+#[track_caller]
+pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    let rank = cx.thread_rank() as usize;
+    // SAFETY: each item has one writer and is read after the barrier.
+    unsafe {
+        all.put_striped(rank, THREADS, items);
+        cx.barrier();
+        all.take_blocked(rank)
+    }
+}
+
+/// From the blocked to the warp-striped arrangement: the items of each warp by themselves, lane `l` gets its warp's items
+/// `l`, `l + 32`, `l + 64` and so on; in a partial warp, steps of as many as it has lanes.
+///
+/// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. CUB:
+/// `BlockExchange::BlockedToWarpStriped`.
+#[inline(always)]
+#[track_caller]
+pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    let (first, step) = warp_stripe::<ITEMS>(cx);
+    // SAFETY: each item has one writer, and is read by a lane of the same warp after the warp's barrier.
+    unsafe {
+        all.put_blocked(cx.thread_rank() as usize, items);
+        cx.sync_warp(cx.warp_mask());
+        all.take_striped(first, step)
+    }
+}
+
+/// From the warp-striped to the blocked arrangement: the inverse of [`blocked_to_warp_striped`], at the same cost. With
+/// [`load_warp_striped`](super::load_warp_striped), what reads a tile from global memory coalesced and leaves it blocked.
+///
+/// CUB: `BlockExchange::WarpStripedToBlocked`.
+#[inline(always)]
+#[track_caller]
+pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    let (first, step) = warp_stripe::<ITEMS>(cx);
+    // SAFETY: each item has one writer, and is read by a lane of the same warp after the warp's barrier.
+    unsafe {
+        all.put_striped(first, step, items);
+        cx.sync_warp(cx.warp_mask());
+        all.take_blocked(cx.thread_rank() as usize)
+    }
+}
+
+/// Each item to the place that its rank says, the result in the blocked arrangement: thread `t` gets the items of ranks
+/// `t * ITEMS` and on.
+///
+/// An item whose rank is no place of the tile, such as `u32::MAX`, goes nowhere. Two items of one rank are a race, and a
+/// place that no item has gets any bits: the emulator reports both.
+///
+/// Phases and shared memory as for [`blocked_to_striped`]; the writes have the bank conflicts that the ranks make. CUB:
+/// `BlockExchange::ScatterToBlocked`, and its guarded form.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn reverse(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Tiles<2>>,
+///     mut shared: Shared<ExchangeStorage<u32, 4, 2>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<u32, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let rank = cx.thread_rank() * 2;
+///         let items = scatter_to_blocked(cx, &mut shared, &items, &[7 - rank, 6 - rank]);
+///         write_data(cx, out.tile(tile), &items);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..8).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(8)?;
+/// reverse::launch(&stream, (1, 4), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [7, 6, 5, 4, 3, 2, 1, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+    ranks: &[u32; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    scatter(&all, THREADS * ITEMS, items, ranks);
+    cx.barrier();
+    // SAFETY: any bits are a value, and nobody writes after the barrier.
+    unsafe { all.take_blocked(cx.thread_rank() as usize) }
+}
+
+/// As [`scatter_to_blocked`], the result in the striped arrangement: thread `t` gets the items of ranks `t`, `t + THREADS`
+/// and so on. What compacts or sorts a tile before it is written to global memory coalesced.
+///
+/// CUB: `BlockExchange::ScatterToStriped`.
+#[inline(always)]
+#[track_caller]
+pub fn scatter_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ExchangeStorage<T, THREADS, ITEMS>>,
+    items: &[T; ITEMS],
+    ranks: &[u32; ITEMS],
+) -> [T; ITEMS] {
+    let all = Items::begin(cx, shared);
+    scatter(&all, THREADS * ITEMS, items, ranks);
+    cx.barrier();
+    // SAFETY: any bits are a value, and nobody writes after the barrier.
+    unsafe { all.take_striped(cx.thread_rank() as usize, THREADS) }
+}
+
+#[inline(always)]
+#[track_caller]
+fn scatter<T: Element, const ITEMS: usize>(
+    all: &Items<'_, T, ITEMS>,
+    tile: usize,
+    items: &[T; ITEMS],
+    ranks: &[u32; ITEMS],
+) {
+    const { assert!(T::ANY_BITS, "a place that no item has gets any bits, and not all are values of this element") };
+    let mut i = 0;
+    while i < ITEMS {
+        if (ranks[i] as usize) < tile {
+            all.0.set(place::<T, ITEMS>(ranks[i] as usize), items[i]);
+        }
+        i += 1;
+    }
+}

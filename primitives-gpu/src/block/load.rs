@@ -1,0 +1,85 @@
+//! Tiles of global memory in the striped arrangements, in which neighbouring threads have neighbouring items.
+
+use crate::element::Element;
+use crate::simt::Block;
+use crate::view::{Global, StripedMut, stripe, warp_stripe};
+
+/// Reads a block's tile in the striped arrangement: item `i` of thread `t` is the tile's element `i * threads + t`.
+///
+/// - `dst`: the thread's registers; an item outside `src` keeps its value.
+/// - `src`: the tile, usually [`Global::tile`]; its length is the guard, so any length is right.
+///
+/// Each access of a warp is coalesced, whatever the number of items; where the blocked arrangement can be read in vectors,
+/// [`read_data`](crate::io::read_data) has fewer accesses. No shared memory, no barrier. CUB: `LoadDirectStriped`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn copy(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, Striped<5>>) {
+///     for tile in cx.tiles::<5>(out.len()) {
+///         let mut items = init::<f32, 5>(0.0);
+///         load_striped(cx, &mut items, x.tile(tile));
+///         store_striped(cx, out.tile(tile), &items);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(3)?;
+/// copy::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T; ITEMS], src: Global<'_, T>) {
+    let (first, step) = stripe(cx);
+    load(dst, src, first, step);
+}
+
+/// Reads a block's tile in the warp-striped arrangement: each warp has `32 * ITEMS` consecutive elements, of which lane `l`
+/// gets `l`, `l + 32` and so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for
+/// [`load_striped`]. CUB: `LoadDirectWarpStriped`.
+#[inline(always)]
+#[track_caller]
+pub fn load_warp_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T; ITEMS], src: Global<'_, T>) {
+    let (first, step) = warp_stripe::<ITEMS>(cx);
+    load(dst, src, first, step);
+}
+
+/// Writes a block's tile in the arrangement that the output's partition names: [`Striped`](crate::view::Striped), as
+/// [`load_striped`] reads, or [`WarpStriped`](crate::view::WarpStriped), as [`load_warp_striped`] does; as many items as the
+/// tile has. Cost as for [`load_striped`]. CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`.
+#[inline(always)]
+#[track_caller]
+pub fn store_striped<T: Element, const ITEMS: usize>(
+    cx: Block<'_>,
+    dst: StripedMut<'_, '_, T, ITEMS>,
+    src: &[T; ITEMS],
+) {
+    let _ = cx;
+    dst.write(src);
+}
+
+#[inline(always)]
+#[track_caller]
+fn load<T: Element, const ITEMS: usize>(dst: &mut [T; ITEMS], src: Global<'_, T>, first: usize, step: usize) {
+    let mut i = 0;
+    // One compare for a full tile, whose loads then stand together.
+    if first + (ITEMS - 1) * step < src.len() {
+        while i < ITEMS {
+            dst[i] = src[first + i * step];
+            i += 1;
+        }
+    } else {
+        while i < ITEMS {
+            if first + i * step < src.len() {
+                dst[i] = src[first + i * step];
+            }
+            i += 1;
+        }
+    }
+}

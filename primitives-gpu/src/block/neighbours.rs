@@ -1,0 +1,339 @@
+//! What a thread needs of its neighbours: differences, flags, shifts and rotations.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+
+use super::partials::{self, MAX_WARPS};
+use crate::element::Element;
+use crate::functor::BinaryFn;
+use crate::simt::{Block, WARP};
+use crate::view::{Shared, SharedStorage};
+
+/// The shared memory of the collectives that look at neighbours: an element a warp, in two halves that are used by turns.
+pub struct NeighbourStorage<T>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element> SharedStorage for NeighbourStorage<T> {
+    const BYTES: usize = 2 * NeighbourStorage::<T>::HALF;
+    const ALIGN: usize = 16;
+}
+
+impl<T> NeighbourStorage<T> {
+    const HALF: usize = (MAX_WARPS * size_of::<T>()).next_multiple_of(16);
+}
+
+/// The value of the thread of the next lower rank; `before` in the first thread.
+///
+/// Phases: one shuffle; the last lane of each warp writes its value to shared memory; barrier; the first lane of the next
+/// reads it. One barrier, none in a block of one warp. Any block shape up to 1024 threads.
+///
+/// Shared memory: two halves that such collectives use by turns, so that one after the other on the same `Shared` costs one
+/// barrier each. CUB: `BlockShuffle::Up`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn shifted(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<NeighbourStorage<u32>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_shift_up(cx, &mut shared, x[i], 100));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..40).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(40)?;
+/// shifted::launch(&stream, (1, 40), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[..2], [100, 0]);
+/// assert_eq!(out.to_vec()?[31..34], [30, 31, 32]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_shift_up<T: Element>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    value: T,
+    before: T,
+) -> T {
+    let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    let below = cx.try_shuffle_up(mask, value, 1, WARP);
+    if warps > 1 {
+        let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+        let ends = shared.array::<T>(half, MAX_WARPS);
+        let warp = cx.warp() as usize;
+        // SAFETY: each warp writes its own element, which the next reads after the barrier.
+        unsafe {
+            if cx.lane() == WARP - 1 {
+                ends.store(warp, value);
+            }
+            cx.barrier();
+            if cx.lane() == 0 && warp > 0 {
+                return ends.load(warp - 1);
+            }
+        }
+    }
+    below.unwrap_or(before)
+}
+
+/// The value of the thread of the next higher rank; `after` in the last thread. Cost and shared memory are as for
+/// [`block_shift_up`]. CUB: `BlockShuffle::Down`.
+#[inline(always)]
+#[track_caller]
+pub fn block_shift_down<T: Element>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    value: T,
+    after: T,
+) -> T {
+    let (warps, mask, lane) = (partials::warps(cx), cx.warp_mask(), cx.lane());
+    let last = cx.warp_lanes() - 1;
+    // By lane number, since a partial warp has no lane above its last.
+    let above = cx.shuffle(mask, value, (lane + 1).min(last), WARP);
+    if warps > 1 {
+        let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+        let starts = shared.array::<T>(half, MAX_WARPS);
+        let warp = cx.warp() as usize;
+        // SAFETY: each warp writes its own element, which the one before reads after the barrier.
+        unsafe {
+            if lane == 0 {
+                starts.store(warp, value);
+            }
+            cx.barrier();
+            if lane == WARP - 1 && warp + 1 < warps {
+                return starts.load(warp + 1);
+            }
+        }
+    }
+    if lane == last { after } else { above }
+}
+
+/// The shared memory of [`block_rotate`] and [`block_broadcast`]: one element a thread, for blocks of up to `MAX_THREADS`.
+pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorage<T, MAX_THREADS>;
+
+/// The value of the thread whose rank is `by` higher, round the block.
+///
+/// Phases: each thread writes its value to shared memory; barrier; each reads another's. More threads than `MAX_THREADS`
+/// are a fault. CUB: `BlockShuffle::Rotate`.
+#[inline(always)]
+#[track_caller]
+pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, RotateStorage<T, MAX_THREADS>>,
+    value: T,
+    by: u32,
+) -> T {
+    let threads = super::column::threads::<MAX_THREADS>(cx);
+    let rank = cx.thread_rank();
+    shared.enter();
+    let values = shared.array::<T>(0, MAX_THREADS);
+    // SAFETY: each thread writes its own element, and reads another's after the barrier.
+    unsafe {
+        values.store(rank as usize, value);
+        cx.barrier();
+        // A block has a thread, so that the division has no case of zero.
+        let source = (rank as u64 + by as u64).checked_rem(threads as u64).unwrap_or(0);
+        values.load(source as usize)
+    }
+}
+
+/// The value of the thread of rank `source`, in every thread; a rank that the block does not have is a fault.
+///
+/// Phases: that thread writes its value to shared memory; barrier; all read it. By turns, as [`block_shift_up`].
+#[inline(always)]
+#[track_caller]
+pub fn block_broadcast<T: Element>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    value: T,
+    source: u32,
+) -> T {
+    if source >= cx.block_threads() {
+        let args = [source as u64, cx.block_threads() as u64];
+        cx.raise(crate::simt::FaultKind::OutOfBounds, args, core::panic::Location::caller());
+    }
+    let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+    let array = shared.array::<T>(half, MAX_WARPS);
+    // SAFETY: one thread writes the element, and all read it after the barrier.
+    unsafe {
+        if cx.thread_rank() == source {
+            array.store(0, value);
+        }
+        cx.barrier();
+        array.load(0)
+    }
+}
+
+/// Each item of the block and the one before it, by `f`: `out[i] = f(item[i], item[i - 1])`. Items are in the blocked
+/// arrangement; the first one's predecessor is `before`, such as the last item of the tile before. Where there is none,
+/// [`adjacent_difference_left_open`] leaves the first item as it is.
+///
+/// Cost: one application of `f` an item, and [`block_shift_up`] for the last item of each thread.
+///
+/// CUB: `BlockAdjacentDifference::SubtractLeft`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn steps(cx: Block, x: Global<i32>, mut out: GlobalMut<i32, Tiles<2>>, mut shared: Shared<NeighbourStorage<i32>>) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<i32, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let before = if tile.start() > 0 { x[tile.start() - 1] } else { 0 };
+///         let steps = adjacent_difference_left(cx, &mut shared, &items, before, |b: i32, a: i32| b - a);
+///         write_data(cx, out.tile(tile), &steps);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..200).map(|i| i * i).collect::<Vec<i32>>())?;
+/// let mut out = stream.buffer_zeroed::<i32>(200)?;
+/// steps::launch(&stream, (2, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[1..], (1..200).map(|i| 2 * i - 1).collect::<Vec<i32>>());
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn adjacent_difference_left<T: Element, F: BinaryFn<T, T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    before: T,
+    f: F,
+) -> [F::Output; N] {
+    let below = block_shift_up(cx, shared, items[N - 1], before);
+    core::array::from_fn(|i| f.apply(items[i], if i == 0 { below } else { items[i.max(1) - 1] }))
+}
+
+/// As [`adjacent_difference_left`], the block's first item as it is. CUB: `SubtractLeft` without a predecessor.
+#[inline(always)]
+#[track_caller]
+pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    f: F,
+) -> [T; N] {
+    let mut out = adjacent_difference_left(cx, shared, items, items[0], f);
+    if cx.thread_rank() == 0 {
+        out[0] = items[0];
+    }
+    out
+}
+
+/// Each item of the block and the one after it, by `f`: `out[i] = f(item[i], item[i + 1])`. The last one's successor is
+/// `after`, such as the first item of the next tile; the rest is as for [`adjacent_difference_left`].
+///
+/// CUB: `BlockAdjacentDifference::SubtractRight`.
+#[inline(always)]
+#[track_caller]
+pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    after: T,
+    f: F,
+) -> [F::Output; N] {
+    let above = block_shift_down(cx, shared, items[0], after);
+    core::array::from_fn(|i| f.apply(items[i], if i + 1 < N { items[(i + 1) % N] } else { above }))
+}
+
+/// As [`adjacent_difference_right`], the block's last item as it is. CUB: `SubtractRight` without a successor.
+#[inline(always)]
+#[track_caller]
+pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    f: F,
+) -> [T; N] {
+    let mut out = adjacent_difference_right(cx, shared, items, items[N - 1], f);
+    if cx.thread_rank() == cx.block_threads() - 1 {
+        out[N - 1] = items[N - 1];
+    }
+    out
+}
+
+/// Whether each item of the block starts a run: whether `differs` is true of the item before it and the item. The first
+/// item's predecessor is `before`; with `None` it starts a run in any case.
+///
+/// Items are in the blocked arrangement; `differs` is any function of two neighbours, of which the earlier comes first.
+/// Cost and shared memory are as for [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn starts(cx: Block, x: Global<u8>, mut out: GlobalMut<bool, Tiles<2>>, mut shared: Shared<NeighbourStorage<u8>>) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<u8, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let before = if tile.start() > 0 { Some(x[tile.start() - 1]) } else { None };
+///         write_data(cx, out.tile(tile), &flag_heads(cx, &mut shared, &items, before, |a: u8, b: u8| a != b));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u8, 1, 2, 3, 3, 3])?;
+/// let mut out = stream.buffer_zeroed::<bool>(6)?;
+/// starts::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [true, false, true, true, false, false]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    before: Option<T>,
+    differs: F,
+) -> [bool; N] {
+    let earlier_first = |item: T, earlier: T| differs.apply(earlier, item);
+    let mut heads = adjacent_difference_left(cx, shared, items, before.unwrap_or(items[0]), earlier_first);
+    if before.is_none() && cx.thread_rank() == 0 {
+        heads[0] = true;
+    }
+    heads
+}
+
+/// Whether each item of the block ends a run: whether `differs` is true of the item and the one after it. The last item's
+/// successor is `after`; with `None` it ends a run in any case. The rest is as for [`flag_heads`]. CUB:
+/// `BlockDiscontinuity::FlagTails`.
+#[inline(always)]
+#[track_caller]
+pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    after: Option<T>,
+    differs: F,
+) -> [bool; N] {
+    let earlier_first = |item: T, later: T| differs.apply(item, later);
+    let mut tails = adjacent_difference_right(cx, shared, items, after.unwrap_or(items[N - 1]), earlier_first);
+    if after.is_none() && cx.thread_rank() == cx.block_threads() - 1 {
+        tails[N - 1] = true;
+    }
+    tails
+}
+
+/// [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
+#[inline(always)]
+#[track_caller]
+pub fn flag_heads_and_tails<T: Element, F: BinaryFn<T, T, Output = bool> + Copy, const N: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, NeighbourStorage<T>>,
+    items: &[T; N],
+    before: Option<T>,
+    after: Option<T>,
+    differs: F,
+) -> ([bool; N], [bool; N]) {
+    (flag_heads(cx, shared, items, before, differs), flag_tails(cx, shared, items, after, differs))
+}

@@ -1,0 +1,140 @@
+//! Exchanges between arrangements, and loads and stores in them.
+
+use kernel_primitives::{Buffer, Result, Stream, f16};
+
+use crate::kernels::exchange as kernels;
+use crate::kernels::{Sixteen, Twelve};
+use crate::support::{Arbitrary, Random, stream, streams, values};
+
+/// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
+fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
+    let mut order = Vec::new();
+    for t in 0..threads {
+        let (warp, lane) = (t / 32 * 32, t % 32);
+        let lanes = (threads - warp).min(32);
+        order.extend((0..items).map(|i| warp * items + i * lanes + lane));
+    }
+    order
+}
+
+/// The same in the striped arrangement.
+fn striped(threads: usize, items: usize) -> Vec<usize> {
+    (0..threads).flat_map(|t| (0..items).map(move |i| i * threads + t)).collect()
+}
+
+fn exchanges<T: Arbitrary>(
+    threads: usize,
+    items: usize,
+    streams: Vec<Stream>,
+    launch: impl Fn(&Stream, u32, &Buffer<T>, &Buffer<u32>, &mut Buffer<[T; 6]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams {
+        let tile = threads * items;
+        let x: Vec<T> = values(tile * 3, 1);
+        let mut ranks: Vec<u32> = (0..tile as u32).collect();
+        let mut random = Random::new(5);
+        (1..tile).for_each(|i| ranks.swap(i, random.below(i as u64 + 1) as usize));
+        let mut out = stream.buffer_zeroed(x.len())?;
+        launch(&stream, threads as u32, &stream.buffer_from(&x)?, &stream.buffer_from(&ranks)?, &mut out)?;
+        let (stripes, warp_stripes) = (striped(threads, items), warp_striped(threads, items));
+        let mut expected = Vec::new();
+        for tile in x.chunks(tile) {
+            let mut scattered = tile.to_vec();
+            ranks.iter().zip(tile).for_each(|(&rank, &item)| scattered[rank as usize] = item);
+            expected.extend((0..tile.len()).map(|i| {
+                [tile[stripes[i]], tile[i], tile[warp_stripes[i]], tile[i], scattered[i], scattered[stripes[i]]]
+            }));
+        }
+        assert!(out.to_vec()? == expected, "{threads} threads of {items} items");
+    }
+    Ok(())
+}
+
+macro_rules! exchanges {
+    ($($name:ident: $t:ty, $threads:literal, $items:literal, $streams:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            exchanges::<$t>($threads, $items, $streams, |stream, threads, x, ranks, out| {
+                kernels::exchanged::<$t, $threads, $items>::launch(stream, (2, threads), x, ranks, out)
+            })
+        }
+    )*};
+}
+exchanges! {
+    sanitize_128_threads_exchange_4_floats: f32, 128, 4, streams()?;
+    sanitize_65_threads_exchange_16_bytes: u8, 65, 16, streams()?;
+    threads_exchange_9_doubles: f64, 96, 9, vec![stream()?];
+    threads_exchange_8_integers_with_padding: u32, 256, 8, vec![stream()?];
+    threads_exchange_16_integers_with_padding: u32, 64, 16, vec![stream()?];
+    threads_exchange_11_elements_of_12_bytes: Twelve, 32, 11, vec![stream()?];
+    threads_exchange_8_halves: f16, 17, 8, vec![stream()?];
+    threads_exchange_2_elements_of_16_bytes: Sixteen, 64, 2, vec![stream()?];
+    a_thread_exchanges_with_itself: i32, 1, 4, vec![stream()?];
+}
+
+#[test]
+fn another_number_of_threads_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let (x, ranks) = (stream.buffer_from(&[1.0f32; 512])?, stream.buffer_from(&[0u32; 512])?);
+    let mut out = stream.buffer_zeroed(512)?;
+    let launched = kernels::exchanged::<f32, 128, 4>::launch(&stream, (1, 96), &x, &ranks, &mut out);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+    assert!(error.to_string().contains("a size of 96; its limit is 128"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn sanitize_a_scatter_compacts_a_tile() -> Result<()> {
+    for stream in streams()? {
+        let x: Vec<u32> = values(288 * 2 + 100, 3);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        kernels::odd_first::launch(&stream, (2, 96), &stream.buffer_from(&x)?, &mut out)?;
+        let mut expected = Vec::new();
+        for tile in x.chunks(288) {
+            let mut kept: Vec<u32> = tile.iter().copied().filter(|x| x % 2 == 1).collect();
+            kept.resize(tile.len(), 0);
+            expected.extend(kept);
+        }
+        assert_eq!(out.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+fn copies<T: Arbitrary, const N: usize>(
+    launch: impl Fn(&Stream, u32, &Buffer<T>, [&mut Buffer<T>; 2], &mut Buffer<[T; 2]>) -> Result<()>,
+) -> Result<()> {
+    let mut random = Random::new(7);
+    for stream in streams()? {
+        for threads in [1usize, 15, 32, 65, 128, 256] {
+            let tile = threads * N;
+            for last in [0, 1, tile - 1, random.below(tile as u64 + 1) as usize] {
+                let x: Vec<T> = values(tile + last, 9);
+                let (mut a, mut b) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+                let mut seen = stream.buffer_zeroed(x.len())?;
+                launch(&stream, threads as u32, &stream.buffer_from(&x)?, [&mut a, &mut b], &mut seen)?;
+                assert!(a.to_vec()? == x && b.to_vec()? == x, "{threads} threads, {last} in the last tile");
+                let orders = striped(threads, N).into_iter().zip(warp_striped(threads, N));
+                let expected: Vec<[T; 2]> = orders.map(|(i, j)| [x[i], x[j]]).collect();
+                assert!(seen.to_vec()?[..tile] == expected, "{threads} threads");
+            }
+        }
+    }
+    Ok(())
+}
+
+macro_rules! copies {
+    ($($name:ident: $t:ty, $n:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            copies::<$t, $n>(|stream, threads, x, [a, b], seen| {
+                kernels::copied::<$t, $n>::launch(stream, (1, threads), x, a, b, seen)
+            })
+        }
+    )*};
+}
+copies! {
+    bytes_are_copied_in_stripes: u8, 1;
+    sanitize_floats_are_copied_in_stripes: f32, 4;
+    elements_of_12_bytes_are_copied_in_stripes: Twelve, 3;
+    doubles_are_copied_in_stripes: f64, 11;
+}

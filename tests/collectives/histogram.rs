@@ -1,0 +1,79 @@
+//! Histograms, and runs written out.
+
+use kernel_primitives::{Buffer, Result, Stream};
+
+use crate::kernels::Twelve;
+use crate::kernels::histogram as kernels;
+use crate::support::{Arbitrary, Random, stream, streams, values};
+
+#[test]
+fn sanitize_blocks_count_remainders() -> Result<()> {
+    for stream in streams()? {
+        for (threads, bins) in [(1u32, 100u32), (7, 3), (65, 100), (128, 1), (256, 100), (96, 0)] {
+            let x: Vec<u32> = values(3001, 4);
+            let mut counts = stream.buffer_zeroed(100)?;
+            kernels::remainders::launch(&stream, (3, threads), bins, &stream.buffer_from(&x)?, &mut counts)?;
+            let mut expected = vec![0u32; 100];
+            x.iter().filter(|&x| x % 120 < bins).for_each(|x| expected[(x % 120) as usize] += 1);
+            assert_eq!(counts.to_vec()?, expected, "{threads} threads, {bins} bins");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn more_bins_than_the_storage_has_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut counts = stream.buffer_zeroed(200)?;
+    let launched = kernels::remainders::launch(&stream, (1, 32), 101, &stream.buffer_from(&[1])?, &mut counts);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+    assert!(error.to_string().contains("a size of 101; its limit is 100"), "{error}");
+    Ok(())
+}
+
+fn decodes<T: Arbitrary>(
+    runs: usize,
+    launch: impl Fn(&Stream, &Buffer<T>, &Buffer<u32>, &mut Buffer<T>, [&mut Buffer<u32>; 2]) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for longest in [1, 2, 5, 100] {
+            let x: Vec<T> = values(runs, 1);
+            let mut random = Random::new(longest);
+            let lengths: Vec<u32> = x.iter().map(|_| random.below(longest + 1) as u32).collect();
+            let mut decoded: Vec<T> = Vec::new();
+            let mut offsets: Vec<u32> = Vec::new();
+            for (&value, &length) in x.iter().zip(&lengths) {
+                decoded.extend((0..length).map(|_| value));
+                offsets.extend(0..length);
+            }
+            let total = decoded.len() as u32;
+            // A few more than there are.
+            decoded.resize(decoded.len() + 9, T::ZERO);
+            offsets.resize(decoded.len(), 0);
+            let (mut out, mut at) = (stream.buffer_zeroed(decoded.len())?, stream.buffer_zeroed(decoded.len())?);
+            let mut count = stream.buffer_zeroed(1)?;
+            let (values, lengths) = (stream.buffer_from(&x)?, stream.buffer_from(&lengths)?);
+            launch(&stream, &values, &lengths, &mut out, [&mut at, &mut count])?;
+            assert_eq!(out.to_vec()?, decoded, "runs of up to {longest}");
+            assert_eq!(at.to_vec()?, offsets, "runs of up to {longest}");
+            assert_eq!(count.to_vec()?, [total]);
+        }
+    }
+    Ok(())
+}
+
+macro_rules! decodes {
+    ($($name:ident: $t:ty, $threads:literal, $runs:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            decodes::<$t>($threads * $runs, |stream, values, lengths, out, [at, total]| {
+                kernels::decoded::<$t, $threads, $runs>::launch(stream, (1, $threads), values, lengths, out, at, total)
+            })
+        }
+    )*};
+}
+decodes! {
+    a_warp_decodes_runs_of_bytes: u8, 32, 1;
+    sanitize_a_block_decodes_runs_of_12_bytes: Twelve, 96, 3;
+    a_block_with_a_partial_warp_decodes_runs: u32, 65, 2;
+}

@@ -1,0 +1,83 @@
+//! Exchanges between arrangements, and loads and stores in them.
+
+use super::{Sixteen, Twelve};
+use kernel_primitives::prelude::*;
+
+/// Of each item, where the thread has it afterwards: striped and back, warp-striped and back, and scattered to blocked and
+/// striped by its rank in the tile.
+#[kernel(instantiate(
+    <f32, 128, 4>, <u8, 65, 16>, <f64, 96, 9>, <u32, 256, 8>, <Twelve, 32, 11>, <f16, 17, 8>, <Sixteen, 64, 2>, <i32, 1, 4>,
+    <u32, 64, 16>,
+))]
+pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block,
+    x: Global<T>,
+    ranks: Global<u32>,
+    mut out: GlobalMut<[T; 6], Tiles<ITEMS>>,
+    mut shared: Shared<ExchangeStorage<T, THREADS, ITEMS>>,
+) {
+    for tile in cx.tiles::<ITEMS>(out.len()) {
+        let mut items = init::<T, ITEMS>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        let mut places = init::<u32, ITEMS>(0);
+        read_data(cx, &mut places, ranks);
+        let striped = blocked_to_striped(cx, &mut shared, &items);
+        let from_striped = striped_to_blocked(cx, &mut shared, &striped);
+        let warp_striped = blocked_to_warp_striped(cx, &mut shared, &items);
+        let from_warp_striped = warp_striped_to_blocked(cx, &mut shared, &warp_striped);
+        let blocked = scatter_to_blocked(cx, &mut shared, &items, &places);
+        let scattered = scatter_to_striped(cx, &mut shared, &items, &places);
+        let results: [[T; 6]; ITEMS] = core::array::from_fn(|i| {
+            [striped[i], from_striped[i], warp_striped[i], from_warp_striped[i], blocked[i], scattered[i]]
+        });
+        write_data(cx, out.tile(tile), &results);
+    }
+}
+
+/// Keeps the odd items of a tile, in order, at its start; returns how many there are.
+#[kernel]
+pub fn odd_first(
+    cx: Block,
+    x: Global<u32>,
+    mut out: GlobalMut<u32, Striped<3>>,
+    mut shared: Shared<ExchangeStorage<u32, 96, 3>>,
+    mut scan: Shared<ScanStorage<u32>>,
+) {
+    for tile in cx.tiles::<3>(out.len()) {
+        let mut items = init::<u32, 3>(0);
+        read_data(cx, &mut items, x.tile(tile));
+        let kept: [u32; 3] = core::array::from_fn(|i| items[i] % 2);
+        let (before, count) = block_exclusive_scan(cx, &mut scan, &kept, Add);
+        // First zeros everywhere, since a scatter writes only what it has.
+        let everywhere = core::array::from_fn(|i| cx.thread_rank() * 3 + i as u32);
+        scatter_to_striped(cx, &mut shared, &[0; 3], &everywhere);
+        let ranks = core::array::from_fn(|i| if kept[i] == 1 { before[i] } else { u32::MAX });
+        let mut compacted = scatter_to_striped(cx, &mut shared, &items, &ranks);
+        for (i, item) in compacted.iter_mut().enumerate() {
+            if cx.thread_rank() as usize + i * 96 >= count as usize {
+                *item = 0;
+            }
+        }
+        store_striped(cx, out.tile(tile), &compacted);
+    }
+}
+
+/// Each item and where the thread that reads it is, striped and warp-striped.
+#[kernel(instantiate(<u8, 1>, <f32, 4>, <Twelve, 3>, <f64, 11>))]
+pub fn copied<T: Element, const ITEMS: usize>(
+    cx: Block,
+    x: Global<T>,
+    mut striped: GlobalMut<T, Striped<ITEMS>>,
+    mut warp_striped: GlobalMut<T, WarpStriped<ITEMS>>,
+    mut seen: GlobalMut<[T; 2], Tiles<ITEMS>>,
+) {
+    for tile in cx.tiles::<ITEMS>(x.len()) {
+        let (mut a, mut b) = (init::<T, ITEMS>(T::ZERO), init::<T, ITEMS>(T::ZERO));
+        load_striped(cx, &mut a, x.tile(tile));
+        load_warp_striped(cx, &mut b, x.tile(tile));
+        store_striped(cx, striped.tile(tile), &a);
+        store_striped(cx, warp_striped.tile(tile), &b);
+        let both: [[T; 2]; ITEMS] = core::array::from_fn(|i| [a[i], b[i]]);
+        write_data(cx, seen.tile(tile), &both);
+    }
+}

@@ -1,0 +1,131 @@
+//! Differences, flags, shifts and rotations.
+
+use kernel_primitives::{Buffer, Number, Result, Stream};
+
+use crate::kernels::Twelve;
+use crate::kernels::neighbours as kernels;
+use crate::reference::SHAPES;
+use crate::support::{Arbitrary, stream, streams, threads, values};
+
+type Shape = (u32, u32, u32);
+
+fn shifts<T: Arbitrary>(
+    streams: Vec<Stream>,
+    launch: impl Fn(&Stream, Shape, u32, T, &Buffer<T>, &mut Buffer<[T; 5]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams {
+        for (k, shape) in SHAPES.into_iter().enumerate() {
+            let block = threads(shape);
+            let by = [0, 1, 5, 31, 1000][k % 5];
+            let (x, edge) = (values::<T>(block * 2, k as u64), values::<T>(1, 77)[0]);
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, shape, by, edge, &stream.buffer_from(&x)?, &mut out)?;
+            let mut expected = Vec::new();
+            for block in x.chunks(block) {
+                let n = block.len();
+                expected.extend((0..n).map(|i| {
+                    let up = if i > 0 { block[i - 1] } else { edge };
+                    let down = if i + 1 < n { block[i + 1] } else { edge };
+                    [up, down, block[(i + by as usize) % n], block[0], block[n - 1]]
+                }));
+            }
+            assert_eq!(out.to_vec()?, expected, "{shape:?} by {by}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! shifts {
+    ($($name:ident: $t:ty, $streams:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            shifts::<$t>($streams, |stream, shape, by, edge, x, out| {
+                kernels::shifted::<$t>::launch(stream, (1, shape), by, edge, x, out)
+            })
+        }
+    )*};
+}
+shifts! {
+    bytes_are_shifted: u8, vec![stream()?];
+    sanitize_integers_are_shifted: u32, streams()?;
+    elements_of_12_bytes_are_shifted: Twelve, vec![stream()?];
+    doubles_are_shifted: f64, vec![stream()?];
+}
+
+fn differ<T: Arbitrary + Number, const N: usize>(
+    launch: impl Fn(&Stream, Shape, &Buffer<T>, &mut Buffer<[T; 4]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for shape in SHAPES.into_iter().filter(|&shape| threads(shape) <= 256) {
+            let tile = threads(shape) * N;
+            let x: Vec<T> = values(tile * 3, 8);
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, shape, &stream.buffer_from(&x)?, &mut out)?;
+            let expected: Vec<[T; 4]> = (0..x.len())
+                .map(|i| {
+                    let left = x[i].sub(if i > 0 { x[i - 1] } else { T::ZERO });
+                    let right = x[i].sub(if i + 1 < x.len() { x[i + 1] } else { T::ZERO });
+                    let open_left = if i % tile == 0 { x[i] } else { left };
+                    let open_right = if i % tile == tile - 1 { x[i] } else { right };
+                    [left, right, open_left, open_right]
+                })
+                .collect();
+            assert!(out.to_vec()? == expected, "{shape:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_differences_of_an_integer_a_thread() -> Result<()> {
+    differ::<i32, 1>(|stream, shape, x, out| kernels::differences::<i32, 1>::launch(stream, (2, shape), x, out))
+}
+
+#[test]
+fn differences_of_4_longs_a_thread() -> Result<()> {
+    differ::<i64, 4>(|stream, shape, x, out| kernels::differences::<i64, 4>::launch(stream, (2, shape), x, out))
+}
+
+#[test]
+fn differences_of_9_shorts_a_thread() -> Result<()> {
+    differ::<u16, 9>(|stream, shape, x, out| kernels::differences::<u16, 9>::launch(stream, (2, shape), x, out))
+}
+
+fn flags<T: Arbitrary, const N: usize>(
+    launch: impl Fn(&Stream, Shape, &Buffer<T>, &mut Buffer<[bool; 4]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for shape in SHAPES.into_iter().filter(|&shape| threads(shape) <= 256) {
+            let tile = threads(shape) * N;
+            // Three values, in runs.
+            let few: Vec<T> = values(3, 8);
+            let x: Vec<T> = values::<u8>(tile * 3, 9).into_iter().map(|v| few[(v % 3) as usize]).collect();
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, shape, &stream.buffer_from(&x)?, &mut out)?;
+            let expected: Vec<[bool; 4]> = (0..x.len())
+                .map(|i| {
+                    let head = i == 0 || x[i - 1] != x[i];
+                    let tail = i + 1 == x.len() || x[i + 1] != x[i];
+                    [head, tail, head || i % tile == 0, tail || i % tile == tile - 1]
+                })
+                .collect();
+            assert!(out.to_vec()? == expected, "{shape:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn flags_of_a_byte_a_thread() -> Result<()> {
+    flags::<u8, 1>(|stream, shape, x, out| kernels::flagged::<u8, 1>::launch(stream, (2, shape), x, out))
+}
+
+#[test]
+fn sanitize_flags_of_4_integers_a_thread() -> Result<()> {
+    flags::<u32, 4>(|stream, shape, x, out| kernels::flagged::<u32, 4>::launch(stream, (2, shape), x, out))
+}
+
+#[test]
+fn flags_of_9_elements_of_12_bytes_a_thread() -> Result<()> {
+    flags::<Twelve, 9>(|stream, shape, x, out| kernels::flagged::<Twelve, 9>::launch(stream, (2, shape), x, out))
+}
