@@ -21,7 +21,6 @@ mod histogram;
 mod load;
 mod merge_sort;
 mod neighbours;
-
 mod partials;
 mod radix_sort;
 mod reduce;
@@ -31,7 +30,6 @@ mod top_k;
 
 pub use bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
 pub use column::{ColumnStorage, block_y_reduce};
-
 pub use each::Each;
 pub use exchange::{
     ExchangeStorage, blocked_to_striped, blocked_to_warp_striped, scatter_to_blocked, scatter_to_striped,

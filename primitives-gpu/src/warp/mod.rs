@@ -11,10 +11,17 @@
 //! warp, not only for powers of two. The last group has the lanes that are left. Everything goes through shuffles, one
 //! instruction for each 32 bits of the element, so that the collectives need no shared memory, and order none.
 
+mod bitonic;
+pub(crate) mod network;
 mod reduce;
 mod scan;
 mod segmented;
 
+pub(crate) use bitonic::{of_bits, to_bits};
+pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+#[doc(hidden)]
+pub use network::{Record, SortBits};
+pub(crate) use network::{Threads, unrolled};
 pub(crate) use reduce::{reduce, reduce_down};
 pub use reduce::{warp_group_reduce, warp_reduce};
 pub(crate) use scan::inclusive;
@@ -25,15 +32,6 @@ pub use scan::{
 pub use segmented::{warp_reduce_by_heads, warp_reduce_by_tails};
 
 use core::panic::Location;
-
-mod bitonic;
-pub(crate) mod network;
-
-pub(crate) use bitonic::{of_bits, to_bits};
-pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
-#[doc(hidden)]
-pub use network::{Record, SortBits};
-pub(crate) use network::{Threads, unrolled};
 
 use crate::element::Element;
 use crate::simt::{Block, FaultKind, WARP};
