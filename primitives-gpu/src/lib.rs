@@ -35,7 +35,7 @@
 //! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`
 //! crate, whose traits compute by the GPU's own instructions and to the same bits on the host.
 //!
-//! **Functors.** [`UnaryFn`], [`BinaryFn`] and [`Reducer`]; closures are functors. The bounds are the same on both
+//! **Functors.** [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]; closures are functors. The bounds are the same on both
 //! machines. A functor that is a kernel parameter implements [`KernelParam`], which fixes its layout.
 //!
 //! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
@@ -64,7 +64,7 @@ pub use element::{
     Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude, Number,
     Ordered, Quotient, Real, SortKey,
 };
-pub use functor::{BinaryFn, Reducer, UnaryFn};
+pub use functor::{BinaryFn, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
 pub use half::{bf16, f16};
 pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
 pub use simt::{Block, Dim3};
@@ -78,10 +78,13 @@ pub mod prelude {
         Accumulate, Arithmetic, Bits, Complex, ConvertTo, Divide, Element, Float, Integer, KernelParam, Magnitude,
         Number, Ordered, Quotient, Real, SortKey,
     };
-    pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, Reducer, UnaryFn};
+    pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
     pub use crate::io::{init, read_data, write_data};
     pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
-    pub use crate::thread::{elementwise_binary, elementwise_unary};
+    pub use crate::thread::{
+        cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary,
+        elementwise_unary, thread_reduce, thread_reduce_x, thread_reduce_y,
+    };
     pub use crate::view::{
         Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedArray, SharedSlice, Striped, Tile, TileMut,
         Tiles, WarpStriped,

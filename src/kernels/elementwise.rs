@@ -1,12 +1,22 @@
 //! Elementwise kernels.
 
+use kernel_primitives::functor::{
+    Abs, Div, Exp, Fold, Gelu, Log, MulAdd, Reciprocal, Relu, Sigmoid, Silu, Sqrt, Square, Sub, Tanh,
+};
 use kernel_primitives::prelude::*;
+use kernel_primitives::thread;
 
 /// `out[i] = f(x[i])`, `NX` consecutive items a thread.
 ///
 /// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
 /// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
-#[kernel(equal_len(x, out))]
+#[kernel(equal_len(x, out), instantiate(
+    <f32, f32, Abs, 4>, <f32, f32, Square, 4>, <f32, f32, Sqrt, 4>, <f32, f32, Reciprocal, 4>, <f32, f32, Exp, 4>,
+    <f32, f32, Log, 4>, <f32, f32, Tanh, 4>, <f32, f32, Sigmoid, 4>, <f64, f64, Sqrt, 2>, <f64, f64, Exp, 2>,
+    <f32, f32, Relu, 4>, <f16, f16, Relu, 8>, <bf16, bf16, Relu, 8>,
+    <f32, f32, Silu, 4>, <f16, f16, Silu, 8>, <bf16, bf16, Silu, 8>,
+    <f32, f32, Gelu, 4>, <f16, f16, Gelu, 8>, <bf16, bf16, Gelu, 8>,
+))]
 pub fn elementwise_unary<T, U, F, const NX: usize>(cx: Block, x: Global<T>, mut out: GlobalMut<U, Tiles<NX>>, f: F)
 where
     T: Element,
@@ -16,7 +26,7 @@ where
     for tile in cx.tiles::<NX>(out.len()) {
         let mut items = init::<T, NX>(T::ZERO);
         read_data(cx, &mut items, x.tile(tile));
-        write_data(cx, out.tile(tile), &kernel_primitives::thread::elementwise_unary(&items, f));
+        write_data(cx, out.tile(tile), &thread::elementwise_unary(&items, f));
     }
 }
 
@@ -26,7 +36,9 @@ where
 /// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
 #[kernel(equal_len(x, y, out), instantiate(
     <f32, f32, Add, 4>, <f64, f64, Add, 2>, <f16, f16, Add, 8>, <bf16, bf16, Add, 8>, <i32, i32, Add, 4>, <u32, u32, Add, 4>,
+    <f32, f32, Sub, 4>, <f64, f64, Sub, 2>, <f16, f16, Sub, 8>, <bf16, bf16, Sub, 8>, <i32, i32, Sub, 4>, <u32, u32, Sub, 4>,
     <f32, f32, Mul, 4>, <f64, f64, Mul, 2>, <f16, f16, Mul, 8>, <bf16, bf16, Mul, 8>, <i32, i32, Mul, 4>, <u32, u32, Mul, 4>,
+    <f32, f32, Div, 4>, <f64, f64, Div, 2>, <f16, f16, Div, 8>, <bf16, bf16, Div, 8>,
     <f32, f32, Max, 4>, <f64, f64, Max, 2>, <f16, f16, Max, 8>, <bf16, bf16, Max, 8>, <i32, i32, Max, 4>, <u32, u32, Max, 4>,
     <f32, f32, Min, 4>, <f64, f64, Min, 2>, <f16, f16, Min, 8>, <bf16, bf16, Min, 8>, <i32, i32, Min, 4>, <u32, u32, Min, 4>,
 ))]
@@ -46,6 +58,64 @@ pub fn elementwise_binary<T, U, F, const NX: usize>(
         let mut b = init::<T, NX>(T::ZERO);
         read_data(cx, &mut a, x.tile(tile));
         read_data(cx, &mut b, y.tile(tile));
-        write_data(cx, out.tile(tile), &kernel_primitives::thread::elementwise_binary(&a, &b, f));
+        write_data(cx, out.tile(tile), &thread::elementwise_binary(&a, &b, f));
+    }
+}
+
+/// `out[i] = f(x[i], y[i], z[i])`, `NX` consecutive items a thread.
+///
+/// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
+/// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+#[kernel(equal_len(x, y, z, out), instantiate(
+    <f32, f32, f32, f32, MulAdd, 4>, <f64, f64, f64, f64, MulAdd, 2>, <f16, f16, f16, f16, MulAdd, 8>,
+))]
+pub fn elementwise_ternary<A, B, C, U, F, const NX: usize>(
+    cx: Block,
+    x: Global<A>,
+    y: Global<B>,
+    z: Global<C>,
+    mut out: GlobalMut<U, Tiles<NX>>,
+    f: F,
+) where
+    A: Element,
+    B: Element,
+    C: Element,
+    U: Element,
+    F: TernaryFn<A, B, C, Output = U> + KernelParam,
+{
+    for tile in cx.tiles::<NX>(out.len()) {
+        let mut a = init::<A, NX>(A::ZERO);
+        let mut b = init::<B, NX>(B::ZERO);
+        let mut c = init::<C, NX>(C::ZERO);
+        read_data(cx, &mut a, x.tile(tile));
+        read_data(cx, &mut b, y.tile(tile));
+        read_data(cx, &mut c, z.tile(tile));
+        write_data(cx, out.tile(tile), &thread::elementwise_ternary(&a, &b, &c, f));
+    }
+}
+
+/// `out[i] = f([x[i], x[n + i], x[2 * n + i], …])`, `NX` consecutive items a thread: `x` holds `ARITY` inputs one after
+/// another, each as long as `out`, which has `n` elements.
+///
+/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any other shape is right
+/// too. 16-byte accesses if `NX` items have 16 bytes, the buffers start on such a boundary, and so does each input in `x`.
+#[kernel(instantiate(<f32, f32, Fold<Add>, 3, 4>))]
+pub fn elementwise_any<T, U, F, const ARITY: usize, const NX: usize>(
+    cx: Block,
+    x: Global<T>,
+    mut out: GlobalMut<U, Tiles<NX>>,
+    f: F,
+) where
+    T: Element,
+    U: Element,
+    F: NaryFn<T, ARITY, Output = U> + KernelParam,
+{
+    let len = out.len();
+    for tile in cx.tiles::<NX>(len) {
+        let mut items = [[T::ZERO; NX]; ARITY];
+        for (i, items) in items.iter_mut().enumerate() {
+            read_data(cx, items, x.slice(i * len..(i + 1) * len).tile(tile));
+        }
+        write_data(cx, out.tile(tile), &thread::elementwise_any(&items, f));
     }
 }

@@ -5,6 +5,6 @@ mod elementwise;
 mod reduce;
 mod sort;
 
-pub use elementwise::{elementwise_binary, elementwise_unary};
+pub use elementwise::{elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
 pub use reduce::block_reduce;
 pub use sort::{sort_rows, top_k_rows};

@@ -1,13 +1,12 @@
 //! What elements and numbers promise: identities, zeros, conversions, and the arithmetic of the half types.
 
-use kernel_primitives::functor::{Add, Max, Min, Mul};
+use kernel_primitives::functor::{Add, Cast, Max, Min, Mul, Sub};
 use kernel_primitives::kernels::{elementwise_binary, elementwise_unary};
 use kernel_primitives::{
     Accumulate, Arithmetic, Complex, ConvertTo, Divide, Element, Float, Integer, Magnitude, Number, Ordered, Quotient,
     Real, Result, SortKey, bf16, f16,
 };
 
-use crate::kernels::functor::{Sub, ToBf16, ToF16, Widen};
 use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::support::{Random, round_to_half, stream};
 
@@ -176,8 +175,20 @@ fn halves_widen_exactly() -> Result<()> {
     let halves: Vec<f16> = bits.iter().map(|&b| f16::from_bits(b)).collect();
     let brains: Vec<bf16> = bits.iter().map(|&b| bf16::from_bits(b)).collect();
     let (mut a, mut b) = (stream.buffer_zeroed(bits.len())?, stream.buffer_zeroed(bits.len())?);
-    elementwise_unary::<f16, f32, Widen, 8>::launch(&stream, (8, 256), &stream.buffer_from(&halves)?, &mut a, Widen)?;
-    elementwise_unary::<bf16, f32, Widen, 4>::launch(&stream, (8, 256), &stream.buffer_from(&brains)?, &mut b, Widen)?;
+    elementwise_unary::<f16, f32, Cast<f32>, 8>::launch(
+        &stream,
+        (8, 256),
+        &stream.buffer_from(&halves)?,
+        &mut a,
+        Cast::new(),
+    )?;
+    elementwise_unary::<bf16, f32, Cast<f32>, 4>::launch(
+        &stream,
+        (8, 256),
+        &stream.buffer_from(&brains)?,
+        &mut b,
+        Cast::new(),
+    )?;
     for ((bits, a), b) in bits.into_iter().zip(a.to_vec()?).zip(b.to_vec()?) {
         for (found, fraction_bits) in [(a, 10), (b, 7)] {
             let exact = exact_value(bits, fraction_bits);
@@ -207,8 +218,8 @@ fn floats_narrow_to_the_nearest_half_ties_to_even() -> Result<()> {
     x.extend((0..20_000).map(|_| f32::from_bits(random.bits() as u32)));
     let input = stream.buffer_from(&x)?;
     let (mut a, mut b) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
-    elementwise_unary::<f32, f16, ToF16, 4>::launch(&stream, (8, 256), &input, &mut a, ToF16)?;
-    elementwise_unary::<f32, bf16, ToBf16, 2>::launch(&stream, (8, 256), &input, &mut b, ToBf16)?;
+    elementwise_unary::<f32, f16, Cast<f16>, 4>::launch(&stream, (8, 256), &input, &mut a, Cast::new())?;
+    elementwise_unary::<f32, bf16, Cast<bf16>, 2>::launch(&stream, (8, 256), &input, &mut b, Cast::new())?;
     for ((x, a), b) in x.into_iter().zip(a.to_vec()?).zip(b.to_vec()?) {
         if x.is_nan() {
             assert!(a.is_nan() && b.is_nan());

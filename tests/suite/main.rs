@@ -22,6 +22,7 @@ mod graph;
 mod images;
 mod io;
 mod printing;
+mod reduction;
 mod runtime;
 mod shipped;
 mod simt;

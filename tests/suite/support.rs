@@ -142,6 +142,7 @@ arbitrary! {
     i64: bits => bits as i64;
     u64: bits => bits;
     bool: bits => bits % 2 == 1;
+    kernel_primitives::Complex<f32>: bits => Self::new((bits % 101) as f32 - 50.0, (bits >> 20 & 63) as f32);
     crate::kernels::Twelve: bits => Self { a: (bits % 1000) as f32, b: (bits >> 10) as u32, c: (bits >> 32) as i32 };
     crate::kernels::Sixteen: bits => Self { a: bits, b: (bits % 1000) as f64 };
     crate::kernels::Flagged: bits => Self { flags: [bits % 2 == 1, bits % 3 == 1], value: (bits >> 20) as u16 };

@@ -1,10 +1,14 @@
 //! Computation on a thread's own registers.
 
 use kernel_primitives::functor::{Add, Max};
-use kernel_primitives::thread::{elementwise_binary, elementwise_unary};
-use kernel_primitives::{Result, f16};
+use kernel_primitives::simt::FaultKind;
+use kernel_primitives::thread::{
+    NormalF32, NormalF64, Philox, UniformF32, elementwise_binary, elementwise_random, elementwise_unary, philox4x32_10,
+};
+use kernel_primitives::{Device, Diagnosis, Error, Result, UnaryFn, f16};
 
 use crate::kernels::functor as kernels;
+use crate::kernels::thread::{floor_divided, random, rows};
 use crate::support::{cases, stream, values};
 
 #[test]
@@ -41,6 +45,138 @@ fn sanitize_the_two_arguments_may_have_two_types() -> Result<()> {
         kernels::shift_left::launch(&stream, case.dims(2, 3), &u, &v, &mut out)?;
         let expected: Vec<u64> = x.iter().zip(&by).map(|(x, by)| x.wrapping_shl(*by as u32)).collect();
         assert_eq!(out.to_vec()?, expected, "{case:?}");
+    }
+    Ok(())
+}
+
+/// The vectors that Random123 publishes (`kat_vectors`, philox 4 32 10).
+#[test]
+fn philox_gives_its_published_vectors() {
+    for (counter, key, bits) in [
+        ([0; 4], [0; 2], [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
+        ([u32::MAX; 4], [u32::MAX; 2], [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),
+        (
+            [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
+            [0xa4093822, 0x299f31d0],
+            [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
+        ),
+    ] {
+        assert_eq!(philox4x32_10(counter, key), bits);
+    }
+    // Seed, stream and offset are key and counter.
+    let mut random = Philox::new(0x299f31d0_a4093822, 0x03707344_13198a2e).skip(0x85a308d3_243f6a88);
+    assert_eq!(random.draw(), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
+}
+
+#[test]
+fn draws_follow_each_other_and_the_last_may_be_cut() {
+    let mut random = Philox::new(7, 9);
+    let six: [f32; 6] = elementwise_random(&mut random, UniformF32);
+    let next: [f32; 4] = elementwise_random(&mut random, UniformF32);
+    let all: [f32; 12] = elementwise_random(&mut Philox::new(7, 9), UniformF32);
+    assert_eq!((&six[..], &next[..]), (&all[..6], &all[8..]));
+    let doubles: [f64; 3] = elementwise_random(&mut Philox::new(7, 9), NormalF64);
+    assert!(doubles.iter().all(|v| v.is_finite()) && doubles[0] != doubles[2]);
+}
+
+/// Mean, variance and the share beyond a bound of a sample.
+fn moments(values: impl Iterator<Item = f64>, bound: f64) -> [f64; 3] {
+    let values: Vec<f64> = values.collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+    [mean, variance, values.iter().filter(|v| v.abs() > bound).count() as f64 / n]
+}
+
+#[test]
+fn sanitize_random_numbers_are_the_same_on_all_machines_and_distributed_as_named() -> Result<()> {
+    let n = 20_000;
+    let mut first = None;
+    for stream in [stream()?, Device::emulator().stream()?] {
+        let (mut bits, mut uniform) = (stream.buffer_zeroed(n)?, stream.buffer_zeroed(n)?);
+        let (mut uniform_double, mut normal) = (stream.buffer_zeroed(n)?, stream.buffer_zeroed(n)?);
+        let mut normal_double = stream.buffer_zeroed(n)?;
+        random::launch(
+            &stream,
+            (20, 128),
+            3,
+            4,
+            &mut bits,
+            &mut uniform,
+            &mut uniform_double,
+            &mut normal,
+            &mut normal_double,
+        )?;
+        let exact = (bits.to_vec()?, uniform.to_vec()?, uniform_double.to_vec()?);
+        let (normal, normal_double) = (normal.to_vec()?, normal_double.to_vec()?);
+        for (i, &bits) in exact.0.iter().enumerate() {
+            assert_eq!(bits, philox4x32_10([i as u32, 0, 4, 0], [3, 0]));
+            assert_eq!(exact.1[i], bits.map(|b| (b >> 8) as f32 / 16_777_216.0));
+            let double = |high: u32, low: u32| (((high as u64) << 32 | low as u64) >> 11) as f64 / 2f64.powi(53);
+            assert_eq!(exact.2[i], [double(bits[0], bits[1]), double(bits[2], bits[3])]);
+            // Box and Muller in f64.
+            let [a, b, c, d] = exact.1[i].map(f64::from);
+            for (k, (u, v)) in [(a, b), (c, d)].into_iter().enumerate() {
+                let (radius, angle) = ((-2.0 * (1.0 - u).ln()).sqrt(), std::f64::consts::TAU * v);
+                assert!((normal[i][2 * k] as f64 - radius * angle.cos()).abs() < 5e-6);
+                assert!((normal[i][2 * k + 1] as f64 - radius * angle.sin()).abs() < 5e-6);
+            }
+        }
+        let [mean, variance, above] = moments(exact.1.iter().flatten().map(|&v| v as f64), 0.75);
+        assert!((mean - 0.5).abs() < 0.01 && (variance - 1.0 / 12.0).abs() < 0.002 && (above - 0.25).abs() < 0.01);
+        for values in [
+            normal.iter().flatten().map(|&v| v as f64).collect::<Vec<_>>(),
+            normal_double.iter().flatten().copied().collect(),
+        ] {
+            let [mean, variance, beyond] = moments(values.into_iter(), 2.0);
+            assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.04 && (beyond - 0.0455).abs() < 0.005);
+        }
+        assert_eq!(*first.get_or_insert_with(|| exact.clone()), exact);
+    }
+    for bits in [[0; 4], [u32::MAX; 4]] {
+        assert!(NormalF32.apply(bits).iter().all(|v| v.abs() < 6.0), "the ends of the range are finite");
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_rows_reduce_along_both_axes() -> Result<()> {
+    let stream = stream()?;
+    let x: Vec<[[i32; 4]; 3]> = (0..50).map(|i| [[i, 2, 3, 4], [5, 6 - i, 7, 8], [9, 10, 11, i * i]]).collect();
+    let mut out = stream.buffer_zeroed(x.len())?;
+    rows::launch(&stream, (2, 33), &stream.buffer_from(&x)?, &mut out)?;
+    for (x, found) in x.iter().zip(out.to_vec()?) {
+        let sums: Vec<i32> = x.iter().map(|row| row.iter().sum()).collect();
+        let mut expected = sums.clone();
+        expected.extend((0..4).map(|k| 100 + x[0][k] + x[1][k] + x[2][k]));
+        expected.extend(x.iter().flatten().map(|v| 100 * v));
+        let exchange = x[0][1] > x[0][0];
+        let exchanged = |row: [i32; 4]| if exchange { [row[1], row[0], row[2], row[3]] } else { row };
+        expected.extend(exchanged(x[0]));
+        expected.extend(exchanged(x[1]));
+        assert_eq!(found[..27], expected);
+        assert_eq!(found[31], *sums.iter().max().unwrap().max(&1));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_functors_division_by_zero_is_a_fault_where_it_is_applied() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[7, -7])?;
+    let mut out = stream.buffer_zeroed(2)?;
+    floor_divided::launch(&stream, (1, 2), &x, &stream.buffer_from(&[2, 2])?, &mut out)?;
+    assert_eq!(out.to_vec()?, [3, -4]);
+    let y = stream.buffer_from(&[1, 0])?;
+    match floor_divided::launch(&stream, (1, 2), &x, &y, &mut out).and_then(|()| stream.synchronize()) {
+        Err(Error::Fault(fault)) => {
+            assert!(matches!(&fault.diagnosis, Diagnosis::Raised(f) if f.kind == FaultKind::DivisionByZero), "{fault}");
+            assert_eq!((fault.thread.x, fault.kernel.as_str()), (1, "suite::kernels::thread::floor_divided"));
+            assert!(fault.file.replace('\\', "/").ends_with("tests/suite/kernels/thread.rs"), "{fault}");
+            let line = include_str!("kernels/thread.rs").lines().position(|line| line.contains("functor::FloorDiv)"));
+            assert_eq!(fault.line as usize, line.unwrap() + 1);
+        }
+        other => panic!("expected a fault, got {other:?}"),
     }
     Ok(())
 }

@@ -22,8 +22,9 @@ pub trait Divide: Arithmetic {
 /// A real number with quotients that are whole, and what they leave.
 ///
 /// For both pairs `a = quotient * b + remainder`, for integers exactly (wrapping). Of floats, the remainder by truncation is
-/// exact; the one by flooring is rounded once; the quotients are the floats nearest to the whole number. A division by
-/// zero gives what IEEE division gives as quotient, and NaN as remainder.
+/// exact and the one by flooring rounded once; the quotients are exact up to a quarter of the range of whole numbers that
+/// the type holds without gaps, and within a unit in the last place beyond. A division by zero gives what IEEE division
+/// gives as quotient, and NaN as remainder; an infinity divided gives NaN as both.
 ///
 /// # Panics
 /// A division by zero of integers is a fault.

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::halves::{bf16_to_f32, f32_to_bf16, odd_mul_add};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::halves::{f16_to_f32, f32_to_f16};
-use super::{Magnitude, Number, Quotient};
+use super::{ConvertTo, Magnitude, Number, Quotient};
 
 /// A binary floating-point number: `f16`, `bf16`, `f32`, `f64`.
 pub trait Float: Number + Quotient + Magnitude<Real = Self> {
@@ -21,6 +21,9 @@ pub trait Float: Number + Quotient + Magnitude<Real = Self> {
     const MIN_POSITIVE: Self;
     /// The difference of 1 and the next larger value.
     const EPSILON: Self;
+
+    /// The nearest value, as for a constant in generic code.
+    fn from_f64(value: f64) -> Self;
 
     /// Whether this is NaN.
     fn is_nan(self) -> bool;
@@ -47,6 +50,8 @@ macro_rules! floats {
             const MAX: Self = $t::MAX;
             const MIN_POSITIVE: Self = $t::MIN_POSITIVE;
             const EPSILON: Self = $t::EPSILON;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value.convert() }
             #[inline(always)]
             fn is_nan(self) -> bool { self.to_bits() << 1 > $t::INFINITY.to_bits() << 1 }
             #[inline(always)]

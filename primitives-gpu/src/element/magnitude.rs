@@ -12,6 +12,13 @@ pub trait Magnitude: Element {
     /// The absolute value: of the smallest signed integer itself, as integers wrap; of a complex number the length, without
     /// overflow on the way.
     fn magnitude(self) -> Self::Real;
+
+    /// The square of the absolute value.
+    #[inline(always)]
+    fn norm_squared(self) -> Self::Real {
+        let magnitude = self.magnitude();
+        magnitude.mul(magnitude)
+    }
 }
 
 macro_rules! magnitude {
@@ -40,5 +47,9 @@ impl<T: Real> Magnitude for Complex<T> {
     #[inline(always)]
     fn magnitude(self) -> T {
         self.re.hypot(self.im)
+    }
+    #[inline(always)]
+    fn norm_squared(self) -> T {
+        self.re.mul(self.re).add(self.im.mul(self.im))
     }
 }

@@ -1,7 +1,7 @@
 //! Functors: the computation that a primitive is generic over.
 //!
-//! A functor is a type with one of three traits. Closures are functors; a functor that is a kernel's parameter is a named
-//! type with [`KernelParam`](crate::KernelParam).
+//! A functor is a type with one of the traits [`NullaryFn`], [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`]. Closures
+//! are functors; a functor that is a kernel's parameter is a named type with [`KernelParam`](crate::KernelParam).
 //!
 //! ```
 //! use kernel_primitives::prelude::*;
@@ -24,15 +24,92 @@
 //! assert_eq!(Affine { a: 2.0, b: 1.0 }.apply(3.0), 7.0);
 //! assert_eq!((|x: f32| x + 1.0).apply(3.0), 4.0);
 //! ```
+//!
+//! # The library's
+//!
+//! All are parameters of kernels; those without fields take no space. They apply to every element type that has the trait
+//! they name.
+//!
+//! | functors | of | result |
+//! |---|---|---|
+//! | [`Identity`]; [`Cast<U>`](Cast) | any; [`ConvertTo<U>`](crate::ConvertTo) | the same; `U` |
+//! | [`Neg`] (the seed's `InverseFunctor`), [`Square`]; [`Reciprocal`]; [`Abs`] | [`Arithmetic`](crate::Arithmetic); [`Divide`](crate::Divide); [`Magnitude`](crate::Magnitude) | the same; of complex numbers `Abs` is real |
+//! | [`Sqrt`], [`Rsqrt`], [`Cbrt`], [`Exp`], [`Exp2`], [`ExpM1`], [`Log`], [`Log2`], [`Log10`], [`Log1p`], [`Sin`], [`Cos`], [`Tan`], [`Asin`], [`Acos`], [`Atan`], [`Sinh`], [`Cosh`], [`Tanh`], [`Asinh`], [`Acosh`], [`Atanh`], [`Erf`], [`Erfc`], [`Floor`], [`Ceil`], [`Round`], [`Trunc`] | [`Real`](crate::Real) | the same |
+//! | [`Relu`]; [`Sigmoid`], [`Silu`], [`Gelu`], [`GeluTanh`] | [`Number`](crate::Number); floats, computed in the accumulation type | the same |
+//! | [`Add`], [`Sub`], [`Mul`]; [`Div`]; [`FloorDiv`], [`TruncDiv`], [`FloorRem`], [`TruncRem`] | [`Arithmetic`](crate::Arithmetic); [`Divide`](crate::Divide); [`Quotient`](crate::Quotient) | the same |
+//! | [`Min`], [`Max`] | [`Ordered`](crate::Ordered) | the same |
+//! | [`Pow`], [`Hypot`], [`Atan2`] | [`Real`](crate::Real) | the same |
+//! | [`Equal`], [`NotEqual`]; [`LessThan`], [`LessOrEqual`], [`GreaterThan`], [`GreaterOrEqual`] | any with `==`; [`Ordered`](crate::Ordered) | `bool` |
+//! | [`Less`], [`Greater`], [`ByIndex`]: orders for sorts, total also for floats | [`SortKey`](crate::SortKey) | `bool` |
+//! | [`LogicalAnd`], [`LogicalOr`], [`LogicalXor`], [`LogicalNot`] | [`ConvertTo<bool>`](crate::ConvertTo) | `bool` |
+//! | [`BitAnd`], [`BitOr`], [`BitXor`], [`BitNot`]; [`Shl`], [`Shr`] | [`Bits`](crate::Bits); [`Integer`](crate::Integer) | the same |
+//! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
+//! | [`DivideBy`], [`Clamp`], [`Constant`] | with values that are chosen at run time | |
+//! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s | | |
+//! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
+mod activation;
 mod arithmetic;
+mod combinator;
 mod compare;
+mod constant;
+mod logic;
+mod real;
+mod reduction;
 
-pub use arithmetic::{Add, Max, Min, Mul};
-
+pub use activation::{Gelu, GeluTanh, Relu, Sigmoid, Silu};
+pub use arithmetic::{
+    Abs, Add, Cast, Div, FloorDiv, FloorRem, Identity, Max, Min, Mul, MulAdd, Neg, Reciprocal, Square, Sub, TruncDiv,
+    TruncRem,
+};
+pub use combinator::{
+    BindFirst, BindSecond, Compose, Fold, SwapArguments, bind_first, bind_second, compose, swap_arguments,
+};
 pub use compare::{ByIndex, Comparator, Direction, Greater, Less, compare_exchange};
+pub use constant::{ByConstant, Clamp, Constant, DivideBy};
+pub use logic::{
+    BitAnd, BitNot, BitOr, BitXor, Equal, GreaterOrEqual, GreaterThan, LessOrEqual, LessThan, LogicalAnd, LogicalNot,
+    LogicalOr, LogicalXor, NotEqual, Select, Shl, Shr,
+};
+pub use real::{
+    Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, Cbrt, Ceil, Cos, Cosh, Erf, Erfc, Exp, Exp2, ExpM1, Floor, Hypot,
+    Log, Log1p, Log2, Log10, Pow, Round, Rsqrt, Sin, Sinh, Sqrt, Tan, Tanh, Trunc,
+};
+pub use reduction::{
+    AbsMax, AbsMin, All, Any, ArgMax, ArgMin, Combine, CountNonzero, Indexed, L1, L2, LogSumExp, MaxOf, Mean, MinOf,
+    NanSum, PNorm, Prod, Reduction, Sum,
+};
 
 use crate::simt::Block;
+
+/// A type without fields that is a kernel parameter, and its implementations of a functor's trait.
+macro_rules! functors {
+    ($($(#[$doc:meta])* $name:ident: <$($p:ident $(: $bound:path)?),*> $trait:ident<$($arg:ty),*> -> $output:ty
+        $(where $bounded:ty: $bounds:path)?, |$($x:ident),*| $value:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, crate::KernelParam)]
+        pub struct $name;
+
+        impl<$($p $(: $bound)?),*> crate::functor::$trait<$($arg),*> for $name $(where $bounded: $bounds)? {
+            type Output = $output;
+            #[inline(always)]
+            #[track_caller]
+            fn apply(&self $(, $x: $arg)*) -> $output {
+                $value
+            }
+        }
+    )*};
+}
+use functors;
+
+/// A value made of nothing.
+pub trait NullaryFn {
+    /// The result.
+    type Output;
+    /// The value.
+    #[track_caller]
+    fn apply(&self) -> Self::Output;
+}
 
 /// A function of one argument.
 #[diagnostic::on_unimplemented(
@@ -44,6 +121,7 @@ pub trait UnaryFn<A> {
     /// The result.
     type Output;
     /// Applies the function.
+    #[track_caller]
     fn apply(&self, a: A) -> Self::Output;
 }
 
@@ -57,7 +135,44 @@ pub trait BinaryFn<A, B = A> {
     /// The result.
     type Output;
     /// Applies the function.
+    #[track_caller]
     fn apply(&self, a: A, b: B) -> Self::Output;
+}
+
+/// A function of three arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no function of `{A}`, `{B}` and `{C}`",
+    label = "not a `TernaryFn<{A}, {B}, {C}>`",
+    note = "implement `TernaryFn<{A}, {B}, {C}>` for it, or pass a closure `|x: {A}, y: {B}, z: {C}| …`"
+)]
+pub trait TernaryFn<A, B = A, C = B> {
+    /// The result.
+    type Output;
+    /// Applies the function.
+    #[track_caller]
+    fn apply(&self, a: A, b: B, c: C) -> Self::Output;
+}
+
+/// A function of any number of arguments of one type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no function of {N} arguments `{T}`",
+    label = "not a `NaryFn<{T}, {N}>`",
+    note = "implement `NaryFn<{T}, {N}>` for it, or pass a closure `|x: [{T}; {N}]| …`"
+)]
+pub trait NaryFn<T, const N: usize> {
+    /// The result.
+    type Output;
+    /// Applies the function.
+    #[track_caller]
+    fn apply(&self, arguments: [T; N]) -> Self::Output;
+}
+
+impl<R, F: Fn() -> R> NullaryFn for F {
+    type Output = R;
+    #[inline(always)]
+    fn apply(&self) -> R {
+        self()
+    }
 }
 
 impl<A, R, F: Fn(A) -> R> UnaryFn<A> for F {
@@ -73,6 +188,22 @@ impl<A, B, R, F: Fn(A, B) -> R> BinaryFn<A, B> for F {
     #[inline(always)]
     fn apply(&self, a: A, b: B) -> R {
         self(a, b)
+    }
+}
+
+impl<A, B, C, R, F: Fn(A, B, C) -> R> TernaryFn<A, B, C> for F {
+    type Output = R;
+    #[inline(always)]
+    fn apply(&self, a: A, b: B, c: C) -> R {
+        self(a, b, c)
+    }
+}
+
+impl<T, R, F: Fn([T; N]) -> R, const N: usize> NaryFn<T, N> for F {
+    type Output = R;
+    #[inline(always)]
+    fn apply(&self, arguments: [T; N]) -> R {
+        self(arguments)
     }
 }
 
@@ -97,3 +228,34 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
         None
     }
 }
+
+/// Makes functors reducers: the identity, and the warp's instruction if there is one.
+macro_rules! reducers {
+    ($($name:ident: $($bound:ident)?, $t:ident, $identity:expr $(, $redux:ident)?;)*) => {$(
+        reducers!(@ $name, $($bound)?, $t, $identity $(, $redux)?);
+    )*};
+    (@ $name:ident, $bound:ident, $t:ident, $identity:expr $(, $redux:ident)?) => {
+        impl<$t: $bound> crate::functor::Reducer<$t> for $name {
+            reducers!(@body $t, $identity $(, $redux)?);
+        }
+    };
+    (@ $name:ident, , $t:ident, $identity:expr) => {
+        impl crate::functor::Reducer<$t> for $name {
+            reducers!(@body $t, $identity);
+        }
+    };
+    (@body $t:ident, $identity:expr $(, $redux:ident)?) => {
+        #[inline(always)]
+        fn identity(&self) -> $t {
+            $identity
+        }
+        $(
+            #[inline(always)]
+            #[track_caller]
+            fn warp(&self, cx: crate::Block<'_>, mask: u32, value: $t) -> Option<$t> {
+                value.redux(cx, crate::element::Redux::$redux, mask)
+            }
+        )?
+    };
+}
+use reducers;

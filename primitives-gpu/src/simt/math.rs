@@ -1,5 +1,5 @@
 //! Elementary functions of the floating-point types: NVIDIA's libdevice on the GPU, the standard library on the host
-//! (and `libm` for `erf` and `erfc`).
+//! (and `libm` for what that lacks).
 //!
 //! Square root, the functions that give whole numbers, `abs`, `fmod` and fused multiply-add are exact or correctly rounded on
 //! both machines. The others agree to a few units in the last place: libdevice documents at most 2 for most of them, and
@@ -110,11 +110,11 @@ math! {
     /// The hyperbolic tangent.
     tanh() = __nv_tanhf, __nv_tanh, |x| x.tanh();
     /// The inverse hyperbolic sine.
-    asinh() = __nv_asinhf, __nv_asinh, |x| x.asinh();
+    asinh() = __nv_asinhf, __nv_asinh, HostOnly::asinh;
     /// The inverse hyperbolic cosine.
-    acosh() = __nv_acoshf, __nv_acosh, |x| x.acosh();
+    acosh() = __nv_acoshf, __nv_acosh, |x| if x < 1.0 { Float::NAN } else { HostOnly::acosh(x) };
     /// The inverse hyperbolic tangent.
-    atanh() = __nv_atanhf, __nv_atanh, |x| x.atanh();
+    atanh() = __nv_atanhf, __nv_atanh, HostOnly::atanh;
     /// The error function.
     erf() = __nv_erff, __nv_erf, HostOnly::erf;
     /// 1 minus the error function, accurate for large values.
@@ -135,31 +135,33 @@ math! {
     round() = __nv_roundf, __nv_round, |x| x.round();
 }
 
-/// What the standard library lacks.
+/// What the standard library lacks, or overflows in for large arguments. `libm::acosh` is wrong below 1.
 #[cfg(not(target_arch = "nvptx64"))]
 trait HostOnly {
+    fn asinh(self) -> Self;
+    fn acosh(self) -> Self;
+    fn atanh(self) -> Self;
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-impl HostOnly for f32 {
-    fn erf(self) -> f32 {
-        libm::erff(self)
-    }
-    fn erfc(self) -> f32 {
-        libm::erfcf(self)
-    }
+macro_rules! host_only {
+    ($($t:ty: $($name:ident = $function:ident),*;)*) => {$(
+        impl HostOnly for $t {
+            $(
+                #[inline]
+                fn $name(self) -> $t {
+                    libm::$function(self)
+                }
+            )*
+        }
+    )*};
 }
-
 #[cfg(not(target_arch = "nvptx64"))]
-impl HostOnly for f64 {
-    fn erf(self) -> f64 {
-        libm::erf(self)
-    }
-    fn erfc(self) -> f64 {
-        libm::erfc(self)
-    }
+host_only! {
+    f32: asinh = asinhf, acosh = acoshf, atanh = atanhf, erf = erff, erfc = erfcf;
+    f64: asinh = asinh, acosh = acosh, atanh = atanh, erf = erf, erfc = erfc;
 }
 
 // SAFETY: functions of libdevice, with its signatures; all are defined for all values.

@@ -1,33 +1,17 @@
 //! Computation on a thread's own registers: no communication, no shared memory.
+//!
+//! A thread's items are an array, `[T; NX]`, or rows of them, `[[T; NX]; NY]`. All loops have constant bounds and unroll.
+//! Every function holds for the thread that calls it alone, and any thread may call it or not.
 
-use crate::functor::{BinaryFn, UnaryFn};
+mod compare;
+mod elementwise;
+mod random;
+mod reduce;
 
-/// Applies `f` to each item: `out[i] = f(a[i])`. Each thread holds the results of its own items.
-///
-/// Seed: `ElementwiseUnary<InT, OutT, NX, 1, OpFunc>(out, in, compute)`.
-///
-/// ```
-/// use kernel_primitives::prelude::*;
-/// assert_eq!(elementwise_unary(&[1.0f32, 2.0], |x: f32| x * x), [1.0, 4.0]);
-/// ```
-#[inline(always)]
-pub fn elementwise_unary<A: Copy, F: UnaryFn<A>, const N: usize>(a: &[A; N], f: F) -> [F::Output; N] {
-    core::array::from_fn(|i| f.apply(a[i]))
-}
-
-/// Applies `f` to each pair of items: `out[i] = f(a[i], b[i])`. Each thread holds the results of its own items.
-///
-/// Seed: `ElementwiseBinary<InT, OutT, NX, 1, OpFunc>(out, in1, in2, compute)`.
-///
-/// ```
-/// use kernel_primitives::prelude::*;
-/// assert_eq!(elementwise_binary(&[1, 2], &[10, 20], Add), [11, 22]);
-/// ```
-#[inline(always)]
-pub fn elementwise_binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(
-    a: &[A; N],
-    b: &[B; N],
-    f: F,
-) -> [F::Output; N] {
-    core::array::from_fn(|i| f.apply(a[i], b[i]))
-}
+pub use compare::{compare_exchange_pairs, last_pow2};
+pub use elementwise::{
+    cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
+};
+pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
+pub use crate::functor::compare_exchange;
+pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};

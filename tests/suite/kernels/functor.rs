@@ -1,5 +1,6 @@
 //! Functors of an author's own, and the library's kernels compiled for them.
 
+use kernel_primitives::functor::{Cast, Fold, LessThan, Select, Sub};
 use kernel_primitives::kernels;
 use kernel_primitives::prelude::*;
 
@@ -19,77 +20,15 @@ impl UnaryFn<f32> for Affine {
     }
 }
 
-/// The value in its accumulation type.
-#[derive(Clone, Copy, KernelParam)]
-pub struct Widen;
-
-impl<T: Accumulate> UnaryFn<T> for Widen {
-    type Output = T::Accum;
-    #[inline(always)]
-    fn apply(&self, x: T) -> T::Accum {
-        x.widen()
-    }
-}
-
-/// The `f32` rounded to a half type.
-#[derive(Clone, Copy, KernelParam)]
-pub struct ToF16;
-
-impl UnaryFn<f32> for ToF16 {
-    type Output = f16;
-    #[inline(always)]
-    fn apply(&self, x: f32) -> f16 {
-        f16::narrow(x)
-    }
-}
-
-/// As [`ToF16`].
-#[derive(Clone, Copy, KernelParam)]
-pub struct ToBf16;
-
-impl UnaryFn<f32> for ToBf16 {
-    type Output = bf16;
-    #[inline(always)]
-    fn apply(&self, x: f32) -> bf16 {
-        bf16::narrow(x)
-    }
-}
-
-/// Whether the first is less.
-#[derive(Clone, Copy, KernelParam)]
-pub struct Less;
-
-impl<T: PartialOrd> BinaryFn<T> for Less {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: T, b: T) -> bool {
-        a < b
-    }
-}
-
-/// The difference.
-#[derive(Clone, Copy, KernelParam)]
-pub struct Sub;
-
-impl<T: Number> BinaryFn<T> for Sub {
-    type Output = T;
-    #[inline(always)]
-    fn apply(&self, a: T, b: T) -> T {
-        a.sub(b)
-    }
-}
-
 instantiate!(
     kernels::elementwise_unary::<f32, f32, Affine, 4>,
     kernels::elementwise_unary::<f32, f32, Affine, 1>,
-    kernels::elementwise_unary::<f16, f32, Widen, 8>,
-    kernels::elementwise_unary::<bf16, f32, Widen, 4>,
-    kernels::elementwise_unary::<f32, f16, ToF16, 4>,
-    kernels::elementwise_unary::<f32, bf16, ToBf16, 2>,
-    kernels::elementwise_binary::<f32, bool, Less, 4>,
-    kernels::elementwise_binary::<i64, bool, Less, 3>,
-    kernels::elementwise_binary::<f16, f16, Sub, 8>,
-    kernels::elementwise_binary::<bf16, bf16, Sub, 8>,
+    kernels::elementwise_unary::<f16, f32, Cast<f32>, 8>,
+    kernels::elementwise_unary::<bf16, f32, Cast<f32>, 4>,
+    kernels::elementwise_unary::<f32, f16, Cast<f16>, 4>,
+    kernels::elementwise_unary::<f32, bf16, Cast<bf16>, 2>,
+    kernels::elementwise_binary::<f32, bool, LessThan, 4>,
+    kernels::elementwise_binary::<i64, bool, LessThan, 3>,
     kernels::elementwise_binary::<f32, f32, Sub, 3>,
     kernels::elementwise_binary::<f64, f64, Sub, 1>,
     kernels::elementwise_binary::<u8, u8, Add, 16>,
@@ -97,7 +36,8 @@ instantiate!(
     kernels::elementwise_binary::<u64, u64, Max, 2>,
     kernels::elementwise_binary::<i8, i8, Min, 3>,
     kernels::elementwise_binary::<i16, i16, Mul, 8>,
-    kernels::elementwise_binary::<i32, i32, Sub, 4>,
+    kernels::elementwise_ternary::<bool, f64, f64, f64, Select, 2>,
+    kernels::elementwise_any::<u16, u16, Fold<Max>, 4, 8>,
 );
 
 /// `out = a * x + y` by closures, the last one with a captured value.

@@ -1,0 +1,109 @@
+//! Functions with values that are chosen at run time.
+
+use half::{bf16, f16};
+
+use super::{NullaryFn, UnaryFn};
+use crate::KernelParam;
+use crate::element::{Accumulate, Divide, Ordered};
+use crate::simt;
+
+/// The same value always. Seed: what `ElementwiseConstant` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(transparent)]
+pub struct Constant<T>(pub T);
+
+impl<T: Copy> NullaryFn for Constant<T> {
+    type Output = T;
+    #[inline(always)]
+    fn apply(&self) -> T {
+        self.0
+    }
+}
+
+/// The argument, but at least `low` and at most `high`; NaN propagates. If `low` is more than `high`, the result is `high`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(C)]
+pub struct Clamp<T> {
+    /// The lower bound.
+    pub low: T,
+    /// The upper bound.
+    pub high: T,
+}
+
+impl<T: Ordered> UnaryFn<T> for Clamp<T> {
+    type Output = T;
+    #[inline(always)]
+    fn apply(&self, x: T) -> T {
+        x.maximum(self.low).minimum(self.high)
+    }
+}
+
+/// The argument divided by a constant. Seed: `DivideFunctor`.
+///
+/// Floats are multiplied by the inverse of the divisor, in the accumulation type: the result may differ from the quotient
+/// in the last place, as in the seed. Integers are divided, truncating.
+///
+/// ```
+/// use kernel_primitives::{UnaryFn, f16, functor::DivideBy};
+/// assert_eq!(DivideBy::new(4.0f32).apply(10.0), 2.5);
+/// assert_eq!(DivideBy::new(f16::from_f32(3.0)).apply(f16::from_f32(6.0)), f16::from_f32(2.0));
+/// assert_eq!(DivideBy::new(3).apply(-10), -3);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, KernelParam)]
+#[repr(transparent)]
+pub struct DivideBy<T: ByConstant>(T::Divisor);
+
+impl<T: ByConstant> DivideBy<T> {
+    /// The division by `divisor`. If that is the integer 0, applying it is a fault.
+    #[inline(always)]
+    pub fn new(divisor: T) -> Self {
+        Self(divisor.divisor())
+    }
+}
+
+impl<T: ByConstant> UnaryFn<T> for DivideBy<T> {
+    type Output = T;
+    #[inline(always)]
+    #[track_caller]
+    fn apply(&self, x: T) -> T {
+        x.by_divisor(self.0)
+    }
+}
+
+/// How a type is divided by a constant.
+pub trait ByConstant: KernelParam {
+    /// What is computed of the divisor once.
+    type Divisor: KernelParam + PartialEq + core::fmt::Debug;
+    #[doc(hidden)]
+    fn divisor(self) -> Self::Divisor;
+    #[doc(hidden)]
+    #[track_caller]
+    fn by_divisor(self, divisor: Self::Divisor) -> Self;
+}
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl ByConstant for $t {
+            type Divisor = <$t as Accumulate>::Accum;
+            #[inline(always)]
+            fn divisor(self) -> Self::Divisor { Divide::divide(1.0, self.widen()) }
+            #[inline(always)]
+            fn by_divisor(self, inverse: Self::Divisor) -> Self { Self::narrow(self.widen() * inverse) }
+        }
+    )*};
+}
+floats!(f16, bf16, f32, f64);
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl ByConstant for $t {
+            type Divisor = $t;
+            #[inline(always)]
+            fn divisor(self) -> $t { self }
+            #[inline(always)]
+            #[track_caller]
+            fn by_divisor(self, divisor: $t) -> Self { simt::divide(self, divisor) }
+        }
+    )*};
+}
+integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);

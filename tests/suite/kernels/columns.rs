@@ -1,0 +1,261 @@
+//! All functors of a type in one kernel: for each pair of arguments an array with one result a functor. The tests call the
+//! same functions on the host.
+
+use kernel_primitives::functor::*;
+use kernel_primitives::prelude::*;
+
+/// A result as 64 bits; NaN as one pattern, since its payload is not fixed.
+pub trait Encode {
+    fn encode(self) -> u64;
+}
+
+macro_rules! encode {
+    ($($t:ty: |$x:ident| $bits:expr;)*) => {$(
+        impl Encode for $t {
+            #[inline(always)]
+            fn encode(self) -> u64 {
+                let $x = self;
+                $bits
+            }
+        }
+    )*};
+}
+encode! {
+    bool: |x| x as u64;
+    u8: |x| x as u64;
+    u16: |x| x as u64;
+    u32: |x| x as u64;
+    u64: |x| x;
+    i8: |x| x as u64;
+    i16: |x| x as u64;
+    i32: |x| x as u64;
+    i64: |x| x as u64;
+    f16: |x| if Float::is_nan(x) { 0x7e00 } else { x.to_bits() as u64 };
+    bf16: |x| if Float::is_nan(x) { 0x7fc0 } else { x.to_bits() as u64 };
+    f32: |x| if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() as u64 };
+    f64: |x| if x.is_nan() { 0x7ff8 << 48 } else { x.to_bits() };
+    Complex<f32>: |x| x.re.encode() << 32 | x.im.encode();
+}
+
+/// A number of any type with its functors.
+pub trait Columns:
+    Quotient
+    + Magnitude<Real = Self>
+    + ByConstant
+    + SortKey<Bits: Encode>
+    + Encode
+    + ConvertTo<bool>
+    + ConvertTo<u8>
+    + ConvertTo<u16>
+    + ConvertTo<u32>
+    + ConvertTo<u64>
+    + ConvertTo<i8>
+    + ConvertTo<i16>
+    + ConvertTo<i32>
+    + ConvertTo<i64>
+    + ConvertTo<f16>
+    + ConvertTo<bf16>
+    + ConvertTo<f32>
+    + ConvertTo<f64>
+{
+    /// What may be divided by: of integers, one in place of 0.
+    fn nonzero(self) -> Self;
+}
+
+macro_rules! nonzero {
+    ($($t:ty: |$x:ident| $nonzero:expr;)*) => {$(
+        impl Columns for $t {
+            #[inline(always)]
+            fn nonzero(self) -> Self {
+                let $x = self;
+                $nonzero
+            }
+        }
+    )*};
+    ($($t:ty),*) => { nonzero! { $($t: |x| if x == 0 { 1 } else { x };)* } };
+}
+nonzero!(u8, u16, u32, u64, i8, i16, i32, i64);
+nonzero! { f16: |x| x; bf16: |x| x; f32: |x| x; f64: |x| x; }
+
+/// A function of two arguments to an array of results, and the names of those.
+macro_rules! columns {
+    ($(#[$doc:meta])* $name:ident, $names:ident: <$t:ident: $($bound:path),+> |$x:ident, $y:ident| -> $r:ty [
+        $($column:expr),* $(,)?
+    ]) => {
+        pub const $names: &[&str] = &[$(stringify!($column)),*];
+
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name<$t: $($bound +)+>($x: $t, $y: $t) -> [$r; $names.len()] {
+            [$($column),*]
+        }
+    };
+}
+
+columns! {
+    /// What all numbers have.
+    numbers, NUMBERS: <T: Columns> |x, y| -> u64 [
+        Identity.apply(x).encode(),
+        Neg.apply(x).encode(),
+        Square.apply(x).encode(),
+        Abs.apply(x).encode(),
+        Relu.apply(x).encode(),
+        Reciprocal.apply(y.nonzero()).encode(),
+        LogicalNot.apply(x).encode(),
+        DivideBy::new(y.nonzero()).apply(x).encode(),
+        Clamp { low: y, high: T::ONE }.apply(x).encode(),
+        Add.apply(x, y).encode(),
+        Sub.apply(x, y).encode(),
+        Mul.apply(x, y).encode(),
+        Div.apply(x, y.nonzero()).encode(),
+        FloorDiv.apply(x, y.nonzero()).encode(),
+        TruncDiv.apply(x, y.nonzero()).encode(),
+        FloorRem.apply(x, y.nonzero()).encode(),
+        TruncRem.apply(x, y.nonzero()).encode(),
+        Min.apply(x, y).encode(),
+        Max.apply(x, y).encode(),
+        Equal.apply(x, y).encode(),
+        NotEqual.apply(x, y).encode(),
+        LessThan.apply(x, y).encode(),
+        LessOrEqual.apply(x, y).encode(),
+        GreaterThan.apply(x, y).encode(),
+        GreaterOrEqual.apply(x, y).encode(),
+        LogicalAnd.apply(x, y).encode(),
+        LogicalOr.apply(x, y).encode(),
+        LogicalXor.apply(x, y).encode(),
+        Select.apply(LessThan.apply(x, y), x, y).encode(),
+        BinaryFn::apply(&compose(Square, Sub), x, y).encode(),
+        bind_first(Sub, y).apply(x).encode(),
+        bind_second(Sub, y).apply(x).encode(),
+        swap_arguments(Sub).apply(x, y).encode(),
+        Fold(Add).apply([x, y, x]).encode(),
+        Cast::<bool>::new().apply(x).encode(),
+        Cast::<u8>::new().apply(x).encode(),
+        Cast::<u16>::new().apply(x).encode(),
+        Cast::<u32>::new().apply(x).encode(),
+        Cast::<u64>::new().apply(x).encode(),
+        Cast::<i8>::new().apply(x).encode(),
+        Cast::<i16>::new().apply(x).encode(),
+        Cast::<i32>::new().apply(x).encode(),
+        Cast::<i64>::new().apply(x).encode(),
+        Cast::<f16>::new().apply(x).encode(),
+        Cast::<bf16>::new().apply(x).encode(),
+        Cast::<f32>::new().apply(x).encode(),
+        Cast::<f64>::new().apply(x).encode(),
+        x.to_sort_bits().encode(),
+        T::from_sort_bits(x.to_sort_bits()).encode(),
+    ]
+}
+
+columns! {
+    /// What integers have.
+    integers, INTEGERS: <T: Columns, Integer> |x, y| -> u64 [
+        BitAnd.apply(x, y).encode(),
+        BitOr.apply(x, y).encode(),
+        BitXor.apply(x, y).encode(),
+        BitNot.apply(x).encode(),
+        Shl.apply(x, y).encode(),
+        Shr.apply(x, y).encode(),
+        Shr.apply(x, T::ONE).encode(),
+        Shl.apply(x, Integer::shr(y, 5)).encode(),
+        x.leading_zeros().encode(),
+        x.trailing_zeros().encode(),
+        x.count_ones().encode(),
+    ]
+}
+
+columns! {
+    /// What floats have to the bit.
+    floats, FLOATS: <T: Columns, Real> |x, y| -> u64 [
+        MulAdd.apply(x, y, x).encode(),
+        MulAdd.apply(x, x, y).encode(),
+        MulAdd.apply(x, y, T::MIN_POSITIVE).encode(),
+        x.copysign(y).encode(),
+        x.is_nan().encode(),
+        x.is_finite().encode(),
+        x.is_normal().encode(),
+        x.is_infinite().encode(),
+        Sqrt.apply(x).encode(),
+        Floor.apply(x).encode(),
+        Ceil.apply(x).encode(),
+        Round.apply(x).encode(),
+        Trunc.apply(x).encode(),
+        Real::round(x).encode(),
+        Real::abs(x).encode(),
+    ]
+}
+
+columns! {
+    /// What floats have to a few units in the last place.
+    reals, REALS: <T: Real, Accumulate<Accum: Real>> |x, y| -> T [
+        Rsqrt.apply(x),
+        Cbrt.apply(x),
+        Exp.apply(x),
+        Exp2.apply(x),
+        ExpM1.apply(x),
+        Log.apply(x),
+        Log2.apply(x),
+        Log10.apply(x),
+        Log1p.apply(x),
+        Sin.apply(x),
+        Cos.apply(x),
+        Tan.apply(x),
+        Asin.apply(x),
+        Acos.apply(x),
+        Atan.apply(x),
+        Sinh.apply(x),
+        Cosh.apply(x),
+        Tanh.apply(x),
+        Asinh.apply(x),
+        Acosh.apply(x),
+        Atanh.apply(x),
+        Erf.apply(x),
+        Erfc.apply(x),
+        Sigmoid.apply(x),
+        Silu.apply(x),
+        Gelu.apply(x),
+        GeluTanh.apply(x),
+        Pow.apply(x, y),
+        Hypot.apply(x, y),
+        Atan2.apply(x, y),
+    ]
+}
+
+columns! {
+    /// What complex numbers have to the bit.
+    complexes, COMPLEXES: <T: Divide, Encode> |x, y| -> u64 [
+        Neg.apply(x).encode(),
+        Square.apply(x).encode(),
+        Add.apply(x, y).encode(),
+        Sub.apply(x, y).encode(),
+        Mul.apply(x, y).encode(),
+        Div.apply(x, y).encode(),
+        Reciprocal.apply(x).encode(),
+        Equal.apply(x, y).encode(),
+    ]
+}
+
+macro_rules! kernels {
+    ($($(#[$kernel:meta])* $name:ident: <$t:ident: $($bound:path),+> $function:ident -> $out:ty;)*) => {$(
+        $(#[$kernel])*
+        pub fn $name<$t: $($bound +)+>(cx: Block, x: Global<$t>, y: Global<$t>, mut out: GlobalMut<$out>) {
+            for i in cx.items(out.len()) {
+                out.set(i, $function(x[i], y[i]));
+            }
+        }
+    )*};
+}
+kernels! {
+    #[kernel(equal_len(x, y, out), instantiate(<u8>, <u16>, <u32>, <u64>, <i8>, <i16>, <i32>, <i64>))]
+    columns_of_integers: <T: Columns, Integer> integers -> [u64; INTEGERS.len()];
+    #[kernel(equal_len(x, y, out), instantiate(
+        <u8>, <u16>, <u32>, <u64>, <i8>, <i16>, <i32>, <i64>, <f16>, <bf16>, <f32>, <f64>
+    ))]
+    columns_of_numbers: <T: Columns> numbers -> [u64; NUMBERS.len()];
+    #[kernel(equal_len(x, y, out), instantiate(<f16>, <bf16>, <f32>, <f64>))]
+    columns_of_floats: <T: Columns, Real> floats -> [u64; FLOATS.len()];
+    #[kernel(equal_len(x, y, out), instantiate(<f16>, <bf16>, <f32>, <f64>))]
+    columns_of_reals: <T: Real, Accumulate<Accum: Real>> reals -> [T; REALS.len()];
+    #[kernel(equal_len(x, y, out), instantiate(<Complex<f32>>))]
+    columns_of_complexes: <T: Divide, Encode> complexes -> [u64; COMPLEXES.len()];
+}

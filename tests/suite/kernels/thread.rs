@@ -1,0 +1,64 @@
+//! What a thread does with its own registers.
+
+use kernel_primitives::functor::{Constant, Greater};
+use kernel_primitives::prelude::*;
+use kernel_primitives::thread::{
+    NormalF32, NormalF64, Philox, UniformF32, UniformF64, compare_exchange_pairs, elementwise_random,
+};
+
+/// The random bits of a stream, and what the distributions make of the same draw, for the `i`th draw in the `i`th place.
+#[kernel(equal_len(bits, uniform, uniform_double, normal, normal_double))]
+pub fn random(
+    cx: Block,
+    seed: u64,
+    stream: u64,
+    mut bits: GlobalMut<[u32; 4]>,
+    mut uniform: GlobalMut<[f32; 4]>,
+    mut uniform_double: GlobalMut<[f64; 2]>,
+    mut normal: GlobalMut<[f32; 4]>,
+    mut normal_double: GlobalMut<[f64; 2]>,
+) {
+    for i in cx.items(bits.len()) {
+        let start = Philox::new(seed, stream).skip(i.index() as u64);
+        let random = || start;
+        bits.set(i, random().draw());
+        uniform.set(i, elementwise_random(&mut random(), UniformF32));
+        uniform_double.set(i, elementwise_random(&mut random(), UniformF64));
+        normal.set(i, elementwise_random(&mut random(), NormalF32));
+        normal_double.set(i, elementwise_random(&mut random(), NormalF64));
+    }
+}
+
+/// Three rows of four items: the sums of rows, of columns, all with a row added, the rows sorted downwards by their first
+/// two, all of it in one array.
+#[kernel(equal_len(x, out))]
+pub fn rows(cx: Block, x: Global<[[i32; 4]; 3]>, mut out: GlobalMut<[i32; 32]>) {
+    for i in cx.items(out.len()) {
+        let items = x[i];
+        let start = elementwise_constant::<_, 4>(Constant(100));
+        let sums = thread_reduce_x([0; 3], &items, Add);
+        let columns = thread_reduce_y(start, &items, Add);
+        let cycled = cycle_binary(&start, &items, Mul);
+        let (mut keys, mut values) = (items[0], items[1]);
+        {
+            let ([a, b, ..], [c, d, ..]) = (&mut keys, &mut values);
+            compare_exchange_pairs(a, b, c, d, &Greater);
+        }
+        let mut all = [0; 32];
+        let parts = [&sums[..], &columns, &cycled[0], &cycled[1], &cycled[2], &keys, &values];
+        for (to, from) in all.iter_mut().zip(parts.into_iter().flatten()) {
+            *to = *from;
+        }
+        all[31] = thread_reduce(1, &sums, Max);
+        out.set(i, all);
+    }
+}
+
+/// A division whose divisor may be zero.
+#[kernel(equal_len(x, y, out))]
+pub fn floor_divided(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalMut<i32>) {
+    for i in cx.items(out.len()) {
+        let [quotient] = elementwise_binary(&[x[i]], &[y[i]], kernel_primitives::functor::FloorDiv);
+        out.set(i, quotient);
+    }
+}
