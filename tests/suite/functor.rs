@@ -179,12 +179,16 @@ fn compares<T: Arbitrary + PartialOrd>(
 fn sanitize_a_functor_whose_result_is_bool() -> Result<()> {
     compares::<f32>(
         2,
-        |stream, dims, x, y, out| elementwise_binary::<f32, bool, LessThan, 4>::launch(stream, dims, x, y, out, LessThan),
+        |stream, dims, x, y, out| {
+            elementwise_binary::<f32, bool, LessThan, 4>::launch(stream, dims, x, y, out, LessThan)
+        },
         4,
     )?;
     compares::<i64>(
         5,
-        |stream, dims, x, y, out| elementwise_binary::<i64, bool, LessThan, 3>::launch(stream, dims, x, y, out, LessThan),
+        |stream, dims, x, y, out| {
+            elementwise_binary::<i64, bool, LessThan, 3>::launch(stream, dims, x, y, out, LessThan)
+        },
         3,
     )
 }

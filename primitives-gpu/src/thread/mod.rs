@@ -8,10 +8,10 @@ mod elementwise;
 mod random;
 mod reduce;
 
+pub use crate::functor::compare_exchange;
 pub use compare::{compare_exchange_pairs, last_pow2};
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };
 pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
-pub use crate::functor::compare_exchange;
 pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};
