@@ -8,10 +8,16 @@
 //! sample after the other. A sample is several launches between two events; the figures are medians over the samples.
 //! Every result is checked. Without a GPU the program says so and ends.
 
+#![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
+
+#[cfg(feature = "cuda")]
+mod block_sort;
 #[cfg(feature = "cuda")]
 mod elementwise;
 #[cfg(feature = "cuda")]
 mod harness;
+#[cfg(feature = "cuda")]
+mod kernels;
 #[cfg(feature = "cuda")]
 mod launch;
 #[cfg(feature = "cuda")]
@@ -33,6 +39,7 @@ fn main() -> kernel_primitives::Result<()> {
     launch::overhead(&device, &mut report)?;
     launch::graph(&device, &mut report)?;
     elementwise::run(&device, &options, &mut report)?;
+    block_sort::run(&device, &options, &mut report)?;
     report.finish(&options);
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! CUB, in a shared library.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use libloading::Library;
 
+type BlockSort = unsafe extern "C" fn(*const c_void, *mut c_void, c_uint, c_uint, *mut c_void) -> c_int;
 type Transform = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
 
 /// The library of `benches/peers/peers.cu`.
@@ -33,6 +34,18 @@ impl Peers {
         move |x, y, out, n, stream| {
             // SAFETY: the addresses are buffers of `n` elements on the stream's device.
             let code = unsafe { transform(x as _, y as _, out as _, n, stream) };
+            assert_eq!(code, 0, "CUB failed");
+        }
+    }
+
+    /// Tiles of keys, scrambled and sorted so many times by so many blocks of CUB's, for a sort, a type and a shape.
+    pub(crate) fn block_sort(&self, name: &str) -> impl Fn(u64, u64, u32, u32, *mut c_void) + use<> {
+        let symbol = format!("cub_block_{name}\0");
+        // SAFETY: the function has this type, and the library stays loaded.
+        let sort = unsafe { *self.0.get::<BlockSort>(symbol.as_bytes()).expect("the peers have this sort") };
+        move |x, out, blocks, rounds, stream| {
+            // SAFETY: the addresses are buffers of a tile a block on the stream's device.
+            let code = unsafe { sort(x as _, out as _, blocks, rounds, stream) };
             assert_eq!(code, 0, "CUB failed");
         }
     }

@@ -41,15 +41,15 @@ macro_rules! sorted {
 }
 sorted! {
     sanitize_rows_of_f32_sort: f32, Less, 128, 8, streams()?;
-    long_rows_of_f32_sort: f32, Less, 256, 16, vec![stream()?];
+    long_rows_of_f32_sort: f32, Less, 512, 8, vec![stream()?];
     rows_of_f32_sort_descending: f32, Greater, 128, 8, vec![stream()?];
-    long_rows_of_f32_sort_descending: f32, Greater, 256, 16, vec![stream()?];
+    long_rows_of_f32_sort_descending: f32, Greater, 512, 8, vec![stream()?];
     rows_of_f16_sort: f16, Less, 128, 8, vec![stream()?];
-    long_rows_of_f16_sort: f16, Less, 256, 16, vec![stream()?];
+    long_rows_of_f16_sort: f16, Less, 512, 8, vec![stream()?];
     rows_of_f16_sort_descending: f16, Greater, 128, 8, vec![stream()?];
-    long_rows_of_f16_sort_descending: f16, Greater, 256, 16, vec![stream()?];
+    long_rows_of_f16_sort_descending: f16, Greater, 512, 8, vec![stream()?];
     rows_of_i32_sort: i32, Less, 128, 8, vec![stream()?];
-    long_rows_of_i32_sort: i32, Less, 256, 16, vec![stream()?];
+    long_rows_of_i32_sort: i32, Less, 512, 8, vec![stream()?];
     rows_of_i64_sort: i64, Less, 256, 8, vec![stream()?];
     rows_of_f64_sort: f64, Less, 256, 8, vec![stream()?];
 }
@@ -73,7 +73,7 @@ fn a_matrix_without_elements_has_nothing_to_sort() -> Result<()> {
     let (mut out, mut indices) = (stream.buffer_zeroed(0)?, stream.buffer_zeroed(0)?);
     for columns in [0, 5] {
         sort_rows::<f32, Less, 128, 8>::launch(&stream, (1, 128), &x, columns, &mut out, &mut indices, Less)?;
-        top_k_rows::<f32, Less, 128, 4, 512>::launch(&stream, (1, 128), &x, columns, 0, &mut out, &mut indices, Less)?;
+        top_k_rows::<f32, Less, 128, 8, 1024>::launch(&stream, (1, 128), &x, columns, 0, &mut out, &mut indices, Less)?;
     }
     assert!(out.to_vec()?.is_empty());
     Ok(())
@@ -120,8 +120,8 @@ macro_rules! first {
     )*};
 }
 first! {
-    sanitize_the_smallest_f32_of_rows: f32, Less, 128, 4, 512, streams()?;
-    the_largest_f32_of_rows: f32, Greater, 128, 4, 512, vec![stream()?];
+    sanitize_the_smallest_f32_of_rows: f32, Less, 128, 8, 1024, streams()?;
+    the_largest_f32_of_rows: f32, Greater, 128, 8, 1024, vec![stream()?];
     the_smallest_f32_of_long_rows: f32, Less, 256, 8, 2048, vec![stream()?];
     the_largest_f32_of_long_rows: f32, Greater, 256, 8, 2048, vec![stream()?];
     the_smallest_f16_of_long_rows: f16, Less, 256, 8, 2048, vec![stream()?];
@@ -134,10 +134,10 @@ first! {
 fn more_than_half_a_tile_is_a_fault_that_says_the_limit() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_zeroed::<f32>(2000)?;
-    let (mut out, mut indices) = (stream.buffer_zeroed(257)?, stream.buffer_zeroed(257)?);
-    let kernel = top_k_rows::<f32, Less, 128, 4, 512>::launch;
-    let launched = kernel(&stream, (1, 128), &x, 2000, 257, &mut out, &mut indices, Less);
+    let (mut out, mut indices) = (stream.buffer_zeroed(513)?, stream.buffer_zeroed(513)?);
+    let kernel = top_k_rows::<f32, Less, 128, 8, 1024>::launch;
+    let launched = kernel(&stream, (1, 128), &x, 2000, 513, &mut out, &mut indices, Less);
     let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
-    assert!(error.contains("257") && error.contains("256"), "{error}");
+    assert!(error.contains("513") && error.contains("512"), "{error}");
     Ok(())
 }

@@ -244,7 +244,7 @@ fn rank_digits<const THREADS: usize, const ITEMS: usize, B: SortBits>(
 
     // Lane `l` counts digits `l` and `l + 32` of its warp, in two halves of a word.
     let mut counts = 0u32;
-    // The counts before an item's row, and the lanes below with the same digit.
+    // The counts before an item's row; and its digit, above the number of items that are known to come before it.
     let mut before = [0u32; ITEMS];
     let mut below = [0u32; ITEMS];
     unrolled!(i < ITEMS, {
@@ -260,7 +260,7 @@ fn rank_digits<const THREADS: usize, const ITEMS: usize, B: SortBits>(
                 own &= votes ^ flip[b];
             }
         });
-        below[i] = (same & ((1 << lane) - 1)).count_ones();
+        below[i] = digit << 16 | (same & ((1 << lane) - 1)).count_ones();
         if const { early(ITEMS) } {
             below[i] += half(cx.shuffle(FULL_MASK, counts, digit & 31, WARP), digit);
         } else {
@@ -295,8 +295,8 @@ fn rank_digits<const THREADS: usize, const ITEMS: usize, B: SortBits>(
 
     let mut places = [0u32; ITEMS];
     unrolled!(i < ITEMS, {
-        let digit = items[i].bits_from(begin) & digit_mask;
-        places[i] = half(cx.shuffle(FULL_MASK, start + before[i], digit & 31, WARP), digit) + below[i];
+        let digit = below[i] >> 16;
+        places[i] = half(cx.shuffle(FULL_MASK, start + before[i], digit & 31, WARP), digit) + (below[i] & 0xffff);
     });
     places
 }

@@ -1,0 +1,3 @@
+//! The kernels of the benchmarks, one file a subject.
+
+pub mod block_sort;
