@@ -220,10 +220,13 @@ special! { f16, bf16, f32, f64: |random| {
     both.chain((0..12).map(|_| T::from_bits(random.bits() as _))).collect()
 }}
 
+/// Pairs of arguments, and on each machine what they give.
+type Columned<T, U> = (Vec<(T, T)>, Vec<Vec<U>>);
+
 /// Runs a kernel of columns for all pairs of special values, on this machine's device and on the emulator; the results.
 fn columns_of<T: Special, U: Element>(
     launch: impl Fn(&Stream, &Buffer<T>, &Buffer<T>, &mut Buffer<U>) -> Result<()>,
-) -> Result<(Vec<(T, T)>, Vec<Vec<U>>)> {
+) -> Result<Columned<T, U>> {
     let (x, y) = pairs(&T::special());
     let mut results = Vec::new();
     for stream in [stream()?, Device::emulator().stream()?] {
