@@ -18,8 +18,8 @@ mod ptx {
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
-        ("quickstart", "examples/quickstart/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
+        ("quickstart", "examples/quickstart/kernels.rs"),
     ];
 
     pub(super) fn build() -> Result<(), Error> {

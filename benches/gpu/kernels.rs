@@ -1,3 +1,4 @@
 //! The kernels of the benchmarks, one file a subject.
 
+pub mod block;
 pub mod block_sort;

@@ -11,6 +11,8 @@
 #![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
 
 #[cfg(feature = "cuda")]
+mod block;
+#[cfg(feature = "cuda")]
 mod block_sort;
 #[cfg(feature = "cuda")]
 mod elementwise;
@@ -40,6 +42,7 @@ fn main() -> kernel_primitives::Result<()> {
     launch::graph(&device, &mut report)?;
     elementwise::run(&device, &options, &mut report)?;
     block_sort::run(&device, &options, &mut report)?;
+    block::run(&device, &options, &mut report)?;
     report.finish(&options);
     Ok(())
 }

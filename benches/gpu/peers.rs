@@ -49,4 +49,23 @@ impl Peers {
             assert_eq!(code, 0, "CUB failed");
         }
     }
+
+    /// 64-round kernels of a block collective, of this kind, element type and shape.
+    pub(crate) fn block<T: Copy + 'static>(
+        &self,
+        kind: &str,
+        ty: &str,
+        threads: u32,
+        items: u32,
+    ) -> Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)> {
+        type Block<T> = unsafe extern "C" fn(u32, T, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
+        let symbol = format!("cub_block_{kind}_{ty}_{threads}_{items}\0");
+        // SAFETY: the function has this type, and the library stays loaded.
+        let launch = unsafe { *self.0.get::<Block<T>>(symbol.as_bytes()).expect("the peers have this collective") };
+        Box::new(move |rounds, factor, x, out, n, stream| {
+            // SAFETY: the addresses are buffers of `n` elements on the stream's device.
+            let code = unsafe { launch(rounds, factor, x as _, out as _, n, stream) };
+            assert_eq!(code, 0, "CUB failed");
+        })
+    }
 }

@@ -23,6 +23,62 @@ template <class T> int reduce_sum(void *storage, size_t *bytes, const void *x, v
                                 static_cast<cudaStream_t>(stream));
 }
 
+// Collectives of a block, round after round on the same items; the kernels are those of `benches/gpu/kernels/block.rs`.
+template <class T, int THREADS, int ITEMS> __global__ __launch_bounds__(THREADS) void
+block_reduce_to_first(unsigned rounds, T zero, const T *x, T *out) {
+  using Reduce = cub::BlockReduce<T, THREADS>;
+  __shared__ typename Reduce::TempStorage storage;
+  size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
+  T items[ITEMS], total = 0;
+  cub::LoadDirectBlockedVectorized(threadIdx.x, const_cast<T *>(x) + start, items);
+  for (unsigned round = 0; round < rounds; ++round) {
+    total = Reduce(storage).Sum(items);
+    if (threadIdx.x == 0)
+      items[0] += total * zero;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0)
+    items[0] = total;
+  cub::StoreDirectBlockedVectorized(threadIdx.x, out + start, items);
+}
+
+template <class T, int THREADS, int ITEMS> __global__ __launch_bounds__(THREADS) void
+block_reduce(unsigned rounds, T zero, const T *x, T *out) {
+  using Reduce = cub::BlockReduce<T, THREADS>;
+  __shared__ typename Reduce::TempStorage storage;
+  __shared__ T result;
+  size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
+  T items[ITEMS], total = 0;
+  cub::LoadDirectBlockedVectorized(threadIdx.x, const_cast<T *>(x) + start, items);
+  for (unsigned round = 0; round < rounds; ++round) {
+    total = Reduce(storage).Sum(items);
+    if (threadIdx.x == 0)
+      result = total;
+    __syncthreads(); // Also what the storage's reuse needs; the next round's barrier inside protects `result`.
+    total = result;
+    items[0] += total * zero;
+  }
+  items[0] = total;
+  cub::StoreDirectBlockedVectorized(threadIdx.x, out + start, items);
+}
+
+template <class T, int THREADS, int ITEMS, cub::BlockScanAlgorithm ALGORITHM>
+__global__ __launch_bounds__(THREADS) void block_scan(unsigned rounds, T scale, const T *x, T *out) {
+  using Scan = cub::BlockScan<T, THREADS, ALGORITHM>;
+  __shared__ typename Scan::TempStorage storage;
+  size_t start = size_t(blockIdx.x) * THREADS * ITEMS;
+  T items[ITEMS];
+  cub::LoadDirectBlockedVectorized(threadIdx.x, const_cast<T *>(x) + start, items);
+  for (unsigned round = 0; round < rounds; ++round) {
+    Scan(storage).InclusiveSum(items, items);
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+      items[i] *= scale;
+    __syncthreads();
+  }
+  cub::StoreDirectBlockedVectorized(threadIdx.x, out + start, items);
+}
+
 } // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -44,3 +100,24 @@ TRANSFORM(bf16, __nv_bfloat16)
   }
 REDUCE(f32, float)
 REDUCE(f64, double)
+
+#define BLOCK_KERNEL(kind, name, type, threads, items, ...)                                                            \
+  EXPORT int cub_block_##kind##_##name##_##threads##_##items(unsigned rounds, type factor, const void *x, void *out,   \
+                                                             size_t n, void *stream) {                                 \
+    __VA_ARGS__<<<n / (threads * items), threads, 0, static_cast<cudaStream_t>(stream)>>>(                             \
+        rounds, factor, static_cast<const type *>(x), static_cast<type *>(out));                                       \
+    return cudaGetLastError();                                                                                         \
+  }
+#define BLOCK(name, type, threads, items)                                                                              \
+  BLOCK_KERNEL(reduce_to_first, name, type, threads, items, block_reduce_to_first<type, threads, items>)               \
+  BLOCK_KERNEL(reduce, name, type, threads, items, block_reduce<type, threads, items>)                                 \
+  BLOCK_KERNEL(scan_raking, name, type, threads, items, block_scan<type, threads, items, cub::BLOCK_SCAN_RAKING>)      \
+  BLOCK_KERNEL(scan_warps, name, type, threads, items, block_scan<type, threads, items, cub::BLOCK_SCAN_WARP_SCANS>)
+BLOCK(f32, float, 128, 4)
+BLOCK(f32, float, 128, 8)
+BLOCK(f32, float, 256, 4)
+BLOCK(f32, float, 256, 8)
+BLOCK(i32, int, 128, 4)
+BLOCK(i32, int, 128, 8)
+BLOCK(i32, int, 256, 4)
+BLOCK(i32, int, 256, 8)

@@ -85,7 +85,7 @@ const fn largest(numbers: &[usize]) -> usize {
 pub struct Shared<'k, S> {
     cx: Block<'k>,
     address: *mut u8,
-    /// The last use: [`UNUSED`], [`USED`], or the length of the halves that are used by turns.
+    /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`BY_TURNS`].
     last: usize,
     /// Where the half that is in use starts.
     half: usize,
@@ -96,6 +96,9 @@ pub struct Shared<'k, S> {
 const UNUSED: usize = 0;
 /// Other threads may still access any part of the storage.
 const USED: usize = 1;
+/// Other threads may still read the half that is in use. Two bits, so that the compiler keeps the comparisons with this and
+/// `UNUSED` apart, and finds in a loop of such uses that one of them always holds.
+const BY_TURNS: usize = 3;
 
 impl<'k, S: SharedStorage> Shared<'k, S> {
     /// The storage `offset` bytes into the block's arena.
@@ -129,11 +132,12 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     #[inline(always)]
     #[track_caller]
     pub fn enter_by_turns(&mut self, half: usize) -> usize {
-        if self.last != UNUSED && self.last != half {
+        let by_turns = half * 4 + BY_TURNS;
+        if self.last != UNUSED && self.last != by_turns {
             self.cx.barrier();
         }
-        self.last = half.max(USED + 1);
-        self.half = half - self.half.min(half);
+        self.last = by_turns;
+        self.half = if self.half == half { 0 } else { half };
         self.half
     }
 

@@ -1,0 +1,82 @@
+//! Collectives of a block, round after round on the same items, each round's input made of the last one's result.
+
+use kernel_primitives::prelude::*;
+
+/// A reduction whose result only the first thread gets. `zero` is 0, which the compiler does not know.
+#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
+pub fn reduce_to_first<T: Number, const N: usize>(
+    cx: Block,
+    rounds: u32,
+    zero: T,
+    x: Global<T>,
+    mut out: GlobalMut<T, Tiles<N>>,
+    mut shared: Shared<ReduceStorage<T>>,
+) where
+    Add: Reducer<T>,
+{
+    for tile in cx.tiles::<N>(out.len()) {
+        let mut items = init::<T, N>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        let mut total = None;
+        for _ in 0..rounds {
+            let mut value = items[0];
+            for &item in &items[1..] {
+                value = value.add(item);
+            }
+            total = block_reduce_to_first(cx, &mut shared, value, Add);
+            if let Some(total) = total {
+                items[0] = items[0].add(total.mul(zero));
+            }
+        }
+        items[0] = total.unwrap_or(items[0]);
+        write_data(cx, out.tile(tile), &items);
+    }
+}
+
+/// A reduction whose result all threads get.
+#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
+pub fn reduce<T: Number, const N: usize>(
+    cx: Block,
+    rounds: u32,
+    zero: T,
+    x: Global<T>,
+    mut out: GlobalMut<T, Tiles<N>>,
+    mut shared: Shared<ReduceStorage<T>>,
+) where
+    Add: Reducer<T>,
+{
+    for tile in cx.tiles::<N>(out.len()) {
+        let mut items = init::<T, N>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        let mut total = T::ZERO;
+        for _ in 0..rounds {
+            total = block_reduce_items(cx, &mut shared, &items, Add);
+            items[0] = items[0].add(total.mul(zero));
+        }
+        items[0] = total;
+        write_data(cx, out.tile(tile), &items);
+    }
+}
+
+/// A scan, its results scaled so that they stay small.
+#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
+pub fn scan<T: Number, const N: usize>(
+    cx: Block,
+    rounds: u32,
+    scale: T,
+    x: Global<T>,
+    mut out: GlobalMut<T, Tiles<N>>,
+    mut shared: Shared<ScanStorage<T>>,
+) where
+    Add: Reducer<T>,
+{
+    for tile in cx.tiles::<N>(out.len()) {
+        let mut items = init::<T, N>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        for _ in 0..rounds {
+            let (sums, _) = block_inclusive_scan(cx, &mut shared, &items, Add);
+            items = core::array::from_fn(|i| sums[i].mul(scale));
+        }
+        write_data(cx, out.tile(tile), &items);
+    }
+}
