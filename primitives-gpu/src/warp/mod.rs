@@ -17,6 +17,7 @@ mod reduce;
 mod scan;
 mod segmented;
 
+pub use crate::block::{MergeSortStorage, warp_merge_sort, warp_merge_sort_pairs};
 pub(crate) use bitonic::{of_bits, to_bits};
 pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
 #[doc(hidden)]
