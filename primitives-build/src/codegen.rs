@@ -97,6 +97,9 @@ pub(crate) fn compile(
     let mut opt = tools.llvm_tool("opt");
     // Without -mcpu, opt would leave out the NVPTX passes, which fold the reflect calls.
     opt.args([&cpu, &version, "-passes=internalize,globaldce,default<O3>"]);
+    // A thread's items are an array, and an array is in registers only if every index is a constant: loops of a constant
+    // length are unrolled, as `#pragma unroll` does elsewhere, up to this size.
+    opt.arg("--unroll-threshold=2000");
     let mut list = std::ffi::OsString::from("--internalize-public-api-file=");
     list.push(&linked.public);
     opt.arg(list);

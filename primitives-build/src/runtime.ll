@@ -28,6 +28,13 @@ define i32 @__kp_arch() alwaysinline nounwind {
 ; --- Indices and shared memory
 
 declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
+; The argument, of which the optimiser knows nothing more: what is computed from it stays where it stands, rather than being
+; kept in registers through a loop.
+define i32 @__kp_opaque(i32 %x) alwaysinline nounwind {
+  %y = call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 %x)
+  ret i32 %y
+}
+
 define i32 @__kp_lane_id() alwaysinline nounwind {
   %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
   ret i32 %lane

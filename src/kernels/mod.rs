@@ -3,8 +3,19 @@
 
 mod elementwise;
 mod reduce;
+mod rows;
 mod sort;
 
 pub use elementwise::{elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
 pub use reduce::block_reduce;
+pub use rows::{layer_norm_rows, softmax_rows};
 pub use sort::{sort_rows, top_k_rows};
+
+/// The launch of a kernel that gives each row of a matrix a block: `rows` blocks, of the fewest whole warps whose threads
+/// hold the row at `per_thread` elements each, or the kernels' largest block, 384 threads. The kernels stride: fewer blocks
+/// are right too.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
+    let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 384);
+    crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
+}

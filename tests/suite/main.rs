@@ -23,6 +23,7 @@ mod images;
 mod io;
 mod printing;
 mod reduction;
+mod rows;
 mod runtime;
 mod shipped;
 mod simt;

@@ -64,6 +64,7 @@ unsafe extern "C" {
     fn __kp_set_faulted(control: *const FaultControl);
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
+    safe fn __kp_opaque(value: u32) -> u32;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
     safe fn __kp_f32_to_bf16(value: f32) -> u16;
     safe fn __kp_f16_add(a: u16, b: u16) -> u16;
@@ -294,6 +295,11 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
             _ => __kp_store_2(to, from),
         }
     }
+}
+
+#[inline(always)]
+pub(crate) fn opaque(value: u32) -> u32 {
+    __kp_opaque(value)
 }
 
 #[inline(always)]

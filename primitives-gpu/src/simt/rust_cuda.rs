@@ -269,6 +269,11 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
 }
 
 #[inline(always)]
+pub(crate) fn opaque(value: u32) -> u32 {
+    value
+}
+
+#[inline(always)]
 pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     f16::from_bits(bits).to_f32()
 }

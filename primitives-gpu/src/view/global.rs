@@ -101,7 +101,7 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn row(self, row: usize, columns: usize) -> Self {
-        let start = row.saturating_mul(columns);
+        let start = raw::row_start(row, columns);
         self.slice(start..start.saturating_add(columns))
     }
 
@@ -136,10 +136,36 @@ impl<'k, T: Element> Global<'k, T> {
         if self.len >= N && first <= self.len - N {
             self.load_items(first, items);
         } else {
-            for (i, item) in items.iter_mut().enumerate() {
-                let index = first.saturating_add(i);
-                if index < self.len {
-                    *item = self[index];
+            // SAFETY: the first of as many as there are.
+            unsafe { raw::load_some(self.cx, self.address.wrapping_add(first), self.len.saturating_sub(first), items) };
+        }
+    }
+
+    /// Whether the view starts on the boundary of an access of `N` elements and has a multiple of `N`: what
+    /// [`read_vectors`](Self::read_vectors) reads.
+    #[inline(always)]
+    pub fn in_vectors<const N: usize>(self) -> bool {
+        raw::in_vectors::<T, N>(self.address, self.len)
+    }
+
+    /// Reads `M` vectors of `N` elements, the first from `first` on, the others each `stride` elements further; a vector behind
+    /// the view's end keeps its value.
+    ///
+    /// The view is [in vectors](Self::in_vectors) and `first` and `stride` are multiples of `N`, so that a vector lies inside or
+    /// outside as a whole: else a fault. Accesses have up to 16 bytes, and no branch between them.
+    #[inline(always)]
+    #[track_caller]
+    pub fn read_vectors<const N: usize, const M: usize>(self, first: usize, stride: usize, vectors: &mut [[T; N]; M]) {
+        let ahead = raw::vectors_ahead::<T, N, M>(self.cx, self.address, self.len, first, stride, Location::caller());
+        for (i, items) in vectors.iter_mut().enumerate() {
+            let offset = i as u32 * stride as u32;
+            if offset < ahead {
+                // SAFETY: inside the view, which ends with a vector, and aligned.
+                unsafe {
+                    let address = self.address.add(first + offset as usize);
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
+                    raw::load_vectors(address, items);
                 }
             }
         }

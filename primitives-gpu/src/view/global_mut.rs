@@ -218,14 +218,18 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn row(&mut self, row: Row, columns: usize) -> RowMut<'_, 'k, T, ITEMS> {
-        let start = row.index().saturating_mul(columns);
+        let start = raw::row_start(row.index(), columns);
         let end = start.saturating_add(columns);
         if end > self.len {
             self.cx.raise(FaultKind::TileOutOfBounds, [end as u64, self.len as u64], Location::caller());
         }
         // SAFETY: inside the view.
         let address = unsafe { self.address.add(start) };
-        RowMut { cx: self.cx, address, len: columns, _view: PhantomData }
+        let (rank, threads) = (self.cx.thread_rank(), self.cx.block_threads());
+        // A kernel's loop over rows would otherwise keep every position in a row in registers.
+        #[cfg(target_arch = "nvptx64")]
+        let (rank, threads) = (crate::simt::nvptx::opaque(rank), crate::simt::nvptx::opaque(threads));
+        RowMut { cx: self.cx, address, len: columns, rank, threads, _view: PhantomData }
     }
 }
 
@@ -235,6 +239,8 @@ pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
     cx: Block<'k>,
     address: *mut T,
     len: usize,
+    rank: u32,
+    threads: u32,
     _view: PhantomData<&'v mut T>,
 }
 
@@ -251,10 +257,17 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         self.len == 0
     }
 
+    /// Whether the row starts on the boundary of an access of `ITEMS` elements and has a multiple of `ITEMS`: what
+    /// [`set_vectors`](Self::set_vectors) writes.
+    #[inline(always)]
+    pub fn in_vectors(&self) -> bool {
+        raw::in_vectors::<T, ITEMS>(self.address, self.len)
+    }
+
     /// The first element of this thread in a round; it may lie outside.
     #[inline(always)]
     pub fn first(&self, round: usize) -> usize {
-        (round * self.cx.block_threads() as usize + self.cx.thread_rank() as usize) * ITEMS
+        round * self.stride() + self.rank as usize * ITEMS
     }
 
     /// Writes this thread's items of a round, as many as the row has.
@@ -263,6 +276,34 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
     pub fn set_items(&mut self, round: usize, items: &[T; ITEMS]) {
         // SAFETY: elements of this thread, which the function keeps inside the row.
         unsafe { write_guarded(self.cx, self.address, self.len, self.first(round), items) }
+    }
+
+    /// Writes this thread's items of `M` rounds from `round` on, as many as the row has. The row is
+    /// [in vectors](Self::in_vectors): else a fault. Accesses have up to 16 bytes, and no branch between them.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_vectors<const M: usize>(&mut self, round: usize, rounds: &[[T; ITEMS]; M]) {
+        let (first, stride) = (self.first(round), self.stride());
+        let ahead =
+            raw::vectors_ahead::<T, ITEMS, M>(self.cx, self.address, self.len, first, stride, Location::caller());
+        for (i, items) in rounds.iter().enumerate() {
+            let offset = i as u32 * stride as u32;
+            if offset < ahead {
+                // SAFETY: elements of this thread, inside the row, which ends with a vector, and aligned.
+                unsafe {
+                    let address = self.address.add(first + offset as usize);
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    raw::report(self.cx, AccessKind::Write, Space::Global, address, ITEMS);
+                    raw::store_vectors(address, items);
+                }
+            }
+        }
+    }
+
+    /// Elements from this thread's items of a round to those of the next.
+    #[inline(always)]
+    pub fn stride(&self) -> usize {
+        self.threads as usize * ITEMS
     }
 
     /// Reads back this thread's items of a round; those that the row does not have keep their values.
@@ -298,8 +339,6 @@ unsafe fn read_guarded<T: Element, const ITEMS: usize>(
     first: usize,
     items: &mut [T; ITEMS],
 ) {
-    #[cfg(target_arch = "nvptx64")]
-    let _ = cx;
     // SAFETY: inside the memory, by the comparisons; the caller's contract.
     unsafe {
         if len >= ITEMS && first <= len - ITEMS {
@@ -308,14 +347,7 @@ unsafe fn read_guarded<T: Element, const ITEMS: usize>(
             raw::report(cx, AccessKind::Read, Space::Global, address, ITEMS);
             raw::load_items(address, items);
         } else {
-            for (i, item) in items.iter_mut().enumerate() {
-                if first.saturating_add(i) < len {
-                    let address = address.add(first + i);
-                    #[cfg(not(target_arch = "nvptx64"))]
-                    raw::report(cx, AccessKind::Read, Space::Global, address, 1);
-                    *item = raw::load(address);
-                }
-            }
+            raw::load_some(cx, address.wrapping_add(first), len.saturating_sub(first), items);
         }
     }
 }
@@ -333,8 +365,6 @@ unsafe fn write_guarded<T: Element, const ITEMS: usize>(
     first: usize,
     items: &[T; ITEMS],
 ) {
-    #[cfg(target_arch = "nvptx64")]
-    let _ = cx;
     // SAFETY: inside the memory, by the comparisons; the caller's contract.
     unsafe {
         if len >= ITEMS && first <= len - ITEMS {
@@ -343,14 +373,7 @@ unsafe fn write_guarded<T: Element, const ITEMS: usize>(
             raw::report(cx, AccessKind::Write, Space::Global, address, ITEMS);
             raw::store_items(address, items);
         } else {
-            for (i, &item) in items.iter().enumerate() {
-                if first.saturating_add(i) < len {
-                    let address = address.add(first + i);
-                    #[cfg(not(target_arch = "nvptx64"))]
-                    raw::report(cx, AccessKind::Write, Space::Global, address, 1);
-                    raw::store(address, item);
-                }
-            }
+            raw::store_some(cx, address.wrapping_add(first), len.saturating_sub(first), items);
         }
     }
 }

@@ -4,19 +4,16 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 #[cfg(not(target_arch = "nvptx64"))]
 use core::mem::{MaybeUninit, align_of};
-#[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
 use super::partition::Partition;
 use super::{Global, GlobalMut};
 use crate::element::Element;
-use crate::simt::Block;
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::simt::FaultKind;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{Access, AccessKind, Space};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
+use crate::simt::{Block, FaultKind};
 
 /// An address and a length in elements, as a launch passes them: the unsafe floor under the views.
 #[derive(Debug)]
@@ -203,6 +200,13 @@ pub(crate) const fn vector_items<T>(items: usize) -> usize {
     n
 }
 
+/// Whether an access of `N` items at `address` can be made by vectors.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn is_vector_aligned<T, const N: usize>(address: *const T) -> bool {
+    address.addr().is_multiple_of(const { vector_items::<T>(N) * size_of::<T>() })
+}
+
 /// Reads `items` by vector accesses if `address` is aligned for them, else one by one.
 ///
 /// # Safety
@@ -210,11 +214,10 @@ pub(crate) const fn vector_items<T>(items: usize) -> usize {
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
-    let width = const { vector_items::<T>(N) };
     // SAFETY: the caller's contract; a vector access is made only where it is aligned.
     unsafe {
-        if width > 1 && address.addr() % (width * size_of::<T>()) == 0 {
-            *items = load_aligned(address);
+        if const { vector_items::<T>(N) } > 1 && is_vector_aligned::<T, N>(address) {
+            load_vectors(address, items);
         } else {
             let mut i = 0;
             while i < N {
@@ -225,6 +228,23 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
     }
 }
 
+/// Reads `items` by vector accesses.
+///
+/// # Safety
+/// `address` is valid for reads of `N` elements, and aligned for them.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn load_vectors<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
+    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
+    let (from, to) = (address.cast::<u8>(), items.as_mut_ptr().cast::<u8>());
+    let mut at = 0;
+    while at < N * size_of::<T>() {
+        // SAFETY: the caller's contract.
+        unsafe { nvptx::load_vector(to.add(at), from.add(at), bytes) };
+        at += bytes;
+    }
+}
+
 /// Writes `items`; see [`load_items`].
 ///
 /// # Safety
@@ -232,11 +252,10 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
-    let width = const { vector_items::<T>(N) };
     // SAFETY: the caller's contract; a vector access is made only where it is aligned.
     unsafe {
-        if width > 1 && address.addr() % (width * size_of::<T>()) == 0 {
-            store_aligned(address, items);
+        if const { vector_items::<T>(N) } > 1 && is_vector_aligned::<T, N>(address) {
+            store_vectors(address, items);
         } else {
             let mut i = 0;
             while i < N {
@@ -244,6 +263,23 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
                 i += 1;
             }
         }
+    }
+}
+
+/// Writes `items` by vector accesses; see [`load_vectors`].
+///
+/// # Safety
+/// `address` is valid for writes of `N` elements, and aligned for them.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) unsafe fn store_vectors<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
+    let (from, to) = (items.as_ptr().cast::<u8>(), address.cast::<u8>());
+    let mut at = 0;
+    while at < N * size_of::<T>() {
+        // SAFETY: the caller's contract.
+        unsafe { nvptx::store_vector(to.add(at), from.add(at), bytes) };
+        at += bytes;
     }
 }
 
@@ -330,6 +366,99 @@ pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, 
     // SAFETY: the caller's contract.
     unsafe {
         store_items(address, items);
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use {load_items as load_vectors, store_items as store_vectors};
+
+/// `row * columns`, or the largest number if that has too many bits: one multiplication where the factors have 32 bits.
+#[inline(always)]
+pub(crate) fn row_start(row: usize, columns: usize) -> usize {
+    if (row | columns) >> 32 == 0 {
+        (row as u32 as u64 * columns as u32 as u64) as usize
+    } else {
+        row.saturating_mul(columns)
+    }
+}
+
+/// Whether each vector of `N` elements from a multiple of `N` on lies in the view or not, as a whole, and is aligned.
+#[inline(always)]
+pub(crate) fn in_vectors<T, const N: usize>(address: *const T, len: usize) -> bool {
+    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
+    address.addr().is_multiple_of(bytes) && len.is_multiple_of(N)
+}
+
+/// How many elements a view has from `first` on, as far as `M` vectors of `N` elements, `stride` apart, can reach. Raises a
+/// fault if a vector could lie across the view's end or be unaligned.
+#[inline(always)]
+pub(crate) fn vectors_ahead<T, const N: usize, const M: usize>(
+    cx: Block<'_>,
+    address: *const T,
+    len: usize,
+    first: usize,
+    stride: usize,
+    place: &'static Location<'static>,
+) -> u32 {
+    let reach = (u32::MAX as usize).checked_div(M).unwrap_or(0);
+    let regular = in_vectors::<T, N>(address, len) && first.is_multiple_of(N) && stride.is_multiple_of(N);
+    if !regular || stride > reach {
+        cx.raise(FaultKind::BadShape, [stride as u64, reach as u64], place);
+    }
+    // Few bits, so that each vector costs one comparison.
+    len.saturating_sub(first).min(u32::MAX as usize) as u32
+}
+
+/// Reads the first `valid` items, or all if there are more; the others keep their values.
+///
+/// # Safety
+/// `address` is valid for reads of so many elements.
+#[inline(always)]
+#[track_caller]
+pub(crate) unsafe fn load_some<T: Element, const N: usize>(
+    cx: Block<'_>,
+    address: *const T,
+    valid: usize,
+    items: &mut [T; N],
+) {
+    #[cfg(target_arch = "nvptx64")]
+    let _ = cx;
+    // Few bits and constant offsets: the loop is unrolled to a comparison and a load an item.
+    let valid = valid.min(N) as u32;
+    for (i, item) in items.iter_mut().enumerate() {
+        if (i as u32) < valid {
+            let address = address.wrapping_add(i);
+            #[cfg(not(target_arch = "nvptx64"))]
+            report(cx, AccessKind::Read, Space::Global, address, 1);
+            // SAFETY: one of the valid ones.
+            *item = unsafe { load(address) };
+        }
+    }
+}
+
+/// Writes the first `valid` items, or all if there are more.
+///
+/// # Safety
+/// `address` is valid for writes of so many elements.
+#[inline(always)]
+#[track_caller]
+pub(crate) unsafe fn store_some<T: Element, const N: usize>(
+    cx: Block<'_>,
+    address: *mut T,
+    valid: usize,
+    items: &[T; N],
+) {
+    #[cfg(target_arch = "nvptx64")]
+    let _ = cx;
+    let valid = valid.min(N) as u32;
+    for (i, &item) in items.iter().enumerate() {
+        if (i as u32) < valid {
+            let address = address.wrapping_add(i);
+            #[cfg(not(target_arch = "nvptx64"))]
+            report(cx, AccessKind::Write, Space::Global, address, 1);
+            // SAFETY: one of the valid ones.
+            unsafe { store(address, item) };
+        }
     }
 }
 

@@ -1,0 +1,256 @@
+//! Kernels of which each block has whole rows of a matrix.
+//!
+//! A row is read once and written once if it fits in the block's registers, `NX * ROUNDS` elements a thread, and all rows
+//! start on the boundary of an access of `NX` elements. Any other row is read three times, the second and third time mostly
+//! from the L2 cache. Any block is right; [`row_dims`](super::row_dims) chooses one that holds the row.
+
+use kernel_primitives::block::block_reduce;
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::{RowMut, Rows};
+
+/// The elements of a row that a thread holds at a time: `ROUNDS` times `NX` neighbours.
+type Held<T, const NX: usize, const ROUNDS: usize> = [[T; NX]; ROUNDS];
+
+/// Reads some of a row's rounds from `round` on, `padding` behind the row's end, in vectors.
+#[inline(always)]
+fn read_vectors<T: Element, const NX: usize, const ROUNDS: usize>(
+    from: Global<'_, T>,
+    to: &RowMut<'_, '_, T, NX>,
+    round: usize,
+    padding: T,
+) -> Held<T, NX, ROUNDS> {
+    let mut held = [[padding; NX]; ROUNDS];
+    from.read_vectors(to.first(round), to.stride(), &mut held);
+    held
+}
+
+/// Reads a round of a row, `padding` behind it.
+#[inline(always)]
+fn read_round<T: Element, const NX: usize>(
+    from: Global<'_, T>,
+    to: &RowMut<'_, '_, T, NX>,
+    round: usize,
+    padding: T,
+) -> Held<T, NX, 1> {
+    let mut items = [padding; NX];
+    from.read_items(to.first(round), &mut items);
+    [items]
+}
+
+/// The rounds of a row that is not held.
+#[inline(always)]
+fn rounds<T: Element, const NX: usize>(row: &RowMut<'_, '_, T, NX>) -> impl Iterator<Item = usize> + use<T, NX> {
+    let (len, stride) = (row.len(), row.stride());
+    let mut next = 0;
+    core::iter::from_fn(move || {
+        let round = next;
+        next += 1;
+        if round * stride < len { Some(round) } else { None }
+    })
+}
+
+/// Applies `f` to each element.
+#[inline(always)]
+fn map<A: Copy, B: Copy, const NX: usize, const ROUNDS: usize>(
+    held: Held<A, NX, ROUNDS>,
+    f: impl Fn(A) -> B,
+) -> Held<B, NX, ROUNDS> {
+    held.map(|items| items.map(&f))
+}
+
+/// Combines all elements: the rounds first, each place by itself, which makes `NX` short chains of one long one.
+#[inline(always)]
+fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>, f: impl Fn(A, A) -> A) -> A {
+    let mut places = held[0];
+    for items in &held[1..] {
+        for (place, &item) in places.iter_mut().zip(items) {
+            *place = f(*place, item);
+        }
+    }
+    let mut total = places[0];
+    for &place in &places[1..] {
+        total = f(total, place);
+    }
+    total
+}
+
+/// Softmax of each row: `out[r][c] = exp(x[r][c] − max) / Σ exp(x[r][·] − max)`, with the row's maximum.
+///
+/// `x` and `out` have `rows * columns` elements, row by row. Computed in the accumulation type: `f32` for `f16` and `bf16`.
+/// A row with a NaN, a +∞, or nothing but −∞ is NaN.
+///
+/// ```
+/// use kernel_primitives::kernels::{row_dims, softmax_rows};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[0.0f32, 0.0, 3.0f32.ln(), 0.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(4)?;
+/// softmax_rows::<f32, 4, 8>::launch(&stream, row_dims(2, 2, 32), 2, 2, &x, &mut out)?;
+/// let expected = [0.5, 0.5, 0.75, 0.25];
+/// assert!(out.to_vec()?.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6));
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(equal_len(x, out), max_threads(384), min_blocks(2), instantiate(<f32, 4, 8>, <f64, 2, 8>, <f16, 8, 4>, <bf16, 8, 4>))]
+pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
+    cx: Block,
+    rows: usize,
+    columns: usize,
+    x: Global<T>,
+    mut out: GlobalMut<T, Rows<NX>>,
+    mut maxima: Shared<ReduceStorage<T::Accum>>,
+    mut sums: Shared<ReduceStorage<T::Accum>>,
+) where
+    T: Accumulate<Accum: Real> + Ordered,
+    f64: ConvertTo<T::Accum>,
+{
+    let fits = columns <= cx.block_threads() as usize * NX * ROUNDS;
+    // exp(x − max) = 2^((x − max) log2 e).
+    let log2_e: T::Accum = core::f64::consts::LOG2_E.convert();
+    for row in cx.rows(rows) {
+        let from = x.row(row.index(), columns);
+        // SAFETY: the number of columns is the launch's.
+        let mut to = unsafe { out.row(row, columns) };
+        let is_held = fits && from.in_vectors::<NX>() && to.in_vectors();
+        let mut held: Held<T, NX, ROUNDS> = [[T::LEAST; NX]; ROUNDS];
+        let mut max = T::LEAST;
+        if is_held {
+            held = read_vectors(from, &to, 0, T::LEAST);
+            max = fold(held, Ordered::maximum);
+        } else {
+            for round in rounds(&to) {
+                max = max.maximum(fold(read_round(from, &to, round, T::LEAST), Ordered::maximum));
+            }
+        }
+        let max = block_reduce(cx, &mut maxima, max.widen(), Max);
+        // Padding is −∞, as may be all of a row: relative to 0 its exponentials are 0.
+        let base = if max == T::Accum::LEAST { T::Accum::ZERO } else { max };
+        let exponential = |x: T| x.widen().sub(base).mul(log2_e).exp2();
+
+        let mut sum = T::Accum::ZERO;
+        if is_held {
+            sum = fold(map(held, exponential), Arithmetic::add);
+        } else {
+            for round in rounds(&to) {
+                let items = read_round(from, &to, round, T::LEAST);
+                sum = sum.add(fold(map(items, exponential), Arithmetic::add));
+            }
+        }
+        let factor = T::Accum::ONE.divide(block_reduce(cx, &mut sums, sum, Add));
+
+        let result = |x: T| T::narrow(exponential(x).mul(factor));
+        if is_held {
+            to.set_vectors(0, &map(held, result));
+        } else {
+            for round in rounds(&to) {
+                let items = read_round(from, &to, round, T::LEAST);
+                to.set_items(round, &map(items, result)[0]);
+            }
+        }
+    }
+}
+
+/// Layer normalisation of each row: `out[r][c] = (x[r][c] − mean) / √(variance + epsilon) * scale[c] + shift[c]`, with the
+/// row's mean and its variance, the mean of the squares of the differences.
+///
+/// `x` and `out` have `rows * columns` elements, row by row, `scale` and `shift` `columns`. Computed in the accumulation type:
+/// `f32` for `f16` and `bf16`. The variance is summed from differences from the mean, so that a large mean does not eat it.
+///
+/// ```
+/// use kernel_primitives::kernels::{layer_norm_rows, row_dims};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 3.0, 10.0, 50.0])?;
+/// let (scale, shift) = (stream.buffer_from(&[1.0f32, 2.0])?, stream.buffer_from(&[0.0f32, 0.5])?);
+/// let mut out = stream.buffer_zeroed::<f32>(4)?;
+/// layer_norm_rows::<f32, 4, 8>::launch(&stream, row_dims(2, 2, 32), 2, 2, 0.0, &x, &scale, &shift, &mut out)?;
+/// assert_eq!(out.to_vec()?, [-1.0, 2.5, -1.0, 2.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(
+    equal_len(x, out), equal_len(scale, shift), max_threads(384), min_blocks(2),
+    instantiate(<f32, 4, 8>, <f64, 2, 8>, <f16, 8, 4>, <bf16, 8, 4>)
+)]
+#[allow(clippy::too_many_arguments, reason = "shape, inputs and output")]
+pub fn layer_norm_rows<T, const NX: usize, const ROUNDS: usize>(
+    cx: Block,
+    rows: usize,
+    columns: usize,
+    epsilon: T::Accum,
+    x: Global<T>,
+    scale: Global<T>,
+    shift: Global<T>,
+    mut out: GlobalMut<T, Rows<NX>>,
+    mut sums: Shared<ReduceStorage<T::Accum>>,
+    mut squares: Shared<ReduceStorage<T::Accum>>,
+) where
+    T: Accumulate<Accum: Real>,
+    usize: ConvertTo<T::Accum>,
+{
+    let fits = columns <= cx.block_threads() as usize * NX * ROUNDS;
+    let (scale, shift) = (scale.slice(..columns), shift.slice(..columns));
+    let scales_in_vectors = scale.in_vectors::<NX>() && shift.in_vectors::<NX>();
+    let count: T::Accum = columns.convert();
+    for row in cx.rows(rows) {
+        let from = x.row(row.index(), columns);
+        // SAFETY: the number of columns is the launch's.
+        let mut to = unsafe { out.row(row, columns) };
+        let is_held = fits && from.in_vectors::<NX>() && to.in_vectors() && scales_in_vectors;
+        let mut held: Held<T, NX, ROUNDS> = [[T::ZERO; NX]; ROUNDS];
+        let mut sum = T::Accum::ZERO;
+        if is_held {
+            held = read_vectors(from, &to, 0, T::ZERO);
+            sum = fold(map(held, T::widen), Arithmetic::add);
+        } else {
+            for round in rounds(&to) {
+                let items = read_round(from, &to, round, T::ZERO);
+                sum = sum.add(fold(map(items, T::widen), Arithmetic::add));
+            }
+        }
+        let mean = block_reduce(cx, &mut sums, sum, Add).divide(count);
+        let difference = |x: T| x.widen().sub(mean);
+        // Padding has no difference.
+        let square = |items: [T; NX], first: usize| -> [T::Accum; NX] {
+            let valid = columns.saturating_sub(first).min(NX) as u32;
+            let of = |i: usize| if (i as u32) < valid { difference(items[i]) } else { T::Accum::ZERO };
+            core::array::from_fn(|i| of(i).mul(of(i)))
+        };
+
+        let mut sum = T::Accum::ZERO;
+        if is_held {
+            sum = fold(
+                core::array::from_fn::<_, ROUNDS, _>(|round| square(held[round], to.first(round))),
+                Arithmetic::add,
+            );
+        } else {
+            for round in rounds(&to) {
+                let [items] = read_round(from, &to, round, T::ZERO);
+                sum = sum.add(fold([square(items, to.first(round))], Arithmetic::add));
+            }
+        }
+        let variance = block_reduce(cx, &mut squares, sum, Add).divide(count);
+        let factor = T::Accum::ONE.divide(variance.add(epsilon).sqrt());
+
+        let result =
+            |item: T, scale: T, shift: T| T::narrow(difference(item).mul(factor).mul_add(scale.widen(), shift.widen()));
+        if is_held {
+            for (round, items) in held.iter().enumerate() {
+                let [scales] = read_vectors::<_, NX, 1>(scale, &to, round, T::ZERO);
+                let [shifts] = read_vectors::<_, NX, 1>(shift, &to, round, T::ZERO);
+                to.set_vectors(round, &[core::array::from_fn(|i| result(items[i], scales[i], shifts[i]))]);
+            }
+        } else {
+            for round in rounds(&to) {
+                let [items] = read_round(from, &to, round, T::ZERO);
+                let [scales] = read_round(scale, &to, round, T::ZERO);
+                let [shifts] = read_round(shift, &to, round, T::ZERO);
+                to.set_items(round, &core::array::from_fn(|i| result(items[i], scales[i], shifts[i])));
+            }
+        }
+    }
+}
