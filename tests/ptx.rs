@@ -129,6 +129,23 @@ fn arithmetic_is_neither_contracted_nor_approximate() {
     }
 }
 
+#[test]
+fn halves_are_computed_two_at_a_time() {
+    let module = "kernel_primitives::kernels::elementwise";
+    for (kernel, instruction, from) in [
+        ("elementwise_binary__f16_f16_Add_8", "add.rn.f16x2", 75),
+        ("elementwise_binary__f16_f16_Sub_8", "sub.rn.f16x2", 75),
+        ("elementwise_binary__f16_f16_Mul_8", "mul.rn.f16x2", 75),
+        ("elementwise_ternary__f16_f16_f16_f16_MulAdd_8", "fma.rn.f16x2", 75),
+        ("elementwise_binary__bf16_bf16_Add_8", "add.rn.bf16x2", 90),
+        ("elementwise_binary__bf16_bf16_Mul_8", "mul.rn.bf16x2", 90),
+    ] {
+        for arch in ARCHS.into_iter().filter(|&arch| arch >= from) {
+            assert_eq!(count(&ptx(module, kernel, arch), instruction), 4, "{kernel} for sm_{arch}: {instruction}");
+        }
+    }
+}
+
 /// A test after a barrier must not split the barrier: the lanes of a warp would wait at two of them. rustc's jump threading
 /// did that to this kernel, whose reduction goes on differently for rows that cross a warp's end.
 #[test]

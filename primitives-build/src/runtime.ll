@@ -447,6 +447,76 @@ define i16 @__kp_bf16_fma(i16 %a, i16 %b, i16 %c) alwaysinline nounwind {
   ret i16 %r
 }
 
+; Two halves at a time: LLVM packs them by itself only where it sees them loaded together.
+
+define i32 @__kp_f16x2_add(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = fadd <2 x half> %x, %y
+  %r = bitcast <2 x half> %z to i32
+  ret i32 %r
+}
+
+define i32 @__kp_f16x2_sub(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = fsub <2 x half> %x, %y
+  %r = bitcast <2 x half> %z to i32
+  ret i32 %r
+}
+
+define i32 @__kp_f16x2_mul(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = fmul <2 x half> %x, %y
+  %r = bitcast <2 x half> %z to i32
+  ret i32 %r
+}
+
+declare <2 x half> @llvm.fma.v2f16(<2 x half>, <2 x half>, <2 x half>)
+define i32 @__kp_f16x2_fma(i32 %a, i32 %b, i32 %c) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = bitcast i32 %c to <2 x half>
+  %f = call <2 x half> @llvm.fma.v2f16(<2 x half> %x, <2 x half> %y, <2 x half> %z)
+  %r = bitcast <2 x half> %f to i32
+  ret i32 %r
+}
+
+define i32 @__kp_bf16x2_add(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = fadd <2 x bfloat> %x, %y
+  %r = bitcast <2 x bfloat> %z to i32
+  ret i32 %r
+}
+
+define i32 @__kp_bf16x2_sub(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = fsub <2 x bfloat> %x, %y
+  %r = bitcast <2 x bfloat> %z to i32
+  ret i32 %r
+}
+
+define i32 @__kp_bf16x2_mul(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = fmul <2 x bfloat> %x, %y
+  %r = bitcast <2 x bfloat> %z to i32
+  ret i32 %r
+}
+
+declare <2 x bfloat> @llvm.fma.v2bf16(<2 x bfloat>, <2 x bfloat>, <2 x bfloat>)
+define i32 @__kp_bf16x2_fma(i32 %a, i32 %b, i32 %c) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = bitcast i32 %c to <2 x bfloat>
+  %f = call <2 x bfloat> @llvm.fma.v2bf16(<2 x bfloat> %x, <2 x bfloat> %y, <2 x bfloat> %z)
+  %r = bitcast <2 x bfloat> %f to i32
+  ret i32 %r
+}
+
 declare float @llvm.minimum.f32(float, float)
 define float @__kp_minimum_f32(float %a, float %b) alwaysinline nounwind {
   %r = call float @llvm.minimum.f32(float %a, float %b)

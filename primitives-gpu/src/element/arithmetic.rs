@@ -30,6 +30,23 @@ pub trait Arithmetic: Element + PartialEq {
     fn mul(self, other: Self) -> Self;
     /// The negative; of an unsigned integer, the complement to 2ⁿ.
     fn neg(self) -> Self;
+
+    /// Two sums, by one instruction where the hardware has it; so for the next two.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn add_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [a.add(c), b.add(d)]
+    }
+    #[doc(hidden)]
+    #[inline(always)]
+    fn sub_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [a.sub(c), b.sub(d)]
+    }
+    #[doc(hidden)]
+    #[inline(always)]
+    fn mul_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [a.mul(c), b.mul(d)]
+    }
 }
 
 macro_rules! integers {
@@ -68,7 +85,7 @@ floats!(f32, f64);
 
 // Instructions of the type on the GPU, where the compiler packs them by twos; `f32` on the host, to the same bits.
 macro_rules! halves {
-    ($($t:ident, $widen:ident, $narrow:ident, $add:ident $sub:ident $mul:ident;)*) => {$(
+    ($($t:ident, $widen:ident, $narrow:ident, $add:ident $sub:ident $mul:ident, $add2:ident $sub2:ident $mul2:ident;)*) => {$(
         impl Arithmetic for $t {
             const ONE: Self = $t::ONE;
             #[inline(always)]
@@ -79,8 +96,20 @@ macro_rules! halves {
             fn mul(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $mul, self * other) }
             #[inline(always)]
             fn neg(self) -> Self { $t::from_bits(self.to_bits() ^ 0x8000) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn add_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $add2, a, b) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn sub_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $sub2, a, b) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn mul_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $mul2, a, b) }
         }
     )*};
+    (@pair $t:ident, $device:ident, $a:ident, $b:ident) => {
+        super::halves::unpack(crate::simt::nvptx::$device(super::halves::pack($a.map($t::to_bits)), super::halves::pack($b.map($t::to_bits)))).map($t::from_bits)
+    };
     (@ $t:ident, $widen:ident, $narrow:ident, $device:ident, $a:ident $op:tt $b:ident) => {{
         #[cfg(target_arch = "nvptx64")]
         return $t::from_bits(crate::simt::nvptx::$device($a.to_bits(), $b.to_bits()));
@@ -89,8 +118,8 @@ macro_rules! halves {
     }};
 }
 halves! {
-    f16, f16_to_f32, f32_to_f16, f16_add f16_sub f16_mul;
-    bf16, bf16_to_f32, f32_to_bf16, bf16_add bf16_sub bf16_mul;
+    f16, f16_to_f32, f32_to_f16, f16_add f16_sub f16_mul, f16x2_add f16x2_sub f16x2_mul;
+    bf16, bf16_to_f32, f32_to_bf16, bf16_add bf16_sub bf16_mul, bf16x2_add bf16x2_sub bf16x2_mul;
 }
 
 impl<T: Arithmetic> Arithmetic for Complex<T> {

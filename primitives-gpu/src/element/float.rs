@@ -39,10 +39,17 @@ pub trait Float: Number + Quotient + Magnitude<Real = Self> {
     fn copysign(self, sign: Self) -> Self;
     /// `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
+
+    /// Two of [`mul_add`](Float::mul_add), by one instruction where the hardware has it.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn mul_add_pair([x, y]: [Self; 2], [a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [x.mul_add(a, c), y.mul_add(b, d)]
+    }
 }
 
 macro_rules! floats {
-    ($($t:ident, $bits:ident, $mul_add:expr;)*) => {$(
+    ($($t:ident, $bits:ident, $mul_add:expr $(, $pair:ident from $arch:literal)?;)*) => {$(
         impl Float for $t {
             const NAN: Self = $t::NAN;
             const INFINITY: Self = $t::INFINITY;
@@ -75,14 +82,25 @@ macro_rules! floats {
                 let f: fn(Self, Self, Self) -> Self = $mul_add;
                 f(self, a, b)
             }
+            $(
+                #[cfg(target_arch = "nvptx64")]
+                #[inline(always)]
+                fn mul_add_pair(x: [Self; 2], a: [Self; 2], b: [Self; 2]) -> [Self; 2] {
+                    if crate::simt::nvptx::arch() < $arch {
+                        return [x[0].mul_add(a[0], b[0]), x[1].mul_add(a[1], b[1])];
+                    }
+                    let pack = |pair: [Self; 2]| super::halves::pack(pair.map($t::to_bits));
+                    super::halves::unpack(crate::simt::nvptx::$pair(pack(x), pack(a), pack(b))).map($t::from_bits)
+                }
+            )?
         }
     )*};
 }
 floats! {
     f32, u32, crate::simt::math::fma_f32;
     f64, u64, crate::simt::math::fma_f64;
-    f16, u16, f16_mul_add;
-    bf16, u16, bf16_mul_add;
+    f16, u16, f16_mul_add, f16x2_fma from 750;
+    bf16, u16, bf16_mul_add, bf16x2_fma from 800;
 }
 
 #[inline(always)]

@@ -80,3 +80,16 @@ pub(crate) fn odd_mul_add(a: f32, b: f32, c: f32) -> f32 {
     }
     odd_from_f64(f64::from_bits(bits))
 }
+
+/// Two halves' bits as a word, the first in the low bits.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(super) fn pack([low, high]: [u16; 2]) -> u32 {
+    (high as u32) << 16 | low as u32
+}
+
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(super) fn unpack(word: u32) -> [u16; 2] {
+    [word as u16, (word >> 16) as u16]
+}

@@ -18,11 +18,11 @@ functors! {
     Abs: <T: Magnitude> UnaryFn<T> -> T::Real, |x| x.magnitude();
 
     /// The sum; integers wrap. Identity 0. Seed: `AddFunctor`.
-    Add: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.add(b);
+    Add: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.add(b), in pairs |a, b| T::add_pair(a, b);
     /// The difference; integers wrap. Seed: `SubFunctor`.
-    Sub: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.sub(b);
+    Sub: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.sub(b), in pairs |a, b| T::sub_pair(a, b);
     /// The product; integers wrap. Identity 1. Seed: `MulFunctor`.
-    Mul: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.mul(b);
+    Mul: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.mul(b), in pairs |a, b| T::mul_pair(a, b);
     /// The quotient: of floats by IEEE, of integers truncated. A division of integers by zero is a fault. Seed: `DivFunctor`.
     Div: <T: Divide> BinaryFn<T, T> -> T, |a, b| a.divide(b);
     /// The quotient rounded down. A division of integers by zero is a fault. Seed: `FloorDivFunctor`, which truncates.
@@ -39,7 +39,7 @@ functors! {
     Max: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.maximum(b);
 
     /// The product of the first two and the third added, rounded once.
-    MulAdd: <T: Float> TernaryFn<T, T, T> -> T, |a, b, c| a.mul_add(b, c);
+    MulAdd: <T: Float> TernaryFn<T, T, T> -> T, |a, b, c| a.mul_add(b, c), in pairs |a, b, c| T::mul_add_pair(a, b, c);
 }
 
 reducers! {

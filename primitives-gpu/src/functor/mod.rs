@@ -82,10 +82,10 @@ pub use reduction::{
 
 use crate::simt::Block;
 
-/// A type without fields that is a kernel parameter, and its implementations of a functor's trait.
+/// A type without fields that is a kernel parameter, and its implementation of a functor's trait.
 macro_rules! functors {
     ($($(#[$doc:meta])* $name:ident: <$($p:ident $(: $bound:path)?),*> $trait:ident<$($arg:ty),*> -> $output:ty
-        $(where $bounded:ty: $bounds:path)?, |$($x:ident),*| $value:expr;)*) => {$(
+        $(where $bounded:ty: $bounds:path)?, |$($x:ident),*| $value:expr $(, in pairs |$($p2:ident),*| $pair:expr)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, crate::KernelParam)]
         pub struct $name;
@@ -97,6 +97,12 @@ macro_rules! functors {
             fn apply(&self $(, $x: $arg)*) -> $output {
                 $value
             }
+            $(
+                #[inline(always)]
+                fn apply_pair(&self $(, $p2: [$output; 2])*) -> [$output; 2] {
+                    $pair
+                }
+            )?
         }
     )*};
 }
@@ -137,6 +143,14 @@ pub trait BinaryFn<A, B = A> {
     /// Applies the function.
     #[track_caller]
     fn apply(&self, a: A, b: B) -> Self::Output;
+
+    /// Applies the function twice, by one instruction where the hardware has it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, [a, b]: [A; 2], [c, d]: [B; 2]) -> [Self::Output; 2] {
+        [self.apply(a, c), self.apply(b, d)]
+    }
 }
 
 /// A function of three arguments.
@@ -151,6 +165,14 @@ pub trait TernaryFn<A, B = A, C = B> {
     /// Applies the function.
     #[track_caller]
     fn apply(&self, a: A, b: B, c: C) -> Self::Output;
+
+    /// Applies the function twice, by one instruction where the hardware has it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, [a, b]: [A; 2], [c, d]: [B; 2], [e, f]: [C; 2]) -> [Self::Output; 2] {
+        [self.apply(a, c, e), self.apply(b, d, f)]
+    }
 }
 
 /// A function of any number of arguments of one type.

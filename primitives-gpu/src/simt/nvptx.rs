@@ -75,6 +75,14 @@ unsafe extern "C" {
     safe fn __kp_bf16_sub(a: u16, b: u16) -> u16;
     safe fn __kp_bf16_mul(a: u16, b: u16) -> u16;
     safe fn __kp_bf16_fma(a: u16, b: u16, c: u16) -> u16;
+    safe fn __kp_f16x2_add(a: u32, b: u32) -> u32;
+    safe fn __kp_f16x2_sub(a: u32, b: u32) -> u32;
+    safe fn __kp_f16x2_mul(a: u32, b: u32) -> u32;
+    safe fn __kp_f16x2_fma(a: u32, b: u32, c: u32) -> u32;
+    safe fn __kp_bf16x2_add(a: u32, b: u32) -> u32;
+    safe fn __kp_bf16x2_sub(a: u32, b: u32) -> u32;
+    safe fn __kp_bf16x2_mul(a: u32, b: u32) -> u32;
+    safe fn __kp_bf16x2_fma(a: u32, b: u32, c: u32) -> u32;
     safe fn __kp_minimum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_maximum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_minimum_f64(a: f64, b: f64) -> f64;
@@ -318,14 +326,24 @@ pub(crate) fn f32_to_bf16(value: f32) -> u16 {
 }
 
 macro_rules! half_arithmetic {
-    ($($name:ident = $function:ident($($arg:ident),*);)*) => {$(
+    ($t:ty: $($name:ident = $function:ident($($arg:ident),*);)*) => {$(
         #[inline(always)]
-        pub(crate) fn $name($($arg: u16),*) -> u16 {
+        pub(crate) fn $name($($arg: $t),*) -> $t {
             $function($($arg),*)
         }
     )*};
 }
-half_arithmetic! {
+half_arithmetic! { u32:
+    f16x2_add = __kp_f16x2_add(a, b);
+    f16x2_sub = __kp_f16x2_sub(a, b);
+    f16x2_mul = __kp_f16x2_mul(a, b);
+    f16x2_fma = __kp_f16x2_fma(a, b, c);
+    bf16x2_add = __kp_bf16x2_add(a, b);
+    bf16x2_sub = __kp_bf16x2_sub(a, b);
+    bf16x2_mul = __kp_bf16x2_mul(a, b);
+    bf16x2_fma = __kp_bf16x2_fma(a, b, c);
+}
+half_arithmetic! { u16:
     f16_add = __kp_f16_add(a, b);
     f16_sub = __kp_f16_sub(a, b);
     f16_mul = __kp_f16_mul(a, b);

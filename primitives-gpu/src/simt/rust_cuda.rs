@@ -308,6 +308,28 @@ half_arithmetic! {
     bf16, bf16_fma(a, b, c) = crate::element::halves::odd_mul_add(a, b, c);
 }
 
+/// Two halves in a word, one operation each.
+macro_rules! pairs {
+    ($($name:ident($($arg:ident),*) = $single:ident;)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name($($arg: u32),*) -> u32 {
+            let low = $single($($arg as u16),*) as u32;
+            let high = $single($(($arg >> 16) as u16),*) as u32;
+            high << 16 | low
+        }
+    )*};
+}
+pairs! {
+    f16x2_add(a, b) = f16_add;
+    f16x2_sub(a, b) = f16_sub;
+    f16x2_mul(a, b) = f16_mul;
+    f16x2_fma(a, b, c) = f16_fma;
+    bf16x2_add(a, b) = bf16_add;
+    bf16x2_sub(a, b) = bf16_sub;
+    bf16x2_mul(a, b) = bf16_mul;
+    bf16x2_fma(a, b, c) = bf16_fma;
+}
+
 macro_rules! extrema {
     ($($t:ty: $minimum:ident $maximum:ident;)*) => {$(
         #[inline(always)]

@@ -19,6 +19,25 @@ macro_rules! each {
     }};
 }
 
+/// As [`each`], two at a time.
+macro_rules! pairs {
+    ($n:expr, $i:ident, $pair:expr, $single:expr) => {{
+        let mut out = [const { MaybeUninit::uninit() }; $n];
+        let mut $i = 0;
+        while $i + 1 < $n {
+            let [first, second] = $pair;
+            out[$i].write(first);
+            out[$i + 1].write(second);
+            $i += 2;
+        }
+        if $i < $n {
+            out[$i].write($single);
+        }
+        // SAFETY: every item was written.
+        unsafe { assume_init(out) }
+    }};
+}
+
 /// # Safety
 /// All items are initialised.
 #[inline(always)]
@@ -62,7 +81,7 @@ pub fn elementwise_binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(
 #[inline(always)]
 #[track_caller]
 fn binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(a: &[A; N], b: &[B; N], f: &F) -> [F::Output; N] {
-    each!(N, i, f.apply(a[i], b[i]))
+    pairs!(N, i, f.apply_pair([a[i], a[i + 1]], [b[i], b[i + 1]]), f.apply(a[i], b[i]))
 }
 
 /// Applies `f` to each three items: `out[i] = f(a[i], b[i], c[i])`. Each thread holds the results of its own items.
@@ -81,7 +100,7 @@ pub fn elementwise_ternary<A: Copy, B: Copy, C: Copy, F: TernaryFn<A, B, C>, con
     c: &[C; N],
     f: F,
 ) -> [F::Output; N] {
-    each!(N, i, f.apply(a[i], b[i], c[i]))
+    pairs!(N, i, f.apply_pair([a[i], a[i + 1]], [b[i], b[i + 1]], [c[i], c[i + 1]]), f.apply(a[i], b[i], c[i]))
 }
 
 /// Applies `f` to the `i`th items of all inputs: `out[i] = f([inputs[0][i], inputs[1][i], …])`. Each thread holds the
