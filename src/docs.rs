@@ -2,3 +2,23 @@
 
 #[doc = include_str!("../docs/debugging.md")]
 pub mod debugging {}
+
+pub mod layers {
+    #![doc = include_str!("../docs/layers.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
+pub mod seed_map {
+    #![doc = include_str!("../docs/seed_map.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
+/// The names that the pages link without their paths.
+mod names {
+    #[allow(unused_imports, reason = "what the pages link")]
+    pub(super) use crate::{
+        block::*, element::*, functor::*, io::*, prelude::*, simt::*, thread::*, view::*, warp::*, *,
+    };
+}

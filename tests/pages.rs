@@ -1,0 +1,68 @@
+//! The pages of `docs/`: that they name everything they promise to. That their code runs, and that their links lead somewhere,
+//! is rustdoc's to test.
+
+use std::collections::BTreeSet;
+
+/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature.
+const SEED: &str = "
+    ElementwiseAdd ElementwiseAddImpl ReduceHigherDimKernel HigherDimImpl
+    KPStream KPDevice _ptr_ __simd__ HOSTDEVICE THREAD_ID_X THREAD_ID_Y THREAD_ID_Z BLOCK_NUM_X BLOCK_NUM_Y BLOCK_NUM_Z
+    BLOCK_ID_X BLOCK_ID_Y BLOCK_ID_Z GRID_NUM_X GRID_NUM_Y GRID_NUM_Z VecSizeL VecSizeM VecSizeS IndexType DimConfig SetRem
+    VectorType FastDivMod Div Divmod DivModT BroadcastConfig IndexCal IsBoundary
+    details::ReadData(dst,src,num) details::WriteData(dst,src,num)
+    Init(dst,init_data) Init(dst,init_data,read_lens) Init<T,ArgsT,Index,NX> InitWithDataIndex
+    ReadData<T,NX,NY,IsBoundary>(dst,src,num)
+    ReadData<Tx,Ty,NX,NY,IsBoundary>(dst,src,size_nx,size_ny,stride_nx,stride_ny)
+    ReadData<T,NX,NY,ArgsT,Index,IsBoundary>(dst,src,num,read_lens)
+    ReadDataBc<T,NX,NY,IsBoundary>(dst,src,block_offset,config,total_num_output,read_lens)
+    ReadDataBc<T,NX,NY,IsBoundary>(dst,src,block_offset,config,total_num_output,stride_nx,stride_ny)
+    ReadDataReduce WriteData<T,NX,NY,IsBoundary>(dst,src,num)
+    WriteData<Tx,Ty,NX,NY,IsBoundary>(dst,src,size_nx,size_ny,stride_nx,stride_ny)
+    OpFunc TransformOp ReduceOp ReduceFunctor initial() details::Exp details::Log MPTypeTrait MPType PADDLE_ENFORCE_NE
+    ExpFunctor IdentityFunctor DivideFunctor InverseFunctor SquareFunctor MinFunctor MaxFunctor AddFunctor MulFunctor
+    LogicalOrFunctor LogicalAndFunctor SubFunctor DivFunctor FloorDivFunctor
+    kReduceMaxThread kWarpSize ReduceMode kGlobalMode kLocalMode reduce_last_dim SharedMemoryIndex FULL_MASK FULL_WARP_MASK
+    CREATE_SHFL_MASK CudaShuffleDownSync WarpReduce BlockXReduce BlockYReduce Swap Comparator ComparatorWithIndex
+    GetLastPow2 hight_bit ElementwiseUnary ElementwiseBinary ElementwiseTernary ElementwiseAny Arity CycleBinary
+    ElementwiseConstant ElementwiseRandom ReturnsCount StateType curandStatePhilox4_32_10_t hiprandStatePhilox4_32_10_t
+    Reduce Cumsum SHARED_SIZE_LIMIT CONFLICT_FREE_OFFSET NUM_BANKS LOG_NUM_BANKS
+    Sort(out,in,num,monotonic_type) Sort(out,out_index,in,in_index,num,monotonic_type) monotonic_type
+";
+
+/// The cells of the page's tables, row by row, without heads.
+fn rows(page: &str) -> Vec<Vec<&str>> {
+    let mut rows = Vec::new();
+    let mut body = false;
+    for line in page.lines() {
+        if !line.starts_with('|') {
+            body = false;
+        } else if line.starts_with("|---") {
+            body = true;
+        } else if body {
+            rows.push(line.trim_matches('|').split(" | ").map(str::trim).collect());
+        }
+    }
+    rows
+}
+
+/// What stands between backquotes, without spaces.
+fn quoted(cell: &str) -> impl Iterator<Item = String> {
+    cell.split('`').skip(1).step_by(2).map(|name| name.replace(' ', ""))
+}
+
+#[test]
+fn every_name_of_the_published_api_has_its_row() {
+    let rows = rows(include_str!("../docs/seed_map.md"));
+    let mapped: BTreeSet<String> = rows.iter().flat_map(|row| quoted(row[0])).collect();
+    let published: BTreeSet<String> = SEED.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(published.difference(&mapped).collect::<Vec<_>>(), [""; 0], "are not on the page");
+    assert_eq!(mapped.difference(&published).collect::<Vec<_>>(), [""; 0], "are no names of the published API");
+}
+
+#[test]
+fn every_row_of_the_map_is_full_and_links_what_it_names() {
+    for row in rows(include_str!("../docs/seed_map.md")) {
+        assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
+        assert!(row[1..].iter().any(|cell| cell.contains("[`")) || row[1].ends_with("below"), "{row:?} links nothing");
+    }
+}
