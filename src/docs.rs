@@ -3,6 +3,15 @@
 #[doc = include_str!("../docs/debugging.md")]
 pub mod debugging {}
 
+#[doc = include_str!("../docs/first_collective.md")]
+pub mod first_collective {}
+
+pub mod from_cub {
+    #![doc = include_str!("../docs/from_cub.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
 pub mod layers {
     #![doc = include_str!("../docs/layers.md")]
     #[allow(unused_imports, reason = "what the page links")]

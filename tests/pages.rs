@@ -3,6 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use kernel_primitives::{Device, EmulatorOptions, Error, Result};
+
+#[path = "../docs/first_collective/ranks.rs"]
+#[allow(unreachable_pub, reason = "a user's file")]
+mod ranks;
+
 /// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature.
 const SEED: &str = "
     ElementwiseAdd ElementwiseAddImpl ReduceHigherDimKernel HigherDimImpl
@@ -65,4 +71,34 @@ fn every_row_of_the_map_is_full_and_links_what_it_names() {
         assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
         assert!(row[1..].iter().any(|cell| cell.contains("[`")) || row[1].ends_with("below"), "{row:?} links nothing");
     }
+}
+
+/// To write the report into the page: `UPDATE_PAGES=1 cargo test --test pages`.
+#[test]
+fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/first_collective.md");
+    let (page, source) =
+        (include_str!("../docs/first_collective.md"), include_str!("../docs/first_collective/ranks.rs"));
+    assert!(page.contains(source), "the page has another ranks.rs");
+    let mended = include_str!("../docs/first_collective/ranks_mended.rs").replacen("    shared.enter();\n", "", 1);
+    assert_eq!(mended, source, "what is mended differs in more than the line that the page says");
+
+    let mut options = EmulatorOptions::default();
+    (options.checked, options.seed) = (true, None);
+    let stream = Device::emulator_with(options).stream()?;
+    let (x, mut out) = (stream.buffer_zeroed(101)?, stream.buffer_zeroed(101)?);
+    ranks::ranks::launch(&stream, (1, 100), x.slice(..100)?, out.slice_mut(..100)?)?;
+    let Err(Error::Fault(fault)) = ranks::ranks::launch(&stream, (1, 100), &x, &mut out) else { panic!("no race") };
+    let report = format!("{fault:?}")
+        .trim()
+        .replace("pages::ranks::", "my_crate::ranks::")
+        .replace("tests/../docs/first_collective/", "src/");
+    let begin = page.find("```text\n").expect("a report") + "```text\n".len();
+    let end = begin + page[begin..].find("\n```").expect("its end");
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(path, [&page[..begin], &report, &page[end..]].concat()).expect("the page is written");
+    } else {
+        assert_eq!(page[begin..end], report, "the test tells how to update the page");
+    }
+    Ok(())
 }
