@@ -110,7 +110,7 @@ pub fn block_shift_down<T: Element>(
     if lane == last { after } else { above }
 }
 
-/// The shared memory of [`block_rotate`] and [`block_broadcast`]: one element a thread, for blocks of up to `MAX_THREADS`.
+/// The shared memory of [`block_rotate`]: one element a thread, for blocks of up to `MAX_THREADS`.
 pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorage<T, MAX_THREADS>;
 
 /// The value of the thread whose rank is `by` higher, round the block.
