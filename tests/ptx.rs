@@ -63,8 +63,9 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
             // Of three inputs.
             Some("elementwise_any") => 3,
             Some("block_reduce") => 1,
-            // Rows start anywhere, and have wide and narrow accesses side by side.
-            Some("sort_rows" | "top_k_rows") => continue,
+            // Rows start anywhere, and have wide and narrow accesses side by side; so have repeated and other rows.
+            Some("sort_rows" | "top_k_rows" | "softmax_rows" | "layer_norm_rows" | "cumsum_rows") => continue,
+            Some("reduce_rows" | "reduce_higher_dim" | "broadcast_binary") => continue,
             _ => panic!("say how many vector loads {kernel} has"),
         };
         let stores = usize::from(kernel.starts_with("elementwise"));
@@ -75,6 +76,24 @@ fn tiles_are_read_and_written_by_16_byte_accesses() {
             };
             assert_eq!(wide("ld"), loads, "{kernel} for sm_{arch}: 16-byte loads");
             assert_eq!(wide("st"), stores, "{kernel} for sm_{arch}: 16-byte stores");
+        }
+    }
+}
+
+/// Where rows start on the boundary of an access: the items of a batch, of a tile's rounds.
+#[test]
+fn aligned_rows_are_read_by_16_byte_accesses() {
+    for (module, kernel, loads, stores) in [
+        ("scan", "cumsum_rows__f32_4_8_false", 8, 8),
+        ("scan", "cumsum_rows__f16_8_4_true", 4, 4),
+        ("reduce", "reduce_rows__f32_Sum_4", 4, 0),
+        ("columns", "reduce_higher_dim__f32_FirstPass_Sum_4", 8, 1),
+    ] {
+        for arch in ARCHS {
+            let text = ptx(&format!("kernel_primitives::kernels::{module}"), kernel, arch);
+            let found = ["ld", "st"].map(|access| count(&text, &format!("{access}.global.v4.b32")));
+            // Beside them, those of items that are read one round at a time.
+            assert!(found[0] >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}");
         }
     }
 }
@@ -109,7 +128,8 @@ fn integers_reduce_by_redux_from_sm_80_on() {
 
 /// Functors that compute by fused operations: `MulAdd`, and the functions of libdevice, which are accurate by what follows
 /// an approximation.
-const FUSED: [&str; 7] = ["MulAdd", "Exp", "Log", "Tanh", "Sigmoid", "Silu", "Gelu"];
+const FUSED: [&str; 11] =
+    ["MulAdd", "Exp", "Log", "Tanh", "Sigmoid", "Silu", "Gelu", "PNorm", "LogSumExp", "softmax", "layer"];
 
 #[test]
 fn arithmetic_is_neither_contracted_nor_approximate() {

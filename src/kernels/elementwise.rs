@@ -3,6 +3,7 @@
 use kernel_primitives::functor::{
     Abs, Div, Exp, Fold, Gelu, Log, MulAdd, Reciprocal, Relu, Sigmoid, Silu, Sqrt, Square, Sub, Tanh,
 };
+use kernel_primitives::io::{BroadcastConfig, IndexInt, read_data_bc};
 use kernel_primitives::prelude::*;
 use kernel_primitives::thread;
 
@@ -58,6 +59,64 @@ pub fn elementwise_binary<T, U, F, const NX: usize>(
         let mut b = init::<T, NX>(T::ZERO);
         read_data(cx, &mut a, x.tile(tile));
         read_data(cx, &mut b, y.tile(tile));
+        write_data(cx, out.tile(tile), &thread::elementwise_binary(&a, &b, f));
+    }
+}
+
+/// `out = f(x, y)`, both inputs broadcast to the output's shape: `out[i] = f(x[x_shape.index(i)], y[y_shape.index(i)])`, `NX`
+/// consecutive items a thread.
+///
+/// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(out.len()).items_per_thread(NX)`; any other shape is
+/// right too. `I` is `u32` where all three have fewer than 2^32 elements. Accesses are those of
+/// [`read_data_bc`](kernel_primitives::io::read_data_bc): 16 bytes along a row that is not repeated and aligned so.
+///
+/// Seed: `BroadcastKernel` with `ReadDataBc`.
+///
+/// ```
+/// use kernel_primitives::functor::Mul;
+/// use kernel_primitives::io::BroadcastConfig;
+/// use kernel_primitives::kernels::broadcast_binary;
+/// use kernel_primitives::{Device, Dims};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let stream = Device::auto()?.stream()?;
+/// let column = stream.buffer_from(&[1.0f32, 10.0])?;
+/// let row = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(6)?;
+/// let by_column = BroadcastConfig::new(&[2, 3], &[2, 1])?;
+/// let by_row = BroadcastConfig::new(&[2, 3], &[3])?;
+/// let dims = Dims::for_items(6).items_per_thread(4);
+/// broadcast_binary::<f32, f32, Mul, u32, 4>::launch(&stream, dims, &column, by_column, &row, by_row, &mut out, Mul)?;
+/// assert_eq!(out.to_vec()?, [1.0, 2.0, 3.0, 10.0, 20.0, 30.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(instantiate(
+    <f32, f32, Add, u32, 4>, <f64, f64, Add, u32, 2>, <f16, f16, Add, u32, 8>, <bf16, bf16, Add, u32, 8>,
+    <i32, i32, Add, u32, 4>, <f32, f32, Sub, u32, 4>, <f32, f32, Div, u32, 4>, <f32, f32, Max, u32, 4>,
+    <f32, f32, Mul, u32, 4>, <f64, f64, Mul, u32, 2>, <f16, f16, Mul, u32, 8>, <bf16, bf16, Mul, u32, 8>,
+    <i32, i32, Mul, u32, 4>, <f32, f32, Add, u64, 4>, <f32, f32, Mul, u64, 4>,
+))]
+#[allow(clippy::too_many_arguments, reason = "two inputs with their shapes")]
+pub fn broadcast_binary<T, U, F, I, const NX: usize>(
+    cx: Block,
+    x: Global<T>,
+    x_shape: BroadcastConfig<I>,
+    y: Global<T>,
+    y_shape: BroadcastConfig<I>,
+    mut out: GlobalMut<U, Tiles<NX>>,
+    f: F,
+) where
+    T: Element,
+    U: Element,
+    F: BinaryFn<T, Output = U> + KernelParam,
+    I: IndexInt,
+{
+    let len = out.len();
+    for tile in cx.tiles::<NX>(len) {
+        let (mut a, mut b) = (init::<T, NX>(T::ZERO), init::<T, NX>(T::ZERO));
+        read_data_bc(cx, &mut a, x, tile.start(), &x_shape, len);
+        read_data_bc(cx, &mut b, y, tile.start(), &y_shape, len);
         write_data(cx, out.tile(tile), &thread::elementwise_binary(&a, &b, f));
     }
 }

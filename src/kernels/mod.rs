@@ -1,14 +1,18 @@
 //! Kernels that the library ships, composed of its primitives: to launch as they are, to instantiate for a functor of one's
 //! own, and to copy from.
 
+mod columns;
 mod elementwise;
 mod reduce;
 mod rows;
+mod scan;
 mod sort;
 
-pub use elementwise::{elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
-pub use reduce::block_reduce;
+pub use columns::reduce_higher_dim;
+pub use elementwise::{broadcast_binary, elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
+pub use reduce::{block_reduce, reduce_rows};
 pub use rows::{layer_norm_rows, softmax_rows};
+pub use scan::cumsum_rows;
 pub use sort::{sort_rows, top_k_rows};
 
 /// The launch of a kernel that gives each row of a matrix a block: `rows` blocks, of the fewest whole warps whose threads
@@ -18,4 +22,13 @@ pub use sort::{sort_rows, top_k_rows};
 pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 384);
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
+}
+
+/// The launch of [`reduce_rows`](struct@reduce_rows): for rows of `columns` elements of which a thread reads `per_thread` at a
+/// time, blocks of 256 threads, all for one row or, if it has no work for them, for several.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn reduce_row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
+    let width = columns.div_ceil(per_thread.max(1)).next_power_of_two().clamp(1, 256);
+    let height = 256 / width;
+    crate::Dims::new(rows.div_ceil(height).min(i32::MAX as usize) as u32, (width as u32, height as u32))
 }

@@ -1,6 +1,12 @@
 //! Reductions.
 
+use kernel_primitives::functor::{
+    AbsMax, All, Any, ArgMax, ArgMin, CountNonzero, L1, L2, LogSumExp, MaxOf, Mean, MinOf, PNorm, Prod, Sum,
+};
 use kernel_primitives::prelude::*;
+
+/// Vectors that a thread has in flight.
+const BATCH: usize = 4;
 
 /// Reduces all of `x` to one value a block: `out[b]` is the reduction of the elements that block `b` visits, `NX` at a time
 /// and grid-stride. A second launch with one block reduces those to one value.
@@ -37,4 +43,100 @@ pub fn block_reduce<T, R, const NX: usize>(
     }
     let total = kernel_primitives::block::block_reduce(cx, &mut shared, total, op);
     out.store(total);
+}
+
+/// Reduces each row of a matrix: `out[r]` is the reduction of `x[r]`, of which the index is the column.
+///
+/// `x` has `rows * columns` elements, row by row, `out` at least `rows`. The threads of a block along `x` have a row, those along
+/// `y` and `z` different ones; at most
+/// 512. Any such shape is right whose blocks have threads for all rows, else it is a fault; [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses a
+/// block a row for long rows, and many rows a block for short ones.
+///
+/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor). A thread has
+/// four accesses in flight, of 16 bytes where all rows start on such a boundary, and combines by [`block_x_reduce`]. The
+/// order depends on the launch's shape alone.
+///
+/// ```
+/// use kernel_primitives::functor::{ArgMax, Mean};
+/// use kernel_primitives::kernels::{reduce_row_dims, reduce_rows};
+/// use kernel_primitives::{Device, functor::Indexed};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 6.0, 7.0, -1.0, 0.0])?;
+/// let mut means = stream.buffer_zeroed::<f32>(2)?;
+/// reduce_rows::<f32, Mean, 4>::launch(&stream, reduce_row_dims(2, 3, 16), 2, 3, &x, &mut means, Mean)?;
+/// assert_eq!(means.to_vec()?, [3.0, 2.0]);
+/// let mut largest = stream.buffer_zeroed::<Indexed<f32>>(2)?;
+/// reduce_rows::<f32, ArgMax, 4>::launch(&stream, reduce_row_dims(2, 3, 16), 2, 3, &x, &mut largest, ArgMax)?;
+/// assert_eq!(largest.to_vec()?.iter().map(|it| it.index()).collect::<Vec<_>>(), [2, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(max_threads(512), min_blocks(if size_of::<[R::Accum; NX]>() <= 16 { 2 } else { 1 }), instantiate(
+    <f32, Sum, 4>, <f64, Sum, 2>, <f16, Sum, 8>, <bf16, Sum, 8>, <i32, Sum, 4>, <i64, Sum, 2>,
+    <f32, Mean, 4>, <f16, Mean, 8>, <f32, Prod, 4>, <f32, L1, 4>, <f32, L2, 4>, <f32, PNorm<f32>, 4>, <f32, LogSumExp, 4>,
+    <f32, MinOf, 4>, <f32, MaxOf, 4>, <f16, MaxOf, 8>, <i32, MinOf, 4>, <i32, MaxOf, 4>, <f32, AbsMax, 4>,
+    <f32, ArgMin, 4>, <f32, ArgMax, 4>, <i32, ArgMax, 4>,
+    <bool, Any, 4>, <bool, All, 4>, <bool, CountNonzero, 4>, <f32, Any, 4>, <f32, All, 4>,
+))]
+pub fn reduce_rows<T, R, const NX: usize>(
+    cx: Block,
+    rows: usize,
+    columns: usize,
+    x: Global<T>,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+    mut shared: Shared<ReduceStorage<R::Accum>>,
+) where
+    T: Element,
+    R: Reduction<T, Output: Element> + KernelParam,
+{
+    let (dim, at) = (cx.block_dim(), cx.thread_idx());
+    let (width, height) = (dim.x as usize, dim.y as usize * dim.z as usize);
+    // One group of rows a block: in a loop over groups the compiler would keep all positions in registers.
+    cx.require_at_most(rows, cx.grid_blocks().saturating_mul(height));
+    let row = cx.block_rank() * height + (at.y + dim.y * at.z) as usize;
+    let mut totals = [op.identity(); NX];
+    if row < rows {
+        let from = x.row(row, columns);
+        let mut take = |i: usize, item: T, column: usize| {
+            totals[i] = op.combine(totals[i], op.pre(item, column as u64));
+        };
+        if from.in_vectors::<NX>() {
+            let (mut first, stride) = (at.x as usize * NX, width * NX);
+            while first < columns {
+                let mut items = [[T::ZERO; NX]; BATCH];
+                from.read_vectors(first, stride, &mut items);
+                // A vector lies in the row as a whole or not at all.
+                let ahead = (columns - first).min(u32::MAX as usize) as u32;
+                for (round, items) in items.iter().enumerate() {
+                    if round as u32 * (stride as u32) < ahead {
+                        for (i, &item) in items.iter().enumerate() {
+                            take(i, item, first + round * stride + i);
+                        }
+                    }
+                }
+                first += BATCH * stride;
+            }
+        } else {
+            // Neighbouring threads have neighbouring elements.
+            let mut first = at.x as usize;
+            while first < columns {
+                let items: [Option<T>; NX] = core::array::from_fn(|i| from.get(first + i * width));
+                for (i, item) in items.iter().enumerate() {
+                    if let Some(item) = item {
+                        take(i, *item, first + i * width);
+                    }
+                }
+                first += NX * width;
+            }
+        }
+    }
+    let total = thread_reduce(op.identity(), &totals, op.reducer());
+    let total = block_x_reduce(cx, &mut shared, total, op.reducer());
+    if at.x == 0 && row < rows {
+        // SAFETY: of all threads of the grid only this one has this row and column 0.
+        unsafe { out.write(row, op.post(total, columns as u64)) };
+    }
 }

@@ -1,9 +1,12 @@
 //! The shipped kernels of which each block has whole rows.
 
-use kernel_primitives::kernels::{layer_norm_rows, row_dims, softmax_rows};
-use kernel_primitives::{Accumulate, Dims, Result, bf16, f16};
+use kernel_primitives::functor::{
+    AbsMax, All, Any, ArgMax, ArgMin, CountNonzero, L1, L2, LogSumExp, MaxOf, Mean, MinOf, PNorm, Prod, Reduction, Sum,
+};
+use kernel_primitives::kernels::{cumsum_rows, layer_norm_rows, reduce_row_dims, reduce_rows, row_dims, softmax_rows};
+use kernel_primitives::{Accumulate, Buffer, Dims, Element, Result, Stream, bf16, f16};
 
-use crate::support::{Random, SHAPES, streams, threads};
+use crate::support::{Arbitrary, Random, SHAPES, stream, streams, threads, values};
 
 /// A type of the kernels' elements, to and from `f64`.
 trait Value: Accumulate + Copy {
@@ -35,8 +38,13 @@ const MATRICES: [(usize, usize); 9] =
 
 /// A launch of its own for each kind of block, and the one that `row_dims` chooses.
 fn dims(k: usize, rows: usize, columns: usize, per_thread: usize) -> [Dims; 2] {
-    let shapes: Vec<_> = SHAPES.into_iter().filter(|&shape| threads(shape) <= 384).collect();
-    [row_dims(rows, columns, per_thread), Dims::new(1 + k as u32 % 3, shapes[k % shapes.len()])]
+    [row_dims(rows, columns, per_thread), Dims::new(1 + k as u32 % 3, shape(k))]
+}
+
+/// The block shapes that the kernels take, by turns.
+fn shape(k: usize) -> (u32, u32, u32) {
+    let mut shapes = SHAPES.into_iter().filter(|&shape| threads(shape) <= 384).cycle();
+    shapes.nth(k % SHAPES.len()).expect("endless")
 }
 
 fn close(found: f64, expected: f64, allowed: f64, what: impl Fn() -> String) {
@@ -174,11 +182,190 @@ fn sanitize_layer_norm_keeps_a_small_variance_beside_a_large_mean() -> Result<()
 
 #[test]
 fn a_matrix_larger_than_its_buffer_is_a_fault() -> Result<()> {
-    let stream = crate::support::stream()?;
+    let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 10])?;
     let mut out = stream.buffer_zeroed::<f32>(10)?;
     let result = softmax_rows::<f32, 4, 8>::launch(&stream, row_dims(3, 4, 32), 3, 4, &x, &mut out);
     let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
     assert!(error.contains("ends at element 12, but the view has 10"), "{error}");
     Ok(())
+}
+
+/// Rows and columns of running sums: Paddle's and InfiniCore's, and a row of several tiles of every block.
+const CUMSUMS: [(usize, usize); 7] = [(30, 10), (5, 20), (1, 150), (1, 100), (20, 20), (16, 64), (1, 33_000)];
+
+macro_rules! cumsums {
+    ($($name:ident: $t:ty, $nx:literal, $rounds:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for stream in streams()? {
+                for (k, (rows, columns)) in MATRICES.into_iter().chain(CUMSUMS).enumerate() {
+                    let data = random_matrix::<$t>(rows, columns, 2.0, 0.0);
+                    let x = stream.buffer_from(&data)?;
+                    let [chosen, other] = [row_dims(rows, columns, $rounds * $nx), Dims::new(1 + rows as u32, shape(k))];
+                    for (dims, exclusive) in [(chosen, false), (other, false), (other, true)] {
+                        let mut out = stream.buffer_zeroed::<$t>(data.len())?;
+                        if exclusive {
+                            cumsum_rows::<$t, $nx, $rounds, true>::launch(&stream, dims, rows, columns, &x, &mut out)?;
+                        } else {
+                            cumsum_rows::<$t, $nx, $rounds, false>::launch(&stream, dims, rows, columns, &x, &mut out)?;
+                        }
+                        let found = out.to_vec()?;
+                        for (row, found) in data.chunks(columns).zip(found.chunks(columns)) {
+                            let (mut sum, mut size) = (0.0, 0.0);
+                            for (c, (x, found)) in row.iter().zip(found).enumerate() {
+                                let before = sum;
+                                sum += x.to_f64();
+                                size += x.to_f64().abs();
+                                let expected = if exclusive { before } else { sum };
+                                // The result's own rounding, and some forty additions of the accumulation type one after another.
+                                let unit = <<$t as Accumulate>::Accum as Value>::ROUNDING;
+                                let allowed = expected.abs() * 1.01 * <$t>::ROUNDING + 40.0 * unit * size;
+                                let what = || format!("{rows} x {columns}, column {c}, {dims:?}, exclusive {exclusive}");
+                                close(found.to_f64(), expected, allowed, what);
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+cumsums! {
+    cumsum_of_f32_rows: f32, 4, 8;
+    cumsum_of_f64_rows: f64, 2, 4;
+    cumsum_of_f16_rows: f16, 8, 4;
+    cumsum_of_bf16_rows: bf16, 8, 4;
+}
+
+/// Integers are exact: every block shape, rows that start anywhere, and elements around the rows that stay as they are.
+#[test]
+fn cumsum_of_integer_rows_in_slices() -> Result<()> {
+    let stream = stream()?;
+    for (k, shape) in SHAPES.into_iter().enumerate().filter(|(_, shape)| threads(*shape) <= 384) {
+        for (offset, rows, columns) in [(0, 3, 500), (1, 2, 1003), (3, 5, 16), (4, 2, 4100), (0, 4, 0), (2, 1, 1)] {
+            let data = values::<i32>(rows * columns + 8, k as u64);
+            let x = stream.buffer_from(&data)?;
+            let mut out = stream.buffer_from(&vec![7i32; data.len()])?;
+            let (from, to) = (offset..offset + rows * columns, 2..2 + rows * columns);
+            cumsum_rows::<i32, 4, 8, false>::launch(
+                &stream,
+                (rows as u32, shape),
+                rows,
+                columns,
+                x.slice(from.clone())?,
+                out.slice_mut(to.clone())?,
+            )?;
+            let mut expected = vec![7; data.len()];
+            for (row, out) in data[from].chunks(columns.max(1)).zip(expected[to].chunks_mut(columns.max(1))) {
+                let mut sum = 0i32;
+                for (x, out) in row.iter().zip(out) {
+                    sum = sum.wrapping_add(*x);
+                    *out = sum;
+                }
+            }
+            assert_eq!(out.to_vec()?, expected, "{rows} x {columns} from {offset} on, {shape:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sanitize_cumsum_of_rows() -> Result<()> {
+    for stream in streams()? {
+        let data = values::<i64>(3 * 700, 1);
+        let x = stream.buffer_from(&data)?;
+        for dims in [row_dims(3, 700, 8), Dims::new(3, 65), Dims::new(4, 32)] {
+            let mut out = stream.buffer_zeroed::<i64>(data.len())?;
+            cumsum_rows::<i64, 2, 4, true>::launch(&stream, dims, 3, 700, &x, &mut out)?;
+            for (row, found) in data.chunks(700).zip(out.to_vec()?.chunks(700)) {
+                let mut sum = 0i64;
+                for (x, found) in row.iter().zip(found) {
+                    assert_eq!(*found, sum, "{dims:?}");
+                    sum = sum.wrapping_add(*x);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reduces the rows of matrices at an offset, and compares with a fold of each row.
+fn rows_reduce<T: Arbitrary, R: Reduction<T, Output: Element>>(
+    op: R,
+    per_thread: usize,
+    input: impl Fn(T) -> T,
+    close: impl Fn(R::Output, R::Output) -> bool,
+    launch: impl Fn(&Stream, Dims, (usize, usize), &Buffer<T>, usize, &mut Buffer<R::Output>) -> Result<()>,
+) -> Result<()> {
+    let stream = stream()?;
+    let paddle = [(30, 10), (1, 100), (1000, 3), (300, 1), (2, 0)];
+    for (k, (rows, columns)) in MATRICES.into_iter().chain(paddle).enumerate() {
+        let offset = [0, 0, 1, 4][k % 4];
+        let x: Vec<T> = values::<T>(rows * columns + offset, k as u64).into_iter().map(&input).collect();
+        let input = stream.buffer_from(&x)?;
+        let own = Dims::new(rows as u32, shape(k));
+        for dims in [reduce_row_dims(rows, columns, per_thread), own] {
+            let mut out = stream.buffer_zeroed(rows)?;
+            launch(&stream, dims, (rows, columns), &input, offset, &mut out)?;
+            for (row, found) in out.to_vec()?.into_iter().enumerate() {
+                let expected = op.of(&x[offset + row * columns..][..columns]);
+                assert!(close(found, expected), "row {row} of {rows} x {columns} from {offset} on, {dims:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether two results are equal, or close for sums of about a hundred thousand terms.
+trait Close {
+    fn close(self, other: Self) -> bool;
+}
+impl Close for f32 {
+    fn close(self, other: Self) -> bool {
+        self == other || (self - other).abs() <= 1e-4 * other.abs() || self.is_nan() && other.is_nan()
+    }
+}
+
+macro_rules! row_reductions {
+    ($($name:ident: $t:ty, $op:ident $({ $p:literal })?: $ty:ty, $nx:literal, $input:expr, $close:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            let op = $op $({ p: $p })?;
+            rows_reduce::<$t, _>(op, 4 * $nx, $input, $close, |stream, dims, (rows, columns), x, offset, out| {
+                reduce_rows::<$t, $ty, $nx>::launch(stream, dims, rows, columns, x.slice(offset..)?, out, op)
+            })
+        }
+    )*};
+}
+row_reductions! {
+    // Small integers: exact in any order.
+    sums_of_f32_rows: f32, Sum: Sum, 4, |v| v % 100.0, |a, b| a == b;
+    sums_of_f64_rows: f64, Sum: Sum, 2, |v| v, |a, b| a == b;
+    sums_of_f16_rows_in_f32: f16, Sum: Sum, 8, |v| v, |a, b| a == b;
+    sums_of_bf16_rows_in_f32: bf16, Sum: Sum, 8, |v| v, |a, b| a == b;
+    sums_of_i32_rows: i32, Sum: Sum, 4, |v| v, |a, b| a == b;
+    sums_of_i64_rows: i64, Sum: Sum, 2, |v| v, |a, b| a == b;
+    means_of_f32_rows: f32, Mean: Mean, 4, |v| v % 100.0, Close::close;
+    means_of_f16_rows: f16, Mean: Mean, 8, |v| v, Close::close;
+    products_of_f32_rows: f32, Prod: Prod, 4, |v| if v > 0.0 { -1.0 } else { 1.0 }, |a, b| a == b;
+    l1_norms_of_f32_rows: f32, L1: L1, 4, |v| v % 100.0, |a, b| a == b;
+    l2_norms_of_f32_rows: f32, L2: L2, 4, |v| v % 8.0, |a, b| a == b;
+    p_norms_of_f32_rows: f32, PNorm { 3.0 }: PNorm<f32>, 4, |v| v % 8.0, Close::close;
+    log_sum_exps_of_f32_rows: f32, LogSumExp: LogSumExp, 4, |v| v / 100.0, Close::close;
+    minima_of_f32_rows: f32, MinOf: MinOf, 4, |v| v, |a, b| a == b;
+    maxima_of_f32_rows: f32, MaxOf: MaxOf, 4, |v| v, |a, b| a == b;
+    maxima_of_f16_rows: f16, MaxOf: MaxOf, 8, |v| v, |a, b| a == b;
+    minima_of_i32_rows: i32, MinOf: MinOf, 4, |v| v, |a, b| a == b;
+    maxima_of_i32_rows: i32, MaxOf: MaxOf, 4, |v| v, |a, b| a == b;
+    largest_magnitudes_of_f32_rows: f32, AbsMax: AbsMax, 4, |v| v, |a, b| a == b;
+    sanitize_places_of_minima_of_f32_rows: f32, ArgMin: ArgMin, 4, |v| v % 50.0, |a, b| a == b;
+    places_of_maxima_of_f32_rows: f32, ArgMax: ArgMax, 4, |v| v % 50.0, |a, b| a == b;
+    places_of_maxima_of_i32_rows: i32, ArgMax: ArgMax, 4, |v| v % 50, |a, b| a == b;
+    rows_with_any_true: bool, Any: Any, 4, |v| v, |a, b| a == b;
+    rows_of_true_only: bool, All: All, 4, |_| true, |a, b| a == b;
+    counts_of_true_in_rows: bool, CountNonzero: CountNonzero, 4, |v| v, |a, b| a == b;
+    rows_with_any_nonzero_f32: f32, Any: Any, 4, |v| if v > 990.0 { v } else { 0.0 }, |a, b| a == b;
+    rows_of_nonzero_f32_only: f32, All: All, 4, |v| if v > 999.0 { 0.0 } else { 1.0 }, |a, b| a == b;
 }

@@ -5,7 +5,7 @@
 //! | [`block_reduce`], [`block_reduce_items`], [`block_reduce_partial`] | in every thread |
 //! | [`block_reduce_to_first`] | in the first thread |
 //! | [`block_x_reduce`], [`block_y_reduce`], [`block_group_reduce`] | in every thread, its row's, column's or group's |
-//! | [`block_inclusive_scan`], [`block_exclusive_scan`], [`cumsum`] and their forms | each thread its own, the total in every thread |
+//! | [`block_inclusive_scan`], [`block_exclusive_scan`], [`cumsum`], [`block_inclusive_scan_rounds`] and their forms | each thread its own, the total in every thread |
 //! | [`blocked_to_striped`] and the other exchanges, [`scatter_to_blocked`], [`scatter_to_striped`] | each thread its items |
 //! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | each thread its items |
 //! | [`block_histogram`] | in shared memory |
@@ -26,6 +26,7 @@ mod radix_sort;
 mod reduce;
 mod run_length;
 mod scan;
+mod scan_rounds;
 mod top_k;
 
 pub use bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
@@ -58,4 +59,5 @@ pub use scan::{
     ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,
     block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
 };
+pub use scan_rounds::{block_exclusive_scan_rounds, block_inclusive_scan_rounds};
 pub use top_k::{TopKStorage, block_top_k, block_top_k_of};

@@ -12,7 +12,7 @@ use crate::view::{Shared, SharedStorage};
 use crate::warp;
 
 /// One value a warp, and the prefix of [`block_inclusive_scan_after`].
-const SLOTS: usize = MAX_WARPS + 1;
+pub(super) const SLOTS: usize = MAX_WARPS + 1;
 
 /// The shared memory of the block's scans: 66 elements, in two halves that are used by turns.
 pub struct ScanStorage<T>(PhantomData<T>);
@@ -24,7 +24,7 @@ unsafe impl<T: Element> SharedStorage for ScanStorage<T> {
 }
 
 impl<T> ScanStorage<T> {
-    const HALF: usize = (SLOTS * size_of::<T>()).next_multiple_of(16);
+    pub(super) const HALF: usize = (SLOTS * size_of::<T>()).next_multiple_of(16);
 }
 
 /// Combines, for each item, the block's items up to and including it. Items are in the blocked arrangement: thread `t` has
@@ -206,7 +206,7 @@ pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
 
 /// A thread's items scanned after what comes before them.
 #[inline(always)]
-fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
+pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
     let mut out = *items;
     if let Some(below) = below {
         out[0] = op.apply(below, items[0]);
@@ -221,7 +221,7 @@ fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items:
 
 /// As [`inclusive`], each item left out of its own result.
 #[inline(always)]
-fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N], op: &R) -> [T; N] {
+pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N], op: &R) -> [T; N] {
     let mut out = [below; N];
     let mut i = 1;
     while i < N {
@@ -233,7 +233,7 @@ fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N]
 
 /// `first`, and what comes after it, if anything does.
 #[inline(always)]
-fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R) -> T {
+pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R) -> T {
     match then {
         Some(then) => op.apply(first, then),
         None => first,

@@ -45,7 +45,7 @@
 //! | [`BitAnd`], [`BitOr`], [`BitXor`], [`BitNot`]; [`Shl`], [`Shr`] | [`Bits`](crate::Bits); [`Integer`](crate::Integer) | the same |
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
 //! | [`DivideBy`], [`Clamp`], [`Constant`] | with values that are chosen at run time | |
-//! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s | | |
+//! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`FirstPass`] and [`LastPass`] of one | | |
 //! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
 mod activation;
@@ -54,6 +54,7 @@ mod combinator;
 mod compare;
 mod constant;
 mod logic;
+mod pass;
 mod real;
 mod reduction;
 
@@ -71,6 +72,7 @@ pub use logic::{
     BitAnd, BitNot, BitOr, BitXor, Equal, GreaterOrEqual, GreaterThan, LessOrEqual, LessThan, LogicalAnd, LogicalNot,
     LogicalOr, LogicalXor, NotEqual, Select, Shl, Shr,
 };
+pub use pass::{FirstPass, LastPass};
 pub use real::{
     Acos, Acosh, Asin, Asinh, Atan, Atan2, Atanh, Cbrt, Ceil, Cos, Cosh, Erf, Erfc, Exp, Exp2, ExpM1, Floor, Hypot,
     Log, Log1p, Log2, Log10, Pow, Round, Rsqrt, Sin, Sinh, Sqrt, Tan, Tanh, Trunc,

@@ -6,6 +6,7 @@ use super::divisor::{FastDivMod, IndexInt};
 use crate::element::Element;
 use crate::simt::Block;
 use crate::view::Global;
+use crate::warp::unrolled;
 
 /// The most dimensions that a [`BroadcastConfig`] has.
 pub const MAX_RANK: usize = 9;
@@ -172,20 +173,21 @@ impl<I: IndexInt> BroadcastConfig<I> {
     pub fn index(&self, index: usize) -> usize {
         let mut rest = I::truncate(index);
         let mut found = I::ZERO;
-        // Unrolled, so that the dimensions are read from the kernel's parameters by fixed places.
-        for (i, dimension) in self.dimensions.iter().enumerate() {
-            if i as u32 >= self.rank {
-                break;
-            }
+        if self.rank == 0 {
+            return 0;
+        }
+        // No loop, so that the dimensions are read from the kernel's parameters by fixed places.
+        unrolled!(i < MAX_RANK, {
+            let dimension = &self.dimensions[i];
             // What is left of an index inside the output is inside the outermost dimension.
             if i as u32 + 1 == self.rank {
-                found = found.plus(rest, dimension.stride);
-                break;
+                return found.plus(rest, dimension.stride).to_usize();
             }
             let (quotient, remainder) = dimension.extent.div_mod(rest);
             rest = quotient;
             found = found.plus(remainder, dimension.stride);
-        }
+        });
+        let _ = rest;
         found.to_usize()
     }
 

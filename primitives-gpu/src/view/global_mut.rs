@@ -40,6 +40,12 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.cx
     }
 
+    /// The first element's address, for accesses that the emulator is shown.
+    #[inline(always)]
+    pub(super) fn address(&self) -> *mut T {
+        self.address
+    }
+
     /// The number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {

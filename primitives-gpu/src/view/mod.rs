@@ -10,6 +10,7 @@ pub mod partition;
 pub(crate) mod raw;
 mod shared;
 mod striped;
+mod warp_rows;
 
 pub use global::Global;
 pub use global_mut::{GlobalMut, RowMut, TileMut};
@@ -25,3 +26,4 @@ pub(crate) use raw::vector_items;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
 pub use striped::StripedMut;
 pub(crate) use striped::{stripe, warp_stripe};
+pub use warp_rows::WarpRowMut;

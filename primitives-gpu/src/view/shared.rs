@@ -88,7 +88,7 @@ pub struct Shared<'k, S> {
     /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`BY_TURNS`].
     last: usize,
     /// Where the half that is in use starts.
-    half: usize,
+    half: u32,
     _borrowed: Borrowed<'k, S>,
 }
 
@@ -137,8 +137,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
             self.cx.barrier();
         }
         self.last = by_turns;
-        self.half = if self.half == half { 0 } else { half };
-        self.half
+        self.half = if self.half == half as u32 { 0 } else { half as u32 };
+        self.half as usize
     }
 
     /// A barrier, after which a collective need not begin with one.

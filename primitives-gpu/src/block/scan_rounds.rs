@@ -1,0 +1,139 @@
+//! Scans of items that a warp reads side by side.
+
+use super::each::Each;
+use super::partials;
+use super::scan::{SLOTS, ScanStorage, after, exclusive, inclusive};
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, WARP};
+use crate::view::Shared;
+use crate::warp;
+
+/// Combines `initial` and, for each item, the block's items up to and including it. The second result is the total of the
+/// items alone, in every thread.
+///
+/// Items are in the arrangement of [`WarpRowMut`](crate::view::WarpRowMut): each warp has a contiguous part of the block's
+/// items, in the order of the warps, and in round `r` lane `l` of its `L` lanes the `N` items of that from `(r * L + l) * N`
+/// on. So lanes read side by side from global memory, without an exchange through shared memory.
+///
+/// Phases: each thread combines the items of each of its rounds; each warp scans all its rounds at once by shuffles, which
+/// wait for each other no longer than those of one round, and runs along the rounds; one total a warp goes to shared memory;
+/// barrier; every thread combines the totals of the warps before its own, and runs through its items once more. Seven
+/// shuffles a round; one barrier, none in a block of one warp. Items are combined in order, so that `op` need not be
+/// commutative. Any block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they
+/// come last.
+///
+/// Shared memory: as [`block_inclusive_scan`](super::block_inclusive_scan), and by turns with it.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::view::Rows;
+///
+/// #[kernel]
+/// fn running_sums(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Rows<4>>,
+///     mut shared: Shared<ScanStorage<u32>>,
+/// ) {
+///     let columns = x.len();
+///     for row in cx.rows(1) {
+///         // SAFETY: the number of columns is the launch's, and the row's only arrangement is this.
+///         let mut to = unsafe { out.row_by_warps::<2>(row, columns) };
+///         let (mut tile, mut carry) = (0, 0);
+///         while tile * to.tile() < columns {
+///             let mut items = [[0; 4]; 2];
+///             to.read_vectors_of(x, tile, &mut items);
+///             let (sums, total) = block_inclusive_scan_rounds(cx, &mut shared, &items, carry, Add);
+///             to.set_vectors(tile, &sums);
+///             carry += total;
+///             tile += 1;
+///         }
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 1000])?;
+/// let mut out = stream.buffer_zeroed::<u32>(1000)?;
+/// running_sums::launch(&stream, (1, 48), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (1..=1000).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_inclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[[T; N]; ROUNDS],
+    initial: T,
+    op: R,
+) -> ([[T; N]; ROUNDS], T) {
+    scan_rounds(cx, shared, items, initial, op, |below, items, op| inclusive(Some(below), items, op))
+}
+
+/// As [`block_inclusive_scan_rounds`], each item left out of its own result: the block's first gets `initial`.
+#[inline(always)]
+#[track_caller]
+pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[[T; N]; ROUNDS],
+    initial: T,
+    op: R,
+) -> ([[T; N]; ROUNDS], T) {
+    scan_rounds(cx, shared, items, initial, op, exclusive)
+}
+
+#[inline(always)]
+#[track_caller]
+fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[[T; N]; ROUNDS],
+    initial: T,
+    op: R,
+    own: impl Fn(T, &[T; N], &R) -> [T; N],
+) -> ([[T; N]; ROUNDS], T) {
+    const { assert!(ROUNDS > 0, "a scan has at least one round") };
+    let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    let each = Each(op);
+    let op = &each.0;
+    let sums: [T; ROUNDS] = core::array::from_fn(|round| partials::tree(&items[round], op));
+    let scanned = warp::inclusive(cx, mask, sums, &each);
+    // What is before a lane's items of a round in its warp, and the warp's total: all that is held over the barrier. Round by
+    // round, so that each takes the place of its sum.
+    let last = cx.warp_lanes() - 1;
+    let mut before = scanned;
+    let mut total = op.identity();
+    let mut round = 0;
+    while round < ROUNDS {
+        let below = cx.try_shuffle_up(mask, scanned[round], 1, WARP);
+        let sum = cx.shuffle(mask, scanned[round], last, WARP);
+        (before[round], total) =
+            if round == 0 { (below.unwrap_or(total), sum) } else { (after(total, below, op), op.apply(total, sum)) };
+        round += 1;
+    }
+
+    let mut start = initial;
+    if warps > 1 {
+        let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+        let totals = shared.array::<T>(half, SLOTS);
+        // SAFETY: the half is not in use until the barrier, and written again two barriers later.
+        let (warps_below, all) = unsafe {
+            partials::put(cx, totals, warps, 0, total, op);
+            cx.barrier();
+            partials::scan(totals, warps, cx.warp() as usize, op)
+        };
+        start = after(initial, warps_below, op);
+        total = all;
+    }
+    let mut out = *items;
+    let mut round = 0;
+    while round < ROUNDS {
+        out[round] = own(op.apply(start, before[round]), &items[round], op);
+        round += 1;
+    }
+    (out, total)
+}

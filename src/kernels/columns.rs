@@ -1,0 +1,224 @@
+//! Reductions of another dimension than the last.
+
+use kernel_primitives::block::{ColumnStorage, Each};
+use kernel_primitives::functor::{All, Any, ArgMax, ArgMin, FirstPass, Indexed, L2, LastPass, MaxOf, Mean, MinOf, Sum};
+use kernel_primitives::prelude::*;
+
+/// Threads in the largest block.
+const THREADS: usize = 256;
+
+/// Rows that a thread has in flight.
+const BATCH: usize = 8;
+
+/// Reduces the middle dimension of `x`, `[outer, reduced, inner]`, which is cut into as many parts as the grid has blocks along
+/// `y`: `out` is `[outer, parts, inner]`, each element the reduction of its part of a column. With one part, that is the result;
+/// with more, `R` is [`FirstPass`], and a second launch reduces `out` by [`LastPass`]: `run` makes both launches.
+///
+/// The threads of a block along `x` have `NX` columns each, those along `y` rows, and those along `z` outer elements; at most
+/// 256 threads. The grid along `x` has as many blocks as that takes, the columns' fastest: fewer are a fault, and so is a grid along `z`.
+///
+/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor). Where
+/// `inner` and the buffer's address are multiples of 16 bytes, a thread has eight rows in flight by accesses of so many. Every element is read
+/// once; a column's results are combined by [`block_y_reduce`]. The order depends on the launch's shape alone.
+///
+/// Seed: `ReduceHigherDim`.
+///
+/// ```
+/// use kernel_primitives::functor::{ArgMax, Sum};
+/// use kernel_primitives::kernels::reduce_higher_dim;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// // Two matrices of two rows and three columns.
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0, -1.0, -2.0, -3.0, 0.0, -4.0, 0.5])?;
+/// let mut sums = stream.buffer_zeroed::<f32>(6)?;
+/// reduce_higher_dim::<f32, Sum, 4>::run(&stream, [2, 2, 3], &x, &mut sums, Sum)?;
+/// assert_eq!(sums.to_vec()?, [11.0, 22.0, 33.0, -1.0, -6.0, -2.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(max_threads(THREADS), min_blocks(if size_of::<[R::Accum; NX]>() == 16 { 4 } else { 2 }), instantiate(
+    <f32, Sum, 4>, <f32, FirstPass<Sum>, 4>, <f32, LastPass<Sum, f32>, 4>,
+    <f64, Sum, 2>, <f64, FirstPass<Sum>, 2>, <f64, LastPass<Sum, f64>, 2>,
+    <f16, Sum, 8>, <f16, FirstPass<Sum>, 8>, <f32, LastPass<Sum, f16>, 8>,
+    <bf16, Sum, 8>, <bf16, FirstPass<Sum>, 8>, <f32, LastPass<Sum, bf16>, 8>,
+    <i32, Sum, 4>, <i32, FirstPass<Sum>, 4>, <i32, LastPass<Sum, i32>, 4>,
+    <f32, Mean, 4>, <f32, FirstPass<Mean>, 4>, <f32, LastPass<Mean, f32>, 4>,
+    <f32, MaxOf, 4>, <f32, FirstPass<MaxOf>, 4>, <f32, LastPass<MaxOf, f32>, 4>,
+    <f32, MinOf, 4>, <f32, FirstPass<MinOf>, 4>, <f32, LastPass<MinOf, f32>, 4>,
+    <f32, ArgMax, 4>, <f32, FirstPass<ArgMax>, 4>, <Indexed<f32>, LastPass<ArgMax, f32>, 4>,
+    <f32, ArgMin, 4>, <f32, FirstPass<ArgMin>, 4>, <Indexed<f32>, LastPass<ArgMin, f32>, 4>,
+    <f32, L2, 4>, <f32, FirstPass<L2>, 4>, <f32, LastPass<L2, f32>, 4>,
+    <bool, Any, 4>, <bool, FirstPass<Any>, 4>, <bool, LastPass<Any, bool>, 4>,
+    <bool, All, 4>, <bool, FirstPass<All>, 4>, <bool, LastPass<All, bool>, 4>,
+))]
+#[allow(clippy::too_many_arguments, reason = "shape, input and output")]
+pub fn reduce_higher_dim<T, R, const NX: usize>(
+    cx: Block,
+    outer: usize,
+    reduced: usize,
+    inner: usize,
+    x: Global<T>,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+    mut shared: Shared<ColumnStorage<[R::Accum; NX], THREADS>>,
+) where
+    T: Element,
+    R: Reduction<T, Output: Element> + KernelParam,
+{
+    let (dim, at, block, grid) = (cx.block_dim(), cx.thread_idx(), cx.block_idx(), cx.grid_dim());
+    let (parts, part) = (grid.y as usize, block.y as usize);
+    let rows_a_part = (reduced + parts - 1).checked_div(parts).unwrap_or(0);
+    let begin = (part * rows_a_part).min(reduced);
+    let rows = rows_a_part.min(reduced - begin);
+
+    let x = x.slice(..outer.saturating_mul(reduced).saturating_mul(inner));
+    // From a row of a thread's to its next.
+    let stride = inner.saturating_mul(dim.y as usize);
+    let in_vectors = inner.is_multiple_of(NX) && x.in_vectors::<NX>() && stride <= u32::MAX as usize / BATCH;
+    // A thread's columns are neighbours in vectors, and else a warp's are.
+    let (own, apart) = if in_vectors { (at.x as usize * NX, 1) } else { (at.x as usize, dim.x as usize) };
+
+    // One tile a block: in a loop over tiles the compiler would keep all positions in registers.
+    let tile = dim.x as usize * NX;
+    let tiles = (inner + tile - 1).checked_div(tile).unwrap_or(0).max(1);
+    let planes = (grid.x as usize).checked_div(tiles).unwrap_or(0).saturating_mul(dim.z as usize);
+    cx.require_at_most(outer, planes);
+    cx.require_at_most(grid.z as usize, 1);
+    let group = (block.x as usize).checked_div(tiles).unwrap_or(0);
+    let plane = group * dim.z as usize + at.z as usize;
+    let column = (block.x as usize - group * tiles) * tile + own;
+    let is_inside = plane < outer && column < inner;
+    let mut totals = [op.identity(); NX];
+    if is_inside {
+        let start = (plane * reduced + begin) * inner;
+        let from = x.slice(start..start + rows * inner);
+        let mut take = |items: &[T; NX], row: usize| {
+            for (total, &item) in totals.iter_mut().zip(items) {
+                *total = op.combine(*total, op.pre(item, (begin + row) as u64));
+            }
+        };
+        let mut row = at.y as usize;
+        if in_vectors {
+            while row < rows {
+                let mut items = [[T::ZERO; NX]; BATCH];
+                from.read_vectors(row * inner + column, stride, &mut items);
+                let ahead = (rows - row).min(u32::MAX as usize) as u32;
+                for (y, items) in items.iter().enumerate() {
+                    if y as u32 * dim.y < ahead {
+                        take(items, row + y * dim.y as usize);
+                    }
+                }
+                row += BATCH * dim.y as usize;
+            }
+        } else {
+            while row < rows {
+                let from = from.row(row, inner);
+                let items = core::array::from_fn(|i| from.get(column + i * apart).unwrap_or(T::ZERO));
+                take(&items, row);
+                row += dim.y as usize;
+            }
+        }
+    }
+    let totals = block_y_reduce(cx, &mut shared, totals, Each(op.reducer()));
+    if is_inside && at.y == 0 {
+        let results = totals.map(|total| op.post(total, reduced as u64));
+        let first = (plane * parts + part) * inner + column;
+        // SAFETY: of all threads of the grid only this one has this part of these columns.
+        unsafe {
+            if in_vectors {
+                out.write_items(first, &results);
+            } else {
+                for (i, &result) in results.iter().enumerate() {
+                    if column + i * apart < inner {
+                        out.write(first + i * apart, result);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use kernel_primitives::__private::Instantiated;
+    use kernel_primitives::functor::{FirstPass, LastPass};
+    use kernel_primitives::{Dims, Element, KernelParam, ReadArg, Reduction, Result, Stream, WriteArg};
+
+    use super::{BATCH, THREADS, reduce_higher_dim};
+
+    /// The grid and the block for a shape and a number of parts.
+    fn dims([outer, reduced, inner]: [usize; 3], items: usize, parts: usize) -> Dims {
+        let x = inner.div_ceil(items).next_power_of_two().clamp(1, 32);
+        let y = reduced.next_power_of_two().min(THREADS / x);
+        let z = outer.next_power_of_two().min(THREADS / (x * y)).min(64);
+        let blocks = inner.div_ceil(x * items).max(1).saturating_mul(outer.div_ceil(z)).clamp(1, i32::MAX as usize);
+        Dims::new((blocks as u32, parts as u32), (x as u32, y as u32, z as u32))
+    }
+
+    /// Into how many parts the reduced dimension is cut, so that there is work for all multiprocessors.
+    pub(super) fn parts([outer, reduced, inner]: [usize; 3], items: usize, multiprocessors: usize) -> usize {
+        let columns = (outer * inner).div_ceil(items * 32).max(1);
+        if columns >= 4 * multiprocessors {
+            return 1;
+        }
+        // A part of less than two batches a thread is not worth its partial results.
+        let most = (reduced / (2 * BATCH * THREADS / 32)).clamp(1, 65535);
+        (16 * multiprocessors).div_ceil(columns).min(most)
+    }
+
+    impl<T, R, const NX: usize> reduce_higher_dim<T, R, NX>
+    where
+        T: Element,
+        R: Reduction<T, Output: Element> + KernelParam,
+    {
+        /// Reduces the middle dimension of `x`, of the shape `[outer, reduced, inner]`, to `out`, `[outer, inner]`.
+        ///
+        /// One launch, or two where there are too few columns for the device: then the first one's partial results are in
+        /// memory that this allocates, of the accumulation type and less than a hundredth of `x`.
+        ///
+        /// # Errors
+        /// Those of the launches and of the allocation. Buffers that are too short are a fault.
+        pub fn run<Single, First, Last>(
+            stream: &Stream,
+            shape: [usize; 3],
+            x: impl ReadArg<T>,
+            out: impl WriteArg<R::Output>,
+            op: R,
+        ) -> Result<()>
+        where
+            Self: Instantiated<Single>,
+            reduce_higher_dim<T, FirstPass<R>, NX>: Instantiated<First>,
+            reduce_higher_dim<R::Accum, LastPass<R, T>, NX>: Instantiated<Last>,
+        {
+            let [outer, reduced, inner] = shape;
+            let multiprocessors = stream.device().properties().multiprocessors as usize;
+            let parts = parts(shape, NX, multiprocessors);
+            if parts == 1 {
+                return Self::launch(stream, dims(shape, NX, 1), outer, reduced, inner, x, out, op);
+            }
+            let mut partial = stream.buffer_uninit::<R::Accum>(outer * parts * inner)?;
+            reduce_higher_dim::<T, FirstPass<R>, NX>::launch(
+                stream,
+                dims(shape, NX, parts),
+                outer,
+                reduced,
+                inner,
+                x,
+                &mut partial,
+                FirstPass(op),
+            )?;
+            reduce_higher_dim::<R::Accum, LastPass<R, T>, NX>::launch(
+                stream,
+                dims([outer, parts, inner], NX, 1),
+                outer,
+                parts,
+                inner,
+                &partial,
+                out,
+                LastPass::new(op, reduced as u64),
+            )
+        }
+    }
+}
