@@ -84,7 +84,7 @@ done <"$list"
 # The programs carry their cubins; on the side, PTX and the report are for reading.
 find "$bundle/ptx" \( -name '*.cubin' -o -name '*.rs' \) -delete
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
-cp benches/peers/*.cu "$bundle/peers/"
+cp benches/peers/*.{cu,py} "$bundle/peers/"
 if ! [ -s "$bundle/ptx/index.txt" ]; then
     echo "the build left no PTX" >&2
     exit 1
@@ -108,6 +108,7 @@ cat >"$bundle/run" <<'RUN'
 #     TIME_LIMIT     seconds for one program; 1200
 #     NVCC_ARCH      architecture of the peers; native
 #     CUDA_HOME      the toolkit; /usr/local/cuda
+#     PYTHON         Python with PyTorch, for its times beside ours; python3
 set -uo pipefail
 export LC_ALL=C
 
@@ -205,6 +206,14 @@ bench() {
     elif step peers nvcc -O3 -std=c++17 -arch="${NVCC_ARCH:-native}" --shared -Xcompiler -fPIC -o "$peers" \
         "$here"/peers/*.cu; then
         arguments=(--peers "$peers")
+    fi
+    # Where there is no PyTorch, its columns are left out.
+    if "${PYTHON:-python3}" -c 'import torch' 2>/dev/null; then
+        rm -f "$results/torch.json"
+        step torch "${PYTHON:-python3}" "$here/peers/torch_peers.py" --json "$results/torch.json" &&
+            arguments+=(--torch "$results/torch.json")
+    else
+        echo "        no PyTorch in ${PYTHON:-python3}: its times are left out"
     fi
     while read -r program; do
         found=yes

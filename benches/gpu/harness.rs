@@ -14,6 +14,7 @@ const SAMPLES: usize = 25;
 /// The command line.
 pub(crate) struct Options {
     pub(crate) peers: Option<String>,
+    pub(crate) torch: Option<String>,
     pub(crate) json: Option<String>,
     pub(crate) commit: String,
     pub(crate) log2: u32,
@@ -21,17 +22,20 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse() -> Self {
-        let mut options = Self { peers: None, json: None, commit: "unknown".into(), log2: 28 };
+        let mut options = Self { peers: None, torch: None, json: None, commit: "unknown".into(), log2: 28 };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_else(|| panic!("{argument} takes a value"));
             match argument.as_str() {
                 "--peers" => options.peers = Some(value()),
+                "--torch" => options.torch = Some(value()),
                 "--json" => options.json = Some(value()),
                 "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
                 "--bench" => {} // from cargo
-                other => panic!("unknown argument {other}: --peers FILE, --json FILE, --commit HASH, --log2 N"),
+                other => {
+                    panic!("unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N")
+                }
             }
         }
         options

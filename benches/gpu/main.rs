@@ -1,11 +1,11 @@
-//! Benchmarks on a GPU, beside CUB.
+//! Benchmarks on a GPU, beside CUB and PyTorch.
 //!
 //! ```text
-//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--json results.json] [--log2 28]
+//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 28]
 //! ```
 //!
 //! The peers are a shared library (`benches/peers/peers.cu`), so that both sides run in one process, on the same data, one
-//! sample after the other. A sample is several launches between two events; the figures are medians over the samples.
+//! sample after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is several launches between two events; the figures are medians over the samples.
 //! Every result is checked. Without a GPU the program says so and ends.
 
 #![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
@@ -24,6 +24,8 @@ mod kernels;
 mod launch;
 #[cfg(feature = "cuda")]
 mod peers;
+#[cfg(feature = "cuda")]
+mod rows;
 
 #[cfg(feature = "cuda")]
 fn main() -> kernel_primitives::Result<()> {
@@ -43,6 +45,7 @@ fn main() -> kernel_primitives::Result<()> {
     elementwise::run(&device, &options, &mut report)?;
     block_sort::run(&device, &options, &mut report)?;
     block::run(&device, &options, &mut report)?;
+    rows::run(&device, &options, &mut report)?;
     report.finish(&options);
     Ok(())
 }
