@@ -11,7 +11,7 @@ export LC_ALL=C
 
 readonly limit_mib=64
 # Tests that need cargo, the sources or the build's folders: their binaries would not work elsewhere.
-readonly stay_here=' compile_fail dump package ptx unsafe_list '
+readonly stay_here=' compile_fail dump package pages ptx unsafe_list '
 
 cd "$(dirname "$0")/.."
 readonly bundle="${1:-bundle}"

@@ -21,18 +21,20 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     let float = |i: usize| (i * 7919 % 1021) as f32 / 1021.0;
     let integer = |i: usize| (i * 7919 % 1021) as i32 - 500;
     macro_rules! rows {
+        (@ $threads:literal, $kind:literal, $kernel:ident, [$($peer:literal)*], $t:ident, $items:literal, $factor:expr, $value:ident, $equal:ident) => {
+            let factor: $t = $factor($threads * $items);
+            let name = format!("block {} {} {}x{}", $kind, stringify!($t), $threads, $items);
+            let peers: Vec<_> = peers.iter()
+                .flat_map(|peers| [$($peer),*].map(|kind| peers.block::<$t>(kind, stringify!($t), $threads, $items)))
+                .collect();
+            row::<$t>(&name, &stream, report, &peers, factor, $value, $equal, |stream, x, out| {
+                let dims = Dims::new((LEN / ($threads * $items)) as u32, $threads);
+                $kernel::<$t, $threads, $items>::launch(stream, dims, ROUNDS, factor, x, out)
+            })?;
+        };
         ($($kind:literal $kernel:ident [$($peer:literal)*] $t:ident $items:literal, $factor:expr, $value:ident, $equal:ident;)*) => {$(
-            for threads in [128u32, 256] {
-                let factor: $t = $factor(threads * $items);
-                let name = format!("block {} {} {}x{}", $kind, stringify!($t), threads, $items);
-                let peers: Vec<_> = peers.iter()
-                    .flat_map(|peers| [$($peer),*].map(|kind| peers.block::<$t>(kind, stringify!($t), threads, $items)))
-                    .collect();
-                row::<$t>(&name, &stream, report, &peers, factor, $value, $equal, |stream, x, out| {
-                    let dims = Dims::new((LEN / (threads as usize * $items)) as u32, threads);
-                    $kernel::<$t, $items>::launch(stream, dims, ROUNDS, factor, x, out)
-                })?;
-            }
+            rows!(@ 128, $kind, $kernel, [$($peer)*], $t, $items, $factor, $value, $equal);
+            rows!(@ 256, $kind, $kernel, [$($peer)*], $t, $items, $factor, $value, $equal);
         )*};
     }
     rows! {

@@ -9,7 +9,7 @@ use crate::arch::Arch;
 use crate::files;
 use crate::ir::{self, Entry};
 use crate::process;
-use crate::ptx::{Cut, Module};
+use crate::ptx::{self, Cut, Module};
 use crate::report::Usage;
 use crate::runtime;
 use crate::toolchain::{Ptxas, Toolchain};
@@ -129,7 +129,7 @@ pub(crate) fn compile(
     }
 
     let fail = |reason| Error::Ptx { crate_name: linked.crate_name.clone(), arch: name.clone(), reason };
-    let module = Module::parse(&files::read_text(&ptx_file)?).map_err(fail)?;
+    let module = Module::parse(&ptx::respell(&files::read_text(&ptx_file)?)).map_err(fail)?;
     linked
         .entries
         .iter()

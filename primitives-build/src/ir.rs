@@ -37,10 +37,11 @@ impl Entry {
     }
 }
 
-/// What `#[kernel]` says of the launches of an entry: the most threads of a block and the fewest blocks of a multiprocessor,
-/// each 0 if it says nothing.
+/// What `#[kernel]` says of the launches of an entry: the extents of every block, the most threads of one and the fewest
+/// blocks of a multiprocessor, each 0 if it says nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bounds {
+    threads: [u32; 3],
     max_threads: u32,
     min_blocks: u32,
 }
@@ -48,9 +49,8 @@ struct Bounds {
 impl Bounds {
     /// Reads eight hexadecimal digits for each.
     fn parse(digits: &str) -> Option<Self> {
-        let (threads, blocks) = digits.split_at_checked(8)?;
-        let number = |digits| u32::from_str_radix(digits, 16).ok();
-        Some(Self { max_threads: number(threads)?, min_blocks: number(blocks)? })
+        let number = |i: usize| u32::from_str_radix(digits.get(8 * i..8 * i + 8)?, 16).ok();
+        Some(Self { threads: [number(0)?, number(1)?, number(2)?], max_threads: number(3)?, min_blocks: number(4)? })
     }
 
     /// LLVM's attributes for them, each followed by a space.
@@ -59,7 +59,9 @@ impl Bounds {
             0 => String::new(),
             number => format!("\"nvvm.{name}\"=\"{number}\" "),
         };
-        attribute("maxntid", self.max_threads) + &attribute("minctasm", self.min_blocks)
+        let [x, y, z] = self.threads;
+        let threads = if x == 0 { String::new() } else { format!("\"nvvm.reqntid\"=\"{x},{y},{z}\" ") };
+        threads + &attribute("maxntid", self.max_threads) + &attribute("minctasm", self.min_blocks)
     }
 }
 
@@ -206,17 +208,19 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
 
     #[test]
     fn bounds_become_attributes_of_the_entry() {
-        let with = |digits| {
-            let line = format!("@\"app::kernels::saxpy::__bounds\" = constant [16 x i8] c\"{digits}\", align 1\n");
+        let with = |digits: &str| {
+            let line = format!("@\"app::kernels::saxpy::__bounds\" = constant [40 x i8] c\"{digits}\", align 1\n");
             prepare(&(line + IR), "app").unwrap().0
         };
-        let text = with("0000010000000002");
+        let text = with("0000000000000000000000000000010000000002");
         let define = text.lines().find(|line| line.starts_with("define dso_local ptx_kernel")).unwrap();
         assert!(
             define.ends_with("unnamed_addr \"nvvm.maxntid\"=\"256\" \"nvvm.minctasm\"=\"2\" #0 !dbg !4 {"),
             "{define}"
         );
-        assert!(!with("0000000000000000").contains("nvvm."));
+        let text = with("0000002000000008000000010000000000000000");
+        assert!(text.contains("unnamed_addr \"nvvm.reqntid\"=\"32,8,1\" #0"), "{text}");
+        assert!(!with(&"0".repeat(40)).contains("nvvm."));
     }
 
     #[test]

@@ -36,6 +36,30 @@ pub(crate) enum Cut {
     Unresolved(String),
 }
 
+/// Respells what ptxas of CUDA 13.0 takes for something else: of −32768, `neg.s16` and `abs.s16` leave 32768 in the 32-bit
+/// register behind, and a conversion to a wider type then finds no sign.
+pub(crate) fn respell(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let operands = |instruction: &str| {
+            let (to, from) = line.trim_start().strip_prefix(instruction)?.trim().strip_suffix(';')?.split_once(',')?;
+            Some((to.trim(), from.trim()))
+        };
+        if let Some((to, from)) = operands("neg.s16") {
+            out.push_str(&format!("\tnot.b16 \t{to}, {from};\n\tadd.s16 \t{to}, {to}, 1;"));
+        } else if let Some((to, from)) = operands("abs.s16") {
+            out.push_str(&format!(
+                "\t{{ .reg .b16 negated; not.b16 \tnegated, {from}; add.s16 \tnegated, negated, 1; \
+                 max.s16 \t{to}, {from}, negated; }}"
+            ));
+        } else {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
+}
+
 impl Module {
     /// Parses the text that `llc` wrote; the error says what was met, and on which line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -411,6 +435,17 @@ $L__BB7_1:
 
     fn cut(entry: &str) -> String {
         Module::parse(PTX).unwrap().cut(entry).unwrap()
+    }
+
+    #[test]
+    fn signs_of_16_bits_are_respelled() {
+        let text = respell("\tneg.s16 \t%rs2, %rs1;\n\tabs.s16 \t%rs3, %rs1;\n\tneg.s32 \t%r2, %r1;\n");
+        assert_eq!(
+            text,
+            "\tnot.b16 \t%rs2, %rs1;\n\tadd.s16 \t%rs2, %rs2, 1;\n\
+             \t{ .reg .b16 negated; not.b16 \tnegated, %rs1; add.s16 \tnegated, negated, 1; max.s16 \t%rs3, %rs1, negated; }\n\
+             \tneg.s32 \t%r2, %r1;\n"
+        );
     }
 
     #[test]

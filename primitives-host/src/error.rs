@@ -91,6 +91,20 @@ pub enum Error {
         /// What the launch asks for.
         block: Dim3,
     },
+    /// A launch asks for other blocks than those that the kernel is written for.
+    #[error(
+        "kernel `{kernel}` cannot be launched on {device} with blocks of {asked}: its `threads` says that a block has {threads}"
+    )]
+    OtherBlock {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// What the launch asks for.
+        asked: Dim3,
+        /// The kernel's.
+        threads: Dim3,
+    },
     /// Arguments that must have one length have several.
     #[error("kernel `{kernel}`: {first} has {first_len} elements, but {second} has {second_len}")]
     LengthMismatch {

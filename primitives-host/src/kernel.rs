@@ -113,7 +113,12 @@ impl KernelInfo {
         self.static_shared
     }
 
-    /// The most threads that a block of the kernel has, if its `max_threads` says.
+    /// The extents of the kernel's blocks, if its `threads` says.
+    pub fn threads(&self) -> Option<Dim3> {
+        self.bounds.threads()
+    }
+
+    /// The most threads that a block of the kernel has, if its `max_threads` or `threads` says.
     pub fn max_threads(&self) -> Option<u32> {
         self.bounds.max_threads()
     }
@@ -378,9 +383,13 @@ impl<'a> Launch<'a> {
             Err(Error::LaunchLimit { kernel, device, what, asked, limit })
         };
         limit("shared memory in bytes", self.shared_bytes() as u64, limits.shared_bytes as u64)?;
-        let block = match self.dims.block {
-            Some(block) => block,
-            None => best_block(self.shared_bytes(), &|threads| self.blocks_of(threads as u64))?.into(),
+        let block = match (self.dims.block, self.info.threads()) {
+            (Some(block), Some(threads)) if block != threads => {
+                let (kernel, device) = (self.info.name.into(), self.stream.device().to_string());
+                return Err(Error::OtherBlock { kernel, device, asked: block, threads });
+            }
+            (Some(block), _) | (None, Some(block)) => block,
+            (None, None) => best_block(self.shared_bytes(), &|threads| self.blocks_of(threads as u64))?.into(),
         };
         if block.count() == 0 {
             let (kernel, device) = (self.info.name.into(), self.stream.device().to_string());
@@ -430,7 +439,7 @@ mod tests {
     #[test]
     fn code_with_another_layout_is_refused() {
         const LAYOUT: u64 = 0x0123_4567_89ab_cdef;
-        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT, LaunchBounds::new(0, 0));
+        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT, LaunchBounds::NONE);
         info.check_layout("// layout 0123456789abcdef\n.version 8.0\n").unwrap();
         let other = info.check_layout("// layout 0123456789abcdee\n.version 8.0\n").unwrap_err();
         assert!(

@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, parenthesized};
 
-/// `instantiate(<f32>, …), equal_len(x, out), max_threads(N), min_blocks(N), crate = path`, in any order.
+/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), crate = path`, in any order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Where `instantiate` stands, if it does.
@@ -15,6 +15,8 @@ pub(crate) struct Arguments {
     pub(crate) instances: Vec<AngleBracketedGenericArguments>,
     /// Groups of views that must have equal lengths.
     pub(crate) equal_len: Vec<Vec<Ident>>,
+    /// The extents of every block, in threads: up to three.
+    pub(crate) threads: Vec<Expr>,
     /// The most threads that a block has.
     pub(crate) max_threads: Option<Expr>,
     /// Blocks that a multiprocessor should hold at once.
@@ -45,6 +47,16 @@ impl Parse for Arguments {
                     }
                     arguments.equal_len.push(names.into_iter().collect());
                 }
+                "threads" => {
+                    let list;
+                    parenthesized!(list in input);
+                    let extents = Punctuated::<Expr, Token![,]>::parse_terminated(&list)?;
+                    if !(1..=3).contains(&extents.len()) {
+                        let message = "`threads` takes one to three extents: `threads(256)`, `threads(32, 8)`";
+                        return Err(Error::new(key.span(), message));
+                    }
+                    arguments.threads = extents.into_iter().collect();
+                }
                 "max_threads" => arguments.max_threads = Some(one_constant(&key, input)?),
                 "min_blocks" => arguments.min_blocks = Some(one_constant(&key, input)?),
                 "crate" => {
@@ -52,8 +64,8 @@ impl Parse for Arguments {
                     arguments.facade = Some(input.call(Path::parse_mod_style)?);
                 }
                 _ => {
-                    let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `max_threads(256)`, \
-                                   `min_blocks(2)` and `crate = path`";
+                    let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `threads(256)`, \
+                                   `max_threads(256)`, `min_blocks(2)` and `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }
@@ -61,8 +73,13 @@ impl Parse for Arguments {
                 input.parse::<Token![,]>()?;
             }
         }
-        if let (Some(blocks), None) = (&arguments.min_blocks, &arguments.max_threads) {
-            return Err(Error::new_spanned(blocks, "`min_blocks` needs `max_threads` beside it"));
+        if let (Some(threads), false) = (&arguments.max_threads, arguments.threads.is_empty()) {
+            return Err(Error::new_spanned(threads, "`threads` says how many there are: remove `max_threads`"));
+        }
+        if let (Some(blocks), None, true) =
+            (&arguments.min_blocks, &arguments.max_threads, arguments.threads.is_empty())
+        {
+            return Err(Error::new_spanned(blocks, "`min_blocks` needs `max_threads` or `threads` beside it"));
         }
         Ok(arguments)
     }

@@ -49,7 +49,7 @@ impl Instance<'_> {
                 // As above.
                 // SAFETY: as above.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__bounds"))]
-                static BOUNDS: [u8; 16] = <#kernel>::__BOUNDS.digits();
+                static BOUNDS: [u8; 40] = <#kernel>::__BOUNDS.digits();
 
                 // # Safety
                 // The launch passes the kernel's parameters.

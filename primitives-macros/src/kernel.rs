@@ -360,16 +360,21 @@ impl Kernel {
         }
     }
 
-    /// The most threads of a block and the fewest blocks a multiprocessor, 0 where the attribute says nothing.
+    /// The extents of a block, the most threads of one, and the fewest blocks a multiprocessor; 0 where the attribute says
+    /// nothing.
     fn bounds(&self) -> TokenStream {
         let facade = &self.facade;
-        let value = |given: &Option<Expr>| match given {
-            Some(value) => value.to_token_stream(),
-            None => quote!(0),
-        };
-        let (threads, blocks) = (value(&self.arguments.max_threads), value(&self.arguments.min_blocks));
+        let value = |given: Option<&Expr>| given.map_or(quote!(0), ToTokens::to_token_stream);
+        let extents = &self.arguments.threads;
+        let rest = if extents.is_empty() { quote!(0) } else { quote!(1) };
+        let [x, y, z] = [0, 1, 2].map(|i| extents.get(i).map_or(rest.clone(), ToTokens::to_token_stream));
+        let (threads, blocks) = (value(self.arguments.max_threads.as_ref()), value(self.arguments.min_blocks.as_ref()));
         quote! {
-            #facade::view::LaunchBounds = #facade::view::LaunchBounds::new((#threads) as u32, (#blocks) as u32);
+            #facade::view::LaunchBounds = #facade::view::LaunchBounds::new(
+                [(#x) as u32, (#y) as u32, (#z) as u32],
+                (#threads) as u32,
+                (#blocks) as u32,
+            );
         }
     }
 
@@ -537,7 +542,7 @@ impl Kernel {
             // As `__body`, in a kernel's entry.
             unsafe fn __entry(#params #comma #control: *const #facade::simt::FaultControl) {
                 // SAFETY: the caller's; an entry is where a thread gets its token.
-                unsafe { Self::__body(#facade::Block::new(#control), #(#names),*) }
+                unsafe { Self::__body(#facade::Block::new(#control, Self::__BOUNDS), #(#names),*) }
             }
         }
     }

@@ -121,10 +121,13 @@ use proc_macro::TokenStream;
 ///
 /// * `instantiate(<f32, Add, 4>, …)`: the instantiations of a generic kernel.
 /// * `equal_len(x, y, out)`: the launch fails unless these views have equal lengths. May be repeated.
+/// * `threads(N)`, `threads(X, Y)` or `threads(X, Y, Z)`: every block has exactly these extents, expressions of the kernel's
+///   constants; another block is an error of the launch. The compiler then knows indices and extents, and collectives shrink
+///   to what that block needs.
 /// * `max_threads(N)`: no block has more than `N` threads, an expression of the kernel's constants such as `THREADS`. The
 ///   compiler then may give each thread more registers, up to 65536 / `N`, and must not give it more; a larger block is an
 ///   error of the launch. Without it a kernel of many registers refuses large blocks on the GPU.
-/// * `min_blocks(N)`, beside `max_threads`: registers are limited so that a multiprocessor holds `N` blocks at once.
+/// * `min_blocks(N)`, beside one of these: registers are limited so that a multiprocessor holds `N` blocks at once.
 /// * `crate = path`: where `kernel-primitives` is, if not at `::kernel_primitives`.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {

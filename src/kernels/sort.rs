@@ -13,7 +13,7 @@ use kernel_primitives::view::Rows;
 ///
 /// One pass over memory: a block sorts its row by [`block_radix_sort_pairs`](kernel_primitives::block::block_radix_sort_pairs)
 /// in shared memory, the positions as 16-bit values.
-#[kernel(max_threads(THREADS), min_blocks(512 / THREADS), equal_len(x, keys, indices), instantiate(
+#[kernel(threads(THREADS), min_blocks(512 / THREADS), equal_len(x, keys, indices), instantiate(
     <f32, Less, 128, 8>, <f32, Less, 512, 8>, <f32, Greater, 128, 8>, <f32, Greater, 512, 8>,
     <f16, Less, 128, 8>, <f16, Less, 512, 8>, <f16, Greater, 128, 8>, <f16, Greater, 512, 8>,
     <i32, Less, 128, 8>, <i32, Less, 512, 8>, <i64, Less, 256, 8>, <f64, Less, 256, 8>,
@@ -55,7 +55,7 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
 /// most `columns` and half of `THREADS * ITEMS`: otherwise it is a fault. Launch blocks of `THREADS` threads, up to one a row.
 ///
 /// One pass over memory, by [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
-#[kernel(max_threads(THREADS), equal_len(keys, indices), instantiate(
+#[kernel(threads(THREADS), equal_len(keys, indices), instantiate(
     <f32, Less, 128, 8, 1024>, <f32, Greater, 128, 8, 1024>, <f32, Less, 256, 8, 2048>, <f32, Greater, 256, 8, 2048>,
     <f16, Less, 256, 8, 2048>, <f16, Greater, 256, 8, 2048>, <i32, Less, 256, 8, 2048>, <i32, Greater, 256, 8, 2048>,
 ))]

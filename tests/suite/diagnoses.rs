@@ -663,7 +663,7 @@ fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
 #[test]
 fn the_page_on_debugging_shows_what_is_reported() -> Result<()> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/debugging.md");
-    let mut text = std::fs::read_to_string(path).expect("the page").replace('\r', "");
+    let mut text = include_str!("../../docs/debugging.md").replace('\r', "");
     let source = include_str!("diagnoses/page.rs").replace('\r', "");
     let update = std::env::var_os("UPDATE_DEBUGGING_PAGE").is_some();
     let examples = examples(&text);

@@ -238,7 +238,7 @@ macro_rules! division {
             kernels::dividing::<$t>::launch(&stream, (2, 3), &x, &y, &mut out)?;
             let least = if $t::MIN == 0 { [0, 0] } else { [-1i64 as $t, $t::MIN] };
             assert_eq!(out.to_vec()?, [$t::MAX / 2 + 1, 3, least[0], 3, least[1], 1]);
-            for (dividend, mark) in [(100, "dividing"), ($t::MAX, "remainder")] {
+            for dividend in [100, $t::MAX] {
                 let mut divisors = vec![2; 256];
                 divisors[2 * 64 + 5] = 0;
                 let (x, y) = (stream.buffer_from(&[dividend; 256])?, stream.buffer_from(&divisors)?);
@@ -246,7 +246,7 @@ macro_rules! division {
                 let fault = run_expecting_fault(&stream, |s| kernels::dividing::<$t>::launch(s, (4, 64), &x, &y, &mut out));
                 assert_eq!(fault.diagnosis, raised(FaultKind::DivisionByZero, [0, 0]));
                 assert_eq!(fault.kernel, concat!("suite::kernels::faults::dividing::<", stringify!($t), ">"));
-                assert_eq!(fault.line, marked_line(mark), "{fault}");
+                assert_eq!(fault.line, marked_line("dividing"), "{fault}");
                 check_culprit(&fault);
                 still_works(&stream)?;
             }
@@ -467,7 +467,7 @@ fn a_functor_that_divides_by_zero_ends_the_waits_of_its_successors() -> Result<(
         assert_eq!(fault.diagnosis, raised(FaultKind::DivisionByZero, [0, 0]));
         assert_eq!(
             (fault.kernel.as_str(), fault.line),
-            (&*format!("suite::kernels::faults::{name}"), marked_line("dividing"))
+            (&*format!("suite::kernels::faults::{name}"), marked_line(name))
         );
     };
     fault_in_a_chain(name, |s, dims, x, y| kernels::division_in_a_chain::launch(s, dims, x, y), check)

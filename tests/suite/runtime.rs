@@ -167,6 +167,27 @@ fn a_block_beyond_the_kernels_own_limit_is_an_error() -> Result<()> {
 }
 
 #[test]
+fn a_block_other_than_the_kernels_own_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<[u32; 4]>(96)?;
+    assert_eq!(simt::exact::<4>::info().threads(), Some(Dim3::new(8, 4, 1)));
+    assert_eq!(simt::exact::<4>::info().max_threads(), Some(32));
+    for block in [(32, 1), (8, 3), (4, 8)] {
+        let error = simt::exact::<4>::launch(&stream, (3, block), &mut out).unwrap_err();
+        assert!(matches!(error, Error::OtherBlock { .. }), "{error}");
+        assert!(error.to_string().contains("a block has (8, 4, 1)"), "{error}");
+    }
+    for dims in [Dims::new(3, (8, 4)), Dims::for_items(96)] {
+        simt::exact::<4>::launch(&stream, dims, &mut out)?;
+        let expected: Vec<_> = (0..96).map(|i| [8, 4, 1, i % 32]).collect();
+        assert_eq!(out.to_vec()?, expected);
+    }
+    simt::exact::<3>::launch(&stream, (4, (8, 3)), &mut out)?;
+    assert_eq!(out.to_vec()?, (0..96).map(|i| [8, 3, 1, i % 24]).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
 fn more_shared_memory_than_there_is_is_an_error() -> Result<()> {
     let stream = stream()?;
     let limit = stream.device().properties().max_shared_bytes;

@@ -45,7 +45,13 @@ struct NotAFunction; //~ `#[kernel]` goes on a function
 #[kernel(max_threads())] //~ `max_threads` takes a constant: `max_threads(256)`
 fn no_constant(_cx: Block) {}
 
-#[kernel(min_blocks(2))] //~ `min_blocks` needs `max_threads` beside it
+#[kernel(min_blocks(2))] //~ `min_blocks` needs `max_threads` or `threads` beside it
 fn blocks_of_any_size(_cx: Block) {}
+
+#[kernel(threads(1, 2, 3, 4))] //~ `threads` takes one to three extents
+fn four_dimensions(_cx: Block) {}
+
+#[kernel(threads(64), max_threads(64))] //~ `threads` says how many there are: remove `max_threads`
+fn twice_bounded(_cx: Block) {}
 
 fn main() {}

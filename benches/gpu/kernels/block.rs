@@ -3,8 +3,10 @@
 use kernel_primitives::prelude::*;
 
 /// A reduction whose result only the first thread gets. `zero` is 0, which the compiler does not know.
-#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
-pub fn reduce_to_first<T: Number, const N: usize>(
+#[kernel(threads(THREADS), min_blocks(1024 / THREADS), instantiate(
+    <f32, 128, 4>, <f32, 128, 8>, <i32, 128, 4>, <i32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 256, 4>, <i32, 256, 8>,
+))]
+pub fn reduce_to_first<T: Number, const THREADS: u32, const N: usize>(
     cx: Block,
     rounds: u32,
     zero: T,
@@ -34,8 +36,10 @@ pub fn reduce_to_first<T: Number, const N: usize>(
 }
 
 /// A reduction whose result all threads get.
-#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
-pub fn reduce<T: Number, const N: usize>(
+#[kernel(threads(THREADS), min_blocks(1024 / THREADS), instantiate(
+    <f32, 128, 4>, <f32, 128, 8>, <i32, 128, 4>, <i32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 256, 4>, <i32, 256, 8>,
+))]
+pub fn reduce<T: Number, const THREADS: u32, const N: usize>(
     cx: Block,
     rounds: u32,
     zero: T,
@@ -59,8 +63,10 @@ pub fn reduce<T: Number, const N: usize>(
 }
 
 /// A scan, its results scaled so that they stay small.
-#[kernel(max_threads(256), instantiate(<f32, 4>, <f32, 8>, <i32, 4>, <i32, 8>))]
-pub fn scan<T: Number, const N: usize>(
+#[kernel(threads(THREADS), min_blocks(1024 / THREADS), instantiate(
+    <f32, 128, 4>, <f32, 128, 8>, <i32, 128, 4>, <i32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 256, 4>, <i32, 256, 8>,
+))]
+pub fn scan<T: Number, const THREADS: u32, const N: usize>(
     cx: Block,
     rounds: u32,
     scale: T,

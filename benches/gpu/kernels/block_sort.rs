@@ -53,7 +53,7 @@ fn rounds<K: Scramble, const ITEMS: usize>(
     }
 }
 
-#[kernel(max_threads(THREADS), min_blocks(768 / THREADS), instantiate(
+#[kernel(threads(THREADS), min_blocks(512 / THREADS), instantiate(
     <f32, 128, 4>, <f32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 128, 4>, <i32, 128, 8>, <i32, 256, 4>, <i32, 256, 8>,
 ))]
 pub fn radix<K: Scramble, const THREADS: usize, const ITEMS: usize>(
@@ -66,7 +66,7 @@ pub fn radix<K: Scramble, const THREADS: usize, const ITEMS: usize>(
     rounds(cx, x, &mut out, n, |keys| block_radix_sort(cx, &mut shared, keys, 0..32, Less));
 }
 
-#[kernel(max_threads(THREADS), instantiate(
+#[kernel(threads(THREADS), instantiate(
     <f32, 128, 4>, <f32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 128, 4>, <i32, 128, 8>, <i32, 256, 4>, <i32, 256, 8>,
 ))]
 pub fn merge<K: Scramble, const THREADS: usize, const ITEMS: usize>(
@@ -79,7 +79,7 @@ pub fn merge<K: Scramble, const THREADS: usize, const ITEMS: usize>(
     rounds(cx, x, &mut out, n, |keys| block_merge_sort(cx, &mut shared, keys, THREADS * ITEMS, Less));
 }
 
-#[kernel(max_threads(THREADS), instantiate(
+#[kernel(threads(THREADS), instantiate(
     <f32, 128, 4, 512>, <f32, 128, 8, 1024>, <f32, 256, 4, 1024>, <f32, 256, 8, 2048>,
     <i32, 128, 4, 512>, <i32, 128, 8, 1024>, <i32, 256, 4, 1024>, <i32, 256, 8, 2048>,
 ))]

@@ -34,6 +34,8 @@ pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
 #[cfg(all(target_arch = "nvptx64", feature = "rust-cuda"))]
 pub(crate) use rust_cuda as nvptx;
 
+#[cfg(target_arch = "nvptx64")]
+use crate::view::LaunchBounds;
 use crate::view::{Item, Row, TileIter};
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -81,6 +83,9 @@ pub struct Block<'k> {
     lane: &'k Lane<'k>,
     #[cfg(target_arch = "nvptx64")]
     control: *const FaultControl,
+    /// What the kernel's `threads` says: a constant when all is inlined.
+    #[cfg(target_arch = "nvptx64")]
+    threads: Option<Dim3>,
     _not_send: PhantomData<(&'k (), *const ())>,
 }
 
@@ -93,9 +98,9 @@ impl<'k> Block<'k> {
     /// outlive the kernel.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
-    pub unsafe fn new(control: *const FaultControl) -> Self {
+    pub unsafe fn new(control: *const FaultControl, bounds: LaunchBounds) -> Self {
         nvptx::set_control(control);
-        Self { control, _not_send: PhantomData }
+        Self { control, threads: bounds.threads(), _not_send: PhantomData }
     }
 
     /// The token of an emulated lane.
@@ -121,7 +126,14 @@ impl<'k> Block<'k> {
     #[inline(always)]
     pub fn thread_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::thread_idx();
+        {
+            let t = nvptx::thread_idx();
+            let Some(d) = self.threads else { return t };
+            // SAFETY: the hardware counts so.
+            unsafe { core::hint::assert_unchecked(t.x < d.x && t.y < d.y && t.z < d.z) };
+            let zero_if_one = |index, extent| if extent == 1 { 0 } else { index };
+            Dim3::new(zero_if_one(t.x, d.x), zero_if_one(t.y, d.y), zero_if_one(t.z, d.z))
+        }
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.thread_idx
     }
@@ -139,7 +151,10 @@ impl<'k> Block<'k> {
     #[inline(always)]
     pub fn block_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
-        return nvptx::block_dim();
+        return match self.threads {
+            Some(threads) => threads,
+            None => nvptx::block_dim(),
+        };
         #[cfg(not(target_arch = "nvptx64"))]
         self.lane.block_dim
     }
@@ -216,6 +231,10 @@ impl<'k> Block<'k> {
     /// Lanes in this warp: 32, or fewer in the last warp of a block whose size is no multiple of 32.
     #[inline(always)]
     pub fn warp_lanes(self) -> u32 {
+        // Where the extents are known, so is the answer.
+        if self.block_threads().is_multiple_of(WARP) {
+            return WARP;
+        }
         (self.block_threads() - self.warp() * WARP).min(WARP)
     }
 

@@ -2,6 +2,7 @@
 
 use super::SharedStorage;
 use crate::element::{Element, KernelParam};
+use crate::simt::Dim3;
 
 /// The `N`th parameter of a kernel's PTX entry, where a view is an address and a length.
 #[doc(hidden)]
@@ -71,38 +72,74 @@ impl Layout {
     }
 }
 
-/// What `max_threads` and `min_blocks` of `#[kernel]` say; 0 where they are not given.
+/// What `threads`, `max_threads` and `min_blocks` of `#[kernel]` say; 0 where they are not given.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
+    threads: [u32; 3],
     max_threads: u32,
     min_blocks: u32,
 }
 
 impl LaunchBounds {
-    /// The most threads of a block, and the fewest blocks that a multiprocessor should hold.
-    pub const fn new(max_threads: u32, min_blocks: u32) -> Self {
+    /// No bounds.
+    pub const NONE: Self = Self::new([0; 3], 0, 0);
+
+    /// The extents of every block, the most threads of one, and the fewest blocks that a multiprocessor should hold.
+    pub const fn new(threads: [u32; 3], max_threads: u32, min_blocks: u32) -> Self {
+        let [x, y, z] = threads;
+        let none = x == 0 && y == 0 && z == 0;
+        assert!(none || x > 0 && y > 0 && z > 0, "`threads` has extents above 0");
+        assert!(
+            x as u64 * y as u64 * z as u64 <= 1024,
+            "`threads` is at most 1024 in all, the threads of the largest block"
+        );
+        assert!(z <= 64, "the third extent of `threads` is at most 64");
         assert!(max_threads <= 1024, "`max_threads` is at most 1024, the threads of the largest block");
         assert!(min_blocks <= 32, "`min_blocks` is at most 32, the blocks of the largest multiprocessor");
-        Self { max_threads, min_blocks }
+        Self { threads, max_threads, min_blocks }
+    }
+
+    /// The extents of every block, if the kernel says.
+    pub const fn threads(self) -> Option<Dim3> {
+        let [x, y, z] = self.threads;
+        if x == 0 { None } else { Some(Dim3::new(x, y, z)) }
     }
 
     /// The most threads of a block, if the kernel says.
     pub const fn max_threads(self) -> Option<u32> {
-        if self.max_threads == 0 { None } else { Some(self.max_threads) }
+        let [x, y, z] = self.threads;
+        match (x, self.max_threads) {
+            (0, 0) => None,
+            (0, threads) => Some(threads),
+            _ => Some(x * y * z),
+        }
     }
 
     /// Eight hexadecimal digits for each number, for the builder.
-    pub const fn digits(self) -> [u8; 16] {
-        hexadecimal((self.max_threads as u64) << 32 | self.min_blocks as u64)
+    pub const fn digits(self) -> [u8; 40] {
+        let [x, y, z] = self.threads;
+        let numbers = [x, y, z, self.max_threads, self.min_blocks];
+        let mut digits = [0; 40];
+        let mut i = 0;
+        while i < digits.len() {
+            digits[i] = digit(numbers[i / 8] as u64, 7 - i % 8);
+            i += 1;
+        }
+        digits
     }
+}
+
+/// A digit of a hexadecimal number, from the least significant one.
+const fn digit(number: u64, place: usize) -> u8 {
+    b"0123456789abcdef"[(number >> (4 * place)) as usize & 15]
 }
 
 const fn hexadecimal(number: u64) -> [u8; 16] {
     let mut digits = [0; 16];
     let mut i = 0;
     while i < digits.len() {
-        digits[i] = b"0123456789abcdef"[(number >> (60 - 4 * i)) as usize & 15];
+        digits[i] = digit(number, 15 - i);
         i += 1;
     }
     digits

@@ -190,7 +190,8 @@ impl Context {
     fn busiest_blocks(&self, kernel: &LoadedKernel, shared: usize) -> Result<u32> {
         self.make_current()?;
         let (mut most, mut sizes) = (0, 0);
-        for threads in BLOCK_SIZES.into_iter().filter(|&threads| threads <= kernel.max_threads) {
+        let fits = |threads: &u32| *threads <= kernel.max_threads && *threads > kernel.max_threads.min(SMALL_BLOCK) / 2;
+        for threads in BLOCK_SIZES.into_iter().filter(fits) {
             let mut blocks: c_int = 0;
             // SAFETY: the function is loaded; the pointer is valid for the call.
             unsafe {
@@ -209,7 +210,10 @@ impl Context {
 }
 
 /// The block sizes that are considered: powers of two, so that a set of them is a word.
-const BLOCK_SIZES: [u32; 4] = [128, 256, 512, 1024];
+const BLOCK_SIZES: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+
+/// Smaller blocks are for kernels that can have no larger ones.
+const SMALL_BLOCK: u32 = 128;
 
 /// Loads PTX or a cubin; the compiler's messages come with the code.
 fn load_image(image: *const c_void) -> Result<CUmodule, (CUresult, String)> {

@@ -42,7 +42,7 @@ pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
 }
 
 /// The seed's scan, in the striped arrangement.
-#[kernel(instantiate(<u32, Add, 1>, <u32, Add, 2>, <Triangular, Compose, 3>))]
+#[kernel(max_threads(1024), instantiate(<u32, Add, 1>, <u32, Add, 2>, <Triangular, Compose, 3>))]
 pub fn striped<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
     cx: Block,
     x: Global<T>,

@@ -96,22 +96,22 @@ pub fn integer_division(cx: Block, x: Global<i32>, y: Global<i32>, mut out: Glob
     }
 }
 
-/// The quotient, plus the remainder of the greatest value. Faults without a token.
+/// The quotient, plus the remainder of the greatest value. Faults without a token, at the line that applies it.
 #[derive(Clone, Copy, KernelParam)]
 pub struct Dividing;
 
 impl<T: Number + simt::DivideInt> BinaryFn<T> for Dividing {
     type Output = T;
     fn apply(&self, x: T, y: T) -> T {
-        let rest = if x == T::GREATEST { simt::remainder(x, y) } else { T::ZERO }; // fault: remainder
-        rest.add(simt::divide(x, y)) // fault: dividing
+        let rest = if x == T::GREATEST { simt::remainder(x, y) } else { T::ZERO };
+        rest.add(simt::divide(x, y))
     }
 }
 
 #[kernel(instantiate(<i8>, <u8>, <i16>, <u16>, <i32>, <u32>, <i64>, <u64>))]
 pub fn dividing<T: Number + simt::DivideInt>(cx: Block, x: Global<T>, y: Global<T>, mut out: GlobalMut<T>) {
     for i in cx.items(out.len()) {
-        out.set(i, Dividing.apply(x[i], y[i]));
+        out.set(i, Dividing.apply(x[i], y[i])); // fault: dividing
     }
 }
 
@@ -143,7 +143,7 @@ pub fn division_in_a_chain(cx: Block, divisors: Global<u32>, states: GlobalMut<u
         while block > 0 && states.at(block - 1).load() == 0 {
             cx.spin(100);
         }
-        states.at(block).store(1 + Dividing.apply(8, divisors[block]));
+        states.at(block).store(1 + Dividing.apply(8, divisors[block])); // fault: division_in_a_chain
     }
 }
 

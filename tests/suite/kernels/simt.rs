@@ -460,6 +460,15 @@ pub fn divide_f64(cx: Block, x: Global<f64>, y: Global<f64>, mut out: GlobalMut<
     }
 }
 
+/// The extents of the block and this thread's rank, in blocks of exactly 8 by `ROWS`.
+#[kernel(threads(8, ROWS), instantiate(<4>, <3>))]
+pub fn exact<const ROWS: usize>(cx: Block, mut out: GlobalMut<[u32; 4]>) {
+    for i in cx.items(out.len()) {
+        let d = cx.block_dim();
+        out.set(i, [d.x, d.y, d.z, cx.thread_rank()]);
+    }
+}
+
 /// Which block each item's thread is in, blocks of at most twice `WARPS` warps.
 #[kernel(max_threads(64 * WARPS), min_blocks(2), instantiate(<1>, <2>))]
 pub fn bounded<const WARPS: usize>(cx: Block, mut out: GlobalMut<u32>) {
