@@ -91,7 +91,8 @@ fn aligned_rows_are_read_by_16_byte_accesses() {
     ] {
         for arch in ARCHS {
             let text = ptx(&format!("kernel_primitives::kernels::{module}"), kernel, arch);
-            let found = ["ld", "st"].map(|access| count(&text, &format!("{access}.global.v4.b32")));
+            let wide = |access| ["v4.b32", "v2.b64"].map(|width| count(&text, &format!("{access}.global.{width}")));
+            let found = ["ld", "st"].map(|access| wide(access).iter().sum::<usize>());
             // Beside them, those of items that are read one round at a time.
             assert!(found[0] >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}");
         }

@@ -38,7 +38,7 @@ const BATCH: usize = 8;
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(max_threads(THREADS), min_blocks(if size_of::<[R::Accum; NX]>() == 16 { 4 } else { 2 }), instantiate(
+#[kernel(max_threads(THREADS), min_blocks(if size_of::<[R::Accum; NX]>() == 16 { 3 } else { 2 }), instantiate(
     <f32, Sum, 4>, <f32, FirstPass<Sum>, 4>, <f32, LastPass<Sum, f32>, 4>,
     <f64, Sum, 2>, <f64, FirstPass<Sum>, 2>, <f64, LastPass<Sum, f64>, 2>,
     <f16, Sum, 8>, <f16, FirstPass<Sum>, 8>, <f32, LastPass<Sum, f16>, 8>,
@@ -175,8 +175,9 @@ mod host {
     {
         /// Reduces the middle dimension of `x`, of the shape `[outer, reduced, inner]`, to `out`, `[outer, inner]`.
         ///
-        /// One launch, or two where there are too few columns for the device: then the first one's partial results are in
-        /// memory that this allocates, of the accumulation type and less than a hundredth of `x`.
+        /// One launch, or two where there are too few columns for the device: then the first one's partial results, of the
+        /// accumulation type and at most a 128th as many as `x` has elements, are in memory that this allocates. In a capture,
+        /// where nothing can be, make the two launches by `launch`.
         ///
         /// # Errors
         /// Those of the launches and of the allocation. Buffers that are too short are a fault.

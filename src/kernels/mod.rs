@@ -20,7 +20,18 @@ pub use sort::{sort_rows, top_k_rows};
 /// are right too.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
-    let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 384);
+    block_a_row(rows, columns, per_thread, 384)
+}
+
+/// As [`row_dims`], for [`cumsum_rows`](struct@cumsum_rows): of up to 320 threads.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn scan_row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
+    block_a_row(rows, columns, per_thread, 320)
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+fn block_a_row(rows: usize, columns: usize, per_thread: usize, most: usize) -> crate::Dims {
+    let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, most);
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
 }
 

@@ -170,3 +170,15 @@ fn a_tensor_larger_than_its_buffer_is_a_fault() -> Result<()> {
     assert!(error.contains("ends at element 24, but the view has 23"), "{error}");
     Ok(())
 }
+
+#[test]
+fn fewer_blocks_than_columns_take_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1.0f32; 72])?;
+    let mut out = stream.buffer_zeroed::<f32>(36)?;
+    // Two tiles of columns for each of three outer elements, and blocks for two of these.
+    let result = reduce_higher_dim::<f32, Sum, 4>::launch(&stream, (5, (2, 2)), 3, 2, 12, &x, &mut out, Sum);
+    let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("asked for a size of 3; its limit is 2"), "{error}");
+    Ok(())
+}

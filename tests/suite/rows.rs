@@ -3,7 +3,9 @@
 use kernel_primitives::functor::{
     AbsMax, All, Any, ArgMax, ArgMin, CountNonzero, L1, L2, LogSumExp, MaxOf, Mean, MinOf, PNorm, Prod, Reduction, Sum,
 };
-use kernel_primitives::kernels::{cumsum_rows, layer_norm_rows, reduce_row_dims, reduce_rows, row_dims, softmax_rows};
+use kernel_primitives::kernels::{
+    cumsum_rows, layer_norm_rows, reduce_row_dims, reduce_rows, row_dims, scan_row_dims, softmax_rows,
+};
 use kernel_primitives::{Accumulate, Buffer, Dims, Element, Result, Stream, bf16, f16};
 
 use crate::support::{Arbitrary, Random, SHAPES, stream, streams, threads, values};
@@ -43,7 +45,7 @@ fn dims(k: usize, rows: usize, columns: usize, per_thread: usize) -> [Dims; 2] {
 
 /// The block shapes that the kernels take, by turns.
 fn shape(k: usize) -> (u32, u32, u32) {
-    let mut shapes = SHAPES.into_iter().filter(|&shape| threads(shape) <= 384).cycle();
+    let mut shapes = SHAPES.into_iter().filter(|&shape| threads(shape) <= 320).cycle();
     shapes.nth(k % SHAPES.len()).expect("endless")
 }
 
@@ -202,7 +204,7 @@ macro_rules! cumsums {
                 for (k, (rows, columns)) in MATRICES.into_iter().chain(CUMSUMS).enumerate() {
                     let data = random_matrix::<$t>(rows, columns, 2.0, 0.0);
                     let x = stream.buffer_from(&data)?;
-                    let [chosen, other] = [row_dims(rows, columns, $rounds * $nx), Dims::new(1 + rows as u32, shape(k))];
+                    let [chosen, other] = [scan_row_dims(rows, columns, $rounds * $nx), Dims::new(1 + rows as u32, shape(k))];
                     for (dims, exclusive) in [(chosen, false), (other, false), (other, true)] {
                         let mut out = stream.buffer_zeroed::<$t>(data.len())?;
                         if exclusive {
@@ -243,7 +245,7 @@ cumsums! {
 #[test]
 fn cumsum_of_integer_rows_in_slices() -> Result<()> {
     let stream = stream()?;
-    for (k, shape) in SHAPES.into_iter().enumerate().filter(|(_, shape)| threads(*shape) <= 384) {
+    for (k, shape) in SHAPES.into_iter().enumerate().filter(|(_, shape)| threads(*shape) <= 320) {
         for (offset, rows, columns) in [(0, 3, 500), (1, 2, 1003), (3, 5, 16), (4, 2, 4100), (0, 4, 0), (2, 1, 1)] {
             let data = values::<i32>(rows * columns + 8, k as u64);
             let x = stream.buffer_from(&data)?;
@@ -276,7 +278,7 @@ fn sanitize_cumsum_of_rows() -> Result<()> {
     for stream in streams()? {
         let data = values::<i64>(3 * 700, 1);
         let x = stream.buffer_from(&data)?;
-        for dims in [row_dims(3, 700, 8), Dims::new(3, 65), Dims::new(4, 32)] {
+        for dims in [scan_row_dims(3, 700, 8), Dims::new(3, 65), Dims::new(4, 32)] {
             let mut out = stream.buffer_zeroed::<i64>(data.len())?;
             cumsum_rows::<i64, 2, 4, true>::launch(&stream, dims, 3, 700, &x, &mut out)?;
             for (row, found) in data.chunks(700).zip(out.to_vec()?.chunks(700)) {
@@ -368,4 +370,22 @@ row_reductions! {
     counts_of_true_in_rows: bool, CountNonzero: CountNonzero, 4, |v| v, |a, b| a == b;
     rows_with_any_nonzero_f32: f32, Any: Any, 4, |v| if v > 990.0 { v } else { 0.0 }, |a, b| a == b;
     rows_of_nonzero_f32_only: f32, All: All, 4, |v| if v > 999.0 { 0.0 } else { 1.0 }, |a, b| a == b;
+}
+
+#[test]
+fn fewer_blocks_than_rows_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1.0f32; 12])?;
+    let mut out = stream.buffer_zeroed::<f32>(12)?;
+    let launches = [
+        cumsum_rows::<f32, 4, 8, false>::launch(&stream, (2, 32), 3, 4, &x, &mut out)
+            .and_then(|()| stream.synchronize()),
+        reduce_rows::<f32, Sum, 4>::launch(&stream, (1, (4, 2)), 3, 4, &x, &mut out, Sum)
+            .and_then(|()| stream.synchronize()),
+    ];
+    for launch in launches {
+        let error = launch.unwrap_err().to_string();
+        assert!(error.contains("asked for a size of 3; its limit is 2"), "{error}");
+    }
+    Ok(())
 }
