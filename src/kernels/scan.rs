@@ -9,7 +9,7 @@ use kernel_primitives::view::Rows;
 /// `bf16`, and rounded to `T` at the end.
 ///
 /// One block a row, of at most 320 threads; fewer blocks than rows are a fault.
-/// [`scan_row_dims`](super::scan_row_dims)`(rows, columns, NX * ROUNDS)` chooses blocks that have the row in a tile, if that can
+/// [`row_dims`](super::row_dims)`(rows, columns, NX * ROUNDS)` chooses blocks that have the row in a tile, if that can
 /// be. A block works through a row tile by tile, and reads and writes each element once: by [`block_inclusive_scan_rounds`]
 /// and in 16-byte accesses where the row starts on such a boundary, and otherwise by [`block_inclusive_scan_from`] in tiles of
 /// `NX` elements a thread.
@@ -17,16 +17,16 @@ use kernel_primitives::view::Rows;
 /// Seed: `Cumsum`, for a block's items.
 ///
 /// ```
-/// use kernel_primitives::kernels::{cumsum_rows, scan_row_dims};
+/// use kernel_primitives::kernels::{cumsum_rows, row_dims};
 /// use kernel_primitives::Device;
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
 /// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0])?;
 /// let mut out = stream.buffer_zeroed::<f32>(6)?;
-/// cumsum_rows::<f32, 4, 8, false>::launch(&stream, scan_row_dims(2, 3, 32), 2, 3, &x, &mut out)?;
+/// cumsum_rows::<f32, 4, 8, false>::launch(&stream, row_dims(2, 3, 32), 2, 3, &x, &mut out)?;
 /// assert_eq!(out.to_vec()?, [1.0, 3.0, 6.0, 10.0, 30.0, 60.0]);
-/// cumsum_rows::<f32, 4, 8, true>::launch(&stream, scan_row_dims(2, 3, 32), 2, 3, &x, &mut out)?;
+/// cumsum_rows::<f32, 4, 8, true>::launch(&stream, row_dims(2, 3, 32), 2, 3, &x, &mut out)?;
 /// assert_eq!(out.to_vec()?, [0.0, 1.0, 3.0, 0.0, 10.0, 30.0]);
 /// # Ok(())
 /// # }

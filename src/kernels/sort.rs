@@ -55,7 +55,7 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
 /// most `columns` and half of `THREADS * ITEMS`: otherwise it is a fault. Launch blocks of `THREADS` threads, up to one a row.
 ///
 /// One pass over memory, by [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
-#[kernel(threads(THREADS), equal_len(keys, indices), instantiate(
+#[kernel(threads(THREADS), min_blocks(1024 / THREADS), equal_len(keys, indices), instantiate(
     <f32, Less, 128, 8, 1024>, <f32, Greater, 128, 8, 1024>, <f32, Less, 256, 8, 2048>, <f32, Greater, 256, 8, 2048>,
     <f16, Less, 256, 8, 2048>, <f16, Greater, 256, 8, 2048>, <i32, Less, 256, 8, 2048>, <i32, Greater, 256, 8, 2048>,
 ))]
