@@ -22,3 +22,12 @@ pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 256);
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
 }
+
+/// The launch of [`reduce_rows`](struct@reduce_rows): for rows of `columns` elements of which a thread reads `per_thread` at a
+/// time, blocks of 256 threads, all for one row or, if it has no work for them, for several.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn reduce_row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
+    let width = columns.div_ceil(per_thread.max(1)).next_power_of_two().clamp(1, 256);
+    let height = 256 / width;
+    crate::Dims::new(rows.div_ceil(height).min(i32::MAX as usize) as u32, (width as u32, height as u32))
+}

@@ -71,14 +71,14 @@ fn sanitize_empty_buffers_are_buffers() -> Result<()> {
     let y = stream.buffer_zeroed::<f32>(0)?;
     let mut out = stream.buffer_uninit::<f32>(0)?;
     assert!(x.is_empty() && out.as_mut_slice().is_empty() && x.as_slice().is_empty());
-    assert_eq!(x.to_vec()?, []);
-    assert_eq!(x.slice(0..0)?.to_vec()?, []);
+    assert_eq!(x.to_vec()?, [0.0f32; 0]);
+    assert_eq!(x.slice(0..0)?.to_vec()?, [0.0f32; 0]);
     x.copy_to(&mut [])?;
     out.copy_from(&[])?;
     for dims in [Dims::for_items(0), (1, 32).into(), (3, (7, 3)).into()] {
         elementwise_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &y, &mut out, Add)?;
     }
-    assert_eq!(out.to_vec()?, []);
+    assert_eq!(out.to_vec()?, [0.0f32; 0]);
     stream.synchronize()
 }
 
