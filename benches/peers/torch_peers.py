@@ -53,7 +53,7 @@ def rows():
     yield "sum dim 0 f32 16384x16384", measure(lambda: x.sum(0))
     x = uniform(16384, 4096)
     # Stable, as the kernel's is.
-    yield "sort dim 1 f32 16384x4096", measure(lambda: torch.sort(x, 1, stable=True))
+    yield "sort dim 1 f32 16384x4096", measure(lambda: torch.sort(x, dim=1, stable=True))
 
 
 def main():

@@ -764,7 +764,7 @@ mod tests {
         for part in [
             quote!(.with("a", 1usize, ::kernel_primitives::view::value_layout::<f32>())),
             quote!(.with("x", 2usize, ::kernel_primitives::view::view_layout::<f64>())),
-            quote!(.with("s", Self::__SHARED.0[0usize], ::kernel_primitives::view::Layout::of::<[u8; 4]>("shared"))),
+            quote!(.with("s", Self::__SHARED.0[0usize], ::kernel_primitives::view::storage_layout::<[u8; 4]>())),
             quote!(.with("o", 4usize, ::kernel_primitives::view::view_layout::<u8>())),
             quote!(.with("f", 5usize, ::kernel_primitives::view::value_layout::<Functor>())),
         ] {

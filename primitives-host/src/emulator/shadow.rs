@@ -429,10 +429,13 @@ impl Pages {
         Ok(())
     }
 
-    /// The last plain write of a byte before `address` and near it, with its address.
+    /// The last plain write of the nearest byte before `address` that has one, with its address.
     pub(super) fn writer_before(&self, address: usize) -> Option<(usize, Past)> {
-        let (byte, past) = self.pages[address / PAGE - self.first].writer_before(address % PAGE)?;
-        Some((address / PAGE * PAGE + byte, past))
+        (self.first..=address / PAGE).rev().find_map(|number| {
+            let end = if number == address / PAGE { address % PAGE } else { PAGE };
+            let (byte, past) = self.pages[number - self.first].writer_before(end)?;
+            Some((number * PAGE + byte, past))
+        })
     }
 
     /// Forgets all.
