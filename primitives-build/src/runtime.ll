@@ -263,13 +263,6 @@ define i32 @__kp_faulted(ptr %control) alwaysinline nounwind {
   ret i32 %flag
 }
 
-define void @__kp_set_faulted(ptr %control) alwaysinline nounwind {
-  %words = addrspacecast ptr %control to ptr addrspace(1)
-  %at = load ptr addrspace(1), ptr addrspace(1) %words, align 8
-  store atomic i32 1, ptr addrspace(1) %at syncscope("device") monotonic, align 4
-  ret void
-}
-
 define void @__kp_exit() alwaysinline noreturn nounwind {
   call void asm sideeffect "exit;", ""()
   unreachable

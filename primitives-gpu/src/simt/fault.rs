@@ -81,7 +81,8 @@ impl core::fmt::Display for Fault {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FaultControl {
-    /// Of the flag, a `u32` in device memory: whether threads that wait for each other should give up.
+    /// Of the flag, a `u32` in device memory: not 0 once a thread has faulted, which then writes the record, and threads that
+    /// wait for each other give up.
     pub faulted: u64,
     /// Of a [`FaultRecord`] in host memory.
     pub record: u64,
@@ -94,7 +95,7 @@ pub const FAULT_FILE_BYTES: usize = 192;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRecord {
-    /// 0: no fault; 1: a thread is writing the record; 2: the record is complete.
+    /// Not 0 once the record is complete.
     pub state: u32,
     /// A [`FaultKind`] as a number.
     pub kind: u32,

@@ -61,7 +61,6 @@ unsafe extern "C" {
     fn __kp_fault_record(control: *const FaultControl) -> *mut FaultRecord;
     safe fn __kp_kernel_number() -> u32;
     fn __kp_faulted(control: *const FaultControl) -> u32;
-    fn __kp_set_faulted(control: *const FaultControl);
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_opaque(value: u32) -> u32;
@@ -424,10 +423,11 @@ pub(crate) unsafe fn raise(control: *const FaultControl, kind: FaultKind, [a, b]
 unsafe fn report(control: *const FaultControl, kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
     // SAFETY: the caller's contract: the control's addresses are those of a flag and of a record in mapped memory, which
     // stay until the launch is over. The winner of the exchange is the record's only writer, and the host reads it once the
-    // state says that it is complete.
+    // state says that it is complete. The flag decides who wins: not all hosts have atomics in mapped memory.
     unsafe {
         let record = __kp_fault_record(control);
-        if __kp_cas_i32(&raw mut (*record).state, 0, 1, Scope::System as u32) == 0 {
+        let flag = core::ptr::with_exposed_provenance_mut::<u32>((*control).faulted as usize);
+        if __kp_cas_i32(flag, 0, 1, Scope::Device as u32) == 0 {
             (*record).kind = kind as u32;
             (*record).kernel = __kp_kernel_number();
             (*record).args = args;
@@ -446,9 +446,8 @@ unsafe fn report(control: *const FaultControl, kind: FaultKind, args: [u64; 2], 
                 }
                 (*record).file_len = keep as u32;
             }
-            __kp_store_i32(&raw mut (*record).state, 2, 1, Scope::System as u32);
+            __kp_store_i32(&raw mut (*record).state, 1, 1, Scope::System as u32);
         }
-        __kp_set_faulted(control);
     }
     __kp_exit()
 }

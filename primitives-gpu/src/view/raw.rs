@@ -200,11 +200,19 @@ pub(crate) const fn vector_items<T>(items: usize) -> usize {
     n
 }
 
+/// The boundary that an access of [`vector_items`] starts on; that of an element where it moves one.
+pub(crate) const fn vector_align<T>(items: usize) -> usize {
+    match vector_items::<T>(items) {
+        1 => core::mem::align_of::<T>(),
+        many => many * size_of::<T>(),
+    }
+}
+
 /// Whether an access of `N` items at `address` can be made by vectors.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn is_vector_aligned<T, const N: usize>(address: *const T) -> bool {
-    address.addr().is_multiple_of(const { vector_items::<T>(N) * size_of::<T>() })
+    address.addr().is_multiple_of(const { vector_align::<T>(N) })
 }
 
 /// Reads `items` by vector accesses if `address` is aligned for them, else one by one.
@@ -235,6 +243,11 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn load_vectors<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
+    if const { vector_items::<T>(N) == 1 } {
+        // SAFETY: the caller's contract.
+        *items = unsafe { address.cast::<[T; N]>().read() };
+        return;
+    }
     let bytes = const { vector_items::<T>(N) * size_of::<T>() };
     let (from, to) = (address.cast::<u8>(), items.as_mut_ptr().cast::<u8>());
     let mut at = 0;
@@ -273,6 +286,11 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn store_vectors<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    if const { vector_items::<T>(N) == 1 } {
+        // SAFETY: the caller's contract.
+        unsafe { address.cast::<[T; N]>().write(*items) };
+        return;
+    }
     let bytes = const { vector_items::<T>(N) * size_of::<T>() };
     let (from, to) = (items.as_ptr().cast::<u8>(), address.cast::<u8>());
     let mut at = 0;
@@ -385,8 +403,7 @@ pub(crate) fn row_start(row: usize, columns: usize) -> usize {
 /// Whether each vector of `N` elements from a multiple of `N` on lies in the view or not, as a whole, and is aligned.
 #[inline(always)]
 pub(crate) fn in_vectors<T, const N: usize>(address: *const T, len: usize) -> bool {
-    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
-    address.addr().is_multiple_of(bytes) && len.is_multiple_of(N)
+    address.addr().is_multiple_of(const { vector_align::<T>(N) }) && len.is_multiple_of(N)
 }
 
 /// How many elements a view has from `first` on, as far as `M` vectors of `N` elements, `stride` apart, can reach. Raises a
