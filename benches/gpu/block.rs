@@ -5,7 +5,7 @@ use kernel_primitives::{Buffer, Device, Dims, Result, Stream};
 
 use crate::harness::{Options, Report, compare};
 use crate::kernels::block::{reduce, reduce_to_first, scan};
-use crate::peers::Peers;
+use crate::peers::{BlockPeer, Peers};
 
 const ROUNDS: u32 = 64;
 
@@ -54,15 +54,12 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     Ok(())
 }
 
-/// A peer's launch: rounds, factor, input, output, items, stream.
-type Peer<T> = Box<dyn Fn(u32, T, u64, u64, usize, *mut core::ffi::c_void)>;
-
 #[allow(clippy::too_many_arguments, reason = "called by one macro")]
 fn row<T: Number>(
     name: &str,
     stream: &Stream,
     report: &mut Report,
-    peers: &[Peer<T>],
+    peers: &[BlockPeer<T>],
     factor: T,
     value: impl Fn(usize) -> T,
     equal: impl Fn(T, T) -> bool,

@@ -7,6 +7,9 @@ use libloading::Library;
 type BlockSort = unsafe extern "C" fn(*const c_void, *mut c_void, c_uint, c_uint, *mut c_void) -> c_int;
 type Transform = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
 
+/// A block collective's launch: rounds, factor, input, output, items, stream.
+pub(crate) type BlockPeer<T> = Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)>;
+
 /// The library of `benches/peers/peers.cu`.
 pub(crate) struct Peers(&'static Library);
 
@@ -51,13 +54,7 @@ impl Peers {
     }
 
     /// 64-round kernels of a block collective, of this kind, element type and shape.
-    pub(crate) fn block<T: Copy + 'static>(
-        &self,
-        kind: &str,
-        ty: &str,
-        threads: u32,
-        items: u32,
-    ) -> Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)> {
+    pub(crate) fn block<T: Copy + 'static>(&self, kind: &str, ty: &str, threads: u32, items: u32) -> BlockPeer<T> {
         type Block<T> = unsafe extern "C" fn(u32, T, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
         let symbol = format!("cub_block_{kind}_{ty}_{threads}_{items}\0");
         // SAFETY: the function has this type, and the library stays loaded.
