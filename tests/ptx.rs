@@ -12,14 +12,19 @@ const ARCHS: [u32; 4] = [75, 80, 90, 100];
 
 /// The kernels of the library, as `(module, kernel)`.
 fn shipped() -> Vec<(String, String)> {
+    kernels_of("kernel_primitives::")
+}
+
+/// The kernels under a module, as `(module, kernel)`.
+fn kernels_of(parent: &str) -> Vec<(String, String)> {
     let index = fs::read_to_string(Path::new(PTX).join("index.txt")).expect("the builder wrote an index");
     let kernels: Vec<_> = index
         .lines()
-        .filter(|path| path.starts_with("kernel_primitives::"))
+        .filter(|path| path.starts_with(parent))
         .filter_map(|path| path.rsplit_once("::"))
         .map(|(module, kernel)| (module.to_owned(), kernel.to_owned()))
         .collect();
-    assert!(!kernels.is_empty(), "no kernels in the index");
+    assert!(!kernels.is_empty(), "no kernels of {parent} in the index");
     kernels
 }
 
@@ -46,7 +51,7 @@ fn every_kernel_is_assembled_without_spills_and_local_memory() {
     let (head, rows) = rows.split_first().expect("the report has a head");
     let column = |name: &str| head.iter().position(|&column| column == name).unwrap_or_else(|| panic!("no {name}"));
     let (kernel, arch) = (column("kernel"), column("arch"));
-    for (module, name) in shipped() {
+    for (module, name) in shipped().into_iter().chain(kernels_of("quickstart::")) {
         for sm in ARCHS.into_iter().filter(|&sm| !may_spill(&name, sm)) {
             let path = format!("{module}::{name}");
             let row =

@@ -57,8 +57,11 @@ pub(crate) fn map_and_sum<F, const NX: usize>(
         let results = elementwise_unary(&items, f);
         write_data(cx, out.tile(tile), &results);
         // The last tile may be shorter; reading and writing know that, the sum is told.
-        for &result in results.iter().take(tile.valid_items(cx)) {
-            sum += result;
+        let valid = tile.valid_items(cx);
+        for (i, &result) in results.iter().enumerate() {
+            if i < valid {
+                sum += result;
+            }
         }
     }
     let sum = block_reduce(cx, &mut shared, sum, Add);

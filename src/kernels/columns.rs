@@ -10,6 +10,16 @@ const THREADS: usize = 256;
 /// Rows that a thread has in flight.
 const BATCH: usize = 8;
 
+/// How many blocks share a multiprocessor's registers, for the bytes of an item and of a thread's accumulators.
+const fn blocks_in_flight(item: usize, accumulators: usize) -> u32 {
+    match (item, accumulators) {
+        // A batch of what an arg-reduction's first pass leaves: four words an item.
+        (9.., _) => 1,
+        (_, 16) => 3,
+        _ => 2,
+    }
+}
+
 /// Reduces the middle dimension of `x`, `[outer, reduced, inner]`, which is cut into as many parts as the grid has blocks along
 /// `y`: `out` is `[outer, parts, inner]`, each element the reduction of its part of a column. With one part, that is the result;
 /// with more, `R` is [`FirstPass`], and a second launch reduces `out` by [`LastPass`]: `run` makes both launches.
@@ -38,7 +48,7 @@ const BATCH: usize = 8;
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(max_threads(THREADS), min_blocks(if size_of::<[R::Accum; NX]>() == 16 { 3 } else { 2 }), instantiate(
+#[kernel(max_threads(THREADS), min_blocks(blocks_in_flight(size_of::<T>(), size_of::<[R::Accum; NX]>())), instantiate(
     <f32, Sum, 4>, <f32, FirstPass<Sum>, 4>, <f32, LastPass<Sum, f32>, 4>,
     <f64, Sum, 2>, <f64, FirstPass<Sum>, 2>, <f64, LastPass<Sum, f64>, 2>,
     <f16, Sum, 8>, <f16, FirstPass<Sum>, 8>, <f32, LastPass<Sum, f16>, 8>,
