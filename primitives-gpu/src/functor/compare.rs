@@ -11,7 +11,7 @@ use crate::element::{Bits, Element, KernelParam, SortKey};
 /// stay in bounds.
 ///
 /// Seed: `Comparator(first_value, second_value, monotonic_type)`, which compares by `>`; there NaN makes the result
-/// undefined. See [`compare_exchange`].
+/// undefined. See [`compare_exchange`](crate::thread::compare_exchange).
 ///
 /// ```
 /// use kernel_primitives::functor::{Comparator, Greater, Less};
@@ -121,23 +121,4 @@ impl<T: Copy, I: Copy + PartialOrd, C: Comparator<T>> BinaryFn<(T, I)> for ByInd
         // One call: of two equal values the one with the smaller index comes first, so only the other must prove itself.
         if i < j { !self.0.before(b, a) } else { self.0.before(a, b) }
     }
-}
-
-/// Puts two items in order: swaps them if the second comes before the first. Equal items stay.
-///
-/// Seed: `Comparator` with `Swap`.
-///
-/// ```
-/// use kernel_primitives::functor::{Less, compare_exchange};
-///
-/// let (mut a, mut b) = (2, 1);
-/// compare_exchange(&mut a, &mut b, &Less);
-/// assert_eq!((a, b), (1, 2));
-/// ```
-#[inline(always)]
-pub fn compare_exchange<T: Copy>(first: &mut T, second: &mut T, order: &impl Comparator<T>) {
-    let (a, b) = (*first, *second);
-    let swap = order.before(b, a);
-    *first = if swap { b } else { a };
-    *second = if swap { a } else { b };
 }

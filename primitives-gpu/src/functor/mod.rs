@@ -66,7 +66,7 @@ pub use arithmetic::{
 pub use combinator::{
     BindFirst, BindSecond, Compose, Fold, SwapArguments, bind_first, bind_second, compose, swap_arguments,
 };
-pub use compare::{ByIndex, Comparator, Direction, Greater, Less, compare_exchange};
+pub use compare::{ByIndex, Comparator, Direction, Greater, Less};
 pub use constant::{ByConstant, Clamp, Constant, DivideBy};
 pub use logic::{
     BitAnd, BitNot, BitOr, BitXor, Equal, GreaterOrEqual, GreaterThan, LessOrEqual, LessThan, LogicalAnd, LogicalNot,

@@ -260,7 +260,7 @@ pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
     let first = first.saturating_add(cx.thread_rank() as usize * NX);
     if total >= NX && first <= total - NX {
         match config.run(first, NX) {
-            Some((index, 1)) => return src.load_items(index, dst),
+            Some((index, 1)) => return src.slice(index..index.saturating_add(NX)).read_items(0, dst),
             Some((index, _)) => {
                 *dst = [src[index]; NX];
                 return;

@@ -1,10 +1,25 @@
 //! The steps of sorting networks.
 
-use core::mem::swap;
-
 use crate::functor::Comparator;
 
-/// As [`compare_exchange`](super::compare_exchange) of two keys, and their values go with them. Seed: `ComparatorWithIndex`.
+/// Puts two items in order: swaps them if the second comes before the first. Equal items stay.
+///
+/// Seed: `Comparator` with `Swap`.
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::thread::compare_exchange;
+///
+/// let (mut a, mut b) = (2, 1);
+/// compare_exchange(&mut a, &mut b, &Less);
+/// assert_eq!((a, b), (1, 2));
+/// ```
+#[inline(always)]
+pub fn compare_exchange<T: Copy>(first: &mut T, second: &mut T, order: &impl Comparator<T>) {
+    compare_exchange_pairs(first, second, &mut (), &mut (), order);
+}
+
+/// As [`compare_exchange`] of two keys, and their values go with them. Seed: `ComparatorWithIndex`.
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -22,10 +37,11 @@ pub fn compare_exchange_pairs<K: Copy, V: Copy>(
     second_value: &mut V,
     order: &impl Comparator<K>,
 ) {
-    if order.before(*second, *first) {
-        swap(first, second);
-        swap(first_value, second_value);
-    }
+    // Selections rather than a branch around swaps.
+    let ((a, b), (v, w)) = ((*first, *second), (*first_value, *second_value));
+    let swap = order.before(b, a);
+    (*first, *second) = if swap { (b, a) } else { (a, b) };
+    (*first_value, *second_value) = if swap { (w, v) } else { (v, w) };
 }
 
 /// The largest power of two that is not above `n`; 1 for 0. Seed: `GetLastPow2(n)`.

@@ -8,8 +8,7 @@ mod elementwise;
 mod random;
 mod reduce;
 
-pub use crate::functor::compare_exchange;
-pub use compare::{compare_exchange_pairs, last_pow2};
+pub use compare::{compare_exchange, compare_exchange_pairs, last_pow2};
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };

@@ -1,25 +1,19 @@
 //! Global memory that a launch reads.
 
-use core::marker::PhantomData;
 use core::ops::{Bound, Index, RangeBounds};
-use core::panic::Location;
 
+use super::elements::Elements;
 use super::partition::{Item, Tile};
-use super::raw::{self, Borrowed};
 use crate::element::Element;
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::simt::emulated::{AccessKind, Space};
-use crate::simt::{Block, FaultKind};
+use crate::simt::Block;
 
 /// Elements in global memory that nobody writes during the launch.
 ///
 /// A kernel parameter `x: Global<f32>` takes a `&Buffer<f32>` or a slice of one. Indexing checks the bounds: an index
 /// outside is a fault.
 pub struct Global<'k, T> {
-    cx: Block<'k>,
-    address: *const T,
-    len: usize,
-    _borrowed: Borrowed<'k, T>,
+    /// Nobody writes them: every thread may read each.
+    elements: Elements<'k, T>,
 }
 
 impl<T> Clone for Global<'_, T> {
@@ -37,25 +31,26 @@ impl<'k, T: Element> Global<'k, T> {
     /// The elements are valid for `'k` and nobody writes them meanwhile.
     #[inline(always)]
     pub unsafe fn from_raw(cx: Block<'k>, address: *const T, len: usize) -> Self {
-        Self { cx, address, len, _borrowed: PhantomData }
+        // SAFETY: the caller's contract.
+        Self { elements: unsafe { Elements::new(cx, address.cast_mut(), len) } }
     }
 
     /// The number of elements.
     #[inline(always)]
     pub fn len(self) -> usize {
-        self.len
+        self.elements.len()
     }
 
     /// True if there are none.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The first element's address.
     #[inline(always)]
     pub fn as_ptr(self) -> *const T {
-        self.address
+        self.elements.address()
     }
 
     /// The element at `index`, or `None` outside the view.
@@ -63,7 +58,7 @@ impl<'k, T: Element> Global<'k, T> {
     #[track_caller]
     pub fn get(self, index: usize) -> Option<T> {
         // Not `bool::then`: a closure would hide the caller's place.
-        if index < self.len { Some(self[index]) } else { None }
+        if index < self.len() { Some(self[index]) } else { None }
     }
 
     /// The elements of `range`, which must lie inside the view: else a fault.
@@ -78,14 +73,9 @@ impl<'k, T: Element> Global<'k, T> {
         let end = match range.end_bound() {
             Bound::Included(&last) => last.saturating_add(1),
             Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
+            Bound::Unbounded => self.len(),
         };
-        if start > end || end > self.len {
-            let args = [start.max(end) as u64, self.len as u64];
-            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
-        }
-        // SAFETY: inside this view.
-        unsafe { Self::from_raw(self.cx, self.address.add(start), end - start) }
+        Self { elements: self.elements.slice(start, end) }
     }
 
     /// The elements of a block's tile, which must lie inside the view: else a fault. What
@@ -101,8 +91,7 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn row(self, row: usize, columns: usize) -> Self {
-        let start = raw::row_start(row, columns);
-        self.slice(start..start.saturating_add(columns))
+        Self { elements: self.elements.row(row, columns) }
     }
 
     /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
@@ -133,19 +122,15 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn read_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
-        if self.len >= N && first <= self.len - N {
-            self.load_items(first, items);
-        } else {
-            // SAFETY: the first of as many as there are.
-            unsafe { raw::load_some(self.cx, self.address.wrapping_add(first), self.len.saturating_sub(first), items) };
-        }
+        // SAFETY: nobody writes the elements.
+        unsafe { self.elements.read_items(first, items) }
     }
 
     /// Whether the view starts on the boundary of an access of `N` elements and has a multiple of `N`: what
     /// [`read_vectors`](Self::read_vectors) reads.
     #[inline(always)]
     pub fn in_vectors<const N: usize>(self) -> bool {
-        raw::in_vectors::<T, N>(self.address, self.len)
+        self.elements.in_vectors::<N>()
     }
 
     /// Reads `M` vectors of `N` elements, the first from `first` on, the others each `stride` elements further; a vector behind
@@ -156,19 +141,8 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn read_vectors<const N: usize, const M: usize>(self, first: usize, stride: usize, vectors: &mut [[T; N]; M]) {
-        let ahead = raw::vectors_ahead::<T, N, M>(self.cx, self.address, self.len, first, stride, Location::caller());
-        for (i, items) in vectors.iter_mut().enumerate() {
-            let offset = i as u32 * stride as u32;
-            if offset < ahead {
-                // SAFETY: inside the view, which ends with a vector, and aligned.
-                unsafe {
-                    let address = self.address.add(first + offset as usize);
-                    #[cfg(not(target_arch = "nvptx64"))]
-                    raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
-                    raw::load_vectors(address, items);
-                }
-            }
-        }
+        // SAFETY: nobody writes the elements.
+        unsafe { self.elements.read_vectors(first, stride, vectors) }
     }
 
     /// Reads the `N` elements from `first` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
@@ -182,37 +156,8 @@ impl<'k, T: Element> Global<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
-        if first > self.len || N > self.len - first {
-            let args = [first.saturating_add(N) as u64, self.len as u64];
-            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
-        }
-        // SAFETY: inside the view, and aligned by the caller's contract.
-        unsafe {
-            let address = self.address.add(first);
-            #[cfg(not(target_arch = "nvptx64"))]
-            {
-                raw::check_aligned::<T, N>(self.cx, address);
-                raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
-            }
-            raw::load_aligned(address)
-        }
-    }
-
-    /// Reads `N` consecutive elements from `first` on, by vector accesses where the address is aligned for them.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn load_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
-        if first + N > self.len {
-            let args = [(first + N) as u64, self.len as u64];
-            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
-        }
-        // SAFETY: inside the view.
-        unsafe {
-            let address = self.address.add(first);
-            #[cfg(not(target_arch = "nvptx64"))]
-            raw::report(self.cx, AccessKind::Read, Space::Global, address, N);
-            raw::load_items(address, items);
-        }
+        // SAFETY: nobody writes the elements; aligned by the caller's contract.
+        unsafe { self.elements.read_vector(first) }
     }
 }
 
@@ -222,16 +167,10 @@ impl<T: Element> Index<usize> for Global<'_, T> {
     #[inline(always)]
     #[track_caller]
     fn index(&self, index: usize) -> &T {
-        if index >= self.len {
-            self.cx.raise(FaultKind::OutOfBounds, [index as u64, self.len as u64], Location::caller());
-        }
+        let address = self.elements.at(index);
+        self.elements.show_read(address, 1);
         // SAFETY: inside the view, whose elements nobody writes during 'k.
-        unsafe {
-            let address = self.address.add(index);
-            #[cfg(not(target_arch = "nvptx64"))]
-            raw::report(self.cx, AccessKind::Read, Space::Global, address, 1);
-            &*address
-        }
+        unsafe { &*address }
     }
 }
 

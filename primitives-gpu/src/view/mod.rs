@@ -3,6 +3,7 @@
 //! A view checks every access against its length and, in the emulator, shows it to the machine. The raw pointers below
 //! are the `unsafe` floor.
 
+mod elements;
 mod global;
 mod global_mut;
 mod param;

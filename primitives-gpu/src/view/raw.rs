@@ -208,53 +208,29 @@ pub(crate) const fn vector_align<T>(items: usize) -> usize {
     }
 }
 
-/// Whether an access of `N` items at `address` can be made by vectors.
-#[cfg(target_arch = "nvptx64")]
+/// Whether an access of `N` items at `address` can be made by vectors. On the host none is, so that the elements of racing lanes
+/// stay whole; the emulator sees one access of all items.
 #[inline(always)]
-fn is_vector_aligned<T, const N: usize>(address: *const T) -> bool {
-    address.addr().is_multiple_of(const { vector_align::<T>(N) })
+fn is_vector<T, const N: usize>(address: *const T) -> bool {
+    cfg!(target_arch = "nvptx64")
+        && const { vector_items::<T>(N) > 1 }
+        && address.addr().is_multiple_of(const { vector_align::<T>(N) })
 }
 
 /// Reads `items` by vector accesses if `address` is aligned for them, else one by one.
 ///
 /// # Safety
 /// `address` is valid for reads of `N` elements.
-#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
-    // SAFETY: the caller's contract; a vector access is made only where it is aligned.
-    unsafe {
-        if const { vector_items::<T>(N) } > 1 && is_vector_aligned::<T, N>(address) {
-            load_vectors(address, items);
-        } else {
-            let mut i = 0;
-            while i < N {
-                items[i] = address.add(i).read();
-                i += 1;
-            }
+    if is_vector::<T, N>(address) {
+        // SAFETY: the caller's contract, and aligned.
+        *items = unsafe { load_aligned(address) };
+    } else {
+        for (i, item) in items.iter_mut().enumerate() {
+            // SAFETY: the caller's contract.
+            *item = unsafe { load(address.add(i)) };
         }
-    }
-}
-
-/// Reads `items` by vector accesses.
-///
-/// # Safety
-/// `address` is valid for reads of `N` elements, and aligned for them.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-pub(crate) unsafe fn load_vectors<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
-    if const { vector_items::<T>(N) == 1 } {
-        // SAFETY: the caller's contract.
-        *items = unsafe { address.cast::<[T; N]>().read() };
-        return;
-    }
-    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
-    let (from, to) = (address.cast::<u8>(), items.as_mut_ptr().cast::<u8>());
-    let mut at = 0;
-    while at < N * size_of::<T>() {
-        // SAFETY: the caller's contract.
-        unsafe { nvptx::load_vector(to.add(at), from.add(at), bytes) };
-        at += bytes;
     }
 }
 
@@ -262,68 +238,16 @@ pub(crate) unsafe fn load_vectors<T: Element, const N: usize>(address: *const T,
 ///
 /// # Safety
 /// `address` is valid for writes of `N` elements.
-#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
-    // SAFETY: the caller's contract; a vector access is made only where it is aligned.
-    unsafe {
-        if const { vector_items::<T>(N) } > 1 && is_vector_aligned::<T, N>(address) {
-            store_vectors(address, items);
-        } else {
-            let mut i = 0;
-            while i < N {
-                address.add(i).write(items[i]);
-                i += 1;
-            }
+    if is_vector::<T, N>(address) {
+        // SAFETY: the caller's contract, and aligned.
+        unsafe { store_aligned(address, items) };
+    } else {
+        for (i, &item) in items.iter().enumerate() {
+            // SAFETY: the caller's contract.
+            unsafe { store(address.add(i), item) };
         }
-    }
-}
-
-/// Writes `items` by vector accesses; see [`load_vectors`].
-///
-/// # Safety
-/// `address` is valid for writes of `N` elements, and aligned for them.
-#[cfg(target_arch = "nvptx64")]
-#[inline(always)]
-pub(crate) unsafe fn store_vectors<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
-    if const { vector_items::<T>(N) == 1 } {
-        // SAFETY: the caller's contract.
-        unsafe { address.cast::<[T; N]>().write(*items) };
-        return;
-    }
-    let bytes = const { vector_items::<T>(N) * size_of::<T>() };
-    let (from, to) = (items.as_ptr().cast::<u8>(), address.cast::<u8>());
-    let mut at = 0;
-    while at < N * size_of::<T>() {
-        // SAFETY: the caller's contract.
-        unsafe { nvptx::store_vector(to.add(at), from.add(at), bytes) };
-        at += bytes;
-    }
-}
-
-/// On the host every element is accessed by itself; the emulator sees one access of all items.
-///
-/// # Safety
-/// `address` is valid for reads of `N` elements.
-#[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
-pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
-    for (i, item) in items.iter_mut().enumerate() {
-        // SAFETY: the caller's contract.
-        *item = unsafe { load(address.add(i)) };
-    }
-}
-
-/// Writes `items`; see [`load_items`].
-///
-/// # Safety
-/// `address` is valid for writes of `N` elements.
-#[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
-pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
-    for (i, &item) in items.iter().enumerate() {
-        // SAFETY: the caller's contract.
-        unsafe { store(address.add(i), item) };
     }
 }
 
@@ -335,25 +259,21 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
 pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T) -> [T; N] {
     let mut items = [T::ZERO; N];
     #[cfg(target_arch = "nvptx64")]
-    {
+    if const { vector_items::<T>(N) > 1 } {
         let width = const { vector_items::<T>(N) };
         let mut i = 0;
         while i < N {
             // SAFETY: the caller's contract.
             unsafe {
-                if width > 1 {
-                    nvptx::load_vector(items.as_mut_ptr().add(i).cast(), address.add(i).cast(), width * size_of::<T>());
-                } else {
-                    items[i] = address.add(i).read();
-                }
+                nvptx::load_vector(items.as_mut_ptr().add(i).cast(), address.add(i).cast(), width * size_of::<T>());
             }
             i += width;
         }
+        return items;
     }
-    #[cfg(not(target_arch = "nvptx64"))]
-    // SAFETY: the caller's contract.
-    unsafe {
-        load_items(address, &mut items);
+    for (i, item) in items.iter_mut().enumerate() {
+        // SAFETY: the caller's contract.
+        *item = unsafe { load(address.add(i)) };
     }
     items
 }
@@ -365,117 +285,21 @@ pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T)
 #[inline(always)]
 pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
     #[cfg(target_arch = "nvptx64")]
-    {
+    if const { vector_items::<T>(N) > 1 } {
         let width = const { vector_items::<T>(N) };
         let mut i = 0;
         while i < N {
             // SAFETY: the caller's contract.
             unsafe {
-                if width > 1 {
-                    nvptx::store_vector(address.add(i).cast(), items.as_ptr().add(i).cast(), width * size_of::<T>());
-                } else {
-                    address.add(i).write(items[i]);
-                }
+                nvptx::store_vector(address.add(i).cast(), items.as_ptr().add(i).cast(), width * size_of::<T>());
             }
             i += width;
         }
+        return;
     }
-    #[cfg(not(target_arch = "nvptx64"))]
-    // SAFETY: the caller's contract.
-    unsafe {
-        store_items(address, items);
-    }
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use {load_items as load_vectors, store_items as store_vectors};
-
-/// `row * columns`, or the largest number if that has too many bits: one multiplication where the factors have 32 bits.
-#[inline(always)]
-pub(crate) fn row_start(row: usize, columns: usize) -> usize {
-    if (row | columns) >> 32 == 0 {
-        (row as u32 as u64 * columns as u32 as u64) as usize
-    } else {
-        row.saturating_mul(columns)
-    }
-}
-
-/// Whether each vector of `N` elements from a multiple of `N` on lies in the view or not, as a whole, and is aligned.
-#[inline(always)]
-pub(crate) fn in_vectors<T, const N: usize>(address: *const T, len: usize) -> bool {
-    address.addr().is_multiple_of(const { vector_align::<T>(N) }) && len.is_multiple_of(N)
-}
-
-/// How many elements a view has from `first` on, as far as `M` vectors of `N` elements, `stride` apart, can reach. Raises a
-/// fault if a vector could lie across the view's end or be unaligned.
-#[inline(always)]
-pub(crate) fn vectors_ahead<T, const N: usize, const M: usize>(
-    cx: Block<'_>,
-    address: *const T,
-    len: usize,
-    first: usize,
-    stride: usize,
-    place: &'static Location<'static>,
-) -> u32 {
-    let reach = (u32::MAX as usize).checked_div(M).unwrap_or(0);
-    let regular = in_vectors::<T, N>(address, len) && first.is_multiple_of(N) && stride.is_multiple_of(N);
-    if !regular || stride > reach {
-        cx.raise(FaultKind::BadShape, [stride as u64, reach as u64], place);
-    }
-    // Few bits, so that each vector costs one comparison.
-    len.saturating_sub(first).min(u32::MAX as usize) as u32
-}
-
-/// Reads the first `valid` items, or all if there are more; the others keep their values.
-///
-/// # Safety
-/// `address` is valid for reads of so many elements.
-#[inline(always)]
-#[track_caller]
-pub(crate) unsafe fn load_some<T: Element, const N: usize>(
-    cx: Block<'_>,
-    address: *const T,
-    valid: usize,
-    items: &mut [T; N],
-) {
-    #[cfg(target_arch = "nvptx64")]
-    let _ = cx;
-    // Few bits and constant offsets: the loop is unrolled to a comparison and a load an item.
-    let valid = valid.min(N) as u32;
-    for (i, item) in items.iter_mut().enumerate() {
-        if (i as u32) < valid {
-            let address = address.wrapping_add(i);
-            #[cfg(not(target_arch = "nvptx64"))]
-            report(cx, AccessKind::Read, Space::Global, address, 1);
-            // SAFETY: one of the valid ones.
-            *item = unsafe { load(address) };
-        }
-    }
-}
-
-/// Writes the first `valid` items, or all if there are more.
-///
-/// # Safety
-/// `address` is valid for writes of so many elements.
-#[inline(always)]
-#[track_caller]
-pub(crate) unsafe fn store_some<T: Element, const N: usize>(
-    cx: Block<'_>,
-    address: *mut T,
-    valid: usize,
-    items: &[T; N],
-) {
-    #[cfg(target_arch = "nvptx64")]
-    let _ = cx;
-    let valid = valid.min(N) as u32;
     for (i, &item) in items.iter().enumerate() {
-        if (i as u32) < valid {
-            let address = address.wrapping_add(i);
-            #[cfg(not(target_arch = "nvptx64"))]
-            report(cx, AccessKind::Write, Space::Global, address, 1);
-            // SAFETY: one of the valid ones.
-            unsafe { store(address, item) };
-        }
+        // SAFETY: the caller's contract.
+        unsafe { store(address.add(i), item) };
     }
 }
 

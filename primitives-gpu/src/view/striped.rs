@@ -1,22 +1,17 @@
 //! Tiles that neighbouring threads write neighbouring elements of.
 
 use core::marker::PhantomData;
-use core::panic::Location;
 
+use super::GlobalMut;
+use super::elements::Elements;
 use super::partition::{Striped, Tile, WarpStriped};
-use super::{GlobalMut, raw};
 use crate::element::Element;
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::simt::emulated::{AccessKind, Space};
-use crate::simt::{Block, FaultKind};
+use crate::simt::Block;
 
 /// A block's tile of a [`GlobalMut`] whose partition is [`Striped`] or [`WarpStriped`]: a thread owns `ITEMS` elements that
 /// are a step apart, as far as the tile has them.
 pub struct StripedMut<'v, 'k, T, const ITEMS: usize> {
-    #[cfg_attr(target_arch = "nvptx64", allow(dead_code, reason = "for the emulator's reports"))]
-    cx: Block<'k>,
-    address: *mut T,
-    len: usize,
+    elements: Elements<'k, T>,
     first: usize,
     step: usize,
     _view: PhantomData<&'v mut T>,
@@ -41,7 +36,7 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Striped<ITEMS>> {
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> StripedMut<'_, 'k, T, ITEMS> {
-        StripedMut::new(self.token(), self.as_mut_ptr(), self.len(), tile, stripe(self.token()))
+        StripedMut::new(self.elements(), tile, stripe)
     }
 }
 
@@ -51,28 +46,24 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, WarpStriped<ITEMS>> {
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> StripedMut<'_, 'k, T, ITEMS> {
-        StripedMut::new(self.token(), self.as_mut_ptr(), self.len(), tile, warp_stripe::<ITEMS>(self.token()))
+        StripedMut::new(self.elements(), tile, warp_stripe::<ITEMS>)
     }
 }
 
 impl<'k, T: Element, const ITEMS: usize> StripedMut<'_, 'k, T, ITEMS> {
     #[inline(always)]
     #[track_caller]
-    fn new(cx: Block<'k>, address: *mut T, len: usize, tile: Tile<ITEMS>, (first, step): (usize, usize)) -> Self {
-        let end = tile.start() + tile.len();
-        if end > len {
-            cx.raise(FaultKind::TileOutOfBounds, [end as u64, len as u64], Location::caller());
-        }
-        // SAFETY: inside the view.
-        let address = unsafe { address.add(tile.start()) };
-        Self { cx, address, len: tile.len(), first, step, _view: PhantomData }
+    fn new(elements: Elements<'k, T>, tile: Tile<ITEMS>, stripe: impl FnOnce(Block<'k>) -> (usize, usize)) -> Self {
+        let (first, step) = stripe(elements.cx());
+        let elements = elements.slice(tile.start(), tile.start() + tile.len());
+        Self { elements, first, step, _view: PhantomData }
     }
 
     /// Elements in the tile.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a tile is never empty")]
     pub fn len(&self) -> usize {
-        self.len
+        self.elements.len()
     }
 
     /// Writes this thread's items, as many as a partial tile has.
@@ -80,18 +71,13 @@ impl<'k, T: Element, const ITEMS: usize> StripedMut<'_, 'k, T, ITEMS> {
     #[track_caller]
     pub(crate) fn write(self, items: &[T; ITEMS]) {
         // One compare for a full tile.
-        let full = self.first + (ITEMS - 1) * self.step < self.len;
+        let full = self.first + (ITEMS - 1) * self.step < self.len();
         let mut i = 0;
         while i < ITEMS {
             let index = self.first + i * self.step;
-            if full || index < self.len {
-                // SAFETY: inside the tile, and this thread's own.
-                unsafe {
-                    let address = self.address.add(index);
-                    #[cfg(not(target_arch = "nvptx64"))]
-                    raw::report(self.cx, AccessKind::Write, Space::Global, address, 1);
-                    raw::store(address, items[i]);
-                }
+            if full || index < self.len() {
+                // SAFETY: an element of this thread, inside the tile.
+                unsafe { self.elements.write_inside(index, items[i]) };
             }
             i += 1;
         }

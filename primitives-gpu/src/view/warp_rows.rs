@@ -1,25 +1,20 @@
 //! Rows of which each warp writes contiguous parts.
 
 use core::marker::PhantomData;
-use core::panic::Location;
 
+use super::elements::{Elements, opaque};
 use super::partition::{Row, Rows};
-use super::{Global, GlobalMut, raw};
+use super::{Global, GlobalMut};
 use crate::element::Element;
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::simt::emulated::{AccessKind, Space};
-use crate::simt::{Block, FaultKind};
 
 /// A block's row of a [`GlobalMut`] in tiles of `block_threads * ITEMS * ROUNDS` elements. Each warp has a contiguous part
 /// of a tile, in the order of the warps, and in round `r` lane `l` of its `L` lanes the `ITEMS` elements of that from
 /// `(r * L + l) * ITEMS` on, as far as the row has them.
 ///
-/// From [`GlobalMut::row_by_warps`]. A warp reads and writes side by side, and yet what comes before a warp's part is what the warps before it have: the
-/// arrangement of [`block_inclusive_scan_rounds`](crate::block::block_inclusive_scan_rounds).
+/// From [`GlobalMut::row_by_warps`]. A warp reads and writes side by side, and yet what comes before a warp's part is what the
+/// warps before it have: the arrangement of [`block_inclusive_scan_rounds`](crate::block::block_inclusive_scan_rounds).
 pub struct WarpRowMut<'v, 'k, T, const ITEMS: usize, const ROUNDS: usize> {
-    cx: Block<'k>,
-    address: *mut T,
-    len: usize,
+    elements: Elements<'k, T>,
     first: u32,
     stride: u32,
     _view: PhantomData<&'v mut T>,
@@ -38,20 +33,12 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
         row: Row,
         columns: usize,
     ) -> WarpRowMut<'_, 'k, T, ITEMS, ROUNDS> {
-        let (cx, start) = (self.token(), raw::row_start(row.index(), columns));
-        let end = start.saturating_add(columns);
-        if end > self.len() {
-            cx.raise(FaultKind::TileOutOfBounds, [end as u64, self.len() as u64], Location::caller());
-        }
-        // SAFETY: inside the view.
-        let address = unsafe { self.address().add(start) };
+        let elements = self.elements().row(row.index(), columns);
+        let cx = elements.cx();
         let lane = cx.lane();
         let first = (cx.thread_rank() - lane) * const { (ITEMS * ROUNDS) as u32 } + lane * ITEMS as u32;
         let stride = cx.warp_lanes() * ITEMS as u32;
-        // A kernel's loop over rows would otherwise keep every position in a row in registers.
-        #[cfg(target_arch = "nvptx64")]
-        let (first, stride) = (crate::simt::nvptx::opaque(first), crate::simt::nvptx::opaque(stride));
-        WarpRowMut { cx, address, len: columns, first, stride, _view: PhantomData }
+        WarpRowMut { elements, first: opaque(first), stride: opaque(stride), _view: PhantomData }
     }
 }
 
@@ -59,19 +46,19 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
     /// Elements in the row.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.len
+        self.elements.len()
     }
 
     /// True if the row has no elements.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Elements in a tile; the last one of the row may have fewer.
     #[inline(always)]
     pub fn tile(&self) -> usize {
-        self.cx.block_threads() as usize * (ITEMS * ROUNDS)
+        self.elements.cx().block_threads() as usize * (ITEMS * ROUNDS)
     }
 
     /// This thread's first element of a tile; it may lie outside.
@@ -90,7 +77,7 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
     /// [`set_vectors`](Self::set_vectors) writes.
     #[inline(always)]
     pub fn in_vectors(&self) -> bool {
-        raw::in_vectors::<T, ITEMS>(self.address, self.len)
+        self.elements.in_vectors::<ITEMS>()
     }
 
     /// Reads this thread's items of a tile of `row`, which is as long as this one. Items behind its end keep their values.
@@ -106,19 +93,7 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
     #[inline(always)]
     #[track_caller]
     pub fn set_vectors(&mut self, tile: usize, items: &[[T; ITEMS]; ROUNDS]) {
-        let (first, stride, place) = (self.first(tile), self.stride(), Location::caller());
-        let ahead = raw::vectors_ahead::<T, ITEMS, ROUNDS>(self.cx, self.address, self.len, first, stride, place);
-        for (i, items) in items.iter().enumerate() {
-            let offset = i as u32 * self.stride;
-            if offset < ahead {
-                // SAFETY: elements of this thread, inside the row, which ends with a vector, and aligned.
-                unsafe {
-                    let address = self.address.add(first + offset as usize);
-                    #[cfg(not(target_arch = "nvptx64"))]
-                    raw::report(self.cx, AccessKind::Write, Space::Global, address, ITEMS);
-                    raw::store_vectors(address, items);
-                }
-            }
-        }
+        // SAFETY: elements of this thread.
+        unsafe { self.elements.write_vectors(self.first(tile), self.stride(), items) }
     }
 }
