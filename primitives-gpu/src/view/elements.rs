@@ -192,8 +192,10 @@ impl<'k, T: Element> Elements<'k, T> {
         #[cfg(not(target_arch = "nvptx64"))]
         raw::check_aligned::<T, N>(self.cx, address);
         self.show_read(address, N);
+        let mut items = [T::ZERO; N];
         // SAFETY: inside; aligned and ordered by the caller.
-        unsafe { raw::load_aligned(address) }
+        unsafe { raw::load_aligned(address, &mut items) };
+        items
     }
 
     /// Writes the `N` elements from `first` on by vector accesses; a fault unless they lie inside.
@@ -252,7 +254,7 @@ impl<'k, T: Element> Elements<'k, T> {
                 let address = self.address.wrapping_add(first + offset as usize);
                 self.show_read(address, N);
                 // SAFETY: inside, for the end is one of a vector, and aligned; the caller orders the accesses.
-                *items = unsafe { raw::load_aligned(address) };
+                unsafe { raw::load_aligned(address, items) };
             }
         }
     }

@@ -225,7 +225,7 @@ fn is_vector<T, const N: usize>(address: *const T) -> bool {
 pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
     if is_vector::<T, N>(address) {
         // SAFETY: the caller's contract, and aligned.
-        *items = unsafe { load_aligned(address) };
+        unsafe { load_aligned(address, items) };
     } else {
         for (i, item) in items.iter_mut().enumerate() {
             // SAFETY: the caller's contract.
@@ -256,8 +256,7 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
 /// # Safety
 /// `address` is valid for reads of `N` elements and aligned for the access.
 #[inline(always)]
-pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T) -> [T; N] {
-    let mut items = [T::ZERO; N];
+pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
     #[cfg(target_arch = "nvptx64")]
     if const { vector_items::<T>(N) > 1 } {
         let width = const { vector_items::<T>(N) };
@@ -269,13 +268,12 @@ pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T)
             }
             i += width;
         }
-        return items;
+        return;
     }
     for (i, item) in items.iter_mut().enumerate() {
         // SAFETY: the caller's contract.
         *item = unsafe { load(address.add(i)) };
     }
-    items
 }
 
 /// Writes `N` items by accesses of [`vector_items`] each.

@@ -278,7 +278,9 @@ impl<'k, T: Element> SharedArray<'k, T> {
             let address = self.vector::<N>(index);
             #[cfg(not(target_arch = "nvptx64"))]
             raw::report(self.cx, AccessKind::Read, Space::Shared, address, N);
-            raw::load_aligned(address)
+            let mut items = [T::ZERO; N];
+            raw::load_aligned(address, &mut items);
+            items
         }
     }
 
