@@ -7,15 +7,15 @@ use crate::element::SortKey;
 use crate::functor::Direction;
 use crate::simt::Block;
 use crate::view::{Shared, SharedStorage};
-use crate::warp::{Record, SortBits, Threads, of_bits, to_bits, unrolled};
+use crate::warp::{Alone, Ranked, Threads, alone, of_alone, of_ranked, ranked};
 
 /// The shared memory of [`block_sort`] for up to `TILE` keys: two words of 4 or 8 bytes each.
 pub struct SortStorage<K, const TILE: usize>(PhantomData<K>);
 
 // SAFETY: uninitialised records.
 unsafe impl<K: SortKey, const TILE: usize> SharedStorage for SortStorage<K, TILE> {
-    const BYTES: usize = 2 * TILE * size_of::<<K::Bits as SortBits>::Alone>();
-    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Alone>();
+    const BYTES: usize = 2 * TILE * size_of::<Alone<K>>();
+    const ALIGN: usize = align_of::<Alone<K>>();
 }
 
 /// The shared memory of [`block_sort_with_index`] and [`block_top_k`](super::block_top_k) for up to `TILE` keys: two records
@@ -24,8 +24,8 @@ pub struct IndexedSortStorage<K, const TILE: usize>(PhantomData<K>);
 
 // SAFETY: uninitialised records.
 unsafe impl<K: SortKey, const TILE: usize> SharedStorage for IndexedSortStorage<K, TILE> {
-    const BYTES: usize = 2 * TILE * size_of::<<K::Bits as SortBits>::Ranked>();
-    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Ranked>();
+    const BYTES: usize = 2 * TILE * size_of::<Ranked<K>>();
+    const ALIGN: usize = align_of::<Ranked<K>>();
 }
 
 /// Sorts the block's keys.
@@ -86,18 +86,11 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
     order: O,
 ) {
     let _ = order;
-    let first = first_position::<ITEMS, TILE>(cx);
-    let mut records = [<K::Bits as SortBits>::Alone::LAST; ITEMS];
-    unrolled!(
-        i < ITEMS,
-        if first + i < valid {
-            records[i] = to_bits::<K, O>(keys[i]).alone();
-        }
-    );
+    let mut records = alone::<K, O, ITEMS>(keys, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
-    let half = TILE * size_of::<<K::Bits as SortBits>::Alone>();
+    let half = TILE * size_of::<Alone<K>>();
     Threads::of_block(cx, [shared.array(0, TILE), shared.array(half, TILE)]).sort(&mut records);
-    unrolled!(i < ITEMS, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
+    of_alone::<K, O, ITEMS>(&records, keys);
 }
 
 /// Sorts the block's keys and takes an index along with each; equal keys in the order of their indices, so the sort is
@@ -118,43 +111,10 @@ pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, 
     order: O,
 ) {
     let _ = order;
-    let mut records = ranked::<ITEMS, TILE, K, O>(cx, keys, indices, valid);
+    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     indexed_threads(cx, shared).sort(&mut records);
-    unrank::<ITEMS, K, O>(&records, keys, indices);
-}
-
-/// The records of a thread's items; those outside the valid positions come last.
-#[inline(always)]
-#[track_caller]
-pub(super) fn ranked<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
-    cx: Block<'_>,
-    keys: &[K; ITEMS],
-    indices: &[u32; ITEMS],
-    valid: usize,
-) -> [<K::Bits as SortBits>::Ranked; ITEMS] {
-    let first = first_position::<ITEMS, TILE>(cx);
-    let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
-    unrolled!(
-        i < ITEMS,
-        if first + i < valid {
-            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
-        }
-    );
-    records
-}
-
-#[inline(always)]
-pub(super) fn unrank<const ITEMS: usize, K: SortKey, O: Direction>(
-    records: &[<K::Bits as SortBits>::Ranked; ITEMS],
-    keys: &mut [K; ITEMS],
-    indices: &mut [u32; ITEMS],
-) {
-    unrolled!(i < ITEMS, {
-        let (bits, index) = SortBits::of_ranked(records[i]);
-        keys[i] = of_bits::<K, O>(bits);
-        indices[i] = index;
-    });
+    of_ranked::<K, O, ITEMS>(&records, keys, indices);
 }
 
 #[inline(always)]
@@ -162,15 +122,15 @@ pub(super) fn unrank<const ITEMS: usize, K: SortKey, O: Direction>(
 pub(super) fn indexed_threads<'k, K: SortKey, const TILE: usize>(
     cx: Block<'k>,
     shared: &Shared<'k, IndexedSortStorage<K, TILE>>,
-) -> Threads<'k, <K::Bits as SortBits>::Ranked> {
-    let half = TILE * size_of::<<K::Bits as SortBits>::Ranked>();
+) -> Threads<'k, Ranked<K>> {
+    let half = TILE * size_of::<Ranked<K>>();
     Threads::of_block(cx, [shared.array(0, TILE), shared.array(half, TILE)])
 }
 
 /// The position of this thread's first item. A block with more items than the tile is a fault.
 #[inline(always)]
 #[track_caller]
-fn first_position<const ITEMS: usize, const TILE: usize>(cx: Block<'_>) -> usize {
+pub(super) fn first_position<const ITEMS: usize, const TILE: usize>(cx: Block<'_>) -> usize {
     let items = cx.block_threads() as usize * ITEMS;
     cx.require_at_most(items, TILE);
     cx.thread_rank() as usize * ITEMS

@@ -3,12 +3,12 @@
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 
-use super::bitonic::{IndexedSortStorage, indexed_threads, ranked, unrank};
+use super::bitonic::{IndexedSortStorage, first_position, indexed_threads};
 use crate::element::SortKey;
 use crate::functor::Direction;
 use crate::simt::{Block, WARP};
 use crate::view::{Global, Shared, SharedArray, SharedStorage};
-use crate::warp::{Record, SortBits, Threads, to_bits, unrolled};
+use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, to_bits, unrolled};
 
 /// Finds the first `k` of the block's keys in an order, sorted, with their indices: the smallest by
 /// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
@@ -67,11 +67,11 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
     order: O,
 ) {
     let _ = order;
-    let mut records = ranked::<ITEMS, TILE, K, O>(cx, keys, indices, valid);
+    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     // No run is longer than the tile.
     indexed_threads(cx, shared).select(&mut records, threads_of::<ITEMS>(k.min(TILE) as u32));
-    unrank::<ITEMS, K, O>(&records, keys, indices);
+    of_ranked::<K, O, ITEMS>(&records, keys, indices);
 }
 
 /// The shared memory of [`block_top_k_of`] for blocks with up to `TILE` items: two records of 8 bytes each (12 for keys of 8
@@ -79,7 +79,7 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
 pub struct TopKStorage<K, const TILE: usize>(PhantomData<K>);
 
 impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
-    const RECORD: usize = size_of::<<K::Bits as SortBits>::Ranked>();
+    const RECORD: usize = size_of::<Ranked<K>>();
     /// Where the last record of the first `k` stands, behind the candidates and the other half of the network's memory.
     const THRESHOLD: usize = 2 * TILE * Self::RECORD;
     /// Where the number of candidates stands.
@@ -89,7 +89,7 @@ impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
 // SAFETY: uninitialised records, and a number.
 unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE> {
     const BYTES: usize = Self::COUNT + size_of::<u32>();
-    const ALIGN: usize = align_of::<<K::Bits as SortBits>::Ranked>();
+    const ALIGN: usize = align_of::<Ranked<K>>();
 }
 
 /// Finds the first `k` of any number of keys in global memory, sorted, with their indices in `x`; `x` and `k` are the same
@@ -168,7 +168,7 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     let mut start = cx.thread_rank() as usize;
     let end = x.len().next_multiple_of(step) + start;
     while start < end {
-        let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+        let mut records = [Ranked::<K>::LAST; ITEMS];
         unrolled!(
             i < ITEMS,
             if i < ITEMS / 2 {
@@ -183,7 +183,7 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     }
     let records = candidates.cut();
     let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
-    unrank::<ITEMS, K, O>(&records, &mut keys, &mut indices);
+    of_ranked::<K, O, ITEMS>(&records, &mut keys, &mut indices);
     (keys, indices)
 }
 
@@ -191,20 +191,20 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
     cx: Block<'k>,
     /// The candidates, in any order; also one half of the network's memory.
-    records: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
-    other_half: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
-    threshold: SharedArray<'k, <K::Bits as SortBits>::Ranked>,
+    records: SharedArray<'k, Ranked<K>>,
+    other_half: SharedArray<'k, Ranked<K>>,
+    threshold: SharedArray<'k, Ranked<K>>,
     count: SharedArray<'k, u32>,
     k: u32,
     /// The `k`th of the records that were cut down last.
-    last: <K::Bits as SortBits>::Ranked,
+    last: Ranked<K>,
 }
 
 impl<K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'_, K, TILE, ITEMS> {
     /// Adds those of the block's records that come before the `k`th, and cuts if more than `room` candidates are there then.
     #[inline(always)]
     #[track_caller]
-    fn gather(&mut self, records: &[<K::Bits as SortBits>::Ranked; ITEMS], room: u32) {
+    fn gather(&mut self, records: &[Ranked<K>; ITEMS], room: u32) {
         let cx = self.cx;
         let mut better = [false; ITEMS];
         let mut any = false;
@@ -252,10 +252,10 @@ impl<K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'_, K, TILE, 
     /// order. Comes after a barrier.
     #[inline(always)]
     #[track_caller]
-    fn cut(&mut self) -> [<K::Bits as SortBits>::Ranked; ITEMS] {
+    fn cut(&mut self) -> [Ranked<K>; ITEMS] {
         let cx = self.cx;
         let first = cx.thread_rank() * ITEMS as u32;
-        let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
+        let mut records = [Ranked::<K>::LAST; ITEMS];
         // SAFETY: the candidates were written before the last barrier, and the places are inside.
         let count = unsafe { self.count.load(0) };
         unrolled!(

@@ -18,6 +18,67 @@ pub(crate) fn of_bits<K: SortKey, O: Direction>(bits: K::Bits) -> K {
     K::from_sort_bits(if O::DESCENDING { bits.inverted() } else { bits })
 }
 
+/// A key by itself, as a record.
+pub(crate) type Alone<K> = <<K as SortKey>::Bits as SortBits>::Alone;
+
+/// A key with an index, as a record.
+pub(crate) type Ranked<K> = <<K as SortKey>::Bits as SortBits>::Ranked;
+
+/// A thread's keys, at the positions from `first` on, as records; those outside the valid positions come last.
+#[inline(always)]
+pub(crate) fn alone<K: SortKey, O: Direction, const N: usize>(
+    keys: &[K; N],
+    first: usize,
+    valid: usize,
+) -> [Alone<K>; N] {
+    let mut records = [Alone::<K>::LAST; N];
+    unrolled!(
+        i < N,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).alone();
+        }
+    );
+    records
+}
+
+/// The inverse of [`alone`].
+#[inline(always)]
+pub(crate) fn of_alone<K: SortKey, O: Direction, const N: usize>(records: &[Alone<K>; N], keys: &mut [K; N]) {
+    unrolled!(i < N, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
+}
+
+/// As [`alone`], with an index each.
+#[inline(always)]
+pub(crate) fn ranked<K: SortKey, O: Direction, const N: usize>(
+    keys: &[K; N],
+    indices: &[u32; N],
+    first: usize,
+    valid: usize,
+) -> [Ranked<K>; N] {
+    let mut records = [Ranked::<K>::LAST; N];
+    unrolled!(
+        i < N,
+        if first + i < valid {
+            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+        }
+    );
+    records
+}
+
+/// The inverse of [`ranked`].
+#[inline(always)]
+pub(crate) fn of_ranked<K: SortKey, O: Direction, const N: usize>(
+    records: &[Ranked<K>; N],
+    keys: &mut [K; N],
+    indices: &mut [u32; N],
+) {
+    unrolled!(i < N, {
+        let (bits, index) = SortBits::of_ranked(records[i]);
+        keys[i] = of_bits::<K, O>(bits);
+        indices[i] = index;
+    });
+}
+
 /// Sorts the keys of each group of `WIDTH` lanes: 1, 2, 4, 8, 16 or 32.
 ///
 /// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS + ITEMS`, and
@@ -63,16 +124,9 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
     order: O,
 ) {
     let _ = order;
-    let first = first_position::<WIDTH, ITEMS>(cx);
-    let mut records = [<K::Bits as SortBits>::Alone::LAST; ITEMS];
-    unrolled!(
-        i < ITEMS,
-        if first + i < valid {
-            records[i] = to_bits::<K, O>(keys[i]).alone();
-        }
-    );
+    let mut records = alone::<K, O, ITEMS>(keys, first_position::<WIDTH, ITEMS>(cx), valid);
     Lanes::of_warp(cx).sort(&mut records, WIDTH);
-    unrolled!(i < ITEMS, keys[i] = of_bits::<K, O>(SortBits::of_alone(records[i])));
+    of_alone::<K, O, ITEMS>(&records, keys);
 }
 
 /// Sorts the keys of each group of `WIDTH` lanes and takes an index along with each; equal keys in the order of their
@@ -91,20 +145,9 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
     order: O,
 ) {
     let _ = order;
-    let first = first_position::<WIDTH, ITEMS>(cx);
-    let mut records = [<K::Bits as SortBits>::Ranked::LAST; ITEMS];
-    unrolled!(
-        i < ITEMS,
-        if first + i < valid {
-            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
-        }
-    );
+    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<WIDTH, ITEMS>(cx), valid);
     Lanes::of_warp(cx).sort(&mut records, WIDTH);
-    unrolled!(i < ITEMS, {
-        let (bits, index) = SortBits::of_ranked(records[i]);
-        keys[i] = of_bits::<K, O>(bits);
-        indices[i] = index;
-    });
+    of_ranked::<K, O, ITEMS>(&records, keys, indices);
 }
 
 /// Sorts pairs of a key and a value by the keys, in each group of `WIDTH` lanes; stable.

@@ -18,7 +18,7 @@ mod scan;
 mod segmented;
 
 pub use crate::block::{MergeSortStorage, warp_merge_sort, warp_merge_sort_pairs};
-pub(crate) use bitonic::{of_bits, to_bits};
+pub(crate) use bitonic::{Alone, Ranked, alone, of_alone, of_bits, of_ranked, ranked, to_bits};
 pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
 #[doc(hidden)]
 pub use network::{Record, SortBits};
