@@ -61,6 +61,51 @@ blocks! {
     blocks_groups_and_columns_of_32_bytes: [u64; 4], Each<Max>, Each(Max), vec![stream()?];
 }
 
+fn one_warp_reduces<T: Arbitrary, R: Reducer<T>, const THREADS: usize>(
+    op: R,
+    launch: impl Fn(&Stream, Shape, &Buffer<T>, &mut Buffer<[T; 5]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for (k, shape) in SHAPES.into_iter().filter(|&shape| threads(shape) <= THREADS).enumerate() {
+            let block = threads(shape);
+            let x: Vec<T> = values(block * 4, k as u64);
+            let mut out = stream.buffer_zeroed(x.len())?;
+            launch(&stream, shape, &stream.buffer_from(&x)?, &mut out)?;
+            let mut expected = Vec::new();
+            for block in x.chunks(block) {
+                let sum = total(block, &op);
+                expected.extend((0..block.len()).map(|i| {
+                    let first = if i == 0 { sum } else { block[i] };
+                    [sum, sum, first, first, sum]
+                }));
+            }
+            assert_eq!(out.to_vec()?, expected, "{shape:?}");
+        }
+    }
+    Ok(())
+}
+
+macro_rules! one_warp {
+    ($($name:ident: $t:ty, $r:ty, $op:expr, $threads:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            one_warp_reduces::<$t, $r, $threads>($op, |stream, shape, x, out| {
+                kernels::by_one_warp::<$t, $r, $threads>::launch(stream, (2, shape), x, out, $op)
+            })
+        }
+    )*};
+}
+one_warp! {
+    sanitize_one_warp_adds_for_blocks_of_256: f32, Add, Add, 256;
+    one_warp_keeps_the_order_of_blocks_of_1024: u8, Last, Last, 1024;
+    one_warp_finds_the_smallest_of_512: i32, Min, Min, 512;
+    one_warp_finds_the_largest_double: f64, Max, Max, 128;
+    one_warp_finds_the_smallest_half_of_160: f16, Min, Min, 160;
+    one_warp_adds_longs: i64, Add, Add, 256;
+    sanitize_one_warp_multiplies_matrices_of_100: Triangular, Compose, Compose, 100;
+    one_warp_reduces_32_bytes_a_thread: [u64; 4], Each<Max>, Each(Max), 64;
+}
+
 fn tiles_reduce<T: Arbitrary, R: Reducer<T>, const N: usize>(
     op: R,
     launch: impl Fn(&Stream, Shape, u64, &Buffer<T>, &mut Buffer<T>) -> Result<()>,

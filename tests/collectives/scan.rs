@@ -11,13 +11,14 @@ use crate::support::{Arbitrary, stream, streams, threads, values};
 
 type Shape = (u32, u32, u32);
 
-fn blocks_scan<T: Arbitrary, R: Reducer<T>, const N: usize>(
+fn blocks_scan<T: Arbitrary, R: Reducer<T>, const N: usize, const THREADS: usize>(
     op: R,
     streams: Vec<Stream>,
     launch: impl Fn(&Stream, Shape, T, &Buffer<T>, &mut Buffer<[T; 7]>) -> Result<()>,
 ) -> Result<()> {
     for stream in streams {
-        for (k, shape) in SHAPES.into_iter().enumerate() {
+        let fits = |&shape: &Shape| THREADS == 0 || threads(shape) <= THREADS;
+        for (k, shape) in SHAPES.into_iter().filter(fits).enumerate() {
             let tile = threads(shape) * N;
             // The last of three tiles is partial. Its missing items are zeros.
             let x: Vec<T> = values(tile * 2 + tile.div_ceil(3), k as u64);
@@ -45,26 +46,33 @@ fn blocks_scan<T: Arbitrary, R: Reducer<T>, const N: usize>(
 }
 
 macro_rules! scans {
-    ($($name:ident: $t:ty, $r:ty, $n:literal, $op:expr, $streams:expr;)*) => {$(
+    ($($name:ident: $t:ty, $r:ty, $n:literal, $threads:literal, $op:expr, $streams:expr;)*) => {$(
         #[test]
         fn $name() -> Result<()> {
-            blocks_scan::<$t, $r, $n>($op, $streams, |stream, shape, initial, x, out| {
-                kernels::all_forms::<$t, $r, $n>::launch(stream, (2, shape), initial, x, out, $op)
+            blocks_scan::<$t, $r, $n, $threads>($op, $streams, |stream, shape, initial, x, out| {
+                kernels::all_forms::<$t, $r, $n, $threads>::launch(stream, (2, shape), initial, x, out, $op)
             })
         }
     )*};
 }
 scans! {
-    sanitize_blocks_scan_a_float_a_thread: f32, Add, 1, Add, vec![stream()?];
-    sanitize_blocks_scan_4_items_a_thread_in_order: u8, Last, 4, Last, streams()?;
-    blocks_scan_9_integers_a_thread: i32, Add, 9, Add, vec![stream()?];
-    blocks_scan_for_the_largest_of_2_doubles_a_thread: f64, Max, 2, Max, vec![stream()?];
-    blocks_scan_3_shorts_a_thread: u16, Add, 3, Add, vec![stream()?];
-    blocks_scan_for_the_smallest_of_8_halves_a_thread: f16, Min, 8, Min, vec![stream()?];
-    blocks_scan_a_long_a_thread: i64, Add, 1, Add, vec![stream()?];
-    blocks_scan_4_matrices_a_thread: Triangular, Compose, 4, Compose, streams()?;
-    blocks_scan_2_maps_of_16_bytes_a_thread: Map<u64>, Compose, 2, Compose, vec![stream()?];
-    blocks_scan_32_bytes_a_thread: [u64; 4], Each<Max>, 1, Each(Max), vec![stream()?];
+    sanitize_blocks_scan_a_float_a_thread: f32, Add, 1, 0, Add, vec![stream()?];
+    sanitize_blocks_scan_4_items_a_thread_in_order: u8, Last, 4, 0, Last, streams()?;
+    blocks_scan_9_integers_a_thread: i32, Add, 9, 0, Add, vec![stream()?];
+    blocks_scan_for_the_largest_of_2_doubles_a_thread: f64, Max, 2, 0, Max, vec![stream()?];
+    blocks_scan_3_shorts_a_thread: u16, Add, 3, 0, Add, vec![stream()?];
+    blocks_scan_for_the_smallest_of_8_halves_a_thread: f16, Min, 8, 0, Min, vec![stream()?];
+    blocks_scan_a_long_a_thread: i64, Add, 1, 0, Add, vec![stream()?];
+    blocks_scan_4_matrices_a_thread: Triangular, Compose, 4, 0, Compose, streams()?;
+    blocks_scan_2_maps_of_16_bytes_a_thread: Map<u64>, Compose, 2, 0, Compose, vec![stream()?];
+    blocks_scan_32_bytes_a_thread: [u64; 4], Each<Max>, 1, 0, Each(Max), vec![stream()?];
+    sanitize_one_warp_scans_for_blocks_of_256: f32, Add, 1, 256, Add, vec![stream()?];
+    one_warp_scans_in_order_for_blocks_of_1024: u8, Last, 4, 1024, Last, streams()?;
+    one_warp_scans_9_integers_a_thread: i32, Add, 9, 512, Add, vec![stream()?];
+    one_warp_scans_halves_for_blocks_of_160: f16, Min, 8, 160, Min, vec![stream()?];
+    one_warp_scans_longs: i64, Add, 1, 256, Add, vec![stream()?];
+    sanitize_one_warp_scans_matrices_in_order: Triangular, Compose, 4, 128, Compose, streams()?;
+    one_warp_scans_32_bytes_a_thread: [u64; 4], Each<Max>, 1, 64, Each(Max), vec![stream()?];
 }
 
 fn blocks_scan_stripes<T: Arbitrary, R: Reducer<T>, const N: usize>(
@@ -119,5 +127,16 @@ fn sanitize_a_prefix_carries_from_tile_to_tile() -> Result<()> {
             assert_eq!(out.to_vec()?, inclusive(&x, &Add), "blocks of {block}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_block_larger_than_its_scans_storage_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed(96)?;
+    let x = stream.buffer_from(&[1u32; 96])?;
+    let launched = kernels::sums_of_64::launch(&stream, (1, 96), &x, &mut out);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+    assert!(error.to_string().contains("a size of 96; its limit is 64"), "{error}");
     Ok(())
 }

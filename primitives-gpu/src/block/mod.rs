@@ -23,6 +23,7 @@ mod merge_sort;
 mod neighbours;
 mod partials;
 mod radix_sort;
+mod raking;
 mod reduce;
 mod run_length;
 mod scan;

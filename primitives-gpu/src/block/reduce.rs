@@ -5,6 +5,7 @@ use core::mem::size_of;
 use core::panic::Location;
 
 use super::partials::{self, MAX_WARPS};
+use super::raking;
 use crate::element::Element;
 use crate::functor::Reducer;
 use crate::simt::{Block, FaultKind, WARP};
@@ -14,17 +15,27 @@ use crate::warp::{self, reduce_down};
 /// Partial results a block can have at once: two a warp, see [`reduce_rows`].
 const SLOTS: usize = 2 * MAX_WARPS;
 
-/// The shared memory of the block's reductions: 128 elements, in two halves that are used by turns.
-pub struct ReduceStorage<T>(PhantomData<T>);
+/// The shared memory of the block's reductions, which also chooses their algorithm.
+///
+/// `ReduceStorage<T>` is for any block: 128 elements, in two halves that are used by turns. Each warp combines its threads'
+/// values.
+///
+/// `ReduceStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: two elements a thread, and a few
+/// more. One warp combines for all. That is fewer instructions by half and more, and one more barrier where every thread
+/// gets the result: faster where many blocks share a multiprocessor and do little else.
+///
+/// CUB: `BLOCK_REDUCE_WARP_REDUCTIONS` and `BLOCK_REDUCE_RAKING`.
+pub struct ReduceStorage<T, const THREADS: usize = 0>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<T: Element> SharedStorage for ReduceStorage<T> {
-    const BYTES: usize = 2 * ReduceStorage::<T>::HALF;
+unsafe impl<T: Element, const THREADS: usize> SharedStorage for ReduceStorage<T, THREADS> {
+    const BYTES: usize = 2 * Self::HALF;
     const ALIGN: usize = 16;
 }
 
-impl<T> ReduceStorage<T> {
-    const HALF: usize = SLOTS * size_of::<T>();
+impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
+    const HALF: usize = (Self::SLOTS * size_of::<T>()).next_multiple_of(16);
+    const SLOTS: usize = if THREADS == 0 { SLOTS } else { raking::slots::<T>(THREADS) };
 }
 
 /// Combines the values of all threads of the block, in the order of their ranks; every thread gets the result.
@@ -33,8 +44,11 @@ impl<T> ReduceStorage<T> {
 /// those, which it reads in vectors. One barrier, none in a block of one warp. Any block shape up to 1024 threads, partial
 /// warps included.
 ///
-/// Shared memory: two halves that reductions use by turns, so that one after the other on the same `Shared` costs one
-/// barrier each. Another collective on it makes the barrier that it needs by itself.
+/// With a [`ReduceStorage<T, THREADS>`](ReduceStorage): each thread puts its value into shared memory; barrier; one warp, each
+/// block's another, combines those in order, several a lane and by shuffles; barrier; every thread reads the result.
+///
+/// Shared memory: reductions one after the other on the same `Shared` cost no barriers but their own. Another collective on
+/// it, and [`block_reduce_to_first`] with `THREADS`, makes the barrier that it needs by itself.
 ///
 /// CUB: `BlockReduce`, whose first thread has the result: [`block_reduce_to_first`].
 ///
@@ -62,13 +76,31 @@ impl<T> ReduceStorage<T> {
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_reduce<T: Element, R: Reducer<T>>(
+pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ReduceStorage<T>>,
+    shared: &mut Shared<'_, ReduceStorage<T, THREADS>>,
     value: T,
     op: R,
 ) -> T {
     let warps = partials::warps(cx);
+    if THREADS > 0 {
+        raking::check::<THREADS>(cx);
+        if warps > 1 {
+            shared.enter_by_owners(size_of::<T>());
+            let slots = shared.array(0, ReduceStorage::<T, THREADS>::SLOTS);
+            // SAFETY: a thread's slot is its own until the first barrier; the total is the raking warp's between the barriers.
+            unsafe {
+                raking::put(cx, slots, value);
+                cx.barrier();
+                if cx.warp() == raking::raker(cx) {
+                    let total = raking::rake::<_, _, THREADS>(cx, slots, &op);
+                    raking::put_total(cx, slots, total);
+                }
+                cx.barrier();
+                return raking::total(slots);
+            }
+        }
+    }
     let piece = warp::reduce(cx, value, &op);
     if warps == 1 {
         return piece;
@@ -78,17 +110,34 @@ pub fn block_reduce<T: Element, R: Reducer<T>>(
     unsafe { partials::fold(slots, warps, &op) }
 }
 
-/// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase.
+/// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase. One barrier with
+/// either storage; it is the first warp that combines.
 #[inline(always)]
 #[track_caller]
-pub fn block_reduce_to_first<T: Element, R: Reducer<T>>(
+pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ReduceStorage<T>>,
+    shared: &mut Shared<'_, ReduceStorage<T, THREADS>>,
     value: T,
     op: R,
 ) -> Option<T> {
     let warps = partials::warps(cx);
-    let mut total = warp::reduce(cx, value, &op);
+    let mut total = value;
+    if THREADS > 0 {
+        raking::check::<THREADS>(cx);
+        if warps > 1 {
+            let slots = begin(shared);
+            // SAFETY: the half is not in use until the barrier, and only read after it.
+            unsafe {
+                raking::put(cx, slots, value);
+                cx.barrier();
+                if cx.warp() == 0 {
+                    total = raking::rake::<_, _, THREADS>(cx, slots, &op);
+                }
+            }
+            return if cx.thread_rank() == 0 { Some(total) } else { None };
+        }
+    }
+    total = warp::reduce(cx, value, &op);
     if warps > 1 {
         let slots = publish(cx, shared, warps, total, &op);
         if cx.thread_rank() == 0 {
@@ -127,9 +176,9 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>>(
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ReduceStorage<T>>,
+    shared: &mut Shared<'_, ReduceStorage<T, THREADS>>,
     items: &[T; N],
     op: R,
 ) -> T {
@@ -141,9 +190,9 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize>(
 /// give the identity.
 #[inline(always)]
 #[track_caller]
-pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ReduceStorage<T>>,
+    shared: &mut Shared<'_, ReduceStorage<T, THREADS>>,
     items: &[T; N],
     valid: usize,
     op: R,
@@ -258,17 +307,19 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
 /// The half of the storage whose turn it is. What follows writes it, makes a barrier, and only reads it from then on.
 #[inline(always)]
 #[track_caller]
-fn begin<'k, T: Element>(shared: &mut Shared<'k, ReduceStorage<T>>) -> SharedArray<'k, T> {
-    let half = shared.enter_by_turns(ReduceStorage::<T>::HALF);
-    shared.array(half, SLOTS)
+fn begin<'k, T: Element, const THREADS: usize>(
+    shared: &mut Shared<'k, ReduceStorage<T, THREADS>>,
+) -> SharedArray<'k, T> {
+    let half = shared.enter_by_turns(ReduceStorage::<T, THREADS>::HALF);
+    shared.array(half, ReduceStorage::<T, THREADS>::SLOTS)
 }
 
 /// Puts one value a warp, its first lane's, where all threads find it after the barrier that this makes.
 #[inline(always)]
 #[track_caller]
-fn publish<'k, T: Element, R: Reducer<T>>(
+fn publish<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'k, ReduceStorage<T>>,
+    shared: &mut Shared<'k, ReduceStorage<T, THREADS>>,
     warps: usize,
     piece: T,
     op: &R,

@@ -5,21 +5,33 @@ use core::mem::size_of;
 
 use super::each::Each;
 use super::partials::{self, MAX_WARPS};
+use super::raking;
 use crate::element::Element;
 use crate::functor::Reducer;
 use crate::simt::{Block, WARP};
-use crate::view::{Shared, SharedStorage};
+use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp;
 
 /// One value a warp, and the prefix of [`block_inclusive_scan_after`].
 pub(super) const SLOTS: usize = MAX_WARPS + 1;
 
-/// The shared memory of the block's scans: 66 elements, in two halves that are used by turns.
-pub struct ScanStorage<T>(PhantomData<T>);
+/// The shared memory of the block's scans, which also chooses their algorithm.
+///
+/// `ScanStorage<T>` is for any block: 66 elements, in two halves that are used by turns. Each warp scans its threads' values.
+///
+/// `ScanStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: an element a thread, and a few more.
+/// One warp scans for all. That is twice the barriers and about half the instructions: faster where many blocks share a
+/// multiprocessor and do little else.
+///
+/// CUB: `BLOCK_SCAN_WARP_SCANS` and `BLOCK_SCAN_RAKING`.
+pub struct ScanStorage<T, const THREADS: usize = 0>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<T: Element> SharedStorage for ScanStorage<T> {
-    const BYTES: usize = 2 * ScanStorage::<T>::HALF;
+unsafe impl<T: Element, const THREADS: usize> SharedStorage for ScanStorage<T, THREADS> {
+    const BYTES: usize = match THREADS {
+        0 => 2 * ScanStorage::<T>::HALF,
+        _ => raking::slots::<T>(THREADS) * size_of::<T>(),
+    };
     const ALIGN: usize = 16;
 }
 
@@ -37,10 +49,14 @@ impl<T> ScanStorage<T> {
 /// before; one barrier, none in a block of one warp. Items are combined in order, so that `op` need not be commutative. Any
 /// block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they come last.
 ///
-/// Shared memory: two halves that scans use by turns, so that one after the other on the same `Shared` costs one barrier
-/// each. Another collective on it makes the barrier that it needs by itself.
+/// With a [`ScanStorage<T, THREADS>`](ScanStorage): each thread combines its items and puts that into shared memory; barrier;
+/// one warp, each block's another, combines those in order, several a lane and by shuffles, and writes to each thread's place
+/// what comes before it; barrier; each thread runs through its items once more.
 ///
-/// CUB: `BlockScan::InclusiveScan` (its algorithm `BLOCK_SCAN_WARP_SCANS`). Seed: [`cumsum`].
+/// Shared memory: scans one after the other on the same `Shared` cost no barriers but their own. Another collective on it
+/// makes the barrier that it needs by itself.
+///
+/// CUB: `BlockScan::InclusiveScan`. Seed: [`cumsum`].
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -68,9 +84,9 @@ impl<T> ScanStorage<T> {
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: R,
 ) -> ([T; N], T) {
@@ -81,9 +97,9 @@ pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
 /// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
 #[inline(always)]
 #[track_caller]
-pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     initial: T,
     op: R,
@@ -95,14 +111,15 @@ pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
 /// As [`block_inclusive_scan`], after a prefix that depends on the total: what a scan over many blocks needs.
 ///
 /// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
-/// is combined before every item of the block. One more barrier hands it round.
+/// is combined before every item of the block. One more barrier hands it round; none in a block of one warp, and none with a
+/// [`ScanStorage<T, THREADS>`](ScanStorage).
 ///
 /// CUB: `BlockScan::InclusiveScan` with a prefix callback.
 #[inline(always)]
 #[track_caller]
-pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: R,
     prefix: impl FnOnce(T) -> T,
@@ -117,9 +134,9 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize>(
 /// CUB: `BlockScan::ExclusiveScan`.
 #[inline(always)]
 #[track_caller]
-pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: R,
 ) -> ([T; N], T) {
@@ -131,9 +148,9 @@ pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize>(
 /// items alone.
 #[inline(always)]
 #[track_caller]
-pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     initial: T,
     op: R,
@@ -145,9 +162,9 @@ pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize>(
 /// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`].
 #[inline(always)]
 #[track_caller]
-pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize>(
+pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: R,
     prefix: impl FnOnce(T) -> T,
@@ -243,13 +260,23 @@ pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R
 /// The items of the threads before this one, combined, `None` in the first thread; and those of all threads.
 #[inline(always)]
 #[track_caller]
-fn threads_below<T: Element, R: Reducer<T>, const N: usize>(
+fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: &R,
 ) -> (Option<T>, T) {
     let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    if THREADS > 0 {
+        raking::check::<THREADS>(cx);
+        if warps > 1 {
+            let slots =
+                rake::<_, _, THREADS>(cx, shared, partials::tree(items, op), op, raking::raker(cx), None::<fn(T) -> T>);
+            // SAFETY: left there.
+            let (below, total) = unsafe { (raking::take(cx, slots), raking::total(slots)) };
+            return (if cx.thread_rank() > 0 { Some(below) } else { None }, total);
+        }
+    }
     let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
     let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
     let last = cx.warp_lanes() - 1;
@@ -274,33 +301,38 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize>(
 /// The prefix and the items of the threads before this one, combined.
 #[inline(always)]
 #[track_caller]
-fn threads_below_after<T: Element, R: Reducer<T>, const N: usize>(
+fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T>>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
     items: &[T; N],
     op: &R,
     prefix: impl FnOnce(T) -> T,
 ) -> T {
     let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    if THREADS > 0 {
+        raking::check::<THREADS>(cx);
+        if warps > 1 {
+            let slots = rake::<_, _, THREADS>(cx, shared, partials::tree(items, op), op, 0, Some(prefix));
+            // SAFETY: left there.
+            return unsafe { raking::take(cx, slots) };
+        }
+    }
     let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
     let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
+    let last = cx.warp_lanes() - 1;
+    if warps == 1 {
+        let prefix = prefix(cx.shuffle(mask, scanned, last, WARP));
+        return after(cx.shuffle(mask, prefix, 0, WARP), lanes_below, op);
+    }
     let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
     let warp = cx.warp() as usize;
     // SAFETY: the half is not in use until the barrier; the first thread writes the prefix, which is read after the second
     // barrier; the half is written again two barriers later.
     unsafe {
-        if warps == 1 {
-            // Its other lanes may not suffice for whole chunks, which nobody reads.
-            if cx.lane() == cx.warp_lanes() - 1 {
-                totals.store(0, scanned);
-            }
-        } else {
-            partials::put(cx, totals, warps, cx.warp_lanes() - 1, scanned, op);
-        }
+        partials::put(cx, totals, warps, last, scanned, op);
         cx.barrier();
-        let (warps_below, total) =
-            if warps == 1 { (None, totals.load(0)) } else { partials::scan(totals, warps, warp, op) };
+        let (warps_below, total) = partials::scan(totals, warps, warp, op);
         if warp == 0 {
             let prefix = prefix(total);
             if cx.lane() == 0 {
@@ -311,4 +343,31 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize>(
         let prefix = totals.load(MAX_WARPS);
         after(after(prefix, warps_below, op), lanes_below, op)
     }
+}
+
+/// Scans the threads' values in the warp `raker`, `first` of the total before them all, and leaves what is before each thread's,
+/// and the total.
+#[inline(always)]
+#[track_caller]
+fn rake<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'k, ScanStorage<T, THREADS>>,
+    value: T,
+    op: &R,
+    raker: u32,
+    first: Option<impl FnOnce(T) -> T>,
+) -> SharedArray<'k, T> {
+    shared.enter_by_owners(size_of::<T>());
+    let slots = shared.array::<T>(0, raking::slots::<T>(THREADS));
+    // SAFETY: a thread's slot is its own until the first barrier, all slots are the raking warp's until the second, and from
+    // there they are only read, each by its thread.
+    unsafe {
+        raking::put(cx, slots, value);
+        cx.barrier();
+        if cx.warp() == raker {
+            raking::rake_scan::<_, _, THREADS>(cx, slots, op, first);
+        }
+        cx.barrier();
+    }
+    slots
 }

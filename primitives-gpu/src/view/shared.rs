@@ -85,7 +85,8 @@ const fn largest(numbers: &[usize]) -> usize {
 pub struct Shared<'k, S> {
     cx: Block<'k>,
     address: *mut u8,
-    /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`BY_TURNS`].
+    /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`BY_TURNS`], or, with the size of a
+    /// slot times four, [`BY_OWNERS`].
     last: usize,
     /// Where the half that is in use starts.
     half: u32,
@@ -99,6 +100,8 @@ const USED: usize = 1;
 /// Other threads may still read the half that is in use. Two bits, so that the compiler keeps the comparisons with this and
 /// `UNUSED` apart, and finds in a loop of such uses that one of them always holds.
 const BY_TURNS: usize = 3;
+/// Other threads may still read what they own, and what is written after a barrier only.
+const BY_OWNERS: usize = 2;
 
 impl<'k, S: SharedStorage> Shared<'k, S> {
     /// The storage `offset` bytes into the block's arena.
@@ -139,6 +142,23 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         self.last = by_turns;
         self.half = if self.half == half as u32 { 0 } else { half as u32 };
         self.half as usize
+    }
+
+    /// Begins a collective's use of the storage by slots that threads own, `slot` bytes each; a thread's place is the same in
+    /// all such uses with that size.
+    ///
+    /// For a collective in which each thread writes its own slot, then comes a barrier, then other writes and reads, then
+    /// another barrier, and from there each thread only reads: its own slot, and parts that are written between barriers
+    /// only. Uses with slots of one size then need no barrier between them. A barrier comes first only after another kind of
+    /// use.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn enter_by_owners(&mut self, slot: usize) {
+        let by_owners = slot * 4 + BY_OWNERS;
+        if self.last != UNUSED && self.last != by_owners {
+            self.cx.barrier();
+        }
+        self.last = by_owners;
     }
 
     /// A barrier, after which a collective need not begin with one.

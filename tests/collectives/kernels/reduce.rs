@@ -2,6 +2,7 @@
 
 use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
+use kernel_primitives::view::Phases;
 
 /// Of each thread: the block's, the first thread's (the value itself elsewhere), its group's and its column's reduction.
 #[kernel(max_threads(1024), instantiate(
@@ -23,6 +24,29 @@ pub fn all_forms<T: Element, R: Reducer<T> + KernelParam>(
         let group = block_group_reduce(cx, &mut shared, x[i], op, width);
         let column = block_y_reduce(cx, &mut columns, x[i], op);
         out.set(i, [block, first, group, column]);
+    }
+}
+
+/// The block's reduction and the first thread's (the value itself elsewhere), by one warp for all, twice, and beside a scan in
+/// the same memory.
+#[kernel(max_threads(THREADS), instantiate(
+    <f32, Add, 256>, <u8, Last, 1024>, <i32, Min, 512>, <f64, Max, 128>, <f16, Min, 160>, <i64, Add, 256>,
+    <Triangular, Compose, 100>, <[u64; 4], Each<Max>, 64>,
+))]
+pub fn by_one_warp<T: Element, R: Reducer<T> + KernelParam, const THREADS: usize>(
+    cx: Block,
+    x: Global<T>,
+    mut out: GlobalMut<[T; 5]>,
+    op: R,
+    mut shared: Shared<Phases<(ReduceStorage<T, THREADS>, ScanStorage<T, THREADS>)>>,
+) {
+    for i in cx.items(out.len()) {
+        let block = block_reduce(cx, shared.phase::<ReduceStorage<T, THREADS>>(), x[i], op);
+        let (_, total) = block_inclusive_scan(cx, shared.phase::<ScanStorage<T, THREADS>>(), &[x[i]], op);
+        let first = block_reduce_to_first(cx, shared.phase::<ReduceStorage<T, THREADS>>(), x[i], op).unwrap_or(x[i]);
+        let second = block_reduce_to_first(cx, shared.phase::<ReduceStorage<T, THREADS>>(), x[i], op).unwrap_or(x[i]);
+        let again = block_reduce(cx, shared.phase::<ReduceStorage<T, THREADS>>(), x[i], op);
+        out.set(i, [block, total, first, second, again]);
     }
 }
 

@@ -4,18 +4,20 @@ use super::{Compose, Last, Map, Triangular};
 use kernel_primitives::prelude::*;
 
 /// Every form of scan, each to its own output: inclusive, exclusive, both from `initial`, and both after a prefix that is
-/// the total; the total itself comes last.
-#[kernel(max_threads(1024), instantiate(
-    <f32, Add, 1>, <u8, Last, 4>, <i32, Add, 9>, <f64, Max, 2>, <u16, Add, 3>, <f16, Min, 8>, <i64, Add, 1>,
-    <Triangular, Compose, 4>, <Map<u64>, Compose, 2>, <[u64; 4], Each<Max>, 1>,
+/// the total; the total itself comes last. With `THREADS` one warp scans for all.
+#[kernel(max_threads(if THREADS == 0 { 1024 } else { THREADS }), instantiate(
+    <f32, Add, 1, 0>, <u8, Last, 4, 0>, <i32, Add, 9, 0>, <f64, Max, 2, 0>, <u16, Add, 3, 0>, <f16, Min, 8, 0>,
+    <i64, Add, 1, 0>, <Triangular, Compose, 4, 0>, <Map<u64>, Compose, 2, 0>, <[u64; 4], Each<Max>, 1, 0>,
+    <f32, Add, 1, 256>, <u8, Last, 4, 1024>, <i32, Add, 9, 512>, <f16, Min, 8, 160>, <i64, Add, 1, 256>,
+    <Triangular, Compose, 4, 128>, <[u64; 4], Each<Max>, 1, 64>,
 ))]
-pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize>(
+pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize, const THREADS: usize>(
     cx: Block,
     initial: T,
     x: Global<T>,
     mut out: GlobalMut<[T; 7], Tiles<N>>,
     op: R,
-    mut shared: Shared<ScanStorage<T>>,
+    mut shared: Shared<ScanStorage<T, THREADS>>,
 ) {
     for tile in cx.tiles::<N>(out.len()) {
         let mut items = init::<T, N>(T::ZERO);
@@ -70,5 +72,14 @@ pub fn carried(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut
             before
         });
         write_data(cx, out.tile(tile), &sums);
+    }
+}
+
+/// For blocks of up to 64 threads.
+#[kernel]
+pub fn sums_of_64(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ScanStorage<u32, 64>>) {
+    for i in cx.items(out.len()) {
+        let ([sum], _) = block_inclusive_scan(cx, &mut shared, &[x[i]], Add);
+        out.set(i, sum);
     }
 }

@@ -1,0 +1,209 @@
+//! What collectives of a block share that have one slot a thread in shared memory, of which one warp combines all.
+//!
+//! A warp-wide scan costs every warp five shuffles and what goes with them. Here one warp makes it for the whole block: each
+//! of its lanes combines the values of `K` consecutive threads by itself, and only those combined values go through
+//! shuffles. The other warps write and read a slot, and wait.
+
+use core::mem::size_of;
+use core::panic::Location;
+
+use super::partials::{self, MAX_WARPS};
+use super::scan::exclusive;
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
+use crate::view::SharedArray;
+use crate::warp;
+
+/// The slot of the block's total.
+const TOTAL: usize = 0;
+
+/// Slots after each 32, 16 bytes: so that lanes which read vectors at a distance of `K` slots meet in few banks.
+const fn padding<T>() -> usize {
+    if 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 0 }
+}
+
+/// Where the slot of the thread of `rank` lies: what it depends on is the size of an element alone, so that a thread has the
+/// same bytes in all uses of [`Shared::enter_by_owners`](crate::view::Shared::enter_by_owners) with that size.
+#[inline(always)]
+const fn place<T>(rank: usize) -> usize {
+    let before = if padding::<T>() > 0 { padding::<T>() } else { 1 };
+    before + rank + rank / WARP as usize * padding::<T>()
+}
+
+/// Threads whose values one lane combines: a power of two, so that they are in one row of 32 slots.
+const fn per_lane(threads: usize) -> usize {
+    threads.div_ceil(WARP as usize).next_power_of_two()
+}
+
+/// Elements of the storage of a block of up to `threads` threads.
+pub(super) const fn slots<T>(threads: usize) -> usize {
+    place::<T>(per_lane(threads) * WARP as usize)
+}
+
+/// A block of more than `THREADS` threads is a fault.
+#[inline(always)]
+#[track_caller]
+pub(super) fn check<const THREADS: usize>(cx: Block<'_>) {
+    const { assert!(THREADS <= MAX_WARPS * WARP as usize, "a block has at most 1024 threads") };
+    if cx.block_threads() as usize > THREADS {
+        cx.raise(FaultKind::BadShape, [cx.block_threads() as u64, THREADS as u64], Location::caller());
+    }
+}
+
+/// The warp that combines, one of those with 32 lanes. Blocks differ in it: warps of one number share a scheduler, which
+/// would do the work of all of a multiprocessor's blocks while others had none.
+#[inline(always)]
+pub(super) fn raker(cx: Block<'_>) -> u32 {
+    let at = cx.block_idx();
+    let spread = at.x.wrapping_add(at.y).wrapping_add(at.z).wrapping_mul(0x9e37_79b9);
+    ((spread as u64 * (cx.block_threads() / WARP) as u64) >> 32) as u32
+}
+
+/// Writes this thread's value to its slot.
+///
+/// # Safety
+/// As for [`SharedArray::store`]: nobody else accesses the slot until the next barrier.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn put<T: Element>(cx: Block<'_>, slots: SharedArray<'_, T>, value: T) {
+    // SAFETY: the caller's contract.
+    unsafe { slots.store(place::<T>(cx.thread_rank() as usize), value) }
+}
+
+/// What [`rake_scan`] left for this thread.
+///
+/// # Safety
+/// As for [`SharedArray::load`].
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn take<T: Element>(cx: Block<'_>, slots: SharedArray<'_, T>) -> T {
+    // SAFETY: the caller's contract.
+    unsafe { slots.load(place::<T>(cx.thread_rank() as usize)) }
+}
+
+/// Leaves the total of the block, of which all lanes have the same bits, for [`total`].
+///
+/// # Safety
+/// As for [`SharedArray::store`].
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn put_total<T: Element>(cx: Block<'_>, slots: SharedArray<'_, T>, total: T) {
+    if cx.lane() == 0 {
+        // SAFETY: the caller's contract.
+        unsafe { slots.store(TOTAL, total) }
+    }
+}
+
+/// The total that the raking warp left.
+///
+/// # Safety
+/// As for [`SharedArray::load`].
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn total<T: Element>(slots: SharedArray<'_, T>) -> T {
+    // SAFETY: the caller's contract.
+    unsafe { slots.load(TOTAL) }
+}
+
+/// Calls `$f` with the number of threads whose values a lane has as its constant.
+macro_rules! per_lane {
+    ($threads:ident, $f:ident($($arg:expr),*)) => {
+        match const { per_lane($threads) } {
+            1 => $f::<_, _, 1>($($arg),*),
+            2 => $f::<_, _, 2>($($arg),*),
+            4 => $f::<_, _, 4>($($arg),*),
+            8 => $f::<_, _, 8>($($arg),*),
+            16 => $f::<_, _, 16>($($arg),*),
+            _ => $f::<_, _, 32>($($arg),*),
+        }
+    };
+}
+
+/// Combines the values of all threads, in order; every lane gets the result. For one warp of 32 lanes.
+///
+/// # Safety
+/// All threads have [`put`] their values, a barrier lies in between, and nobody writes them until the next.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn rake<T: Element, R: Reducer<T>, const THREADS: usize>(
+    cx: Block<'_>,
+    slots: SharedArray<'_, T>,
+    op: &R,
+) -> T {
+    // SAFETY: the caller's contract.
+    let items = unsafe { per_lane!(THREADS, folded(cx, slots, op)) };
+    warp::reduce(cx, items, op)
+}
+
+/// # Safety
+/// As for [`rake`].
+#[inline(always)]
+#[track_caller]
+unsafe fn folded<T: Element, R: Reducer<T>, const K: usize>(cx: Block<'_>, slots: SharedArray<'_, T>, op: &R) -> T {
+    // SAFETY: the caller's contract.
+    partials::tree(&unsafe { load::<_, _, K>(cx, slots, op) }, op)
+}
+
+/// Makes of all threads' values the total, for [`total`], and for [`take`] what is to be combined before each thread's own:
+/// the values of the threads below, `first` or the identity before them. For one warp of 32 lanes.
+///
+/// `first` is called with the total in all lanes if it is wanted: what the first lane's call returns counts.
+///
+/// # Safety
+/// As for [`rake`], and nobody else accesses the slots until the next barrier.
+#[inline(always)]
+#[track_caller]
+pub(super) unsafe fn rake_scan<T: Element, R: Reducer<T>, const THREADS: usize>(
+    cx: Block<'_>,
+    slots: SharedArray<'_, T>,
+    op: &R,
+    first: Option<impl FnOnce(T) -> T>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { per_lane!(THREADS, scanned(cx, slots, op, first)) }
+}
+
+/// # Safety
+/// As for [`rake_scan`].
+#[inline(always)]
+#[track_caller]
+unsafe fn scanned<T: Element, R: Reducer<T>, const K: usize>(
+    cx: Block<'_>,
+    slots: SharedArray<'_, T>,
+    op: &R,
+    first: Option<impl FnOnce(T) -> T>,
+) {
+    // SAFETY: the caller's contract.
+    let items = unsafe { load::<_, _, K>(cx, slots, op) };
+    let upto = warp::inclusive(cx, FULL_MASK, partials::tree(&items, op), op);
+    let mut below = cx.try_shuffle_up(FULL_MASK, upto, 1, WARP).unwrap_or(op.identity());
+    if let Some(first) = first {
+        let first = first(cx.shuffle(FULL_MASK, upto, WARP - 1, WARP));
+        below = op.apply(cx.shuffle(FULL_MASK, first, 0, WARP), below);
+    }
+    // SAFETY: the caller's contract; the storage has slots for all lanes.
+    unsafe {
+        slots.store_items(place::<T>(cx.lane() as usize * K), &exclusive(below, &items, op));
+        if cx.lane() == WARP - 1 {
+            slots.store(TOTAL, upto);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`rake`].
+#[inline(always)]
+#[track_caller]
+unsafe fn load<T: Element, R: Reducer<T>, const K: usize>(cx: Block<'_>, slots: SharedArray<'_, T>, op: &R) -> [T; K] {
+    let (threads, first) = (cx.block_threads() as usize, cx.lane() as usize * K);
+    let at = place::<T>(first);
+    // SAFETY: the caller's contract: the block's threads have written these.
+    unsafe {
+        if threads == WARP as usize * K || first + K <= threads {
+            slots.load_items(at)
+        } else {
+            core::array::from_fn(|i| if first + i < threads { slots.load(at + i) } else { op.identity() })
+        }
+    }
+}
