@@ -171,6 +171,12 @@ fn halves_are_computed_two_at_a_time() {
         ("elementwise_ternary__f16_f16_f16_f16_MulAdd_8", "fma.rn.f16x2", 75),
         ("elementwise_binary__bf16_bf16_Add_8", "add.rn.bf16x2", 90),
         ("elementwise_binary__bf16_bf16_Mul_8", "mul.rn.bf16x2", 90),
+        ("elementwise_binary__f16_f16_Min_8", "min.NaN.f16x2", 80),
+        ("elementwise_binary__f16_f16_Max_8", "max.NaN.f16x2", 80),
+        ("elementwise_binary__bf16_bf16_Min_8", "min.NaN.bf16x2", 80),
+        ("elementwise_binary__bf16_bf16_Max_8", "max.NaN.bf16x2", 80),
+        ("elementwise_unary__f16_f16_Relu_8", "max.NaN.f16x2", 80),
+        ("elementwise_unary__bf16_bf16_Relu_8", "max.NaN.bf16x2", 80),
     ] {
         for arch in ARCHS.into_iter().filter(|&arch| arch >= from) {
             assert_eq!(count(&ptx(module, kernel, arch), instruction), 4, "{kernel} for sm_{arch}: {instruction}");

@@ -510,6 +510,80 @@ define i32 @__kp_bf16x2_fma(i32 %a, i32 %b, i32 %c) alwaysinline nounwind {
   ret i32 %r
 }
 
+; From sm_80 on. A NaN gives NaN, and -0 is less than +0.
+
+declare half @llvm.minimum.f16(half, half)
+define i16 @__kp_f16_minimum(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = call half @llvm.minimum.f16(half %x, half %y)
+  %r = bitcast half %z to i16
+  ret i16 %r
+}
+
+declare half @llvm.maximum.f16(half, half)
+define i16 @__kp_f16_maximum(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to half
+  %y = bitcast i16 %b to half
+  %z = call half @llvm.maximum.f16(half %x, half %y)
+  %r = bitcast half %z to i16
+  ret i16 %r
+}
+
+declare bfloat @llvm.minimum.bf16(bfloat, bfloat)
+define i16 @__kp_bf16_minimum(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = call bfloat @llvm.minimum.bf16(bfloat %x, bfloat %y)
+  %r = bitcast bfloat %z to i16
+  ret i16 %r
+}
+
+declare bfloat @llvm.maximum.bf16(bfloat, bfloat)
+define i16 @__kp_bf16_maximum(i16 %a, i16 %b) alwaysinline nounwind {
+  %x = bitcast i16 %a to bfloat
+  %y = bitcast i16 %b to bfloat
+  %z = call bfloat @llvm.maximum.bf16(bfloat %x, bfloat %y)
+  %r = bitcast bfloat %z to i16
+  ret i16 %r
+}
+
+declare <2 x half> @llvm.minimum.v2f16(<2 x half>, <2 x half>)
+define i32 @__kp_f16x2_minimum(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = call <2 x half> @llvm.minimum.v2f16(<2 x half> %x, <2 x half> %y)
+  %r = bitcast <2 x half> %z to i32
+  ret i32 %r
+}
+
+declare <2 x half> @llvm.maximum.v2f16(<2 x half>, <2 x half>)
+define i32 @__kp_f16x2_maximum(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x half>
+  %y = bitcast i32 %b to <2 x half>
+  %z = call <2 x half> @llvm.maximum.v2f16(<2 x half> %x, <2 x half> %y)
+  %r = bitcast <2 x half> %z to i32
+  ret i32 %r
+}
+
+declare <2 x bfloat> @llvm.minimum.v2bf16(<2 x bfloat>, <2 x bfloat>)
+define i32 @__kp_bf16x2_minimum(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = call <2 x bfloat> @llvm.minimum.v2bf16(<2 x bfloat> %x, <2 x bfloat> %y)
+  %r = bitcast <2 x bfloat> %z to i32
+  ret i32 %r
+}
+
+declare <2 x bfloat> @llvm.maximum.v2bf16(<2 x bfloat>, <2 x bfloat>)
+define i32 @__kp_bf16x2_maximum(i32 %a, i32 %b) alwaysinline nounwind {
+  %x = bitcast i32 %a to <2 x bfloat>
+  %y = bitcast i32 %b to <2 x bfloat>
+  %z = call <2 x bfloat> @llvm.maximum.v2bf16(<2 x bfloat> %x, <2 x bfloat> %y)
+  %r = bitcast <2 x bfloat> %z to i32
+  ret i32 %r
+}
+
 declare float @llvm.minimum.f32(float, float)
 define float @__kp_minimum_f32(float %a, float %b) alwaysinline nounwind {
   %r = call float @llvm.minimum.f32(float %a, float %b)

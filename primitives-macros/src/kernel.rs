@@ -304,7 +304,8 @@ impl Kernel {
         }
     }
 
-    /// The offsets of `Shared` and `SharedSlice` parameters, and the bytes of the former.
+    /// The offsets of `Shared` and `SharedSlice` parameters, and the bytes of the former, which are no more than the largest
+    /// architecture has. What the device at hand has is the launch's business.
     fn shared(&self) -> TokenStream {
         let facade = &self.facade;
         let storages = self.params.iter().filter_map(|param| match &param.kind {
@@ -318,6 +319,10 @@ impl Kernel {
             let (offset, next) = (internal(&format!("offset{i}")), internal(&format!("end{i}")));
             steps.extend(quote_spanned! {span=>
                 let (#offset, #next) = #facade::view::arena_layout::<#storage>(#end);
+                assert!(
+                    #next <= 227 * 1024,
+                    "the `Shared` parameters of a kernel take more than the 227 KiB that any block has: fewer threads, items or bins"
+                );
             });
             end = next.to_token_stream();
             offsets.push(offset);

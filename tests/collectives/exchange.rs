@@ -1,6 +1,6 @@
 //! Exchanges between arrangements, and loads and stores in them.
 
-use kernel_primitives::{Buffer, Result, Stream, f16};
+use kernel_primitives::{Buffer, Complex, Result, Stream, f16};
 
 use crate::kernels::exchange as kernels;
 use crate::kernels::{Sixteen, Twelve};
@@ -70,6 +70,7 @@ exchanges! {
     threads_exchange_8_halves: f16, 17, 8, vec![stream()?];
     threads_exchange_2_elements_of_16_bytes: Sixteen, 64, 2, vec![stream()?];
     a_thread_exchanges_with_itself: i32, 1, 4, vec![stream()?];
+    threads_exchange_3_complex_numbers: Complex<f64>, 40, 3, vec![stream()?];
 }
 
 #[test]

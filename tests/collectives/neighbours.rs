@@ -1,13 +1,36 @@
 //! Differences, flags, shifts and rotations.
 
 use kernel_primitives::{Buffer, Number, Result, Stream};
+use proptest::prelude::any;
 
 use crate::kernels::Twelve;
 use crate::kernels::neighbours as kernels;
 use crate::reference::SHAPES;
-use crate::support::{Arbitrary, stream, streams, threads, values};
+use crate::support::{Arbitrary, any_shape, holds, stream, streams, threads, values};
 
 type Shape = (u32, u32, u32);
+
+fn a_block_shifts<T: Arbitrary>(
+    stream: &Stream,
+    (shape, by, seed): (Shape, u32, u64),
+    launch: impl Fn(&Stream, Shape, u32, T, &Buffer<T>, &mut Buffer<[T; 5]>) -> Result<()>,
+) -> Result<()> {
+    let block = threads(shape);
+    let (x, edge) = (values::<T>(block * 2, seed), values::<T>(1, 77)[0]);
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, shape, by, edge, &stream.buffer_from(&x)?, &mut out)?;
+    let mut expected = Vec::new();
+    for block in x.chunks(block) {
+        let n = block.len();
+        expected.extend((0..n).map(|i| {
+            let up = if i > 0 { block[i - 1] } else { edge };
+            let down = if i + 1 < n { block[i + 1] } else { edge };
+            [up, down, block[(i + by as usize) % n], block[0], block[n - 1]]
+        }));
+    }
+    assert_eq!(out.to_vec()?, expected, "{shape:?} by {by}");
+    Ok(())
+}
 
 fn shifts<T: Arbitrary>(
     streams: Vec<Stream>,
@@ -15,23 +38,10 @@ fn shifts<T: Arbitrary>(
 ) -> Result<()> {
     for stream in streams {
         for (k, shape) in SHAPES.into_iter().enumerate() {
-            let block = threads(shape);
-            let by = [0, 1, 5, 31, 1000][k % 5];
-            let (x, edge) = (values::<T>(block * 2, k as u64), values::<T>(1, 77)[0]);
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, shape, by, edge, &stream.buffer_from(&x)?, &mut out)?;
-            let mut expected = Vec::new();
-            for block in x.chunks(block) {
-                let n = block.len();
-                expected.extend((0..n).map(|i| {
-                    let up = if i > 0 { block[i - 1] } else { edge };
-                    let down = if i + 1 < n { block[i + 1] } else { edge };
-                    [up, down, block[(i + by as usize) % n], block[0], block[n - 1]]
-                }));
-            }
-            assert_eq!(out.to_vec()?, expected, "{shape:?} by {by}");
+            a_block_shifts(&stream, (shape, [0, 1, 5, 31, 1000][k % 5], k as u64), &launch)?;
         }
     }
+    holds(8, (any_shape(400), 0..900u32, any::<u64>()), |case| a_block_shifts(&stream()?, case, &launch));
     Ok(())
 }
 

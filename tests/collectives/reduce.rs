@@ -1,15 +1,38 @@
 //! Reductions of a block.
 
-use kernel_primitives::functor::{Add, Max, Min};
+use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
-use kernel_primitives::{Buffer, Reducer, Result, Stream, f16};
+use kernel_primitives::{Buffer, Complex, Reducer, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
 use crate::kernels::reduce as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular};
 use crate::reference::{SHAPES, columns, total};
-use crate::support::{Arbitrary, stream, streams, threads, values};
+use crate::support::{Arbitrary, any_shape, holds, stream, streams, threads, values};
 
 type Shape = (u32, u32, u32);
+
+fn a_block_reduces<T: Arbitrary, R: Reducer<T>>(
+    op: &R,
+    stream: &Stream,
+    (shape, width, seed): (Shape, u32, u64),
+    launch: impl Fn(&Stream, Shape, u32, &Buffer<T>, &mut Buffer<[T; 4]>) -> Result<()>,
+) -> Result<()> {
+    let block = threads(shape);
+    let x: Vec<T> = values(block * 2, seed);
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, shape, width, &stream.buffer_from(&x)?, &mut out)?;
+    let mut expected = Vec::new();
+    for block in x.chunks(block) {
+        let (sum, columns) = (total(block, op), columns(block, shape, op));
+        expected.extend((0..block.len()).map(|i| {
+            let group = block.chunks(width as usize).nth(i / width as usize).unwrap();
+            [sum, if i == 0 { sum } else { block[i] }, total(group, op), columns[i]]
+        }));
+    }
+    assert_eq!(out.to_vec()?, expected, "{shape:?}, groups of {width}");
+    Ok(())
+}
 
 fn blocks_reduce<T: Arbitrary, R: Reducer<T>>(
     op: R,
@@ -18,21 +41,9 @@ fn blocks_reduce<T: Arbitrary, R: Reducer<T>>(
 ) -> Result<()> {
     for stream in streams {
         for (k, shape) in SHAPES.into_iter().enumerate() {
-            let block = threads(shape);
             // Groups of whole warps, of parts of warps, across warps, of one thread, of more than there are.
             let width = [64, 16, 50, 1, 2000, 96, 33, 8][k % 8];
-            let x: Vec<T> = values(block * 2, k as u64);
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, shape, width, &stream.buffer_from(&x)?, &mut out)?;
-            let mut expected = Vec::new();
-            for block in x.chunks(block) {
-                let (sum, columns) = (total(block, &op), columns(block, shape, &op));
-                expected.extend((0..block.len()).map(|i| {
-                    let group = block.chunks(width as usize).nth(i / width as usize).unwrap();
-                    [sum, if i == 0 { sum } else { block[i] }, total(group, &op), columns[i]]
-                }));
-            }
-            assert_eq!(out.to_vec()?, expected, "{shape:?}, groups of {width}");
+            a_block_reduces(&op, &stream, (shape, width, k as u64), &launch)?;
         }
     }
     Ok(())
@@ -106,21 +117,51 @@ one_warp! {
     one_warp_reduces_32_bytes_a_thread: [u64; 4], Each<Max>, Each(Max), 64;
 }
 
+/// The element types that no other test has, and two whose order counts.
+#[test]
+fn blocks_of_any_shape_reduce_elements_of_any_type() {
+    macro_rules! check {
+        ($($cases:literal: $t:ty, $r:ty, $op:expr;)*) => {$(
+            holds($cases, (any_shape(400), 1..500u32, any::<u64>()), |case| {
+                a_block_reduces::<$t, $r>(&$op, &stream()?, case, |stream, shape, width, x, out| {
+                    kernels::all_forms::<$t, $r>::launch(stream, (1, shape), width, x, out, $op)
+                })
+            });
+        )*};
+    }
+    check! {
+        16: u8, Last, Last;
+        16: Triangular, Compose, Compose;
+        6: i8, Min, Min;
+        6: i16, Max, Max;
+        6: u64, Add, Add;
+        6: bf16, Max, Max;
+        6: bool, LogicalXor, LogicalXor;
+        6: Complex<f32>, Add, Add;
+        6: Complex<f64>, Add, Add;
+    }
+}
+
 fn tiles_reduce<T: Arbitrary, R: Reducer<T>, const N: usize>(
     op: R,
     launch: impl Fn(&Stream, Shape, u64, &Buffer<T>, &mut Buffer<T>) -> Result<()>,
 ) -> Result<()> {
+    let check = |stream: &Stream, shape, valid: usize, seed| -> Result<()> {
+        let tile = threads(shape) * N;
+        let x: Vec<T> = values(tile * 2, seed);
+        let mut out = stream.buffer_zeroed(2)?;
+        launch(stream, shape, valid as u64, &stream.buffer_from(&x)?, &mut out)?;
+        let expected: Vec<T> = x.chunks(tile).map(|tile| total(&tile[..valid.min(tile.len())], &op)).collect();
+        assert_eq!(out.to_vec()?, expected, "{shape:?}, {valid} items");
+        Ok(())
+    };
     for stream in streams()? {
         for (k, shape) in SHAPES.into_iter().filter(|&shape| threads(shape) < 1024).enumerate() {
             let tile = threads(shape) * N;
-            let valid = [0, 1, tile / 2, tile - 1, tile, tile + 5][k % 6];
-            let x: Vec<T> = values(tile * 2, k as u64);
-            let mut out = stream.buffer_zeroed(2)?;
-            launch(&stream, shape, valid as u64, &stream.buffer_from(&x)?, &mut out)?;
-            let expected: Vec<T> = x.chunks(tile).map(|tile| total(&tile[..valid.min(tile.len())], &op)).collect();
-            assert_eq!(out.to_vec()?, expected, "{shape:?}, {valid} items");
+            check(&stream, shape, [0, 1, tile / 2, tile - 1, tile, tile + 5][k % 6], k as u64)?;
         }
     }
+    holds(12, (any_shape(200), 0..200 * N, any::<u64>()), |(shape, valid, seed)| check(&stream()?, shape, valid, seed));
     Ok(())
 }
 

@@ -1,15 +1,46 @@
 //! Scans of a block.
 
-use kernel_primitives::functor::{Add, Max, Min};
+use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
-use kernel_primitives::{Buffer, Reducer, Result, Stream, f16};
+use kernel_primitives::{Buffer, Complex, Reducer, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
 use crate::kernels::scan as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular};
 use crate::reference::{SHAPES, exclusive, inclusive, total};
-use crate::support::{Arbitrary, stream, streams, threads, values};
+use crate::support::{Arbitrary, any_shape, holds, stream, streams, threads, values};
 
 type Shape = (u32, u32, u32);
+
+/// Scans `len` items in tiles, the last of which may be partial: its missing items are zeros.
+fn a_block_scans<T: Arbitrary, R: Reducer<T>, const N: usize>(
+    op: &R,
+    stream: &Stream,
+    (shape, len, seed): (Shape, usize, u64),
+    launch: impl Fn(&Stream, Shape, T, &Buffer<T>, &mut Buffer<[T; 7]>) -> Result<()>,
+) -> Result<()> {
+    let tile = threads(shape) * N;
+    let x: Vec<T> = values(len, seed);
+    let initial = values::<T>(1, seed ^ 99)[0];
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, shape, initial, &stream.buffer_from(&x)?, &mut out)?;
+    let mut expected = Vec::new();
+    for items in x.chunks(tile) {
+        let mut full = items.to_vec();
+        full.resize(tile, T::ZERO);
+        let sum = total(&full, op);
+        let upto = inclusive(items, op);
+        let before = exclusive(items, op.identity(), op);
+        let before_from = exclusive(items, initial, op);
+        let before_after = exclusive(items, sum, op);
+        expected.extend((0..items.len()).map(|i| {
+            let (from, after) = (before_from[i], before_after[i]);
+            [upto[i], before[i], op.apply(from, items[i]), from, op.apply(after, items[i]), after, sum]
+        }));
+    }
+    assert!(out.to_vec()? == expected, "{len} items in {shape:?}");
+    Ok(())
+}
 
 fn blocks_scan<T: Arbitrary, R: Reducer<T>, const N: usize, const THREADS: usize>(
     op: R,
@@ -20,26 +51,8 @@ fn blocks_scan<T: Arbitrary, R: Reducer<T>, const N: usize, const THREADS: usize
         let fits = |&shape: &Shape| THREADS == 0 || threads(shape) <= THREADS;
         for (k, shape) in SHAPES.into_iter().filter(fits).enumerate() {
             let tile = threads(shape) * N;
-            // The last of three tiles is partial. Its missing items are zeros.
-            let x: Vec<T> = values(tile * 2 + tile.div_ceil(3), k as u64);
-            let initial = values::<T>(1, 99)[0];
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, shape, initial, &stream.buffer_from(&x)?, &mut out)?;
-            let mut expected = Vec::new();
-            for items in x.chunks(tile) {
-                let mut full = items.to_vec();
-                full.resize(tile, T::ZERO);
-                let sum = total(&full, &op);
-                let upto = inclusive(items, &op);
-                let before = exclusive(items, op.identity(), &op);
-                let before_from = exclusive(items, initial, &op);
-                let before_after = exclusive(items, sum, &op);
-                expected.extend((0..items.len()).map(|i| {
-                    let (from, after) = (before_from[i], before_after[i]);
-                    [upto[i], before[i], op.apply(from, items[i]), from, op.apply(after, items[i]), after, sum]
-                }));
-            }
-            assert!(out.to_vec()? == expected, "{shape:?}");
+            let len = tile * 2 + tile.div_ceil(3);
+            a_block_scans::<T, R, N>(&op, &stream, (shape, len, k as u64), &launch)?;
         }
     }
     Ok(())
@@ -73,6 +86,34 @@ scans! {
     one_warp_scans_longs: i64, Add, 1, 256, Add, vec![stream()?];
     sanitize_one_warp_scans_matrices_in_order: Triangular, Compose, 4, 128, Compose, streams()?;
     one_warp_scans_32_bytes_a_thread: [u64; 4], Each<Max>, 1, 64, Each(Max), vec![stream()?];
+}
+
+/// The element types that no other test has, and two whose order counts.
+#[test]
+fn blocks_of_any_shape_scan_elements_of_any_type() {
+    macro_rules! check {
+        ($($cases:literal: $t:ty, $r:ty, $n:literal, $threads:literal, $op:expr;)*) => {$(
+            holds($cases, (any_shape(if $threads == 0 { 400 } else { $threads }), 0..2000usize, any::<u64>()), |case| {
+                a_block_scans::<$t, $r, $n>(&$op, &stream()?, case, |stream, shape, initial, x, out| {
+                    kernels::all_forms::<$t, $r, $n, $threads>::launch(stream, (2, shape), initial, x, out, $op)
+                })
+            });
+        )*};
+    }
+    check! {
+        16: u8, Last, 4, 0, Last;
+        16: Triangular, Compose, 4, 0, Compose;
+        6: i8, Add, 4, 0, Add;
+        6: i16, Min, 2, 0, Min;
+        6: u32, Max, 1, 0, Max;
+        6: u64, Add, 2, 0, Add;
+        6: bf16, Max, 8, 0, Max;
+        6: bool, LogicalXor, 3, 0, LogicalXor;
+        6: Complex<f32>, Add, 2, 0, Add;
+        6: Complex<f64>, Add, 1, 0, Add;
+        6: bf16, Max, 3, 320, Max;
+        6: Complex<f64>, Add, 2, 320, Add;
+    }
 }
 
 fn blocks_scan_stripes<T: Arbitrary, R: Reducer<T>, const N: usize>(

@@ -1,13 +1,14 @@
 //! Collectives of a warp.
 
-use kernel_primitives::functor::{Add, Max, Min};
+use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
-use kernel_primitives::{Buffer, Reducer, Result, Stream, f16};
+use kernel_primitives::{Buffer, Complex, Reducer, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
 use crate::kernels::warp as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular, Twelve};
 use crate::reference::{exclusive, inclusive, total};
-use crate::support::{Arbitrary, Random, stream, streams, values};
+use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
 /// Widths of groups: CUB's, and others.
 const WIDTHS: [u32; 10] = [1, 2, 3, 4, 7, 9, 16, 17, 31, 32];
@@ -16,21 +17,30 @@ const BLOCKS: [u32; 6] = [1, 7, 32, 65, 96, 128];
 
 type Launch<'f, T> = &'f dyn Fn(&Stream, u32, u32, &Buffer<T>, &mut Buffer<[T; 4]>) -> Result<()>;
 
+fn groups_of_a_block_combine<T: Arbitrary, R: Reducer<T>>(
+    op: &R,
+    stream: &Stream,
+    (block, width, seed): (u32, u32, u64),
+    launch: Launch<'_, T>,
+) -> Result<()> {
+    let x: Vec<T> = values(block as usize * 2, seed);
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, block, width, &stream.buffer_from(&x)?, &mut out)?;
+    let mut expected = Vec::new();
+    for group in x.chunks(block as usize).flat_map(|b| b.chunks(32)).flat_map(|w| w.chunks(width as usize)) {
+        let (sum, upto) = (total(group, op), inclusive(group, op));
+        let before = exclusive(group, op.identity(), op);
+        expected.extend((0..group.len()).map(|i| [sum, upto[i], before[i], sum]));
+    }
+    assert_eq!(out.to_vec()?, expected, "blocks of {block}, groups of {width}");
+    Ok(())
+}
+
 fn groups_combine<T: Arbitrary, R: Reducer<T>>(op: R, streams: Vec<Stream>, launch: Launch<'_, T>) -> Result<()> {
     for stream in streams {
         for (k, block) in BLOCKS.into_iter().enumerate() {
             for width in WIDTHS {
-                let x: Vec<T> = values(block as usize * 2, k as u64);
-                let mut out = stream.buffer_zeroed(x.len())?;
-                launch(&stream, block, width, &stream.buffer_from(&x)?, &mut out)?;
-                let mut expected = Vec::new();
-                for group in x.chunks(block as usize).flat_map(|b| b.chunks(32)).flat_map(|w| w.chunks(width as usize))
-                {
-                    let (sum, upto) = (total(group, &op), inclusive(group, &op));
-                    let before = exclusive(group, op.identity(), &op);
-                    expected.extend((0..group.len()).map(|i| [sum, upto[i], before[i], sum]));
-                }
-                assert_eq!(out.to_vec()?, expected, "blocks of {block}, groups of {width}");
+                groups_of_a_block_combine(&op, &stream, (block, width, k as u64), launch)?;
             }
         }
     }
@@ -59,6 +69,31 @@ groups! {
     sanitize_groups_of_lanes_multiply_matrices: Triangular, Compose, Compose, vec![stream()?];
     groups_of_lanes_compose_maps_of_16_bytes: Map<u64>, Compose, Compose, vec![stream()?];
     groups_of_lanes_add_32_bytes: [u64; 4], Each<Add>, Each(Add), vec![stream()?];
+}
+
+/// The element types that no other test has, and two whose order counts.
+#[test]
+fn groups_of_any_width_combine_elements_of_any_type() {
+    macro_rules! check {
+        ($($cases:literal: $t:ty, $r:ty, $op:expr;)*) => {$(
+            holds($cases, (1..200u32, 1..=32u32, any::<u64>()), |case| {
+                groups_of_a_block_combine::<$t, $r>(&$op, &stream()?, case, &|stream, block, width, x, out| {
+                    kernels::groups::<$t, $r>::launch(stream, (1, block), width, x, out, $op)
+                })
+            });
+        )*};
+    }
+    check! {
+        16: u8, Last, Last;
+        16: Triangular, Compose, Compose;
+        6: i8, Max, Max;
+        6: i16, Min, Min;
+        6: u64, Add, Add;
+        6: bf16, Min, Min;
+        6: bool, LogicalXor, LogicalXor;
+        6: Complex<f32>, Add, Add;
+        6: Complex<f64>, Add, Add;
+    }
 }
 
 fn warps_scan<T: Arbitrary, R: Reducer<T>>(
@@ -129,34 +164,45 @@ fn a_width_of_none_or_more_than_a_warp_is_a_fault() -> Result<()> {
     Ok(())
 }
 
+fn segments_of_a_block_combine<T: Arbitrary, R: Reducer<T>>(
+    op: &R,
+    stream: &Stream,
+    (block, every, seed): (u32, u64, u64),
+    launch: impl Fn(&Stream, u32, &Buffer<u8>, &Buffer<T>, &mut Buffer<[T; 2]>) -> Result<()>,
+) -> Result<()> {
+    let x: Vec<T> = values(block as usize, seed);
+    let mut random = Random::new(every ^ seed);
+    let flags: Vec<u8> = x.iter().map(|_| (random.below(every) == 0) as u8).collect();
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, block, &stream.buffer_from(&flags)?, &stream.buffer_from(&x)?, &mut out)?;
+    let (mut by_heads, mut by_tails) = (Vec::new(), Vec::new());
+    for (warp, flags) in x.chunks(32).zip(flags.chunks(32)) {
+        for (tails, results) in [(false, &mut by_heads), (true, &mut by_tails)] {
+            let mut start = 0;
+            for end in 1..=warp.len() {
+                let last = end == warp.len() || flags[if tails { end - 1 } else { end }] != 0;
+                if last {
+                    results.extend(vec![total(&warp[start..end], op); end - start]);
+                    start = end;
+                }
+            }
+        }
+    }
+    let expected: Vec<[T; 2]> = by_heads.into_iter().zip(by_tails).map(|(head, tail)| [head, tail]).collect();
+    assert_eq!(out.to_vec()?, expected, "blocks of {block}, a flag in {every}");
+    Ok(())
+}
+
 fn segments_combine<T: Arbitrary, R: Reducer<T>>(
     op: R,
     launch: impl Fn(&Stream, u32, &Buffer<u8>, &Buffer<T>, &mut Buffer<[T; 2]>) -> Result<()>,
 ) -> Result<()> {
     for stream in streams()? {
-        for (block, every) in [(1u32, 1), (7, 2), (32, 1), (32, 3), (65, 40), (96, 9), (128, 1000)] {
-            let x: Vec<T> = values(block as usize, 5);
-            let mut random = Random::new(every);
-            let flags: Vec<u8> = x.iter().map(|_| (random.below(every) == 0) as u8).collect();
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, block, &stream.buffer_from(&flags)?, &stream.buffer_from(&x)?, &mut out)?;
-            let (mut by_heads, mut by_tails) = (Vec::new(), Vec::new());
-            for (warp, flags) in x.chunks(32).zip(flags.chunks(32)) {
-                for (tails, results) in [(false, &mut by_heads), (true, &mut by_tails)] {
-                    let mut start = 0;
-                    for end in 1..=warp.len() {
-                        let last = end == warp.len() || flags[if tails { end - 1 } else { end }] != 0;
-                        if last {
-                            results.extend(vec![total(&warp[start..end], &op); end - start]);
-                            start = end;
-                        }
-                    }
-                }
-            }
-            let expected: Vec<[T; 2]> = by_heads.into_iter().zip(by_tails).map(|(head, tail)| [head, tail]).collect();
-            assert_eq!(out.to_vec()?, expected, "blocks of {block}, a flag in {every}");
+        for (block, every) in [(1, 1), (7, 2), (32, 1), (32, 3), (65, 40), (96, 9), (128, 1000)] {
+            segments_of_a_block_combine(&op, &stream, (block, every, 5), &launch)?;
         }
     }
+    holds(12, (1..200u32, 1..40u64, any::<u64>()), |case| segments_of_a_block_combine(&op, &stream()?, case, &launch));
     Ok(())
 }
 

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use kernel_primitives::{SortKey, bf16, f16};
+use proptest::prelude::{Strategy, any};
 
-use crate::support::{Random, SHAPES};
+use crate::support::{Random, SHAPES, any_shape};
 
 /// A key with its order and its bits, found by other means than the library's.
 pub trait Key: SortKey + std::fmt::Debug {
@@ -149,6 +150,31 @@ pub struct Case {
     pub len: usize,
     pub pattern: Pattern,
     pub seed: u64,
+}
+
+/// Any pattern.
+fn any_pattern() -> impl Strategy<Value = Pattern> {
+    proptest::sample::select(&PATTERNS[..])
+}
+
+/// Any case for blocks of run-time shape with up to `threads` threads.
+pub fn any_case(items: usize, threads: u32) -> impl Strategy<Value = Case> {
+    (any_shape(threads), 0..4000usize, any_pattern(), any::<u64>()).prop_map(move |(shape, len, pattern, seed)| {
+        let tile = crate::support::threads(shape) * items;
+        Case { shape, tile, len: len % (3 * tile + 1), pattern, seed }
+    })
+}
+
+/// Any case for blocks of a fixed shape.
+pub fn any_fixed_case(items: usize, threads: usize) -> impl Strategy<Value = Case> {
+    let tile = threads * items;
+    (0..=2 * tile + 1, any_pattern(), any::<u64>()).prop_map(move |(len, pattern, seed)| Case {
+        shape: (threads as u32, 1, 1),
+        tile,
+        len,
+        pattern,
+        seed,
+    })
 }
 
 /// Cases for blocks of run-time shape with up to `threads` threads: each shape with two lengths, every length with several

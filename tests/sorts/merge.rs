@@ -7,8 +7,8 @@ use kernel_primitives::{Buffer, Result, Stream};
 
 use crate::kernels::merge::{self as kernels, Always, ByMagnitude, ByMiddle};
 use crate::kernels::{Flagged, Sixteen, Twelve};
-use crate::keys::{Case, Key, Pattern, Sorted, fixed_cases, keys};
-use crate::support::{Arbitrary, Random, stream, streams, values};
+use crate::keys::{Case, Key, Pattern, Sorted, any_fixed_case, fixed_cases, keys};
+use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
 fn ascending<K: Key>(a: &K, b: &K) -> Ordering {
     a.order(b)
@@ -63,18 +63,21 @@ fn sorts_pairs<K: kernel_primitives::Element + std::fmt::Debug, V: Arbitrary>(
     order: impl Fn(&K, &K) -> Ordering,
     launch: impl Fn(&Stream, u32, &Buffer<K>, &Buffer<V>, &mut Buffer<K>, &mut Buffer<V>) -> Result<()>,
 ) -> Result<()> {
+    let check = |stream: &Stream, case: Case| -> Result<()> {
+        let x = input(case);
+        let payload = values::<V>(x.len(), 5);
+        let (mut out, mut value_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+        let (x_in, value_in) = (stream.buffer_from(&x)?, stream.buffer_from(&payload)?);
+        launch(stream, threads as u32, &x_in, &value_in, &mut out, &mut value_out)?;
+        let expected = Sorted::by(&x, case.tile, group, &order);
+        assert_eq!(text(&out.to_vec()?), text(&expected.apply(&x)), "{case:?}");
+        assert_eq!(value_out.to_vec()?, expected.apply(&payload), "{case:?}");
+        Ok(())
+    };
     for stream in streams {
-        for case in fixed_cases(items, threads) {
-            let x = input(case);
-            let payload = values::<V>(x.len(), 5);
-            let (mut out, mut value_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
-            let (x_in, value_in) = (stream.buffer_from(&x)?, stream.buffer_from(&payload)?);
-            launch(&stream, threads as u32, &x_in, &value_in, &mut out, &mut value_out)?;
-            let expected = Sorted::by(&x, case.tile, group, &order);
-            assert_eq!(text(&out.to_vec()?), text(&expected.apply(&x)), "{case:?}");
-            assert_eq!(value_out.to_vec()?, expected.apply(&payload), "{case:?}");
-        }
+        fixed_cases(items, threads).try_for_each(|case| check(&stream, case))?;
     }
+    holds(8, any_fixed_case(items, threads), |case| check(&stream()?, case));
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
 
 use crate::kernels::network as kernels;
-use crate::keys::{Key, PATTERNS, Pattern, Sorted, cases, keys, raw};
-use crate::support::{stream, streams};
+use crate::keys::{Case, Key, PATTERNS, Pattern, Sorted, any_case, cases, keys, raw};
+use crate::support::{holds, stream, streams};
 
 fn sorts<K: Key, O: Direction>(
     items: usize,
@@ -13,15 +13,18 @@ fn sorts<K: Key, O: Direction>(
     streams: Vec<Stream>,
     launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &mut Buffer<K>, O) -> Result<()>,
 ) -> Result<()> {
+    let check = |stream: &Stream, case: Case| -> Result<()> {
+        let x = keys::<K>(case.pattern, case.len, case.seed);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        launch(stream, case.shape, &stream.buffer_from(&x)?, &mut out, O::default())?;
+        let expected = Sorted::of(&x, case.tile, case.tile, O::DESCENDING);
+        assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "{case:?}");
+        Ok(())
+    };
     for stream in streams {
-        for case in cases(items, threads) {
-            let x = keys::<K>(case.pattern, case.len, case.seed);
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, case.shape, &stream.buffer_from(&x)?, &mut out, O::default())?;
-            let expected = Sorted::of(&x, case.tile, case.tile, O::DESCENDING);
-            assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "{case:?}");
-        }
+        cases(items, threads).try_for_each(|case| check(&stream, case))?;
     }
+    holds(8, any_case(items, threads.min(300) as u32), |case| check(&stream()?, case));
     Ok(())
 }
 
@@ -52,7 +55,7 @@ fn sorts_with_index<K: Key, O: Direction>(
     launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &Buffer<u32>, &mut Buffer<K>, &mut Buffer<u32>, O) -> Result<()>,
 ) -> Result<()> {
     let stream = stream()?;
-    for case in cases(items, threads) {
+    let check = |case: Case| -> Result<()> {
         let x = keys::<K>(case.pattern, case.len, case.seed);
         let indices: Vec<u32> = (0..x.len() as u32).map(|i| u32::MAX - i).collect();
         let (mut out, mut index_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
@@ -65,7 +68,10 @@ fn sorts_with_index<K: Key, O: Direction>(
         let (keys, indices): (Vec<K>, Vec<u32>) = expected.into_iter().unzip();
         assert_eq!(raw(&out.to_vec()?), raw(&keys), "{case:?}");
         assert_eq!(index_out.to_vec()?, indices, "{case:?}");
-    }
+        Ok(())
+    };
+    cases(items, threads).try_for_each(check)?;
+    holds(8, any_case(items, threads.min(300) as u32), check);
     Ok(())
 }
 

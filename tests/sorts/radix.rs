@@ -2,15 +2,21 @@
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
+use proptest::prelude::Strategy;
 
 use crate::kernels::radix as kernels;
 use crate::kernels::{Flagged, Sixteen, Twelve};
-use crate::keys::{Case, Key, Sorted, fixed_cases, keys, raw};
-use crate::support::{Arbitrary, stream, streams, values};
+use crate::keys::{Case, Key, Sorted, any_fixed_case, fixed_cases, keys, raw};
+use crate::support::{Arbitrary, holds, stream, streams, values};
 
 /// Ranges of a key's bits: all, none, some in one digit, some in several.
 fn bit_ranges(bits: u32) -> [(u32, u32); 5] {
     [(0, bits), (0, bits), (bits / 2, bits / 2), (bits / 4, bits.min(bits / 4 + 3)), (bits / 3, bits)]
+}
+
+/// Any range of a key's bits.
+fn any_bits(bits: u32) -> impl Strategy<Value = (u32, u32)> {
+    (0..=bits, 0..=bits).prop_map(|(a, b)| (a.min(b), a.max(b)))
 }
 
 /// The value of some of a key's bits. The keys are checked against their own order where the whole key counts.
@@ -49,16 +55,21 @@ fn sorts<K: Key, O: Direction>(
 where
     K::Bits: Into<u64>,
 {
+    let check = |stream: &Stream, case: Case, range| -> Result<()> {
+        let x = whole_tiles::<K>(case);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        launch(stream, &stream.buffer_from(&x)?, range, &mut out, O::default())?;
+        let expected = expected::<K, O>(&x, case, range).apply(&x);
+        assert_eq!(raw(&out.to_vec()?), raw(&expected), "bits {range:?} of {case:?}");
+        Ok(())
+    };
     for stream in streams {
         for (n, case) in fixed_cases(items, threads).enumerate() {
-            let x = whole_tiles::<K>(case);
-            let range = bit_ranges(K::SORT_BITS)[n % 5];
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, &stream.buffer_from(&x)?, range, &mut out, O::default())?;
-            let expected = expected::<K, O>(&x, case, range).apply(&x);
-            assert_eq!(raw(&out.to_vec()?), raw(&expected), "bits {range:?} of {case:?}");
+            check(&stream, case, bit_ranges(K::SORT_BITS)[n % 5])?;
         }
     }
+    let inputs = (any_fixed_case(items, threads), any_bits(K::SORT_BITS));
+    holds(8, inputs, |(case, range)| check(&stream()?, case, range));
     Ok(())
 }
 
@@ -91,19 +102,24 @@ fn sorts_pairs<K: Key, V: Arbitrary, O: Direction>(
 where
     K::Bits: Into<u64>,
 {
+    let check = |stream: &Stream, case: Case, range| -> Result<()> {
+        let x = whole_tiles::<K>(case);
+        let payload = values::<V>(x.len(), 5);
+        let (mut out, mut value_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+        let (x_in, value_in) = (stream.buffer_from(&x)?, stream.buffer_from(&payload)?);
+        launch(stream, &x_in, &value_in, range, &mut out, &mut value_out, O::default())?;
+        let expected = expected::<K, O>(&x, case, range);
+        assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "bits {range:?} of {case:?}");
+        assert_eq!(value_out.to_vec()?, expected.apply(&payload), "bits {range:?} of {case:?}");
+        Ok(())
+    };
     for stream in streams {
         for (n, case) in fixed_cases(items, threads).enumerate() {
-            let x = whole_tiles::<K>(case);
-            let payload = values::<V>(x.len(), 5);
-            let range = bit_ranges(K::SORT_BITS)[n % 5];
-            let (mut out, mut value_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
-            let (x_in, value_in) = (stream.buffer_from(&x)?, stream.buffer_from(&payload)?);
-            launch(&stream, &x_in, &value_in, range, &mut out, &mut value_out, O::default())?;
-            let expected = expected::<K, O>(&x, case, range);
-            assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "bits {range:?} of {case:?}");
-            assert_eq!(value_out.to_vec()?, expected.apply(&payload), "bits {range:?} of {case:?}");
+            check(&stream, case, bit_ranges(K::SORT_BITS)[n % 5])?;
         }
     }
+    let inputs = (any_fixed_case(items, threads), any_bits(K::SORT_BITS));
+    holds(8, inputs, |(case, range)| check(&stream()?, case, range));
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
 
 use crate::kernels::warp as kernels;
 use crate::kernels::{Flagged, Twelve};
-use crate::keys::{Key, Sorted, cases, keys, raw};
-use crate::support::{Arbitrary, stream, streams, values};
+use crate::keys::{Case, Key, Sorted, any_case, cases, keys, raw};
+use crate::support::{Arbitrary, holds, stream, streams, values};
 
 /// Sorts groups of `group` positions in blocks of all shapes.
 fn sorts<K: Key, O: Direction>(
@@ -15,15 +15,18 @@ fn sorts<K: Key, O: Direction>(
     streams: Vec<Stream>,
     launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &mut Buffer<K>, O) -> Result<()>,
 ) -> Result<()> {
+    let check = |stream: &Stream, case: Case| -> Result<()> {
+        let x = keys::<K>(case.pattern, case.len, case.seed);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        launch(stream, case.shape, &stream.buffer_from(&x)?, &mut out, O::default())?;
+        let expected = Sorted::of(&x, case.tile, group, O::DESCENDING);
+        assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "{case:?}");
+        Ok(())
+    };
     for stream in streams {
-        for case in cases(items, 1024) {
-            let x = keys::<K>(case.pattern, case.len, case.seed);
-            let mut out = stream.buffer_zeroed(x.len())?;
-            launch(&stream, case.shape, &stream.buffer_from(&x)?, &mut out, O::default())?;
-            let expected = Sorted::of(&x, case.tile, group, O::DESCENDING);
-            assert_eq!(raw(&out.to_vec()?), raw(&expected.apply(&x)), "{case:?}");
-        }
+        cases(items, 1024).try_for_each(|case| check(&stream, case))?;
     }
+    holds(8, any_case(items, 200), |case| check(&stream()?, case));
     Ok(())
 }
 

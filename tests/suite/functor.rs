@@ -2,14 +2,16 @@
 
 use kernel_primitives::functor::{
     Add, BinaryFn, BitAnd, BitOr, BitXor, Fold, LessThan, LogicalAnd, LogicalOr, LogicalXor, Max, Min, Mul, MulAdd,
-    Reducer, Relu, Select, Sub,
+    Neg, Reducer, Relu, Select, Square, Sub,
 };
 use kernel_primitives::kernels::{elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
 use kernel_primitives::{Arithmetic, Buffer, Complex, ConvertTo, Device, Element, Float, Result, Stream, bf16, f16};
+use proptest::collection;
+use proptest::prelude::any;
 
 use crate::kernels::columns::*;
 use crate::kernels::functor::Affine;
-use crate::support::{Arbitrary, Random, cases, round_to_half, stream, values};
+use crate::support::{Arbitrary, Random, cases, holds, round_to_half, stream, values};
 
 /// Values, and all pairs of them.
 fn pairs<T: Copy>(special: &[T]) -> (Vec<T>, Vec<T>) {
@@ -835,4 +837,63 @@ fn identities_of_the_other_reducers() {
     check(BitAnd, &[false, true]);
     check(Add, &[Complex::new(1.0f32, -2.0)]);
     check(Mul, &[Complex::new(1.0f64, -2.0)]);
+}
+
+/// Two at a time, where the hardware can: eight a thread, and an odd number.
+#[test]
+fn sanitize_halves_in_pairs_compute_as_one_by_one() {
+    macro_rules! launch {
+        ($kernel:ident::<$t:ident, $f:ident, $n:literal>($stream:expr, $(&$input:ident),*, $offset:ident, $len:ident, $found:ident)) => {{
+            let mut out = $stream.buffer_zeroed::<$t>($len)?;
+            $kernel::<$t, $t, $f, $n>::launch($stream, (1, 33), $($input.slice($offset..)?),*, &mut out, $f)?;
+            $found.push(out.to_vec()?);
+        }};
+    }
+    macro_rules! check {
+        ($($t:ident, $fraction_bits:literal;)*) => {$({
+            // The values of all functors of each two halves, rounded once.
+            fn expected(a: $t, b: $t) -> [f64; 8] {
+                let (x, y) = (a.to_f64(), b.to_f64());
+                let extreme = |less: bool| if x.is_nan() || y.is_nan() { f64::NAN } else if less { x } else { y };
+                let relu = if x.is_nan() || x > 0.0 { x } else { 0.0 };
+                [
+                    x + y, x - y, x * y, extreme(x.total_cmp(&y).is_le()), extreme(x.total_cmp(&y).is_ge()), relu, -x,
+                    x * x,
+                ]
+            }
+            let inputs = collection::vec((any::<u16>(), any::<u16>()), 0..300);
+            holds(24, (inputs, 0..4usize), |(bits, offset)| {
+                let stream = stream()?;
+                let (mut x, mut y): (Vec<_>, Vec<_>) =
+                    bits.into_iter().map(|(a, b)| ($t::from_bits(a), $t::from_bits(b))).unzip();
+                for (a, b) in [(0.0, -0.0), (-0.0, 0.0), (f64::NAN, 1.0), (-1.0, f64::NAN), (f64::INFINITY, 2.0)] {
+                    x.push($t::from_f64(a));
+                    y.push($t::from_f64(b));
+                }
+                let (a, b) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+                let len = x.len() - offset;
+                let mut found = Vec::new();
+                launch!(elementwise_binary::<$t, Add, 8>(&stream, &a, &b, offset, len, found));
+                launch!(elementwise_binary::<$t, Sub, 8>(&stream, &a, &b, offset, len, found));
+                launch!(elementwise_binary::<$t, Mul, 8>(&stream, &a, &b, offset, len, found));
+                launch!(elementwise_binary::<$t, Min, 8>(&stream, &a, &b, offset, len, found));
+                launch!(elementwise_binary::<$t, Max, 8>(&stream, &a, &b, offset, len, found));
+                launch!(elementwise_unary::<$t, Relu, 8>(&stream, &a, offset, len, found));
+                launch!(elementwise_unary::<$t, Neg, 8>(&stream, &a, offset, len, found));
+                launch!(elementwise_unary::<$t, Square, 7>(&stream, &a, offset, len, found));
+                for (i, (&a, &b)) in x.iter().zip(&y).skip(offset).enumerate() {
+                    for (k, value) in expected(a, b).into_iter().enumerate() {
+                        let found = found[k][i];
+                        let right = if value.is_nan() { found.is_nan() } else { found.to_bits() == round_to_half(value, $fraction_bits) };
+                        assert!(right, "functor {k} of {a:?} and {b:?}: {found:?}, not {value:e}");
+                    }
+                }
+                Ok(())
+            });
+        })*};
+    }
+    check! {
+        f16, 10;
+        bf16, 7;
+    }
 }

@@ -2,11 +2,15 @@
 
 use kernel_primitives::element::{Arithmetic, ConvertTo};
 use kernel_primitives::io::{BroadcastConfig, BroadcastError, FastDivMod};
-use kernel_primitives::{Buffer, Dims, Result, Stream, bf16, f16};
+use kernel_primitives::{Buffer, Complex, Dims, Result, Stream, bf16, f16};
+use proptest::collection;
+use proptest::prelude::any;
 
 use crate::kernels::io as kernels;
 use crate::kernels::{Flagged, Sixteen, Twelve};
-use crate::support::{Arbitrary, Case, LENGTHS, SHAPES, cases, stream, streams, threads, values};
+use crate::support::{
+    Arbitrary, Case, LENGTHS, OFFSETS, SHAPES, any_shape, cases, holds, stream, streams, threads, values,
+};
 
 /// A buffer with `case.offset` elements before `case.len` ones and a few behind, all arbitrary, and those elements.
 fn surrounded<T: Arbitrary>(stream: &Stream, case: Case, seed: u64) -> Result<(Buffer<T>, Vec<T>)> {
@@ -71,6 +75,37 @@ copies! {
     slices_of_16_byte_elements_are_copied_and_nothing_else: Sixteen, [1, 2, 4, 8, 3], 51;
     slices_of_3_byte_elements_are_copied_and_nothing_else: [u8; 3], [4], 56;
     slices_of_elements_with_bools_are_copied_and_nothing_else: Flagged, [1, 4], 57;
+}
+
+/// The element types that no other test has, and some others.
+#[test]
+fn slices_of_elements_of_any_type_are_copied_and_nothing_else() {
+    macro_rules! check {
+        ($($cases:literal: $t:ty, $nx:literal;)*) => {$({
+            let inputs = (any_shape(400), 1..4usize, 0..3000usize, [0..OFFSETS, 0..OFFSETS], any::<u64>());
+            holds($cases, inputs, |(shape, blocks, len, [from, to], seed)| {
+                let stream = stream()?;
+                let (source, mut expected) = (values::<$t>(from + len + 3, seed), values::<$t>(to + len + 3, !seed));
+                let (x, mut out) = (stream.buffer_from(&source)?, stream.buffer_from(&expected)?);
+                let dims = Case { shape, len, offset: from }.dims($nx, blocks);
+                let target = out.slice_mut(to..to + len)?;
+                kernels::copy::<$t, $nx>::launch(&stream, dims, x.slice(from..from + len)?, target)?;
+                expected[to..to + len].copy_from_slice(&source[from..from + len]);
+                assert!(out.to_vec()? == expected);
+                Ok(())
+            });
+        })*};
+    }
+    check! {
+        8: i8, 16;
+        8: i16, 8;
+        8: u16, 4;
+        8: u64, 2;
+        8: Complex<f32>, 2;
+        8: Complex<f64>, 3;
+        16: f32, 4;
+        16: Twelve, 3;
+    }
 }
 
 #[test]
@@ -282,30 +317,34 @@ macro_rules! two_dimensions {
     ($($name:ident, $written:ident: $t:ty, $u:ty, $w:ty, $nx:literal, $ny:literal, $before:expr;)*) => {$(
         #[test]
         fn $name() -> Result<()> {
-            for stream in streams()? {
-                let data = values::<$t>(600, 4);
+            let data = values::<$t>(600, 4);
+            let check = |stream: &Stream, threads: u32, window: [u32; 4]| -> Result<()> {
                 let x = stream.buffer_from(&data)?;
-                for threads in [1u32, 7, 33, 64] {
-                    for window in WINDOWS {
-                        let mut out = stream.buffer_zeroed::<[[$u; $nx]; $ny]>(threads as usize)?;
-                        kernels::read_2d::<$t, $u, $nx, $ny>::launch(&stream, (1, threads), $before, &x, window, &mut out)?;
-                        let [columns, rows, stride_x, stride_y] = window.map(|n| n as usize);
-                        for (thread, found) in out.to_vec()?.iter().enumerate() {
-                            for y in 0..$ny {
-                                for x in 0..$nx {
-                                    let column = thread + x * stride_x;
-                                    let expected = if column < columns && y < rows {
-                                        ConvertTo::<$u>::convert(data[column + y * stride_y])
-                                    } else {
-                                        $before
-                                    };
-                                    assert_eq!(found[y][x], expected, "thread {thread} {window:?} [{y}][{x}]");
-                                }
-                            }
+                let mut out = stream.buffer_zeroed::<[[$u; $nx]; $ny]>(threads as usize)?;
+                kernels::read_2d::<$t, $u, $nx, $ny>::launch(stream, (1, threads), $before, &x, window, &mut out)?;
+                let [columns, rows, stride_x, stride_y] = window.map(|n| n as usize);
+                for (thread, found) in out.to_vec()?.iter().enumerate() {
+                    for y in 0..$ny {
+                        for x in 0..$nx {
+                            let column = thread + x * stride_x;
+                            let expected = if column < columns && y < rows {
+                                ConvertTo::<$u>::convert(data[column + y * stride_y])
+                            } else {
+                                $before
+                            };
+                            assert_eq!(found[y][x], expected, "thread {thread} {window:?} [{y}][{x}]");
                         }
                     }
                 }
+                Ok(())
+            };
+            for stream in streams()? {
+                for threads in [1u32, 7, 33, 64] {
+                    WINDOWS.into_iter().try_for_each(|window| check(&stream, threads, window))?;
+                }
             }
+            let windows = [0..100u32, 0..4, 0..40, 0..160];
+            holds(12, (1..100u32, windows), |(threads, window)| check(&stream()?, threads, window));
             Ok(())
         }
 
@@ -396,18 +435,30 @@ macro_rules! broadcasts {
         #[test]
         fn $name() -> Result<()> {
             let stream = stream()?;
-            for (k, (output, input)) in BROADCASTS.into_iter().enumerate() {
-                let data = values::<$t>(input.iter().product(), k as u64);
+            let check = |output: &[usize], input: &[usize], shape, seed| -> Result<()> {
+                let data = values::<$t>(input.iter().product(), seed);
                 let x = stream.buffer_from(&data)?;
                 let expected: Vec<$t> = broadcast_indices(output, input).into_iter().map(|i| data[i]).collect();
                 let config = BroadcastConfig::<$i>::new(output, input).unwrap();
+                let mut out = stream.buffer_zeroed::<$t>(expected.len())?;
+                let case = Case { shape, len: expected.len(), offset: 0 };
+                kernels::broadcast::<$t, $i, $nx>::launch(&stream, case.dims($nx, 3), &x, config, &mut out)?;
+                assert_eq!(out.to_vec()?, expected, "{output:?} from {input:?} by {shape:?}");
+                Ok(())
+            };
+            for (k, (output, input)) in BROADCASTS.into_iter().enumerate() {
                 for shape in [SHAPES[k % 12], SHAPES[(k + 5) % 12]] {
-                    let mut out = stream.buffer_zeroed::<$t>(expected.len())?;
-                    let case = Case { shape, len: expected.len(), offset: 0 };
-                    kernels::broadcast::<$t, $i, $nx>::launch(&stream, case.dims($nx, 3), &x, config, &mut out)?;
-                    assert_eq!(out.to_vec()?, expected, "{output:?} from {input:?} by {shape:?}");
+                    check(output, input, shape, k as u64)?;
                 }
             }
+            // An output, which of its dimensions the input lacks, and how many of the first ones it does not even name.
+            let shapes = (collection::vec((1..6usize, any::<bool>()), 0..7), 0..3usize);
+            holds(12, (shapes, any_shape(200), any::<u64>()), |((output, unnamed), shape, seed)| {
+                let (output, repeated): (Vec<usize>, Vec<bool>) = output.into_iter().unzip();
+                let input = output.iter().zip(repeated).map(|(&extent, repeated)| if repeated { 1 } else { extent });
+                let input: Vec<usize> = input.skip(unnamed).collect();
+                check(&output, &input, shape, seed)
+            });
             Ok(())
         }
     )*};

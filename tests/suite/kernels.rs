@@ -1,6 +1,7 @@
 //! The kernels of the tests, one file a subject. Compiled for both machines, so they use the device side alone.
 
 pub mod block;
+pub mod cases;
 pub mod columns;
 pub mod faults;
 pub mod functor;

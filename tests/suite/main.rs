@@ -1,5 +1,5 @@
 //! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
-//! `shipped` kernels with `rows`, `columns` and `broadcast`, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the
+//! `shipped` kernels with `rows`, `columns` and `broadcast`, other projects' `cases`, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the
 //! emulator's `diagnoses`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference
 //! that is computed here by other means.
 //!
@@ -13,6 +13,7 @@ mod kernels;
 mod adoption;
 mod block;
 mod broadcast;
+mod cases;
 mod columns;
 mod diagnoses;
 mod driver;

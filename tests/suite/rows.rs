@@ -3,10 +3,13 @@
 use kernel_primitives::functor::{
     AbsMax, All, Any, ArgMax, ArgMin, CountNonzero, L1, L2, LogSumExp, MaxOf, Mean, MinOf, PNorm, Prod, Reduction, Sum,
 };
-use kernel_primitives::kernels::{cumsum_rows, layer_norm_rows, reduce_row_dims, reduce_rows, row_dims, softmax_rows};
+use kernel_primitives::kernels::{
+    cumsum_rows, layer_norm_rows, reduce_higher_dim, reduce_row_dims, reduce_rows, row_dims, softmax_rows,
+};
 use kernel_primitives::{Accumulate, Buffer, Dims, Element, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
-use crate::support::{Arbitrary, Random, SHAPES, stream, streams, threads, values};
+use crate::support::{Arbitrary, Random, SHAPES, any_shape, holds, stream, streams, threads, values};
 
 /// A type of the kernels' elements, to and from `f64`.
 trait Value: Accumulate + Copy {
@@ -300,7 +303,7 @@ fn rows_reduce<T: Arbitrary, R: Reduction<T, Output: Element>>(
     launch: impl Fn(&Stream, Dims, (usize, usize), &Buffer<T>, usize, &mut Buffer<R::Output>) -> Result<()>,
 ) -> Result<()> {
     let stream = stream()?;
-    let paddle = [(30, 10), (1, 100), (1000, 3), (300, 1), (2, 0)];
+    let paddle = [(30, 10), (1, 100), (1, 300), (1000, 3), (300, 1), (2, 0)];
     for (k, (rows, columns)) in MATRICES.into_iter().chain(paddle).enumerate() {
         let offset = [0, 0, 1, 4][k % 4];
         let x: Vec<T> = values::<T>(rows * columns + offset, k as u64).into_iter().map(&input).collect();
@@ -386,4 +389,33 @@ fn fewer_blocks_than_rows_are_a_fault() -> Result<()> {
         assert!(error.contains("asked for a size of 3; its limit is 2"), "{error}");
     }
     Ok(())
+}
+
+/// Integers, so that each order of additions gives the same.
+#[test]
+fn rows_and_columns_of_any_matrix_are_summed() {
+    let inputs = (1..6usize, 0..3000usize, any_shape(320), 0..5usize, any::<u64>());
+    holds(16, inputs, |(rows, columns, shape, offset, seed)| {
+        let stream = stream()?;
+        let data = values::<i32>(offset + rows * columns, seed);
+        let (x, matrix) = (stream.buffer_from(&data)?, &data[offset..]);
+        let total = |items: &mut dyn Iterator<Item = i32>| items.fold(0, i32::wrapping_add);
+
+        let mut sums = stream.buffer_zeroed(rows)?;
+        let dims = Dims::new(rows as u32, shape);
+        reduce_rows::<i32, Sum, 4>::launch(&stream, dims, rows, columns, x.slice(offset..)?, &mut sums, Sum)?;
+        let row = |r: usize| &matrix[r * columns..][..columns];
+        assert_eq!(sums.to_vec()?, (0..rows).map(|r| total(&mut row(r).iter().copied())).collect::<Vec<_>>());
+
+        let mut running = stream.buffer_zeroed(rows * columns)?;
+        cumsum_rows::<i32, 4, 8, true>::launch(&stream, dims, rows, columns, x.slice(offset..)?, &mut running)?;
+        let before = |r: usize| row(r).iter().scan(0i32, |sum, &x| Some(std::mem::replace(sum, sum.wrapping_add(x))));
+        assert!(running.to_vec()?.into_iter().eq((0..rows).flat_map(before)));
+
+        let mut sums = stream.buffer_zeroed(columns)?;
+        reduce_higher_dim::<i32, Sum, 4>::run(&stream, [1, rows, columns], x.slice(offset..)?, &mut sums, Sum)?;
+        let column = |c: usize| total(&mut (0..rows).map(|r| row(r)[c]));
+        assert_eq!(sums.to_vec()?, (0..columns).map(column).collect::<Vec<_>>());
+        Ok(())
+    });
 }

@@ -1,6 +1,8 @@
 //! What all tests use: devices, cases and inputs.
 
 use kernel_primitives::{Device, Dim3, Dims, Element, EmulatorOptions, Result, Stream};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
 /// A stream on the device that the environment names.
 pub fn stream() -> Result<Stream> {
@@ -87,6 +89,34 @@ fn cases_cover_all_pairs_in_sixty_variants() {
     assert_eq!(seen.len(), 12 * 12 + 12 * OFFSETS + 12 * OFFSETS);
 }
 
+/// Checks that a property holds on random inputs.
+///
+/// They are the same in every run, as many as are quick: `PROPTEST_CASES` asks for more, `PROPTEST_RNG_SEED` for others. A
+/// failure names the simplest input that was found for it, and that seed finds it again.
+pub fn holds<S: Strategy>(cases: u32, inputs: S, property: impl Fn(S::Value) -> Result<()>) {
+    let defaults = Config::default();
+    let config = Config {
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() { defaults.cases } else { cases },
+        rng_seed: if defaults.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { defaults.rng_seed },
+        failure_persistence: None,
+        ..defaults
+    };
+    let mut runner = TestRunner::new(config);
+    let failed = |error: kernel_primitives::Error| TestCaseError::fail(error.to_string());
+    if let Err(failure) = runner.run(&inputs, |input| property(input).map_err(failed)) {
+        panic!("{failure}\n{runner}");
+    }
+}
+
+/// Block shapes of up to that many threads, in one to three dimensions.
+pub fn any_shape(threads: u32) -> impl Strategy<Value = (u32, u32, u32)> {
+    let ends = (1..=threads, 1..=threads.min(64), 1..=threads.min(8));
+    ends.prop_map(move |(x, y, z)| {
+        let y = y.min(threads / x);
+        (x, y, z.min(threads / (x * y)))
+    })
+}
+
 /// A repeatable sequence of numbers (splitmix64).
 pub struct Random(u64);
 
@@ -142,6 +172,7 @@ arbitrary! {
     i64: bits => bits as i64;
     u64: bits => bits;
     bool: bits => bits % 2 == 1;
+    kernel_primitives::Complex<f64>: bits => Self::new((bits % 1001) as f64 - 500.0, (bits >> 20 & 511) as f64);
     kernel_primitives::Complex<f32>: bits => Self::new((bits % 101) as f32 - 50.0, (bits >> 20 & 63) as f32);
     crate::kernels::Twelve: bits => Self { a: (bits % 1000) as f32, b: (bits >> 10) as u32, c: (bits >> 32) as i32 };
     crate::kernels::Sixteen: bits => Self { a: bits, b: (bits % 1000) as f64 };

@@ -2,6 +2,7 @@
 
 use crate::element::KernelParam;
 use crate::functor::{BinaryFn, Reducer};
+use crate::thread::binary;
 use crate::view::Layout;
 
 /// The reduction of arrays item by item: what makes of a collective of one value a collective of `N` independent ones that
@@ -25,7 +26,7 @@ impl<T: Copy, R: Reducer<T>, const N: usize> BinaryFn<[T; N]> for Each<R> {
     type Output = [T; N];
     #[inline(always)]
     fn apply(&self, a: [T; N], b: [T; N]) -> [T; N] {
-        core::array::from_fn(|i| self.0.apply(a[i], b[i]))
+        binary(&a, &b, &self.0)
     }
 }
 

@@ -31,7 +31,7 @@ pub trait Arithmetic: Element + PartialEq {
     /// The negative; of an unsigned integer, the complement to 2ⁿ.
     fn neg(self) -> Self;
 
-    /// Two sums, by one instruction where the hardware has it; so for the next two.
+    /// Two sums, by one instruction where the hardware has it; so for the next three.
     #[doc(hidden)]
     #[inline(always)]
     fn add_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
@@ -46,6 +46,11 @@ pub trait Arithmetic: Element + PartialEq {
     #[inline(always)]
     fn mul_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
         [a.mul(c), b.mul(d)]
+    }
+    #[doc(hidden)]
+    #[inline(always)]
+    fn neg_pair([a, b]: [Self; 2]) -> [Self; 2] {
+        [a.neg(), b.neg()]
     }
 }
 
@@ -105,6 +110,11 @@ macro_rules! halves {
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn mul_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $mul2, a, b) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn neg_pair(a: [Self; 2]) -> [Self; 2] {
+                super::halves::unpack(super::halves::pack(a.map($t::to_bits)) ^ 0x8000_8000).map($t::from_bits)
+            }
         }
     )*};
     (@pair $t:ident, $device:ident, $a:ident, $b:ident) => {

@@ -3,7 +3,11 @@
 use half::{bf16, f16};
 
 use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+#[cfg(target_arch = "nvptx64")]
+use super::halves::{pack, unpack};
 use super::{Arithmetic, Element};
+#[cfg(target_arch = "nvptx64")]
+use crate::simt::nvptx;
 
 /// An element with an order.
 ///
@@ -19,6 +23,18 @@ pub trait Ordered: Element + PartialOrd {
     fn minimum(self, other: Self) -> Self;
     /// The larger value.
     fn maximum(self, other: Self) -> Self;
+
+    /// Two minima, by one instruction where the hardware has it; so for the maxima.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn minimum_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [a.minimum(c), b.minimum(d)]
+    }
+    #[doc(hidden)]
+    #[inline(always)]
+    fn maximum_pair([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+        [a.maximum(c), b.maximum(d)]
+    }
 
     /// Whether this is less.
     #[inline(always)]
@@ -101,16 +117,22 @@ floats! {
     f64, minimum_f64, maximum_f64;
 }
 
-// Exact in `f32`.
+// Instructions of the type from sm_80 on; else in `f32`, where they are exact.
 macro_rules! halves {
-    ($($t:ident, $widen:ident, $narrow:ident;)*) => {$(
+    ($($t:ident, $widen:ident, $narrow:ident, $minimum:ident $maximum:ident, $minimum2:ident $maximum2:ident;)*) => {$(
         impl Ordered for $t {
             const GREATEST: Self = $t::INFINITY;
             const LEAST: Self = $t::NEG_INFINITY;
             #[inline(always)]
-            fn minimum(self, other: Self) -> Self { $narrow(Ordered::minimum($widen(self), $widen(other))) }
+            fn minimum(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $minimum, minimum, self, other) }
             #[inline(always)]
-            fn maximum(self, other: Self) -> Self { $narrow(Ordered::maximum($widen(self), $widen(other))) }
+            fn maximum(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $maximum, maximum, self, other) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn minimum_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $minimum2, minimum, a, b) }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn maximum_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $maximum2, maximum, a, b) }
             #[inline(always)]
             fn less(self, other: Self) -> bool { $widen(self) < $widen(other) }
             #[inline(always)]
@@ -119,8 +141,21 @@ macro_rules! halves {
             fn unordered(self) -> bool { $widen(self).is_nan() }
         }
     )*};
+    (@pair $t:ident, $device:ident, $op:ident, $a:ident, $b:ident) => {{
+        if nvptx::arch() < 800 {
+            return [$a[0].$op($b[0]), $a[1].$op($b[1])];
+        }
+        unpack(nvptx::$device(pack($a.map($t::to_bits)), pack($b.map($t::to_bits)))).map($t::from_bits)
+    }};
+    (@ $t:ident, $widen:ident, $narrow:ident, $device:ident, $op:ident, $a:ident, $b:ident) => {{
+        #[cfg(target_arch = "nvptx64")]
+        if nvptx::arch() >= 800 {
+            return $t::from_bits(nvptx::$device($a.to_bits(), $b.to_bits()));
+        }
+        $narrow(Ordered::$op($widen($a), $widen($b)))
+    }};
 }
 halves! {
-    f16, f16_to_f32, f32_to_f16;
-    bf16, bf16_to_f32, f32_to_bf16;
+    f16, f16_to_f32, f32_to_f16, f16_minimum f16_maximum, f16x2_minimum f16x2_maximum;
+    bf16, bf16_to_f32, f32_to_bf16, bf16_minimum bf16_maximum, bf16x2_minimum bf16x2_maximum;
 }

@@ -9,7 +9,7 @@ use crate::element::{Accumulate, Number, Real};
 
 functors! {
     /// The larger of the argument and 0; NaN propagates.
-    Relu: <T: Number> UnaryFn<T> -> T, |x| x.maximum(T::ZERO);
+    Relu: <T: Number> UnaryFn<T> -> T, |x| x.maximum(T::ZERO), in pairs |x| T::maximum_pair(x, [T::ZERO; 2]);
     /// 1 / (1 + e⁻ˣ), accurate for all arguments.
     Sigmoid: <T: Accumulate> UnaryFn<T> -> T where T::Accum: Real, |x| T::narrow(sigmoid(x.widen()));
     /// x / (1 + e⁻ˣ), also called Swish. Of −∞ it is −0.

@@ -9,9 +9,9 @@ functors! {
     /// The argument. Seed: `IdentityFunctor`.
     Identity: <T> UnaryFn<T> -> T, |x| x;
     /// The negative; of unsigned integers it wraps. Seed: `InverseFunctor`.
-    Neg: <T: Arithmetic> UnaryFn<T> -> T, |x| x.neg();
+    Neg: <T: Arithmetic> UnaryFn<T> -> T, |x| x.neg(), in pairs |x| T::neg_pair(x);
     /// The argument times itself. Seed: `SquareFunctor`.
-    Square: <T: Arithmetic> UnaryFn<T> -> T, |x| x.mul(x);
+    Square: <T: Arithmetic> UnaryFn<T> -> T, |x| x.mul(x), in pairs |x| T::mul_pair(x, x);
     /// One divided by the argument. A division of integers by zero is a fault.
     Reciprocal: <T: Divide> UnaryFn<T> -> T, |x| T::ONE.divide(x);
     /// The absolute value; of the smallest signed integer itself; of a complex number its length.
@@ -34,9 +34,9 @@ functors! {
     /// What [`TruncDiv`] leaves, with the sign of the dividend. A division of integers by zero is a fault.
     TruncRem: <T: Quotient> BinaryFn<T, T> -> T, |a, b| a.trunc_remainder(b);
     /// The smaller value; NaN propagates, −0 is less than +0. Identity +∞ or the largest value. Seed: `MinFunctor`.
-    Min: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.minimum(b);
+    Min: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.minimum(b), in pairs |a, b| T::minimum_pair(a, b);
     /// The larger value; NaN propagates, −0 is less than +0. Identity −∞ or the smallest value. Seed: `MaxFunctor`.
-    Max: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.maximum(b);
+    Max: <T: Ordered> BinaryFn<T, T> -> T, |a, b| a.maximum(b), in pairs |a, b| T::maximum_pair(a, b);
 
     /// The product of the first two and the third added, rounded once.
     MulAdd: <T: Float> TernaryFn<T, T, T> -> T, |a, b, c| a.mul_add(b, c), in pairs |a, b, c| T::mul_add_pair(a, b, c);

@@ -33,6 +33,11 @@ impl<A, F: UnaryFn<G::Output>, G: UnaryFn<A>> UnaryFn<A> for Compose<F, G> {
     fn apply(&self, a: A) -> F::Output {
         self.outer.apply(self.inner.apply(a))
     }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, a: [A; 2]) -> [F::Output; 2] {
+        self.outer.apply_pair(self.inner.apply_pair(a))
+    }
 }
 
 impl<A, B, F: UnaryFn<G::Output>, G: BinaryFn<A, B>> BinaryFn<A, B> for Compose<F, G> {
@@ -41,6 +46,11 @@ impl<A, B, F: UnaryFn<G::Output>, G: BinaryFn<A, B>> BinaryFn<A, B> for Compose<
     #[track_caller]
     fn apply(&self, a: A, b: B) -> F::Output {
         self.outer.apply(self.inner.apply(a, b))
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, a: [A; 2], b: [B; 2]) -> [F::Output; 2] {
+        self.outer.apply_pair(self.inner.apply_pair(a, b))
     }
 }
 
@@ -51,6 +61,11 @@ impl<A, B, C, F: UnaryFn<G::Output>, G: TernaryFn<A, B, C>> TernaryFn<A, B, C> f
     fn apply(&self, a: A, b: B, c: C) -> F::Output {
         self.outer.apply(self.inner.apply(a, b, c))
     }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, a: [A; 2], b: [B; 2], c: [C; 2]) -> [F::Output; 2] {
+        self.outer.apply_pair(self.inner.apply_pair(a, b, c))
+    }
 }
 
 impl<T, F: UnaryFn<G::Output>, G: NaryFn<T, N>, const N: usize> NaryFn<T, N> for Compose<F, G> {
@@ -59,6 +74,11 @@ impl<T, F: UnaryFn<G::Output>, G: NaryFn<T, N>, const N: usize> NaryFn<T, N> for
     #[track_caller]
     fn apply(&self, arguments: [T; N]) -> F::Output {
         self.outer.apply(self.inner.apply(arguments))
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, arguments: [[T; N]; 2]) -> [F::Output; 2] {
+        self.outer.apply_pair(self.inner.apply_pair(arguments))
     }
 }
 
@@ -91,6 +111,11 @@ impl<A: Copy, B, F: BinaryFn<A, B>> UnaryFn<B> for BindFirst<F, A> {
     fn apply(&self, b: B) -> F::Output {
         self.function.apply(self.first, b)
     }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, b: [B; 2]) -> [F::Output; 2] {
+        self.function.apply_pair([self.first; 2], b)
+    }
 }
 
 /// A function of two arguments whose second is bound: see [`bind_second`].
@@ -122,6 +147,11 @@ impl<A, B: Copy, F: BinaryFn<A, B>> UnaryFn<A> for BindSecond<F, B> {
     fn apply(&self, a: A) -> F::Output {
         self.function.apply(a, self.second)
     }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, a: [A; 2]) -> [F::Output; 2] {
+        self.function.apply_pair(a, [self.second; 2])
+    }
 }
 
 /// A function of two arguments in the other order: see [`swap_arguments`].
@@ -148,6 +178,11 @@ impl<A, B, F: BinaryFn<B, A>> BinaryFn<A, B> for SwapArguments<F> {
     fn apply(&self, a: A, b: B) -> F::Output {
         self.0.apply(b, a)
     }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, a: [A; 2], b: [B; 2]) -> [F::Output; 2] {
+        self.0.apply_pair(b, a)
+    }
 }
 
 /// A function of two arguments as one of any number: from the left, `f(f(a, b), c)`. At least one argument.
@@ -173,5 +208,17 @@ impl<T: Copy, F: BinaryFn<T, T, Output = T>, const N: usize> NaryFn<T, N> for Fo
             i += 1;
         }
         total
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, [a, b]: [[T; N]; 2]) -> [T; 2] {
+        const { assert!(N > 0, "a fold without an identity needs an argument") };
+        let mut totals = [a[0], b[0]];
+        let mut i = 1;
+        while i < N {
+            totals = self.0.apply_pair(totals, [a[i], b[i]]);
+            i += 1;
+        }
+        totals
     }
 }

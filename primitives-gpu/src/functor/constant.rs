@@ -36,6 +36,10 @@ impl<T: Ordered> UnaryFn<T> for Clamp<T> {
     fn apply(&self, x: T) -> T {
         x.maximum(self.low).minimum(self.high)
     }
+    #[inline(always)]
+    fn apply_pair(&self, x: [T; 2]) -> [T; 2] {
+        T::minimum_pair(T::maximum_pair(x, [self.low; 2]), [self.high; 2])
+    }
 }
 
 /// The argument divided by a constant. Seed: `DivideFunctor`.

@@ -131,6 +131,14 @@ pub trait UnaryFn<A> {
     /// Applies the function.
     #[track_caller]
     fn apply(&self, a: A) -> Self::Output;
+
+    /// Applies the function twice, by one instruction where the hardware has it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, [a, b]: [A; 2]) -> [Self::Output; 2] {
+        [self.apply(a), self.apply(b)]
+    }
 }
 
 /// A function of two arguments.
@@ -189,6 +197,14 @@ pub trait NaryFn<T, const N: usize> {
     /// Applies the function.
     #[track_caller]
     fn apply(&self, arguments: [T; N]) -> Self::Output;
+
+    /// Applies the function twice, by one instruction where the hardware has it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn apply_pair(&self, [a, b]: [[T; N]; 2]) -> [Self::Output; 2] {
+        [self.apply(a), self.apply(b)]
+    }
 }
 
 impl<R, F: Fn() -> R> NullaryFn for F {

@@ -82,6 +82,14 @@ unsafe extern "C" {
     safe fn __kp_bf16x2_sub(a: u32, b: u32) -> u32;
     safe fn __kp_bf16x2_mul(a: u32, b: u32) -> u32;
     safe fn __kp_bf16x2_fma(a: u32, b: u32, c: u32) -> u32;
+    safe fn __kp_f16_minimum(a: u16, b: u16) -> u16;
+    safe fn __kp_f16_maximum(a: u16, b: u16) -> u16;
+    safe fn __kp_bf16_minimum(a: u16, b: u16) -> u16;
+    safe fn __kp_bf16_maximum(a: u16, b: u16) -> u16;
+    safe fn __kp_f16x2_minimum(a: u32, b: u32) -> u32;
+    safe fn __kp_f16x2_maximum(a: u32, b: u32) -> u32;
+    safe fn __kp_bf16x2_minimum(a: u32, b: u32) -> u32;
+    safe fn __kp_bf16x2_maximum(a: u32, b: u32) -> u32;
     safe fn __kp_minimum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_maximum_f32(a: f32, b: f32) -> f32;
     safe fn __kp_minimum_f64(a: f64, b: f64) -> f64;
@@ -324,6 +332,7 @@ pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     __kp_f32_to_bf16(value)
 }
 
+// Minimum and maximum of halves: from sm_80 on.
 macro_rules! half_arithmetic {
     ($t:ty: $($name:ident = $function:ident($($arg:ident),*);)*) => {$(
         #[inline(always)]
@@ -341,6 +350,10 @@ half_arithmetic! { u32:
     bf16x2_sub = __kp_bf16x2_sub(a, b);
     bf16x2_mul = __kp_bf16x2_mul(a, b);
     bf16x2_fma = __kp_bf16x2_fma(a, b, c);
+    f16x2_minimum = __kp_f16x2_minimum(a, b);
+    f16x2_maximum = __kp_f16x2_maximum(a, b);
+    bf16x2_minimum = __kp_bf16x2_minimum(a, b);
+    bf16x2_maximum = __kp_bf16x2_maximum(a, b);
 }
 half_arithmetic! { u16:
     f16_add = __kp_f16_add(a, b);
@@ -351,6 +364,10 @@ half_arithmetic! { u16:
     bf16_sub = __kp_bf16_sub(a, b);
     bf16_mul = __kp_bf16_mul(a, b);
     bf16_fma = __kp_bf16_fma(a, b, c);
+    f16_minimum = __kp_f16_minimum(a, b);
+    f16_maximum = __kp_f16_maximum(a, b);
+    bf16_minimum = __kp_bf16_minimum(a, b);
+    bf16_maximum = __kp_bf16_maximum(a, b);
 }
 
 #[inline(always)]

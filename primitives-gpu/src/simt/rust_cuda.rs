@@ -306,6 +306,10 @@ half_arithmetic! {
     bf16, bf16_sub(a, b) = a - b;
     bf16, bf16_mul(a, b) = a * b;
     bf16, bf16_fma(a, b, c) = crate::element::halves::odd_mul_add(a, b, c);
+    f16, f16_minimum(a, b) = minimum_f32(a, b);
+    f16, f16_maximum(a, b) = maximum_f32(a, b);
+    bf16, bf16_minimum(a, b) = minimum_f32(a, b);
+    bf16, bf16_maximum(a, b) = maximum_f32(a, b);
 }
 
 /// Two halves in a word, one operation each.
@@ -328,6 +332,10 @@ pairs! {
     bf16x2_sub(a, b) = bf16_sub;
     bf16x2_mul(a, b) = bf16_mul;
     bf16x2_fma(a, b, c) = bf16_fma;
+    f16x2_minimum(a, b) = f16_minimum;
+    f16x2_maximum(a, b) = f16_maximum;
+    bf16x2_minimum(a, b) = bf16_minimum;
+    bf16x2_maximum(a, b) = bf16_maximum;
 }
 
 macro_rules! extrema {

@@ -32,6 +32,8 @@ macro_rules! check {
             let _: [fn(u16, u16, u16) -> u16; 2] = [f16_fma, bf16_fma];
             let _: [fn(u32, u32) -> u32; 6] = [f16x2_add, f16x2_sub, f16x2_mul, bf16x2_add, bf16x2_sub, bf16x2_mul];
             let _: [fn(u32, u32, u32) -> u32; 2] = [f16x2_fma, bf16x2_fma];
+            let _: [fn(u16, u16) -> u16; 4] = [f16_minimum, f16_maximum, bf16_minimum, bf16_maximum];
+            let _: [fn(u32, u32) -> u32; 4] = [f16x2_minimum, f16x2_maximum, bf16x2_minimum, bf16x2_maximum];
             let _: [fn(f32, f32) -> f32; 2] = [minimum_f32, maximum_f32];
             let _: [fn(f64, f64) -> f64; 2] = [minimum_f64, maximum_f64];
             let _: unsafe fn(*const u8, *const u64) = print;

@@ -57,7 +57,7 @@ unsafe fn assume_init<T, const N: usize>(items: [MaybeUninit<T>; N]) -> [T; N] {
 #[inline(always)]
 #[track_caller]
 pub fn elementwise_unary<A: Copy, F: UnaryFn<A>, const N: usize>(a: &[A; N], f: F) -> [F::Output; N] {
-    each!(N, i, f.apply(a[i]))
+    pairs!(N, i, f.apply_pair([a[i], a[i + 1]]), f.apply(a[i]))
 }
 
 /// Applies `f` to each pair of items: `out[i] = f(a[i], b[i])`. Each thread holds the results of its own items.
@@ -80,7 +80,11 @@ pub fn elementwise_binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(
 
 #[inline(always)]
 #[track_caller]
-fn binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(a: &[A; N], b: &[B; N], f: &F) -> [F::Output; N] {
+pub(crate) fn binary<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize>(
+    a: &[A; N],
+    b: &[B; N],
+    f: &F,
+) -> [F::Output; N] {
     pairs!(N, i, f.apply_pair([a[i], a[i + 1]], [b[i], b[i + 1]]), f.apply(a[i], b[i]))
 }
 
@@ -118,7 +122,7 @@ pub fn elementwise_any<T: Copy, F: NaryFn<T, ARITY>, const N: usize, const ARITY
     inputs: &[[T; N]; ARITY],
     f: F,
 ) -> [F::Output; N] {
-    each!(N, i, f.apply(column(inputs, i)))
+    pairs!(N, i, f.apply_pair([column(inputs, i), column(inputs, i + 1)]), f.apply(column(inputs, i)))
 }
 
 /// The `i`th items of all rows.

@@ -9,6 +9,7 @@ mod random;
 mod reduce;
 
 pub use compare::{compare_exchange, compare_exchange_pairs, last_pow2};
+pub(crate) use elementwise::binary;
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };

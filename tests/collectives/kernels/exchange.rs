@@ -7,7 +7,7 @@ use kernel_primitives::prelude::*;
 /// striped by its rank in the tile.
 #[kernel(instantiate(
     <f32, 128, 4>, <u8, 65, 16>, <f64, 96, 9>, <u32, 256, 8>, <Twelve, 32, 11>, <f16, 17, 8>, <Sixteen, 64, 2>, <i32, 1, 4>,
-    <u32, 64, 16>,
+    <u32, 64, 16>, <Complex<f64>, 40, 3>,
 ))]
 pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,

@@ -1,13 +1,15 @@
 //! Reductions of a block.
 
 use super::{Compose, Last, Map, Triangular};
+use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::Phases;
 
 /// Of each thread: the block's, the first thread's (the value itself elsewhere), its group's and its column's reduction.
 #[kernel(max_threads(1024), instantiate(
     <f32, Add>, <u8, Last>, <i32, Min>, <f64, Max>, <u16, Add>, <f16, Min>, <i64, Add>, <Triangular, Compose>,
-    <Map<u64>, Compose>, <[u64; 4], Each<Max>>,
+    <Map<u64>, Compose>, <[u64; 4], Each<Max>>, <i8, Min>, <i16, Max>, <u64, Add>, <bf16, Max>, <bool, LogicalXor>,
+    <Complex<f32>, Add>, <Complex<f64>, Add>,
 ))]
 pub fn all_forms<T: Element, R: Reducer<T> + KernelParam>(
     cx: Block,

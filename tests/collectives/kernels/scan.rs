@@ -1,6 +1,7 @@
 //! Scans of a block.
 
 use super::{Compose, Last, Map, Triangular};
+use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 
 /// Every form of scan, each to its own output: inclusive, exclusive, both from `initial`, and both after a prefix that is
@@ -10,6 +11,8 @@ use kernel_primitives::prelude::*;
     <i64, Add, 1, 0>, <Triangular, Compose, 4, 0>, <Map<u64>, Compose, 2, 0>, <[u64; 4], Each<Max>, 1, 0>,
     <f32, Add, 1, 256>, <u8, Last, 4, 1024>, <i32, Add, 9, 512>, <f16, Min, 8, 160>, <i64, Add, 1, 256>,
     <Triangular, Compose, 4, 128>, <[u64; 4], Each<Max>, 1, 64>,
+    <i8, Add, 4, 0>, <i16, Min, 2, 0>, <u32, Max, 1, 0>, <u64, Add, 2, 0>, <bf16, Max, 8, 0>, <bool, LogicalXor, 3, 0>,
+    <Complex<f32>, Add, 2, 0>, <Complex<f64>, Add, 1, 0>, <bf16, Max, 3, 320>, <Complex<f64>, Add, 2, 320>,
 ))]
 pub fn all_forms<T: Element, R: Reducer<T> + KernelParam, const N: usize, const THREADS: usize>(
     cx: Block,

@@ -1,12 +1,14 @@
 //! Collectives of a warp.
 
 use super::{Compose, Last, Map, Triangular, Twelve};
+use kernel_primitives::functor::LogicalXor;
 use kernel_primitives::prelude::*;
 
 /// Of each thread: its group's reduction, its inclusive and exclusive scan there, and the group's total.
 #[kernel(instantiate(
     <f32, Add>, <u32, Max>, <i32, Add>, <u8, Last>, <i64, Min>, <f64, Add>, <f16, Max>, <u16, Add>, <Triangular, Compose>,
-    <Map<u64>, Compose>, <[u64; 4], Each<Add>>,
+    <Map<u64>, Compose>, <[u64; 4], Each<Add>>, <i8, Max>, <i16, Min>, <u64, Add>, <bf16, Min>, <bool, LogicalXor>,
+    <Complex<f32>, Add>, <Complex<f64>, Add>,
 ))]
 pub fn groups<T: Element, R: Reducer<T> + KernelParam>(
     cx: Block,

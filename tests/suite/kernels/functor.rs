@@ -1,6 +1,6 @@
 //! Functors of an author's own, and the library's kernels compiled for them.
 
-use kernel_primitives::functor::{Cast, Fold, LessThan, Select, Sub};
+use kernel_primitives::functor::{Cast, Fold, LessThan, Neg, Select, Square, Sub};
 use kernel_primitives::kernels;
 use kernel_primitives::prelude::*;
 
@@ -27,6 +27,10 @@ instantiate!(
     kernels::elementwise_unary::<bf16, f32, Cast<f32>, 4>,
     kernels::elementwise_unary::<f32, f16, Cast<f16>, 4>,
     kernels::elementwise_unary::<f32, bf16, Cast<bf16>, 2>,
+    kernels::elementwise_unary::<f16, f16, Neg, 8>,
+    kernels::elementwise_unary::<bf16, bf16, Neg, 8>,
+    kernels::elementwise_unary::<f16, f16, Square, 7>,
+    kernels::elementwise_unary::<bf16, bf16, Square, 7>,
     kernels::elementwise_binary::<f32, bool, LessThan, 4>,
     kernels::elementwise_binary::<i64, bool, LessThan, 3>,
     kernels::elementwise_binary::<f32, f32, Sub, 3>,

@@ -16,6 +16,7 @@ use kernel_primitives::view::Rows;
     <bool, 1>, <bool, 2>, <bool, 4>, <bool, 8>, <bool, 3>, <u8, 1>, <u8, 2>, <u8, 4>, <u8, 8>, <u8, 3>, <u8, 16>,
     <i64, 1>, <i64, 2>, <i64, 4>, <i64, 8>, <i64, 3>, <Twelve, 1>, <Twelve, 2>, <Twelve, 4>, <Twelve, 8>, <Twelve, 3>,
     <Sixteen, 1>, <Sixteen, 2>, <Sixteen, 4>, <Sixteen, 8>, <Sixteen, 3>, <Flagged, 1>, <Flagged, 4>, <[u8; 3], 4>,
+    <i8, 16>, <i16, 8>, <u16, 4>, <u64, 2>, <Complex<f32>, 2>, <Complex<f64>, 3>,
 ))]
 pub fn copy<T: Element, const NX: usize>(cx: Block, x: Global<T>, mut out: GlobalMut<T, Tiles<NX>>) {
     for tile in cx.tiles::<NX>(out.len()) {
