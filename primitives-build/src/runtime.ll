@@ -154,6 +154,14 @@ define i32 @__kp_ballot(i32 %mask, i32 %predicate) alwaysinline convergent nounw
   ret i32 %r
 }
 
+; The lanes of a whole warp whose low byte is this lane's, by a vote for each bit. Written out, since LLVM makes shifts of the
+; predicates, where ptxas finds that one instruction moves four bits to four predicates. Not all eight at once: of the seven
+; predicates that there are, some are in use.
+define i32 @__kp_match_byte(i32 %byte) alwaysinline convergent nounwind {
+  %same = call i32 asm sideeffect "{ .reg .pred q; .reg .b32 t, u, v<8>; and.b32 t, $1, 1; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v0, q, -1; @!q not.b32 v0, v0; and.b32 t, $1, 2; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v1, q, -1; @!q not.b32 v1, v1; and.b32 t, $1, 4; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v2, q, -1; @!q not.b32 v2, v2; and.b32 t, $1, 8; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v3, q, -1; @!q not.b32 v3, v3; shr.u32 u, $1, 4; and.b32 t, u, 1; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v4, q, -1; @!q not.b32 v4, v4; and.b32 t, u, 2; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v5, q, -1; @!q not.b32 v5, v5; and.b32 t, u, 4; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v6, q, -1; @!q not.b32 v6, v6; and.b32 t, u, 8; setp.ne.u32 q, t, 0; vote.sync.ballot.b32 v7, q, -1; @!q not.b32 v7, v7; lop3.b32 v0, v0, v1, v2, 0x80; lop3.b32 v3, v3, v4, v5, 0x80; lop3.b32 v0, v0, v6, v7, 0x80; and.b32 $0, v0, v3; }", "=r,r"(i32 %byte) convergent
+  ret i32 %same
+}
+
 declare i32 @llvm.nvvm.activemask() convergent
 define i32 @__kp_active_mask() alwaysinline convergent nounwind {
   %r = call i32 @llvm.nvvm.activemask()

@@ -53,7 +53,7 @@ fn rounds<K: Scramble, const ITEMS: usize>(
     }
 }
 
-#[kernel(threads(THREADS), min_blocks(512 / THREADS), instantiate(
+#[kernel(threads(THREADS), min_blocks(896 / THREADS), instantiate(
     <f32, 128, 4>, <f32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 128, 4>, <i32, 128, 8>, <i32, 256, 4>, <i32, 256, 8>,
 ))]
 pub fn radix<K: Scramble, const THREADS: usize, const ITEMS: usize>(

@@ -6,22 +6,26 @@ use core::ops::Range;
 use core::panic::Location;
 
 use crate::element::{Element, SortKey};
-use crate::functor::Direction;
+use crate::functor::{Add, Direction};
 use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
-use crate::warp::{SortBits, of_bits, to_bits, unrolled};
+use crate::warp::{self, SortBits, of_bits, to_bits, unrolled};
 
-/// Bits of the key that one pass sorts by: two counters a lane.
-const DIGIT_BITS: u32 = 6;
+/// Bits of the key that one pass sorts by.
+const DIGIT_BITS: u32 = 8;
+/// A warp's counters, 16 bits for each digit.
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// The words of a warp's counters that a lane has: eight digits.
+const WORDS: usize = DIGITS / 2 / WARP as usize;
 
-/// The shared memory of [`block_radix_sort`] and the functions beside it: a key an item, for pairs a value, and 128 bytes a
+/// The shared memory of [`block_radix_sort`] and the functions beside it: a key an item, for pairs a value, and 512 bytes a
 /// warp.
 pub struct RadixSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> RadixSortStorage<THREADS, ITEMS, K, V> {
     const TILE: usize = THREADS * ITEMS;
     /// Where the keys start, behind the counters.
-    const KEYS: usize = THREADS * size_of::<u32>();
+    const KEYS: usize = THREADS / WARP as usize * DIGITS * size_of::<u16>();
     /// Where the values start: on a boundary for vector access.
     const VALUES: usize = Self::KEYS + (Self::TILE * size_of::<K::Bits>()).next_multiple_of(16);
 }
@@ -45,13 +49,12 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// key, in the total order of [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which
 /// leaves equal keys in their order too.
 ///
-/// Phases, for each digit of six bits: each warp ranks its keys, item by item, by six votes that find the lanes with the same
-/// digit; the lanes hold the counts of the digits, two each; one word a lane goes to shared memory; barrier; every
-/// warp adds up the counts of the digits before and of the warps before; the keys go to their places in shared memory;
-/// barrier; each thread reads its new ones. Cost: about 40 instructions an item and pass, two barriers a pass, 6 passes for
-/// 4 bytes.
+/// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
+/// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the
+/// keys go to their places in shared memory; barrier; each thread reads its new ones. Cost: about 45 instructions an item and
+/// pass, three barriers a pass, 4 passes for 4 bytes.
 ///
-/// Shared memory: one key an item, and a word a thread. It may be reused after the next barrier, which a second collective
+/// Shared memory: one key an item, and 16 bytes a thread. It may be reused after the next barrier, which a second collective
 /// on the same `Shared` makes by itself.
 ///
 /// CUB: `BlockRadixSort`. [`block_sort`](super::block_sort) sorts whole keys, of any block shape, and partial tiles.
@@ -169,12 +172,11 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
     }
     shared.enter();
     let tile = RadixSortStorage::<THREADS, ITEMS, K, V>::TILE;
-    let counters: SharedArray<u32> = shared.array(0, THREADS);
+    let counters = Counters::<THREADS>::of(cx, shared);
     let by_key: SharedArray<K::Bits> = shared.array(RadixSortStorage::<THREADS, ITEMS, K, V>::KEYS, tile);
     let by_value: SharedArray<V> = shared.array(RadixSortStorage::<THREADS, ITEMS, K, V>::VALUES, tile);
 
     let rank = cx.thread_rank() as usize;
-    let (lane, warp) = (cx.lane() as usize, rank / WARP as usize);
     let mut items = [to_bits::<K, O>(keys[0]); ITEMS];
     unrolled!(i < ITEMS, items[i] = to_bits::<K, O>(keys[i]));
     // SAFETY: this thread's places.
@@ -185,29 +187,37 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
     // The first pass reads what the warp itself has written.
     cx.sync_warp(FULL_MASK);
 
-    let first = warp * WARP as usize * ITEMS + lane;
-    let mut begin = bits.start;
-    while begin < bits.end {
+    let lane = cx.lane() as usize;
+    let first = (rank - lane) * ITEMS + lane;
+    let mut left = bits.len() as u32;
+    // One copy of the passes' code, for the instruction cache.
+    #[cfg(target_arch = "nvptx64")]
+    {
+        left = crate::simt::nvptx::opaque(left);
+    }
+    while left > 0 {
         unrolled!(i < ITEMS, {
-            // SAFETY: written before the barrier (`sync_warp` in the first pass), and next written after the one in `rank`.
+            // SAFETY: written before the barrier (`sync_warp` in the first pass), and next written after those of `counters`.
             unsafe {
                 items[i] = by_key.load(first + i * WARP as usize);
                 values[i] = by_value.load(first + i * WARP as usize);
             }
         });
-        let digit_bits = (bits.end - begin).min(DIGIT_BITS);
-        let places = rank_digits::<THREADS, ITEMS, _>(cx, counters, &items, begin, (1 << digit_bits) - 1);
+        let digit_bits = left.min(DIGIT_BITS);
+        let mut digits = [0u32; ITEMS];
+        unrolled!(i < ITEMS, digits[i] = items[i].bits_from(bits.end - left) & ((1 << digit_bits) - 1));
+        let places = counters.places(&digits);
         unrolled!(i < ITEMS, {
-            // SAFETY: the places are a permutation of the tile's; all threads have read before the barrier in `rank`.
+            // SAFETY: the places are a permutation of the tile's; all threads have read before the barriers of `counters`.
             unsafe {
                 by_key.store(places[i] as usize, items[i]);
                 by_value.store(places[i] as usize, values[i]);
             }
         });
         cx.barrier();
-        begin += DIGIT_BITS;
+        left -= digit_bits;
     }
-    if STRIPED && bits.start >= bits.end {
+    if STRIPED && bits.is_empty() {
         // No pass has been, so no barrier either.
         cx.barrier();
     }
@@ -226,89 +236,108 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
     unrolled!(i < ITEMS, keys[i] = of_bits::<K, O>(items[i]));
 }
 
-/// The places of a block's items, warp-striped, when they are ordered by one digit. Has one barrier.
-#[inline(always)]
-#[track_caller]
-fn rank_digits<const THREADS: usize, const ITEMS: usize, B: SortBits>(
-    cx: Block<'_>,
-    counters: SharedArray<'_, u32>,
-    items: &[B; ITEMS],
-    begin: u32,
-    digit_mask: u32,
-) -> [u32; ITEMS] {
-    let lane = cx.lane();
-    let warp = cx.thread_rank() / WARP;
-    // All bits set where the lane's number has the bit: turns a vote round for lanes whose digits have a 0 there.
-    let mut flip = [0u32; 5];
-    unrolled!(b < 5, flip[b] = ((lane >> b) & 1).wrapping_sub(1));
+/// How often each digit occurs in each warp, by warps.
+struct Counters<'k, const THREADS: usize> {
+    cx: Block<'k>,
+    /// Of this thread's warp.
+    own: SharedArray<'k, u16>,
+    /// All, two a word.
+    words: SharedArray<'k, u32>,
+}
 
-    // Lane `l` counts digits `l` and `l + 32` of its warp, in two halves of a word.
-    let mut counts = 0u32;
-    // The counts before an item's row; and its digit, above the number of items that are known to come before it.
-    let mut before = [0u32; ITEMS];
-    let mut below = [0u32; ITEMS];
-    unrolled!(i < ITEMS, {
-        let digit = items[i].bits_from(begin) & digit_mask;
-        // The lanes with this item's digit, and those with this lane's.
-        let (mut same, mut own) = (FULL_MASK, FULL_MASK);
-        let mut votes = 0;
-        unrolled!(b < 6, {
-            let set = digit & (1 << b) != 0;
-            votes = cx.ballot(FULL_MASK, set);
-            same &= votes ^ if set { 0 } else { FULL_MASK };
-            if b < 5 {
-                own &= votes ^ flip[b];
+impl<'k, const THREADS: usize> Counters<'k, THREADS> {
+    const WARPS: usize = THREADS / WARP as usize;
+
+    #[inline(always)]
+    #[track_caller]
+    fn of<const ITEMS: usize, K: SortKey, V: Element>(
+        cx: Block<'k>,
+        shared: &Shared<'k, RadixSortStorage<THREADS, ITEMS, K, V>>,
+    ) -> Self {
+        let warp = (cx.thread_rank() / WARP) as usize;
+        let own = shared.array(warp * DIGITS * size_of::<u16>(), DIGITS);
+        Self { cx, own, words: shared.array(0, Self::WARPS * DIGITS / 2) }
+    }
+
+    /// Where the words of the first warp's digits are that this lane has.
+    #[inline(always)]
+    fn at(&self) -> usize {
+        let lane = self.cx.lane();
+        // What was read of them is read again rather than kept in registers.
+        #[cfg(target_arch = "nvptx64")]
+        let lane = crate::simt::nvptx::opaque(lane);
+        lane as usize * WORDS
+    }
+
+    /// The places of a block's items, warp-striped, when they are ordered by their digits. Has two barriers. The next use needs
+    /// one before.
+    #[inline(always)]
+    #[track_caller]
+    fn places<const ITEMS: usize>(&self, digits: &[u32; ITEMS]) -> [u32; ITEMS] {
+        let (cx, lane) = (self.cx, self.cx.lane());
+        // SAFETY: between the barriers a warp's counters are its own, and `sync_warp` stands between accesses of its lanes.
+        unsafe { self.words.store_items(self.at() + (cx.thread_rank() / WARP) as usize * DIGITS / 2, &[0; WORDS]) };
+        cx.sync_warp(FULL_MASK);
+        let mut places = [0u32; ITEMS];
+        unrolled!(i < ITEMS, {
+            let same = cx.match_byte(digits[i]);
+            // SAFETY: as above.
+            let before = unsafe { self.own.load(digits[i] as usize) } as u32;
+            places[i] = before + (same & ((1 << lane) - 1)).count_ones();
+            cx.sync_warp(FULL_MASK);
+            if same >> lane == 1 {
+                // SAFETY: as above; the last lane with the digit is the one that writes.
+                unsafe { self.own.store(digits[i] as usize, places[i] as u16 + 1) };
             }
+            cx.sync_warp(FULL_MASK);
         });
-        below[i] = digit << 16 | (same & ((1 << lane) - 1)).count_ones();
-        if const { early(ITEMS) } {
-            below[i] += half(cx.shuffle(FULL_MASK, counts, digit & 31, WARP), digit);
-        } else {
-            before[i] = counts;
+        cx.barrier();
+        if cx.thread_rank() < WARP {
+            self.scan();
         }
-        counts += (own & !votes).count_ones() | (own & votes).count_ones() << 16;
-    });
-
-    // SAFETY: this thread's place, which others have read before the last barrier.
-    unsafe { counters.store((warp * WARP + lane) as usize, counts) };
-    cx.barrier();
-    // The digit's counts in all warps, and in those before this one.
-    let (mut total, mut earlier) = (0u32, 0u32);
-    let mut other = 0;
-    while other < THREADS as u32 / WARP {
-        // SAFETY: written before the barrier, and next written after another.
-        let counts = unsafe { counters.load((other * WARP + lane) as usize) };
-        total += counts;
-        earlier += if other < warp { counts } else { 0 };
-        other += 1;
+        cx.barrier();
+        // SAFETY: written before the barrier, and next written by this warp.
+        unrolled!(i < ITEMS, places[i] += unsafe { self.own.load(digits[i] as usize) } as u32);
+        places
     }
-    // Those of all digits below; then the lower 32 digits come before the upper ones.
-    let mut sum = total;
-    let mut delta = 1;
-    while delta < WARP {
-        let lower = cx.shuffle_up(FULL_MASK, sum, delta, WARP);
-        sum += if lane >= delta { lower } else { 0 };
-        delta *= 2;
-    }
-    let lower_half = cx.shuffle(FULL_MASK, sum, WARP - 1, WARP) & 0xffff;
-    let start = sum - total + earlier + (lower_half << 16);
 
-    let mut places = [0u32; ITEMS];
-    unrolled!(i < ITEMS, {
-        let digit = below[i] >> 16;
-        places[i] = half(cx.shuffle(FULL_MASK, start + before[i], digit & 31, WARP), digit) + (below[i] & 0xffff);
-    });
-    places
+    /// Makes of the counts the places where each warp's items of each digit begin: behind those of lower digits, and those of
+    /// the warps before.
+    #[inline(always)]
+    #[track_caller]
+    fn scan(&self) {
+        let mut totals = [0u32; WORDS];
+        let (mut warp, at) = (0, self.at());
+        while warp < Self::WARPS {
+            // SAFETY: one warp has the counters between two barriers, and each of its lanes other words.
+            let counts = unsafe { self.words.load_items::<WORDS>(at + warp * DIGITS / 2) };
+            unrolled!(w < WORDS, totals[w] += counts[w]);
+            warp += 1;
+        }
+        // Both halves of a word are sums of at most the tile's 16384 items.
+        let mut begins = [0u32; WORDS];
+        let mut sum = 0;
+        unrolled!(w < WORDS, {
+            begins[w] = both(sum) + (totals[w] << 16);
+            sum += (totals[w] & 0xffff) + (totals[w] >> 16);
+        });
+        let below = warp::inclusive(self.cx, FULL_MASK, sum, &Add) - sum;
+        unrolled!(w < WORDS, begins[w] += both(below));
+        let (mut warp, at) = (0, self.at());
+        while warp < Self::WARPS {
+            // SAFETY: as above.
+            unsafe {
+                let counts = self.words.load_items::<WORDS>(at + warp * DIGITS / 2);
+                self.words.store_items(at + warp * DIGITS / 2, &begins);
+                unrolled!(w < WORDS, begins[w] += counts[w]);
+            }
+            warp += 1;
+        }
+    }
 }
 
-/// Whether a lane fetches the counts before an item's row at once: one shuffle an item more, and one register less, which
-/// many items need.
-const fn early(items: usize) -> bool {
-    items > 8
-}
-
-/// The half of a lane's counts that belongs to a digit.
+/// A number in both halves of a word.
 #[inline(always)]
-fn half(counts: u32, digit: u32) -> u32 {
-    counts >> (digit >> 5 << 4) & 0xffff
+fn both(half: u32) -> u32 {
+    half << 16 | half
 }

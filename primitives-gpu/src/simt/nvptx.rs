@@ -33,6 +33,7 @@ unsafe extern "C" {
     safe fn __kp_shuffle_xor(mask: u32, value: u32, bits: u32, clamp: u32) -> u32;
     safe fn __kp_ballot(mask: u32, predicate: u32) -> u32;
     safe fn __kp_active_mask() -> u32;
+    safe fn __kp_match_byte(byte: u32) -> u32;
     safe fn __kp_match_any_32(mask: u32, value: u32) -> u32;
     safe fn __kp_match_any_64(mask: u32, value: u64) -> u32;
     safe fn __kp_match_all_32(mask: u32, value: u32) -> u32;
@@ -188,6 +189,11 @@ pub(crate) fn shuffle_up_within(mask: u32, value: u32, delta: u32, width: u32) -
 #[inline(always)]
 pub(crate) fn ballot(mask: u32, predicate: bool) -> u32 {
     __kp_ballot(mask, predicate as u32)
+}
+
+#[inline(always)]
+pub(crate) fn match_byte(byte: u32) -> u32 {
+    __kp_match_byte(byte)
 }
 
 #[inline(always)]

@@ -119,6 +119,10 @@ pub(crate) fn ballot(_mask: u32, _predicate: bool) -> u32 {
     lacking("ballots")
 }
 
+pub(crate) fn match_byte(_byte: u32) -> u32 {
+    lacking("ballots")
+}
+
 pub(crate) fn active_mask() -> u32 {
     lacking("active mask")
 }

@@ -222,6 +222,17 @@ impl<'k> Block<'k> {
         }
     }
 
+    /// The lanes of a whole warp whose low byte is this lane's, by eight votes: faster than [`match_any`](Self::match_any),
+    /// which takes its time for each value that there is.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn match_byte(self, byte: u32) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::match_byte(byte);
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.match_any(super::FULL_MASK, byte as u8)
+    }
+
     /// Whether all lanes' values have the same bits; elements of up to 8 bytes.
     #[inline(always)]
     #[track_caller]
