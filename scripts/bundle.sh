@@ -81,8 +81,12 @@ while read -r kind name path; do
         ptx) cp -r "$path"/. "$bundle/ptx/" ;;
     esac
 done <"$list"
-# The programs carry their cubins; on the side, PTX and the report are for reading.
+# The programs carry their cubins; on the side, PTX and the report are for reading: not that of the tests' kernels, which is
+# most of it.
 find "$bundle/ptx" \( -name '*.cubin' -o -name '*.rs' \) -delete
+for program in "$bundle"/tests/*; do
+    rm -rf "$bundle/ptx/$(basename "$program")::"*
+done
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
 cp benches/peers/*.{cu,py} "$bundle/peers/"
 if ! [ -s "$bundle/ptx/index.txt" ]; then
