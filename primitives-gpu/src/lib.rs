@@ -54,6 +54,7 @@ extern crate self as kernel_primitives;
 pub mod block;
 pub mod element;
 pub mod functor;
+pub mod input;
 pub mod io;
 pub mod simt;
 pub mod thread;
@@ -66,6 +67,7 @@ pub use element::{
 };
 pub use functor::{BinaryFn, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
 pub use half::{bf16, f16};
+pub use input::Input;
 pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
 pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};
@@ -79,6 +81,7 @@ pub mod prelude {
         Number, Ordered, Quotient, Real, SortKey,
     };
     pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
+    pub use crate::input::Input;
     pub use crate::io::{init, read_data, write_data};
     pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
     pub use crate::thread::{

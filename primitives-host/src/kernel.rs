@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::{Arc, MutexGuard};
 
+use primitives_gpu::input::Source;
 use primitives_gpu::simt::Place;
 use primitives_gpu::view::{LaunchBounds, RawView};
 use primitives_gpu::{Block, Dim3, Element};
@@ -15,6 +16,7 @@ use crate::device::{Backend, Device};
 use crate::dims::{Dims, Work};
 use crate::emulator;
 use crate::graph::{Draft, Recording};
+use crate::input_arg::InputArg;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
 use crate::{Error, Result, trace};
@@ -193,6 +195,11 @@ impl<'a> Launch<'a> {
         self.enter(allocation, Mode::Read)?;
         self.note(name, view);
         Ok(view)
+    }
+
+    /// Takes an argument whose items the kernel gets by index.
+    pub fn input<S: Source>(&mut self, name: &'static str, argument: impl InputArg<S>) -> Result<S> {
+        argument.enter(self, name)
     }
 
     /// Takes an argument that the kernel writes.

@@ -104,8 +104,8 @@ impl Kernel {
         }
         for name in self.arguments.equal_len.iter().flatten() {
             let param = self.params.iter().find(|param| param.ident == *name);
-            if !param.is_some_and(|param| matches!(param.kind, Kind::Global(_) | Kind::GlobalMut(_))) {
-                let message = "`equal_len` names `Global` and `GlobalMut` parameters of the kernel";
+            if !param.is_some_and(|param| matches!(param.kind, Kind::Global(_) | Kind::Input(_) | Kind::GlobalMut(_))) {
+                let message = "`equal_len` names `Global`, `Input` and `GlobalMut` parameters of the kernel";
                 return Err(Error::new(name.span(), message));
             }
         }
@@ -250,7 +250,7 @@ impl Kernel {
         let arguments = self.params.iter().filter_map(|param| {
             let name = &param.ident;
             match param.kind {
-                Kind::Value(_) => Some(name.to_string()),
+                Kind::Value(_) | Kind::Input(_) => Some(name.to_string()),
                 Kind::Global(_) => Some(format!("&{name}")),
                 Kind::GlobalMut(_) => Some(format!("&mut {name}")),
                 _ => None,
@@ -345,6 +345,9 @@ impl Kernel {
             match &param.kind {
                 Kind::Block => quote!(),
                 Kind::Value(ty) => quote_spanned!(span=> .with(#name, #i, #facade::view::value_layout::<#ty>())),
+                Kind::Input(ty) => {
+                    quote_spanned!(span=> .with(#name, #i, <#ty as #facade::input::Source>::LAYOUT))
+                }
                 Kind::Global(ty) | Kind::GlobalMut(ty) => {
                     quote_spanned!(span=> .with(#name, #i, #facade::view::view_layout::<#ty>()))
                 }
@@ -395,7 +398,8 @@ impl Kernel {
             flat_ident(flat - 1)
         };
         // Functions have no hygiene: their names must not hide the kernel's.
-        let (value, global, global_mut) = (internal("__value"), internal("__global"), internal("__global_mut"));
+        let (value, input) = (internal("__value"), internal("__input"));
+        let (global, global_mut) = (internal("__global"), internal("__global_mut"));
         let (shared, shared_slice) = (internal("__shared"), internal("__shared_slice"));
         let calls = self.params.iter().map(|param| {
             let span = at(param.span);
@@ -404,6 +408,10 @@ impl Kernel {
                 Kind::Value(ty) => {
                     let p = next();
                     quote_spanned!(span=> #value::<#ty>(#p))
+                }
+                Kind::Input(ty) => {
+                    let p = next();
+                    quote_spanned!(span=> #input::<#ty>(#cx, #p))
                 }
                 Kind::Global(ty) => {
                     let (address, len) = (next(), next());
@@ -432,6 +440,17 @@ impl Kernel {
                 #[inline(always)]
                 fn #value<T: #facade::KernelParam>(value: T) -> T {
                     value
+                }
+            });
+        }
+        if has(|kind| matches!(kind, Kind::Input(_))) {
+            helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
+                #[inline(always)]
+                unsafe fn #input<'k, S: #facade::input::Source>(cx: #facade::Block<'k>, source: S) -> #facade::Input<'k, S> {
+                    // SAFETY: the caller's.
+                    unsafe { #facade::Input::from_raw(cx, source) }
                 }
             });
         }
@@ -516,7 +535,7 @@ impl Kernel {
         let mut types = Vec::new();
         for param in &self.params {
             match &param.kind {
-                Kind::Value(ty) => types.push(ty.to_token_stream()),
+                Kind::Value(ty) | Kind::Input(ty) => types.push(ty.to_token_stream()),
                 Kind::Global(ty) | Kind::GlobalMut(ty) => types.extend([quote!(*mut #ty), quote!(usize)]),
                 Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => {}
             }
@@ -592,6 +611,14 @@ impl Kernel {
                     passed.push(name.to_token_stream());
                     continue;
                 }
+                Kind::Input(ty) => {
+                    let facade = moved(facade, span);
+                    inputs.push(quote_spanned!(span=> #name: impl #facade::InputArg<#ty>));
+                    views.extend(quote_spanned!(span=> let #view = #launch.input::<#ty>(#text, #name)?;));
+                    pushed.push(quote!(#private::param(&#view)));
+                    passed.push(view.to_token_stream());
+                    continue;
+                }
                 Kind::Global(ty) => {
                     let facade = moved(facade, span);
                     inputs.push(quote_spanned!(span=> #name: impl #facade::ReadArg<#ty>));
@@ -614,7 +641,10 @@ impl Kernel {
             let pairs = group.iter().map(|name| {
                 let i = self.params.iter().position(|param| param.ident == *name).expect("checked");
                 let (text, view) = (names::unraw(name), internal(&format!("view{i}")));
-                quote!((#text, #view.len()))
+                match &self.params[i].kind {
+                    Kind::Input(_) => quote!((#text, #facade::input::Source::len(&#view))),
+                    _ => quote!((#text, #view.len())),
+                }
             });
             quote!(#launch.equal_lengths(&[#(#pairs),*])?;)
         });
@@ -674,6 +704,7 @@ impl Kernel {
             let name = &param.ident;
             let (what, ty, from) = match &param.kind {
                 Kind::Value(ty) => ("the value", ty, ""),
+                Kind::Input(ty) => ("read, items of the source", ty, "; a buffer, or what `input` builds"),
                 Kind::Global(ty) => ("read, elements", ty, "; a buffer, or a slice of one"),
                 Kind::GlobalMut(ty) => ("written, elements", ty, "; a mutable buffer, or a mutable slice of one"),
                 Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => continue,

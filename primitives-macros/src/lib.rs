@@ -63,6 +63,7 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `cx: Block` | | the block token, always the first |
 /// | `x: Global<T>` | `&Buffer<T>`, or a slice of one | elements that are read |
+/// | `x: Input<S>` | the same, or an input of the module `input` | items that are read or computed, by the source `S` |
 /// | `out: GlobalMut<T, P>` | `&mut Buffer<T>`, or a mutable slice of one | elements that are written, by the partition `P` |
 /// | `s: Shared<S>` | | a storage in the block's shared memory, whose size the launch adds |
 /// | `s: SharedSlice<T>` | | the shared memory that the launch asks for beyond that; at most one |

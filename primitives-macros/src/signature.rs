@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Value(Type),
     /// `Global<T>`.
     Global(Type),
+    /// `Input<S>`.
+    Input(Type),
     /// `GlobalMut<T>` or `GlobalMut<T, P>`.
     GlobalMut(Type),
     /// `Shared<S>`.
@@ -41,7 +43,7 @@ impl Param {
     /// How many parameters of the PTX entry it is.
     pub(crate) fn flat(&self) -> usize {
         match self.kind {
-            Kind::Value(_) => 1,
+            Kind::Value(_) | Kind::Input(_) => 1,
             Kind::Global(_) | Kind::GlobalMut(_) => 2,
             Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => 0,
         }
@@ -214,6 +216,7 @@ fn classify(ty: &Type) -> Result<Kind> {
             Kind::Block
         }
         "Global" => Kind::Global(view_arguments(last, 1..=1, "its element type: `Global<f32>`")?.remove(0)),
+        "Input" => Kind::Input(view_arguments(last, 1..=1, "its source type: `Input<Span<f32>>`")?.remove(0)),
         "GlobalMut" => {
             let expected = "its element type, and a partition if it is not `PerThread`: `GlobalMut<f32>`";
             Kind::GlobalMut(view_arguments(last, 1..=2, expected)?.remove(0))

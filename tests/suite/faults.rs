@@ -1,6 +1,7 @@
 //! What a kernel does wrong comes back as an error that says where, and the next launch works.
 
 use kernel_primitives::functor::BinaryFn;
+use kernel_primitives::input::permutation;
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, Result, Stream};
 
@@ -74,6 +75,38 @@ fn a_read_outside_a_view_is_a_fault() -> Result<()> {
             );
             check_culprit(&fault);
             check_place(&stream, &fault, "read_outside")?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_item_outside_an_input_is_a_fault() -> Result<()> {
+    for stream in streams()? {
+        let x = stream.buffer_zeroed::<f32>(128)?;
+        let mut out = stream.buffer_zeroed(256)?;
+        let fault =
+            run_expecting_fault(&stream, |stream| kernels::input_outside::launch(stream, (4, 64), 128, &x, &mut out));
+        assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [128, 128]));
+        check_culprit(&fault);
+        check_place(&stream, &fault, "input_outside")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_of_a_permutation_outside_is_a_fault() -> Result<()> {
+    for stream in streams()? {
+        let x = stream.buffer_zeroed::<f32>(128)?;
+        for index in [128, -1] {
+            // The only thread that has four items is the first.
+            let at = stream.buffer_from(&[0, 1, 2, index])?;
+            let mut out = stream.buffer_zeroed(1)?;
+            let fault = run_expecting_fault(&stream, |stream| {
+                kernels::permuted_outside::launch(stream, (1, 32), permutation(&x, &at), &mut out)
+            });
+            assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [i64::from(index) as u64, 128]));
+            check_place(&stream, &fault, "permuted_outside")?;
         }
     }
     Ok(())

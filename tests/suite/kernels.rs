@@ -6,6 +6,7 @@ pub mod columns;
 pub mod faults;
 pub mod functor;
 pub mod graph;
+pub mod input;
 pub mod io;
 pub mod printing;
 pub mod reduction;

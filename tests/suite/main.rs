@@ -1,4 +1,4 @@
-//! One test binary, whose modules mirror the source: `simt`, `io`, `thread`, `warp`, `block`, `functor`, `element`, the
+//! One test binary, whose modules mirror the source: `simt`, `io`, `input`, `thread`, `warp`, `block`, `functor`, `element`, the
 //! `shipped` kernels with `rows`, `columns` and `broadcast`, other projects' `cases`, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the
 //! emulator's `diagnoses`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference
 //! that is computed here by other means.
@@ -23,6 +23,7 @@ mod functor;
 mod graph;
 #[cfg(feature = "cuda")]
 mod images;
+mod input;
 mod io;
 mod printing;
 mod reduction;

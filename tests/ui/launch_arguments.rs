@@ -1,5 +1,6 @@
 //! Launches with wrong arguments. The kernel's functions are written once, the mistakes are one a line.
 
+use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, Result, Stream};
 
@@ -45,6 +46,17 @@ fn host_memory_by_value(stream: &Stream, x: &Buffer<f32>, y: Vec<f32>) -> Result
 
 fn host_slice(stream: &Stream, x: &[f32], y: &mut Buffer<f32>) -> Result<()> {
     axpy::launch(stream, (1, 32), 2.0, x, y) //~ pass a `&Buffer<f32>` or a `BufferSlice<f32>`
+}
+
+#[kernel]
+fn total(cx: Block, x: Input<Span<f32>>, mut out: GlobalMut<f32>) {}
+
+fn another_input(stream: &Stream, x: &Buffer<f64>, y: &mut Buffer<f32>) -> Result<()> {
+    total::launch(stream, (1, 32), x, y) //~ type mismatch resolving
+}
+
+fn host_memory_as_input(stream: &Stream, x: &Vec<f32>, y: &mut Buffer<f32>) -> Result<()> {
+    total::launch(stream, (1, 32), x, y) //~ an `Input<Span<f32>>` parameter does not take `&Vec<f32>`
 }
 
 fn no_dimensions(stream: &Stream, x: &Buffer<f32>, y: &mut Buffer<f32>) -> Result<()> {

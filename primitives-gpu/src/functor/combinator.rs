@@ -222,3 +222,29 @@ impl<T: Copy, F: BinaryFn<T, T, Output = T>, const N: usize> NaryFn<T, N> for Fo
         totals
     }
 }
+
+/// A function of two arguments as one of a pair: see [`of_pair`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(transparent)]
+pub struct OfPair<F>(pub F);
+
+/// The function that takes the two arguments of `f` as a pair, such as the items of [`zip`](crate::input::zip).
+///
+/// ```
+/// use kernel_primitives::functor::{Sub, of_pair};
+/// use kernel_primitives::prelude::*;
+/// assert_eq!(of_pair(Sub).apply((5, 3)), 2);
+/// ```
+#[inline(always)]
+pub const fn of_pair<F>(f: F) -> OfPair<F> {
+    OfPair(f)
+}
+
+impl<A, B, F: BinaryFn<A, B>> UnaryFn<(A, B)> for OfPair<F> {
+    type Output = F::Output;
+    #[inline(always)]
+    #[track_caller]
+    fn apply(&self, (a, b): (A, B)) -> F::Output {
+        self.0.apply(a, b)
+    }
+}

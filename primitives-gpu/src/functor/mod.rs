@@ -64,7 +64,8 @@ pub use arithmetic::{
     TruncRem,
 };
 pub use combinator::{
-    BindFirst, BindSecond, Compose, Fold, SwapArguments, bind_first, bind_second, compose, swap_arguments,
+    BindFirst, BindSecond, Compose, Fold, OfPair, SwapArguments, bind_first, bind_second, compose, of_pair,
+    swap_arguments,
 };
 pub use compare::{ByIndex, Comparator, Direction, Greater, Less};
 pub use constant::{ByConstant, Clamp, Constant, DivideBy};

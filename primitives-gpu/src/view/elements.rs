@@ -10,7 +10,7 @@ use crate::simt::emulated::{AccessKind, Space};
 use crate::simt::{Block, FaultKind};
 
 /// Elements in global memory. A view adds which of them its thread may access, and so makes the accesses safe.
-pub(super) struct Elements<'k, T> {
+pub(crate) struct Elements<'k, T> {
     cx: Block<'k>,
     address: *mut T,
     len: usize,
@@ -31,29 +31,29 @@ impl<'k, T: Element> Elements<'k, T> {
     /// # Safety
     /// They are valid for `'k`.
     #[inline(always)]
-    pub(super) unsafe fn new(cx: Block<'k>, address: *mut T, len: usize) -> Self {
+    pub(crate) unsafe fn new(cx: Block<'k>, address: *mut T, len: usize) -> Self {
         Self { cx, address, len, _borrowed: PhantomData }
     }
 
     #[inline(always)]
-    pub(super) fn cx(self) -> Block<'k> {
+    pub(crate) fn cx(self) -> Block<'k> {
         self.cx
     }
 
     #[inline(always)]
-    pub(super) fn address(self) -> *mut T {
+    pub(crate) fn address(self) -> *mut T {
         self.address
     }
 
     #[inline(always)]
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.len
     }
 
     /// The elements from `start` to `end`; a fault unless they lie inside.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn slice(self, start: usize, end: usize) -> Self {
+    pub(crate) fn slice(self, start: usize, end: usize) -> Self {
         if start > end || end > self.len {
             let args = [start.max(end) as u64, self.len as u64];
             self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
@@ -65,7 +65,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// A row of a matrix; a fault unless it lies inside.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn row(self, row: usize, columns: usize) -> Self {
+    pub(crate) fn row(self, row: usize, columns: usize) -> Self {
         let start = row_start(row, columns);
         self.slice(start, start.saturating_add(columns))
     }
@@ -73,7 +73,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// The address of an element; a fault outside.
     #[inline(always)]
     #[track_caller]
-    pub(super) fn at(self, index: usize) -> *mut T {
+    pub(crate) fn at(self, index: usize) -> *mut T {
         if index >= self.len {
             self.cx.raise(FaultKind::OutOfBounds, [index as u64, self.len as u64], Location::caller());
         }
@@ -87,11 +87,38 @@ impl<'k, T: Element> Elements<'k, T> {
     /// No other thread writes it meanwhile.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn read(self, index: usize) -> T {
-        let address = self.at(index);
-        self.show_read(address, 1);
+    pub(crate) unsafe fn read(self, index: usize) -> T {
+        self.at(index);
         // SAFETY: inside; the caller orders the access.
+        unsafe { self.read_inside(index) }
+    }
+
+    /// The element at `index`.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read); and `index` is inside.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_inside(self, index: usize) -> T {
+        let address = self.address.wrapping_add(index);
+        self.show_read(address, 1);
+        // SAFETY: the caller's contract.
         unsafe { raw::load(address) }
+    }
+
+    /// The `N` elements from `first` on, by vector accesses where the address is aligned for them.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read), for each element; and all are inside.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_items_inside<const N: usize>(self, first: usize) -> [T; N] {
+        let address = self.address.wrapping_add(first);
+        self.show_read(address, N);
+        let mut items = [T::ZERO; N];
+        // SAFETY: the caller's contract.
+        unsafe { raw::load_items(address, &mut items) };
+        items
     }
 
     /// Writes the element at `index`; a fault outside.
@@ -100,7 +127,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// No other thread accesses it meanwhile.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn write(self, index: usize, value: T) {
+    pub(crate) unsafe fn write(self, index: usize, value: T) {
         self.at(index);
         // SAFETY: inside; the caller orders the access.
         unsafe { self.write_inside(index, value) }
@@ -112,7 +139,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`write`](Self::write); and `index` is inside.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn write_inside(self, index: usize, value: T) {
+    pub(crate) unsafe fn write_inside(self, index: usize, value: T) {
         let address = self.address.wrapping_add(index);
         self.show_write(address, 1);
         // SAFETY: the caller's contract.
@@ -139,7 +166,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`read`](Self::read), for each element.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn read_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
+    pub(crate) unsafe fn read_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
         let address = self.address.wrapping_add(first);
         if self.has::<N>(first) {
             self.show_read(address, N);
@@ -163,7 +190,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`write`](Self::write), for each element.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn write_items<const N: usize>(self, first: usize, items: &[T; N]) {
+    pub(crate) unsafe fn write_items<const N: usize>(self, first: usize, items: &[T; N]) {
         let address = self.address.wrapping_add(first);
         if self.has::<N>(first) {
             self.show_write(address, N);
@@ -187,7 +214,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`read`](Self::read), for each element; and the first is aligned for the access.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
+    pub(crate) unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
         let Self { address, .. } = self.slice(first, first.saturating_add(N));
         #[cfg(not(target_arch = "nvptx64"))]
         raw::check_aligned::<T, N>(self.cx, address);
@@ -204,7 +231,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`write`](Self::write), for each element; and the first is aligned for the access.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn write_vector<const N: usize>(self, first: usize, items: &[T; N]) {
+    pub(crate) unsafe fn write_vector<const N: usize>(self, first: usize, items: &[T; N]) {
         let Self { address, .. } = self.slice(first, first.saturating_add(N));
         #[cfg(not(target_arch = "nvptx64"))]
         raw::check_aligned::<T, N>(self.cx, address);
@@ -215,7 +242,7 @@ impl<'k, T: Element> Elements<'k, T> {
 
     /// Whether each vector of `N` elements from a multiple of `N` on lies inside or outside, as a whole, and is aligned.
     #[inline(always)]
-    pub(super) fn in_vectors<const N: usize>(self) -> bool {
+    pub(crate) fn in_vectors<const N: usize>(self) -> bool {
         self.address.addr().is_multiple_of(const { raw::vector_align::<T>(N) }) && self.len.is_multiple_of(N)
     }
 
@@ -241,7 +268,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`read`](Self::read), for each element.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn read_vectors<const N: usize, const M: usize>(
+    pub(crate) unsafe fn read_vectors<const N: usize, const M: usize>(
         self,
         first: usize,
         stride: usize,
@@ -265,7 +292,7 @@ impl<'k, T: Element> Elements<'k, T> {
     /// As for [`write`](Self::write), for each element.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn write_vectors<const N: usize, const M: usize>(
+    pub(crate) unsafe fn write_vectors<const N: usize, const M: usize>(
         self,
         first: usize,
         stride: usize,
@@ -287,7 +314,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     #[cfg_attr(target_arch = "nvptx64", allow(unused_variables, reason = "nobody watches"))]
-    pub(super) fn show_read(self, address: *const T, count: usize) {
+    pub(crate) fn show_read(self, address: *const T, count: usize) {
         #[cfg(not(target_arch = "nvptx64"))]
         raw::report(self.cx, AccessKind::Read, Space::Global, address, count);
     }
@@ -303,7 +330,7 @@ impl<'k, T: Element> Elements<'k, T> {
 
     /// Tells the emulator that raw pointers may write the elements.
     #[inline(always)]
-    pub(super) fn expose(self) {
+    pub(crate) fn expose(self) {
         #[cfg(not(target_arch = "nvptx64"))]
         raw::expose(self.cx, Space::Global, self.address, self.len);
     }
@@ -322,7 +349,7 @@ fn row_start(row: usize, columns: usize) -> usize {
 /// A number that the compiler cannot see through: a kernel's loop over rows would otherwise keep every position in a row in
 /// registers.
 #[inline(always)]
-pub(super) fn opaque(number: u32) -> u32 {
+pub(crate) fn opaque(number: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     return crate::simt::nvptx::opaque(number);
     #[cfg(not(target_arch = "nvptx64"))]

@@ -1,5 +1,6 @@
 //! Kernels that do something wrong. The comments `fault: …` mark the lines that a fault names.
 
+use kernel_primitives::input::{Permutation, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt;
 
@@ -86,6 +87,26 @@ pub fn slice_index(cx: Block, index: u64, mut out: GlobalMut<u32>) {
         if culprit(cx) {
             out.set(i, table[index as usize]); // fault: slice_index
         }
+    }
+}
+
+#[kernel]
+pub fn input_outside(cx: Block, index: u64, x: Input<Span<f32>>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        if culprit(cx) {
+            out.set(i, x.at(index as usize)); // fault: input_outside
+        }
+    }
+}
+
+#[kernel]
+pub fn permuted_outside(cx: Block, x: Input<Permutation<Span<f32>, Span<i32>>>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        if let Some(item) = x.get(i.index()) {
+            out.set(i, item);
+        }
+        let items = x.items::<4>(i.index()); // fault: permuted_outside
+        out.set(i, items.map_or(0.0, |[a, ..]| a));
     }
 }
 

@@ -1,0 +1,515 @@
+//! Inputs by index, in memory or computed: buffers, numbers counted, other inputs mapped, zipped, permuted, strided or
+//! reversed.
+//!
+//! A kernel with a parameter `x: Input<S>` takes any of them. `S`, a [`Source`], says which one, so a kernel is instantiated for
+//! each type of input that it is launched with, and what is computed costs no memory. The types are the same where the host
+//! builds an input and where the kernel reads it, but for the buffers at its leaves: `&Buffer<T>` or a slice of one there,
+//! [`Span<T>`] here.
+//!
+//! | built by | items | source |
+//! |---|---|---|
+//! | `&buffer`, `buffer.slice(..)` | the elements | [`Span<T>`] |
+//! | [`constant`]`(value, len)` | `value` | [`Constant<T>`] |
+//! | [`counting`]`(first, len)` | `first`, `first + 1`, … | [`Counting<T>`] |
+//! | [`map`]`(x, f)` | `f(x[i])` | [`Map<S, F>`] |
+//! | [`zip`]`(x, y)` | `(x[i], y[i])`, as many as both have | [`Zip<S, R>`] |
+//! | [`permutation`]`(x, at)` | `x[at[i]]` | [`Permutation<S, I>`] |
+//! | [`strided`]`(x, step)` | `x[i * step]` | [`Strided<S>`] |
+//! | [`reversed`]`(x)` | `x[len - 1 - i]` | [`Reversed<S>`] |
+//!
+//! ```
+//! use kernel_primitives::functor::{Mul, of_pair};
+//! use kernel_primitives::input::{Counting, Input, Map, Source, Span, Zip, counting, map, zip};
+//! use kernel_primitives::prelude::*;
+//!
+//! type Weighted = Map<Zip<Span<f32>, Span<f32>>, kernel_primitives::functor::OfPair<Mul>>;
+//!
+//! /// The sums of each block's share.
+//! #[kernel(instantiate(<Span<f32>>, <Weighted>))]
+//! fn block_sums<S: Source<Item = f32>>(
+//!     cx: Block,
+//!     x: Input<S>,
+//!     mut sums: GlobalMut<f32, PerBlock>,
+//!     mut shared: Shared<ReduceStorage<f32>>,
+//! ) {
+//!     let mut sum = 0.0;
+//!     for i in cx.items(x.len()) {
+//!         sum += x.at(i.index());
+//!     }
+//!     sums.store(block_reduce(cx, &mut shared, sum, Add));
+//! }
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let stream = kernel_primitives::Device::emulator().stream()?;
+//! let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+//! let weights = stream.buffer_from(&[10.0f32, 100.0, 1000.0])?;
+//! let mut sum = stream.buffer_zeroed::<f32>(1)?;
+//! block_sums::launch(&stream, (1, 32), map(zip(&x, &weights), of_pair(Mul)), &mut sum)?;
+//! assert_eq!(sum.to_vec()?, [3210.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+use core::mem::{MaybeUninit, offset_of};
+use core::panic::Location;
+
+use crate::element::{Arithmetic, ConvertTo, Element, Integer, KernelParam};
+use crate::functor::UnaryFn;
+use crate::simt::{Block, FaultKind};
+use crate::view::{Elements, Layout, RawView};
+
+/// An array of what an expression is for each index; no closure, which would hide the caller's place.
+macro_rules! each {
+    ($i:ident < $n:expr, $item:expr) => {{
+        let mut items = [const { MaybeUninit::uninit() }; $n];
+        for ($i, item) in items.iter_mut().enumerate() {
+            item.write($item);
+        }
+        // SAFETY: all of them were written.
+        unsafe { all_of(&items) }
+    }};
+}
+
+/// # Safety
+/// All items have been written.
+#[inline(always)]
+unsafe fn all_of<T: Copy, const N: usize>(items: &[MaybeUninit<T>; N]) -> [T; N] {
+    // SAFETY: the caller's contract; an array of `MaybeUninit` is laid out as one of its items.
+    unsafe { (&raw const *items).cast::<[T; N]>().read() }
+}
+mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// Items by index; see the [module](self).
+///
+/// # Safety
+/// The layout of the type is the same for every compiler.
+pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
+    /// What it has at an index.
+    type Item: Copy;
+
+    /// The layout that host and device compare.
+    #[doc(hidden)]
+    const LAYOUT: Layout;
+
+    /// The number of items.
+    fn len(&self) -> usize;
+
+    /// True if there are none.
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at `index`.
+    ///
+    /// # Safety
+    /// `index` is below the length. The memory is valid during `'k`, and nobody writes it meanwhile.
+    #[doc(hidden)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> Self::Item;
+
+    /// The `N` items from `first` on.
+    ///
+    /// # Safety
+    /// As for [`item`](Self::item), for each.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [Self::Item; N] {
+        // SAFETY: the caller's contract.
+        each!(i < N, unsafe { self.item(cx, first + i) })
+    }
+}
+
+/// A kernel's parameter: items that the launch gives as a buffer, or as what [`input`](self) builds.
+#[derive(Clone, Copy)]
+pub struct Input<'k, S> {
+    cx: Block<'k>,
+    source: S,
+}
+
+impl<'k, S: Source> Input<'k, S> {
+    /// The input of a kernel.
+    ///
+    /// # Safety
+    /// The memory that `source` reads is valid for `'k`, and nobody writes it meanwhile.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw(cx: Block<'k>, source: S) -> Self {
+        Self { cx, source }
+    }
+
+    /// The number of items.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.source.len()
+    }
+
+    /// True if there are none.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at `index`; a fault outside.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at(self, index: usize) -> S::Item {
+        let len = self.len();
+        if index >= len {
+            self.cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+        }
+        // SAFETY: inside; the memory is the view's.
+        unsafe { self.source.item(self.cx, index) }
+    }
+
+    /// The item at `index`, or `None` outside.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(self, index: usize) -> Option<S::Item> {
+        // SAFETY: inside; the memory is the view's.
+        if index < self.len() { Some(unsafe { self.source.item(self.cx, index) }) } else { None }
+    }
+
+    /// The `N` items from `first` on, or `None` unless all of them lie inside. From memory by vector accesses of up to 16 bytes
+    /// where the address is aligned for them.
+    #[inline(always)]
+    #[track_caller]
+    pub fn items<const N: usize>(self, first: usize) -> Option<[S::Item; N]> {
+        let len = self.len();
+        if len < N || first > len - N {
+            return None;
+        }
+        // SAFETY: inside; the memory is the view's.
+        Some(unsafe { self.source.items(self.cx, first) })
+    }
+}
+
+/// Elements of a buffer.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Span<T> {
+    view: RawView<T>,
+}
+
+impl<T: Element> Span<T> {
+    /// The elements of a view.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn new(view: RawView<T>) -> Self {
+        Self { view }
+    }
+}
+
+impl<T> Sealed for Span<T> {}
+// SAFETY: an address and a length.
+unsafe impl<T: Element> Source for Span<T> {
+    type Item = T;
+    const LAYOUT: Layout = crate::view::view_layout::<T>();
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.view.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe { Elements::new(cx, self.view.address(), self.view.len()).read_inside(index) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe { Elements::new(cx, self.view.address(), self.view.len()).read_items_inside(first) }
+    }
+}
+
+/// One value many times; from [`constant`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Constant<T> {
+    value: T,
+    len: usize,
+}
+
+/// `len` times `value`.
+pub fn constant<T: KernelParam>(value: T, len: usize) -> Constant<T> {
+    Constant { value, len }
+}
+
+impl<T> Sealed for Constant<T> {}
+// SAFETY: `repr(C)`, of parameters.
+unsafe impl<T: KernelParam> Source for Constant<T> {
+    type Item = T;
+    const LAYOUT: Layout = Layout::of::<Self>("constant").with("value", offset_of!(Self, value), T::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    unsafe fn item(&self, _: Block<'_>, _: usize) -> T {
+        self.value
+    }
+}
+
+/// Numbers one after another; from [`counting`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Counting<T> {
+    first: T,
+    len: usize,
+}
+
+/// The `len` numbers from `first` on; an integer wraps.
+pub fn counting<T: Arithmetic + KernelParam>(first: T, len: usize) -> Counting<T>
+where
+    usize: ConvertTo<T>,
+{
+    Counting { first, len }
+}
+
+impl<T> Sealed for Counting<T> {}
+// SAFETY: `repr(C)`, of parameters.
+unsafe impl<T: Arithmetic + KernelParam> Source for Counting<T>
+where
+    usize: ConvertTo<T>,
+{
+    type Item = T;
+    const LAYOUT: Layout = Layout::of::<Self>("counting").with("first", offset_of!(Self, first), T::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    unsafe fn item(&self, _: Block<'_>, index: usize) -> T {
+        self.first.add(index.convert())
+    }
+}
+
+/// What a function makes of items; from [`map`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Map<S, F> {
+    #[doc(hidden)]
+    pub source: S,
+    #[doc(hidden)]
+    pub f: F,
+}
+
+/// `f` of each item.
+pub fn map<S, F>(source: S, f: F) -> Map<S, F> {
+    Map { source, f }
+}
+
+impl<S, F> Sealed for Map<S, F> {}
+// SAFETY: `repr(C)`, of a source and a parameter.
+unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source for Map<S, F> {
+    type Item = F::Output;
+    const LAYOUT: Layout = Layout::of::<Self>("map").with("source", offset_of!(Self, source), S::LAYOUT).with(
+        "f",
+        offset_of!(Self, f),
+        F::LAYOUT,
+    );
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> F::Output {
+        // SAFETY: the caller's contract.
+        self.f.apply(unsafe { self.source.item(cx, index) })
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [F::Output; N] {
+        // SAFETY: the caller's contract.
+        let items: [S::Item; N] = unsafe { self.source.items(cx, first) };
+        each!(i < N, self.f.apply(items[i]))
+    }
+}
+
+/// Pairs of items; from [`zip`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Zip<S, R> {
+    #[doc(hidden)]
+    pub first: S,
+    #[doc(hidden)]
+    pub second: R,
+}
+
+/// Pairs of the items of both, as many as both have.
+pub fn zip<S, R>(first: S, second: R) -> Zip<S, R> {
+    Zip { first, second }
+}
+
+impl<S, R> Sealed for Zip<S, R> {}
+// SAFETY: `repr(C)`, of sources.
+unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
+    type Item = (S::Item, R::Item);
+    const LAYOUT: Layout = Layout::of::<Self>("zip").with("first", offset_of!(Self, first), S::LAYOUT).with(
+        "second",
+        offset_of!(Self, second),
+        R::LAYOUT,
+    );
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.first.len().min(self.second.len())
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> Self::Item {
+        // SAFETY: the caller's contract.
+        unsafe { (self.first.item(cx, index), self.second.item(cx, index)) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [Self::Item; N] {
+        // SAFETY: the caller's contract.
+        let (a, b): ([S::Item; N], [R::Item; N]) =
+            unsafe { (self.first.items(cx, first), self.second.items(cx, first)) };
+        each!(i < N, (a[i], b[i]))
+    }
+}
+
+/// Items in the order of indices; from [`permutation`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Permutation<S, I> {
+    #[doc(hidden)]
+    pub source: S,
+    #[doc(hidden)]
+    pub at: I,
+}
+
+/// The items of `source` at the indices `at`: integers of any type, of which one outside is a fault.
+pub fn permutation<S, I>(source: S, at: I) -> Permutation<S, I> {
+    Permutation { source, at }
+}
+
+impl<S, I> Sealed for Permutation<S, I> {}
+// SAFETY: `repr(C)`, of sources.
+unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for Permutation<S, I> {
+    type Item = S::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("permutation").with("source", offset_of!(Self, source), S::LAYOUT).with(
+        "at",
+        offset_of!(Self, at),
+        I::LAYOUT,
+    );
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> S::Item {
+        // SAFETY: the caller's contract, for the memory.
+        unsafe { Input::from_raw(cx, self.source).at(self.at.item(cx, index).convert()) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [S::Item; N] {
+        // SAFETY: the caller's contract.
+        let at: [I::Item; N] = unsafe { self.at.items(cx, first) };
+        // SAFETY: the caller's contract, for the memory.
+        let source = unsafe { Input::from_raw(cx, self.source) };
+        each!(i < N, source.at(at[i].convert()))
+    }
+}
+
+/// Every so many-th item; from [`strided`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Strided<S> {
+    #[doc(hidden)]
+    pub source: S,
+    #[doc(hidden)]
+    pub step: usize,
+    // Known to the launch, so that no thread divides.
+    #[doc(hidden)]
+    pub len: usize,
+}
+
+/// The items at 0, `step`, `2 * step`, …; with a step of 0, as with one of 1, all of them.
+pub fn strided<S>(source: S, step: usize) -> Strided<S> {
+    Strided { source, step: step.max(1), len: 0 }
+}
+
+impl<S> Sealed for Strided<S> {}
+// SAFETY: `repr(C)`, of a source and numbers.
+unsafe impl<S: Source> Source for Strided<S> {
+    type Item = S::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), S::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> S::Item {
+        // SAFETY: the caller's contract.
+        unsafe { self.source.item(cx, index * self.step) }
+    }
+}
+
+/// Items from the last to the first; from [`reversed`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Reversed<S> {
+    #[doc(hidden)]
+    pub source: S,
+}
+
+/// The items in reverse order.
+pub fn reversed<S>(source: S) -> Reversed<S> {
+    Reversed { source }
+}
+
+impl<S> Sealed for Reversed<S> {}
+// SAFETY: `repr(C)`, of a source.
+unsafe impl<S: Source> Source for Reversed<S> {
+    type Item = S::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), S::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> S::Item {
+        // SAFETY: the caller's contract.
+        unsafe { self.source.item(cx, self.source.len() - 1 - index) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [S::Item; N] {
+        // SAFETY: the caller's contract: the last of them is at the lowest place.
+        let items: [S::Item; N] = unsafe { self.source.items(cx, self.source.len() - N - first) };
+        each!(i < N, items[N - 1 - i])
+    }
+}

@@ -1,0 +1,104 @@
+//! What a kernel's `Input<S>` parameter takes.
+
+use primitives_gpu::element::{Arithmetic, ConvertTo, Integer};
+use primitives_gpu::functor::UnaryFn;
+use primitives_gpu::input::{Constant, Counting, Map, Permutation, Reversed, Source, Span, Strided, Zip};
+use primitives_gpu::{Element, KernelParam};
+
+use crate::Result;
+use crate::buffer::{Buffer, BufferSlice, BufferSliceMut};
+use crate::kernel::Launch;
+
+mod sealed {
+    use crate::Result;
+    use crate::kernel::Launch;
+
+    /// How a launch takes an input.
+    #[allow(unreachable_pub, reason = "sealed")]
+    pub trait Enter {
+        type Source;
+        /// The source that the kernel gets, with the buffers in it noted in the launch.
+        fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source>;
+    }
+}
+pub(crate) use sealed::Enter;
+
+/// What a kernel's `Input<S>` parameter takes: a `&Buffer<T>` or a slice of one, or what
+/// [`input`](primitives_gpu::input) builds of such.
+#[diagnostic::on_unimplemented(
+    message = "an `Input<{S}>` parameter does not take `{Self}`",
+    label = "not an input of the kernel's type",
+    note = "the kernel is instantiated for the source `{S}`, where a buffer is a `Span<T>`"
+)]
+pub trait InputArg<S: Source>: Enter<Source = S> {}
+
+impl<S: Source, I: Enter<Source = S>> InputArg<S> for I {}
+
+macro_rules! spans {
+    ($($t:ty)*) => {$(
+        impl<T: Element> Enter for $t {
+            type Source = Span<T>;
+            fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Span<T>> {
+                launch.read(name, *self).map(Span::new)
+            }
+        }
+    )*};
+}
+spans! { &Buffer<T> BufferSlice<'_, T> &BufferSlice<'_, T> &BufferSliceMut<'_, T> }
+
+impl<T: KernelParam> Enter for Constant<T> {
+    type Source = Self;
+    fn enter(&self, _: &mut Launch<'_>, _: &'static str) -> Result<Self> {
+        Ok(*self)
+    }
+}
+
+impl<T: Arithmetic + KernelParam> Enter for Counting<T>
+where
+    usize: ConvertTo<T>,
+{
+    type Source = Self;
+    fn enter(&self, _: &mut Launch<'_>, _: &'static str) -> Result<Self> {
+        Ok(*self)
+    }
+}
+
+impl<I, F> Enter for Map<I, F>
+where
+    I: Enter<Source: Source>,
+    F: UnaryFn<<I::Source as Source>::Item> + KernelParam,
+{
+    type Source = Map<I::Source, F>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        Ok(Map { source: self.source.enter(launch, name)?, f: self.f })
+    }
+}
+
+impl<I: Enter, J: Enter> Enter for Zip<I, J> {
+    type Source = Zip<I::Source, J::Source>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        Ok(Zip { first: self.first.enter(launch, name)?, second: self.second.enter(launch, name)? })
+    }
+}
+
+impl<I: Enter, J: Enter<Source: Source<Item: Integer>>> Enter for Permutation<I, J> {
+    type Source = Permutation<I::Source, J::Source>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        Ok(Permutation { source: self.source.enter(launch, name)?, at: self.at.enter(launch, name)? })
+    }
+}
+
+impl<I: Enter<Source: Source>> Enter for Strided<I> {
+    type Source = Strided<I::Source>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        let source = self.source.enter(launch, name)?;
+        Ok(Strided { source, step: self.step, len: source.len().div_ceil(self.step) })
+    }
+}
+
+impl<I: Enter> Enter for Reversed<I> {
+    type Source = Reversed<I::Source>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        Ok(Reversed { source: self.source.enter(launch, name)? })
+    }
+}

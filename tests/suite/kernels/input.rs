@@ -1,0 +1,43 @@
+//! Inputs of all sources.
+
+use super::Twelve;
+use kernel_primitives::functor::{OfPair, Square, Sub};
+use kernel_primitives::input::{Constant, Counting, Map, Permutation, Reversed, Source, Span, Strided, Zip};
+use kernel_primitives::prelude::*;
+
+/// The differences of two buffers.
+pub type Differences<T> = Map<Zip<Span<T>, Span<T>>, OfPair<Sub>>;
+
+/// `out[i] = x[i]`, as far as `x` goes, and zero behind.
+#[kernel(instantiate(
+    <Span<f32>, f32, 1>, <Span<f32>, f32, 4>, <Span<f32>, f32, 3>, <Span<u8>, u8, 16>, <Span<Twelve>, Twelve, 2>,
+    <Constant<f64>, f64, 2>, <Counting<i32>, i32, 4>, <Counting<u64>, u64, 1>, <Counting<f32>, f32, 4>,
+    <Map<Span<f32>, Square>, f32, 4>, <Differences<i32>, i32, 4>, <Permutation<Span<f32>, Span<u32>>, f32, 4>,
+    <Permutation<Span<u16>, Reversed<Counting<i64>>>, u16, 8>, <Strided<Span<u16>>, u16, 2>, <Reversed<Span<f32>>, f32, 4>,
+    <Reversed<Strided<Differences<i32>>>, i32, 3>,
+))]
+pub fn collect<S: Source<Item = T>, T: Element, const NX: usize>(
+    cx: Block,
+    x: Input<S>,
+    mut out: GlobalMut<T, Tiles<NX>>,
+) {
+    for tile in cx.tiles::<NX>(out.len()) {
+        let first = tile.start() + cx.thread_rank() as usize * NX;
+        let items = x.items(first).unwrap_or_else(|| {
+            let mut items = init::<T, NX>(T::ZERO);
+            for (i, item) in items.iter_mut().enumerate() {
+                *item = x.get(first + i).unwrap_or(*item);
+            }
+            items
+        });
+        write_data(cx, out.tile(tile), &items);
+    }
+}
+
+/// `out[i] = x[i]`, of equal lengths.
+#[kernel(equal_len(x, out))]
+pub fn squares(cx: Block, x: Input<Map<Span<f32>, Square>>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        out.set(i, x.at(i.index()));
+    }
+}
