@@ -35,6 +35,14 @@ define i32 @__kp_opaque(i32 %x) alwaysinline nounwind {
   ret i32 %y
 }
 
+; An address in global memory as a pointer that accesses go to global memory by. From a pointer the optimiser would drop the
+; detour through the address space.
+define ptr @__kp_global(i64 %address) alwaysinline nounwind {
+  %global = inttoptr i64 %address to ptr addrspace(1)
+  %pointer = addrspacecast ptr addrspace(1) %global to ptr
+  ret ptr %pointer
+}
+
 define i32 @__kp_lane_id() alwaysinline nounwind {
   %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
   ret i32 %lane

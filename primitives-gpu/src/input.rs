@@ -50,13 +50,16 @@
 //! # }
 //! ```
 
+use core::marker::PhantomData;
 use core::mem::{MaybeUninit, offset_of};
 use core::panic::Location;
 
 use crate::element::{Arithmetic, ConvertTo, Element, Integer, KernelParam};
 use crate::functor::UnaryFn;
 use crate::simt::{Block, FaultKind};
-use crate::view::{Elements, Layout, RawView};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::view::RawView;
+use crate::view::{Elements, Layout};
 
 /// An array of what an expression is for each index; no closure, which would hide the caller's place.
 macro_rules! each {
@@ -192,15 +195,30 @@ impl<'k, S: Source> Input<'k, S> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Span<T> {
-    view: RawView<T>,
+    // A pointer in a parameter by value would lose that it points to global memory.
+    address: u64,
+    len: usize,
+    _elements: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> Span<T> {
     /// The elements of a view.
     #[doc(hidden)]
-    #[inline(always)]
+    #[cfg(not(target_arch = "nvptx64"))]
     pub fn new(view: RawView<T>) -> Self {
-        Self { view }
+        Self { address: view.address().expose_provenance() as u64, len: view.len(), _elements: PhantomData }
+    }
+
+    /// # Safety
+    /// The memory is valid for `'k`.
+    #[inline(always)]
+    unsafe fn elements<'k>(&self, cx: Block<'k>) -> Elements<'k, T> {
+        #[cfg(target_arch = "nvptx64")]
+        let address = crate::simt::nvptx::global(self.address);
+        #[cfg(not(target_arch = "nvptx64"))]
+        let address = core::ptr::with_exposed_provenance_mut(self.address as usize);
+        // SAFETY: the caller's contract.
+        unsafe { Elements::new(cx, address, self.len) }
     }
 }
 
@@ -212,21 +230,21 @@ unsafe impl<T: Element> Source for Span<T> {
 
     #[inline(always)]
     fn len(&self) -> usize {
-        self.view.len()
+        self.len
     }
 
     #[inline(always)]
     #[track_caller]
     unsafe fn item(&self, cx: Block<'_>, index: usize) -> T {
         // SAFETY: the caller's contract.
-        unsafe { Elements::new(cx, self.view.address(), self.view.len()).read_inside(index) }
+        unsafe { self.elements(cx).read_inside(index) }
     }
 
     #[inline(always)]
     #[track_caller]
     unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [T; N] {
         // SAFETY: the caller's contract.
-        unsafe { Elements::new(cx, self.view.address(), self.view.len()).read_items_inside(first) }
+        unsafe { self.elements(cx).read_items_inside(first) }
     }
 }
 

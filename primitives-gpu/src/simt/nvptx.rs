@@ -65,6 +65,7 @@ unsafe extern "C" {
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_opaque(value: u32) -> u32;
+    safe fn __kp_global(address: u64) -> *mut u8;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
     safe fn __kp_f32_to_bf16(value: f32) -> u16;
     safe fn __kp_f16_add(a: u16, b: u16) -> u16;
@@ -321,6 +322,11 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
 #[inline(always)]
 pub(crate) fn opaque(value: u32) -> u32 {
     __kp_opaque(value)
+}
+
+#[inline(always)]
+pub(crate) fn global<T>(address: u64) -> *mut T {
+    __kp_global(address).cast()
 }
 
 #[inline(always)]

@@ -278,6 +278,11 @@ pub(crate) fn opaque(value: u32) -> u32 {
 }
 
 #[inline(always)]
+pub(crate) fn global<T>(address: u64) -> *mut T {
+    address as usize as *mut T
+}
+
+#[inline(always)]
 pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     f16::from_bits(bits).to_f32()
 }

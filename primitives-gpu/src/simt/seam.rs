@@ -26,6 +26,7 @@ macro_rules! check {
             let _: unsafe fn(*mut u64, bool, u64, u64, $crate::simt::Scope) -> u64 = atomic_cas;
             let _: [unsafe fn(*mut u8, *const u8, usize); 2] = [load_vector, store_vector];
             let _: [fn(u32) -> u32; 2] = [match_byte, opaque];
+            let _: fn(u64) -> *mut u8 = global;
             let _: fn(u16) -> f32 = f16_to_f32;
             let _: [fn(f32) -> u16; 2] = [f32_to_f16, f32_to_bf16];
             let _: [fn(u16, u16) -> u16; 6] = [f16_add, f16_sub, f16_mul, bf16_add, bf16_sub, bf16_mul];
