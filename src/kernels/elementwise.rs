@@ -11,6 +11,21 @@ use kernel_primitives::thread;
 ///
 /// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
 /// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+///
+/// ```
+/// use kernel_primitives::functor::Sqrt;
+/// use kernel_primitives::kernels::elementwise_unary;
+/// use kernel_primitives::{Device, Dims};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 4.0, 9.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(3)?;
+/// elementwise_unary::<f32, f32, Sqrt, 4>::launch(&stream, Dims::for_items(3).items_per_thread(4), &x, &mut out, Sqrt)?;
+/// assert_eq!(out.to_vec()?, [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(equal_len(x, out), instantiate(
     <f32, f32, Abs, 4>, <f32, f32, Square, 4>, <f32, f32, Sqrt, 4>, <f32, f32, Reciprocal, 4>, <f32, f32, Exp, 4>,
     <f32, f32, Log, 4>, <f32, f32, Tanh, 4>, <f32, f32, Sigmoid, 4>, <f64, f64, Sqrt, 2>, <f64, f64, Exp, 2>,
@@ -35,6 +50,23 @@ where
 ///
 /// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
 /// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+///
+/// ```
+/// use kernel_primitives::functor::Sub;
+/// use kernel_primitives::kernels::elementwise_binary;
+/// use kernel_primitives::{Device, Dims};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let (x, y) = (stream.buffer_from(&[5, 7, 9])?, stream.buffer_from(&[1, 2, 10])?);
+/// let mut out = stream.buffer_zeroed::<i32>(3)?;
+/// elementwise_binary::<i32, i32, Sub, 4>::launch(
+///     &stream, Dims::for_items(3).items_per_thread(4), &x, &y, &mut out, Sub,
+/// )?;
+/// assert_eq!(out.to_vec()?, [4, 5, -1]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(equal_len(x, y, out), instantiate(
     <f32, f32, Add, 4>, <f64, f64, Add, 2>, <f16, f16, Add, 8>, <bf16, bf16, Add, 8>, <i32, i32, Add, 4>, <u32, u32, Add, 4>,
     <f32, f32, Sub, 4>, <f64, f64, Sub, 2>, <f16, f16, Sub, 8>, <bf16, bf16, Sub, 8>, <i32, i32, Sub, 4>, <u32, u32, Sub, 4>,
@@ -125,6 +157,23 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
 ///
 /// All lengths are equal. Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any
 /// other shape is right too. 16-byte accesses if `NX` items have 16 bytes and the buffers start on such a boundary.
+///
+/// ```
+/// use kernel_primitives::functor::MulAdd;
+/// use kernel_primitives::kernels::elementwise_ternary;
+/// use kernel_primitives::{Device, Dims};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let (x, y) = (stream.buffer_from(&[1.0f64, 2.0, 3.0])?, stream.buffer_from(&[10.0f64, 10.0, 10.0])?);
+/// let z = stream.buffer_from(&[0.5f64, 0.5, 0.5])?;
+/// let mut out = stream.buffer_zeroed::<f64>(3)?;
+/// let dims = Dims::for_items(3).items_per_thread(2);
+/// elementwise_ternary::<f64, f64, f64, f64, MulAdd, 2>::launch(&stream, dims, &x, &y, &z, &mut out, MulAdd)?;
+/// assert_eq!(out.to_vec()?, [10.5, 20.5, 30.5]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(equal_len(x, y, z, out), instantiate(
     <f32, f32, f32, f32, MulAdd, 4>, <f64, f64, f64, f64, MulAdd, 2>, <f16, f16, f16, f16, MulAdd, 8>,
 ))]
@@ -158,6 +207,22 @@ pub fn elementwise_ternary<A, B, C, U, F, const NX: usize>(
 ///
 /// Launch with [`Dims::for_items`](kernel_primitives::Dims::for_items)`(n).items_per_thread(NX)`; any other shape is right
 /// too. 16-byte accesses if `NX` items have 16 bytes, the buffers start on such a boundary, and so does each input in `x`.
+///
+/// ```
+/// use kernel_primitives::functor::{Add, Fold};
+/// use kernel_primitives::kernels::elementwise_any;
+/// use kernel_primitives::{Device, Dims};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let inputs = stream.buffer_from(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// let dims = Dims::for_items(2).items_per_thread(4);
+/// elementwise_any::<f32, f32, Fold<Add>, 3, 4>::launch(&stream, dims, &inputs, &mut out, Fold(Add))?;
+/// assert_eq!(out.to_vec()?, [111.0, 222.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(instantiate(<f32, f32, Fold<Add>, 3, 4>))]
 pub fn elementwise_any<T, U, F, const ARITY: usize, const NX: usize>(
     cx: Block,

@@ -14,6 +14,22 @@ const BATCH: usize = 4;
 /// `f16` and `bf16` are widened to `f32` first, and so is the result: `R` reduces, and `out` holds, the accumulation type.
 /// `out` has one element a block. The order of combination depends on the grid and the block alone, so the same launch
 /// gives the same bits again.
+///
+/// ```
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::kernels::block_reduce;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&(1..=1000).collect::<Vec<i32>>())?;
+/// let (mut parts, mut total) = (stream.buffer_zeroed::<i32>(8)?, stream.buffer_zeroed::<i32>(1)?);
+/// block_reduce::<i32, Add, 4>::launch(&stream, (8, 128), &x, &mut parts, Add)?;
+/// block_reduce::<i32, Add, 4>::launch(&stream, (1, 128), &parts, &mut total, Add)?;
+/// assert_eq!(total.to_vec()?, [500_500]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(instantiate(
     <f32, Add, 4>, <f64, Add, 2>, <f16, Add, 8>, <bf16, Add, 8>, <i32, Add, 4>, <u32, Add, 4>,
     <f32, Mul, 4>, <f64, Mul, 2>, <f16, Mul, 8>, <bf16, Mul, 8>, <i32, Mul, 4>, <u32, Mul, 4>,

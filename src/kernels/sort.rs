@@ -13,6 +13,22 @@ use kernel_primitives::view::Rows;
 ///
 /// One pass over memory: a block sorts its row by [`block_radix_sort_pairs`](kernel_primitives::block::block_radix_sort_pairs)
 /// in shared memory, the positions as 16-bit values.
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::kernels::sort_rows;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3.0f32, 1.0, 2.0, -1.0, -3.0, -1.0])?;
+/// let (mut keys, mut indices) = (stream.buffer_zeroed::<f32>(6)?, stream.buffer_zeroed::<u32>(6)?);
+/// sort_rows::<f32, Less, 128, 8>::launch(&stream, (2, 128), &x, 3, &mut keys, &mut indices, Less)?;
+/// assert_eq!(keys.to_vec()?, [1.0, 2.0, 3.0, -3.0, -1.0, -1.0]);
+/// assert_eq!(indices.to_vec()?, [1, 2, 0, 1, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(threads(THREADS), min_blocks(512 / THREADS), equal_len(x, keys, indices), instantiate(
     <f32, Less, 128, 8>, <f32, Less, 512, 8>, <f32, Greater, 128, 8>, <f32, Greater, 512, 8>,
     <f16, Less, 128, 8>, <f16, Less, 512, 8>, <f16, Greater, 128, 8>, <f16, Greater, 512, 8>,
@@ -55,6 +71,21 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
 /// most `columns` and half of `THREADS * ITEMS`: otherwise it is a fault. Launch blocks of `THREADS` threads, up to one a row.
 ///
 /// One pass over memory, by [`block_top_k_of`](kernel_primitives::block::block_top_k_of).
+///
+/// ```
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::kernels::top_k_rows;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&(0..1000).map(|i| (i * 37 % 500) as f32).collect::<Vec<f32>>())?;
+/// let (mut keys, mut indices) = (stream.buffer_zeroed::<f32>(6)?, stream.buffer_zeroed::<u32>(6)?);
+/// top_k_rows::<f32, Greater, 128, 8, 1024>::launch(&stream, (2, 128), &x, 500, 3, &mut keys, &mut indices, Greater)?;
+/// assert_eq!(keys.to_vec()?, [499.0, 498.0, 497.0, 499.0, 498.0, 497.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[kernel(threads(THREADS), min_blocks(1024 / THREADS), equal_len(keys, indices), instantiate(
     <f32, Less, 128, 8, 1024>, <f32, Greater, 128, 8, 1024>, <f32, Less, 256, 8, 2048>, <f32, Greater, 256, 8, 2048>,
     <f16, Less, 256, 8, 2048>, <f16, Greater, 256, 8, 2048>, <i32, Less, 256, 8, 2048>, <i32, Greater, 256, 8, 2048>,

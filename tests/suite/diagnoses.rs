@@ -567,7 +567,7 @@ fn a_wait_for_what_nobody_writes_is_reported() -> Result<()> {
 fn a_lane_that_uses_up_its_stack_is_reported() -> Result<()> {
     let launch = |stream: &Stream, right| kernels::stack_overflow::launch(stream, (1, 64), right);
     diagnose("stack_overflow", launch, |fault, _| {
-        assert_eq!(fault.diagnosis, Diagnosis::StackOverflow { limit: 64 << 10 });
+        assert_eq!(fault.diagnosis, Diagnosis::StackOverflow { limit: 256 << 10 });
         assert_eq!(fault.thread, thread(5));
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("stack_bytes")), "{fault}");
     })

@@ -1,7 +1,8 @@
-//! One test binary, whose modules mirror the source: `simt`, `io`, `input`, `thread`, `warp`, `block`, `functor`, `element`, the
-//! `shipped` kernels with `rows`, `columns` and `broadcast`, other projects' `cases`, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the
-//! emulator's `diagnoses`. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference
-//! that is computed here by other means.
+//! One test binary, whose modules mirror the source: `simt`, `io`, `input`, `thread`, `warp`, `block`, `functor`,
+//! `element`, the `shipped` kernels with `rows`, `columns` and `broadcast`, other projects' `cases`, the `agreement` of
+//! machines, the `runtime`, `graph`, `printing`, the `images`, `faults`, `adoption` with the `driver`, and the emulator's `diagnoses`. Each
+//! test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a reference that is computed here by
+//! other means.
 //!
 //! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
 //! The name of this binary, `suite`, is a part of its kernels' names: the build script knows it.
@@ -11,6 +12,7 @@
 mod kernels;
 
 mod adoption;
+mod agreement;
 mod block;
 mod broadcast;
 mod cases;

@@ -100,6 +100,39 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
 /// shared memory.
 ///
 /// Seed: `Sort(out, out_index, in, in_index, num, monotonic_type)`, which is unstable.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::block::{IndexedSortStorage, block_sort_with_index};
+/// use kernel_primitives::functor::Greater;
+///
+/// /// Where each tile's keys stood, in the order of the keys.
+/// #[kernel]
+/// fn order(
+///     cx: Block,
+///     x: Global<i32>,
+///     mut out: GlobalMut<u32, Tiles<2>>,
+///     mut shared: Shared<IndexedSortStorage<i32, 200>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<i32, 2>(0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         let first = tile.start() as u32 + cx.thread_rank() * 2;
+///         let mut places = [first, first + 1];
+///         block_sort_with_index(cx, &mut shared, &mut keys, &mut places, tile.len(), Greater);
+///         write_data(cx, out.tile(tile), &places);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[5, 9, 5, 7])?;
+/// let mut out = stream.buffer_zeroed::<u32>(4)?;
+/// order::launch(&stream, (1, 100), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(

@@ -43,6 +43,28 @@ pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T;
 /// Reads a block's tile in the warp-striped arrangement: each warp has `32 * ITEMS` consecutive elements, of which lane `l`
 /// gets `l`, `l + 32` and so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for
 /// [`load_striped`]. CUB: `LoadDirectWarpStriped`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn copy(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, WarpStriped<5>>) {
+///     for tile in cx.tiles::<5>(out.len()) {
+///         let mut items = init::<f32, 5>(0.0);
+///         load_warp_striped(cx, &mut items, x.tile(tile));
+///         store_striped(cx, out.tile(tile), &items);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(3)?;
+/// copy::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn load_warp_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T; ITEMS], src: Global<'_, T>) {

@@ -80,6 +80,27 @@ pub fn block_shift_up<T: Element>(
 
 /// The value of the thread of the next higher rank; `after` in the last thread. Cost and shared memory are as for
 /// [`block_shift_up`]. CUB: `BlockShuffle::Down`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn shifted(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<NeighbourStorage<u32>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_shift_down(cx, &mut shared, x[i], 100));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..40).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(40)?;
+/// shifted::launch(&stream, (1, 40), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[30..33], [31, 32, 33]);
+/// assert_eq!(out.to_vec()?[38..], [39, 100]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_shift_down<T: Element>(
@@ -115,8 +136,29 @@ pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorag
 
 /// The value of the thread whose rank is `by` higher, round the block.
 ///
-/// Phases: each thread writes its value to shared memory; barrier; each reads another's. More threads than `MAX_THREADS`
-/// are a fault. CUB: `BlockShuffle::Rotate`.
+/// Phases: each thread writes its value to shared memory; barrier; each reads another's. One barrier, and one before it if
+/// the storage was used before. More threads than `MAX_THREADS` are a fault. Shared memory: an element a thread; the next
+/// collective on it begins with a barrier. CUB: `BlockShuffle::Rotate`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::block::{RotateStorage, block_rotate};
+///
+/// #[kernel]
+/// fn rotated(cx: Block, by: u32, x: Global<u8>, mut out: GlobalMut<u8>, mut shared: Shared<RotateStorage<u8, 64>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_rotate(cx, &mut shared, x[i], by));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<u8>(5)?;
+/// rotated::launch(&stream, (1, 5), 2, &stream.buffer_from(b"abcde")?, &mut out)?;
+/// assert_eq!(out.to_vec()?, b"cdeab");
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
@@ -142,6 +184,28 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
 /// The value of the thread of rank `source`, in every thread; a rank that the block does not have is a fault.
 ///
 /// Phases: that thread writes its value to shared memory; barrier; all read it. By turns, as [`block_shift_up`].
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::block::block_broadcast;
+///
+/// /// Differences from the last element of each block.
+/// #[kernel]
+/// fn up_to_the_last(cx: Block, x: Global<i32>, mut out: GlobalMut<i32>, mut shared: Shared<NeighbourStorage<i32>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_broadcast(cx, &mut shared, x[i], cx.block_threads() - 1) - x[i]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..40).collect::<Vec<i32>>())?;
+/// let mut out = stream.buffer_zeroed::<i32>(40)?;
+/// up_to_the_last::launch(&stream, (1, 40), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (0..40).rev().collect::<Vec<i32>>());
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_broadcast<T: Element>(
@@ -227,9 +291,35 @@ pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, 
 }
 
 /// Each item of the block and the one after it, by `f`: `out[i] = f(item[i], item[i + 1])`. The last one's successor is
-/// `after`, such as the first item of the next tile; the rest is as for [`adjacent_difference_left`].
+/// `after`, such as the first item of the next tile; the rest is as for [`adjacent_difference_left`]. The last item of a
+/// partial tile is followed by those that the tile lacks: give them the value of `after`.
 ///
 /// CUB: `BlockAdjacentDifference::SubtractRight`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn steps(cx: Block, x: Global<i32>, mut out: GlobalMut<i32, Tiles<2>>, mut shared: Shared<NeighbourStorage<i32>>) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let after = x.get(tile.start() + tile.len()).unwrap_or(0);
+///         // What a partial tile lacks.
+///         let mut items = init::<i32, 2>(after);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let steps = adjacent_difference_right(cx, &mut shared, &items, after, |a: i32, b: i32| b - a);
+///         write_data(cx, out.tile(tile), &steps);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..128).map(|i| i * i).collect::<Vec<i32>>())?;
+/// let mut out = stream.buffer_zeroed::<i32>(127)?;
+/// steps::launch(&stream, (2, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (0..127).map(|i| 2 * i + 1).collect::<Vec<i32>>());
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
@@ -307,6 +397,28 @@ pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 /// Whether each item of the block ends a run: whether `differs` is true of the item and the one after it. The last item's
 /// successor is `after`; with `None` it ends a run in any case. The rest is as for [`flag_heads`]. CUB:
 /// `BlockDiscontinuity::FlagTails`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn ends(cx: Block, x: Global<u8>, mut out: GlobalMut<bool, Tiles<2>>, mut shared: Shared<NeighbourStorage<u8>>) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<u8, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let after = x.get(tile.start() + tile.len());
+///         write_data(cx, out.tile(tile), &flag_tails(cx, &mut shared, &items, after, |a: u8, b: u8| a != b));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<bool>(6)?;
+/// ends::launch(&stream, (1, 3), &stream.buffer_from(b"aabccc")?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [false, true, true, false, false, true]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
@@ -325,6 +437,30 @@ pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 }
 
 /// [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Which bytes stand alone, their neighbours being others.
+/// #[kernel]
+/// fn alone(cx: Block, x: Global<u8>, mut out: GlobalMut<bool, Tiles<2>>, mut shared: Shared<NeighbourStorage<u8>>) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<u8, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let differs = |a: u8, b: u8| a != b;
+///         let (heads, tails) = flag_heads_and_tails(cx, &mut shared, &items, None, None, differs);
+///         write_data(cx, out.tile(tile), &[heads[0] && tails[0], heads[1] && tails[1]]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<bool>(6)?;
+/// alone::launch(&stream, (1, 3), &stream.buffer_from(b"aabccd")?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [false, false, true, false, false, true]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn flag_heads_and_tails<T: Element, F: BinaryFn<T, T, Output = bool> + Copy, const N: usize>(

@@ -74,6 +74,38 @@ pub fn block_inclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 }
 
 /// As [`block_inclusive_scan_rounds`], each item left out of its own result: the block's first gets `initial`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::view::Rows;
+///
+/// /// The sum of what comes before each element of one tile.
+/// #[kernel]
+/// fn sums_before(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Rows<4>>,
+///     mut shared: Shared<ScanStorage<u32>>,
+/// ) {
+///     for row in cx.rows(1) {
+///         // SAFETY: the number of columns is the launch's, and the row's only arrangement is this.
+///         let mut to = unsafe { out.row_by_warps::<2>(row, x.len()) };
+///         let mut items = [[0; 4]; 2];
+///         to.read_vectors_of(x, 0, &mut items);
+///         let (sums, _total) = block_exclusive_scan_rounds(cx, &mut shared, &items, 100, Add);
+///         to.set_vectors(0, &sums);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 384])?;
+/// let mut out = stream.buffer_zeroed::<u32>(384)?;
+/// sums_before::launch(&stream, (1, 48), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (100..484).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(

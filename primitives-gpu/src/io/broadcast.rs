@@ -283,6 +283,32 @@ pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
 /// at or behind `total`.
 ///
 /// Seed: `ReadDataBc<T, NX, NY, IsBoundary>(dst, src, block_offset, config, total_num_output, stride_nx, stride_ny)`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::io::{BroadcastConfig, read_data_bc_2d};
+///
+/// /// A row of numbers for each row of the output, two of whose elements a thread has.
+/// #[kernel]
+/// fn repeated(cx: Block, row: Global<u32>, config: BroadcastConfig<u32>, mut out: GlobalMut<[[u32; 2]; 1]>) {
+///     let (threads, total) = (cx.block_threads() as usize, out.len() * 2);
+///     for i in cx.items(out.len()) {
+///         let mut items = [[0; 2]];
+///         read_data_bc_2d(cx, &mut items, row, 0, &config, total, threads, 0);
+///         out.set(i, items);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let row = stream.buffer_from(&[10u32, 20, 30])?;
+/// let config = BroadcastConfig::new(&[2, 3], &[3]).expect("a row");
+/// let mut out = stream.buffer_zeroed::<[[u32; 2]; 1]>(3)?;
+/// repeated::launch(&stream, (1, 3), &row, config, &mut out)?;
+/// assert_eq!(out.to_vec()?, [[[10, 10]], [[20, 20]], [[30, 30]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the seed's")]

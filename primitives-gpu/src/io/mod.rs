@@ -139,6 +139,31 @@ pub fn read_data_lens<T: Element, const NX: usize>(cx: Block<'_>, dst: &mut [T; 
 ///
 /// Seed: `WriteData(dst, src, num, read_lens)`.
 ///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::io::{read_data_lens, write_data_lens};
+///
+/// /// Copies with a number of items a thread that the host chooses.
+/// #[kernel]
+/// fn copy(cx: Block, lens: u32, x: Global<u32>, mut out: GlobalMut<u32, Tiles<8>>) {
+///     for tile in cx.tiles::<8>(out.len()) {
+///         let mut items = init::<u32, 8>(0);
+///         read_data_lens(cx, &mut items, x.tile(tile), lens as usize);
+///         // SAFETY: the number is the launch's.
+///         unsafe { write_data_lens(cx, out.tile(tile), &items, lens as usize) };
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 4, 5, 6, 7, 8])?;
+/// let mut out = stream.buffer_zeroed::<u32>(8)?;
+/// copy::launch(&stream, (1, 2), 3, &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 3, 4, 5, 6, 0, 0]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Safety
 /// All threads of the block give the same `lens`, so that no two write the same element; and a tile that is accessed with
 /// different numbers of items has a barrier in between.

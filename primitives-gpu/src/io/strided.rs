@@ -110,6 +110,32 @@ pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
 /// Seed: `WriteData<Tx, Ty, NX, NY, IsBoundary>(dst, src, size_nx, size_ny, stride_nx, stride_ny)`, which computes
 /// `size_nx - threadIdx.x` without a sign.
 ///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::io::{Window, read_data_2d, write_data_2d};
+///
+/// /// Copies the left part of a matrix, two rows at a time, and rounds it.
+/// #[kernel]
+/// fn left_part(cx: Block, from: usize, rows: usize, columns: usize, x: Global<f32>, mut out: GlobalMut<i32>) {
+///     for row in (0..rows).step_by(2) {
+///         let mut items = [[0.0f32]; 2];
+///         let window = |stride_y| Window { columns, rows: rows - row, stride_x: 1, stride_y };
+///         read_data_2d(cx, &mut items, x.slice(row * from..), window(from));
+///         // SAFETY: one block of one row of threads, and each round writes other rows.
+///         unsafe { write_data_2d(cx, &mut out, row * columns, &items, window(columns)) };
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.5f32, 2.0, 3.0, 4.0, 5.5, 6.0, 7.0, 8.0, 9.0])?;
+/// let mut out = stream.buffer_zeroed::<i32>(6)?;
+/// left_part::launch(&stream, (1, 32), 3, 3, 2, &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 4, 5, 7, 8]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Safety
 /// No other thread accesses the elements that this one writes, or a barrier or a release and an acquire lie between:
 /// where `block_dim.y` and `block_dim.z` are not 1 they lead to different `first`s, and so do blocks.
@@ -153,6 +179,38 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 ///
 /// Seed: `ReadDataReduce`, whose `index_cal` knows the reduced element only, and which runs on in `thread_offset` from one
 /// column to the next.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::io::{Window, read_data_reduce};
+///
+/// /// The sums of the columns of a matrix, by blocks of one row of threads: up to four matrix rows at a time.
+/// #[kernel]
+/// fn column_sums(cx: Block, rows: usize, x: Global<f32>, mut out: GlobalMut<f32>) {
+///     let columns = out.len();
+///     for i in cx.items(columns) {
+///         let start = i.index() - cx.thread_idx().x as usize;
+///         let mut sum = [0.0];
+///         for first in (0..rows).step_by(4) {
+///             let mut items = [[0.0]; 4];
+///             let index = |kept: usize, reduced: usize| reduced * columns + start + kept;
+///             let window = Window { columns: columns - start, rows: rows - first, stride_x: 1, stride_y: 1 };
+///             read_data_reduce(cx, &mut items, x, first, index, window, |x: f32| x, false);
+///             sum = thread_reduce_y(sum, &items, Add);
+///         }
+///         out.set(i, sum[0]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// column_sums::launch(&stream, (1, 32), 3, &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [111.0, 222.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the seed's")]

@@ -156,6 +156,18 @@ fn box_muller<T: Real>(a: T, b: T) -> [T; 2] {
 /// `f` is one of [`UniformF32`], [`UniformF64`], [`NormalF32`], [`NormalF64`], or an author's own. If `N` is no multiple of
 /// `K`, the last numbers of the last draw are dropped. Seed: `ElementwiseRandom<StateType, OutT, ReturnsCount, OpFunc>(out,
 /// compute, state)`.
+///
+/// ```
+/// use kernel_primitives::thread::{NormalF32, Philox, UniformF64, elementwise_random};
+///
+/// // A stream for each thread: on the GPU its number is the thread's.
+/// let (seed, thread) = (2024, 7);
+/// let mut random = Philox::new(seed, thread);
+/// let uniform: [f64; 3] = elementwise_random(&mut random, UniformF64);
+/// let normal: [f32; 4] = elementwise_random(&mut random, NormalF32);
+/// assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)) && normal.iter().all(|x| x.abs() < 10.0));
+/// assert_eq!(elementwise_random::<_, _, 3, 2>(&mut Philox::new(seed, thread), UniformF64), uniform);
+/// ```
 #[inline(always)]
 pub fn elementwise_random<T: Copy, F: UnaryFn<[u32; 4], Output = [T; K]>, const N: usize, const K: usize>(
     random: &mut Philox,

@@ -135,6 +135,31 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// As [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles.
 ///
 /// Seed: `Sort` with `data_index`, there for blocks alone, and unstable.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::warp::warp_sort_with_index;
+///
+/// /// The order of each warp's keys.
+/// #[kernel]
+/// fn order(cx: Block, x: Global<f32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         let (mut key, mut index) = ([x[i]], [cx.lane()]);
+///         warp_sort_with_index::<32, 1, _, _>(cx, &mut key, &mut index, 32, Greater);
+///         out.set(i, index[0]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 3.0, 2.0, 3.0])?;
+/// let mut out = stream.buffer_zeroed::<u32>(4)?;
+/// order::launch(&stream, (1, 4), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 2, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>(

@@ -45,6 +45,28 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results.
 ///
 /// CUB: `WarpScan::ExclusiveScan` with an aggregate.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Of each warp, the places of the even numbers among themselves, and how many there are.
+/// #[kernel]
+/// fn places(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 2]>) {
+///     for i in cx.items(out.len()) {
+///         let (place, count) = warp_exclusive_scan(cx, 1 - x[i] % 2, Add);
+///         out.set(i, [place, count]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[4u32, 7, 8, 10])?;
+/// let mut out = stream.buffer_zeroed::<[u32; 2]>(4)?;
+/// places::launch(&stream, (1, 4), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [[0, 3], [1, 3], [1, 3], [2, 3]]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> (T, T) {
@@ -57,6 +79,26 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 
 /// As [`warp_exclusive_scan`], the values of the lanes below appended to `initial`: the first lane gets `initial` itself. The
 /// total is that of the lanes' values alone.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_from_a_hundred(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_exclusive_scan_from(cx, x[i], 100, Add).0);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3])?;
+/// let mut out = stream.buffer_zeroed::<u32>(3)?;
+/// sums_from_a_hundred::launch(&stream, (1, 3), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [100, 101, 103]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, initial: T, op: R) -> (T, T) {
@@ -75,6 +117,26 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
 /// Cost: as many phases as `width` has bits (rounded up). A width that is no power of two compares lane numbers.
 ///
 /// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, there for powers of two.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_in_threes(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_group_inclusive_scan(cx, x[i], Add, 3));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 32])?;
+/// let mut out = stream.buffer_zeroed::<u32>(32)?;
+/// sums_in_threes::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?[26..], [3, 1, 2, 3, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> T {
@@ -83,6 +145,27 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 }
 
 /// As [`warp_exclusive_scan`], in each group of `width` lanes by itself; the total is the group's.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_in_threes(cx: Block, x: Global<u32>, mut out: GlobalMut<[u32; 2]>) {
+///     for i in cx.items(out.len()) {
+///         let (before, total) = warp_group_exclusive_scan(cx, x[i], Add, 3);
+///         out.set(i, [before, total]);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 10, 20])?;
+/// let mut out = stream.buffer_zeroed::<[u32; 2]>(5)?;
+/// sums_in_threes::launch(&stream, (1, 5), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [[0, 6], [1, 6], [3, 6], [0, 30], [10, 30]]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_group_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> (T, T) {

@@ -45,6 +45,26 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 /// with each lane whose `tail` is true, and with the last lane.
 ///
 /// Cost and scope are as for [`warp_reduce_by_heads`]. CUB: `WarpReduce::TailSegmentedReduce`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_up_to_multiples_of_three(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, warp_reduce_by_tails(cx, x[i], x[i] % 3 == 0, Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 4, 5, 6, 7])?;
+/// let mut out = stream.buffer_zeroed::<u32>(7)?;
+/// sums_up_to_multiples_of_three::launch(&stream, (1, 7), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [6, 6, 6, 15, 15, 15, 7]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_reduce_by_tails<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, tail: bool, op: R) -> T {

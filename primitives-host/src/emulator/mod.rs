@@ -123,7 +123,8 @@ pub struct EmulatorOptions {
     /// Runs blocks on one OS thread, in a repeatable order, and watches what lanes do. The default in builds with debug
     /// assertions. Otherwise blocks run in parallel.
     pub checked: bool,
-    /// Bytes of a lane's stack: 64 KiB unless set, at least 16 KiB, at most 16 MiB.
+    /// Bytes of a lane's stack: 256 KiB unless set, at least 16 KiB, at most 16 MiB. Only what a lane touches takes memory.
+    /// Inlined without optimisation, the sorts of many items a thread need more than 64 KiB.
     ///
     /// A lane that needs more ends its launch with [`Diagnosis::StackOverflow`](crate::Diagnosis::StackOverflow), on Linux
     /// with glibc on x86-64 and AArch64, in a thread that has a stack for signals as those of the standard library do. The
@@ -145,7 +146,7 @@ impl Default for EmulatorOptions {
     fn default() -> Self {
         Self {
             checked: cfg!(debug_assertions),
-            stack_bytes: 64 << 10,
+            stack_bytes: 256 << 10,
             seed: None,
             threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
             deadlock_after: Duration::from_secs(2),

@@ -16,10 +16,10 @@ fn dive(depth: u64) -> u64 {
     if depth == 0 { frame[0] } else { dive(depth - 1) + black_box(frame[3]) }
 }
 
-/// Needs a stack of 256 KiB at once.
+/// Needs a stack of 400 KiB at once.
 #[inline(never)]
 fn sprawl(seed: u8) -> u8 {
-    let frame = black_box([seed; 256 << 10]);
+    let frame = black_box([seed; 400 << 10]);
     frame[black_box(12345)]
 }
 
@@ -37,7 +37,7 @@ fn endless_recursion_names_the_lane() {
                 dive(u64::MAX);
             }
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         assert_eq!((fault.block, fault.thread, fault.kernel.as_str()), (at(3), at(7), "test"));
     }
 }
@@ -52,7 +52,7 @@ fn the_place_is_where_the_lane_waited_last_or_the_kernel_begins() {
             }
             cx.barrier();
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         assert_eq!((fault.line, fault.thread), (line, at(33)));
 
         let line = here() + 3;
@@ -64,7 +64,7 @@ fn the_place_is_where_the_lane_waited_last_or_the_kernel_begins() {
             }
             cx.barrier();
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         assert_eq!((fault.line, fault.block, fault.thread), (line, at(1), at(33)));
     }
 }
@@ -77,7 +77,7 @@ fn a_large_array() {
                 black_box(sprawl(1));
             }
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         assert_eq!(fault.thread, at(2));
     }
 }
@@ -111,7 +111,7 @@ fn recursion_that_waits() {
             let fault = fails(&options, 3, threads, |cx| {
                 wait(cx, 0);
             });
-            assert_overflow(&fault, 64 << 10);
+            assert_overflow(&fault, 256 << 10);
             assert_eq!(fault.line, line);
         }
     }
@@ -161,7 +161,7 @@ fn other_lanes_are_unwound() {
             }
             cx.barrier();
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         assert_eq!(owned.load(Relaxed), 1, "what the lane itself owns is leaked");
     }
 }
@@ -177,7 +177,7 @@ fn what_is_on_the_lost_stack_stays() {
                 dive(u64::MAX);
             }
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
     }
     for (round, &address) in kept.lock().unwrap().iter().enumerate() {
         // SAFETY: a variable that was never dropped, on a stack that is never used again.
@@ -195,7 +195,7 @@ fn launches_go_on_after_a_thousand_overflows() {
                 dive(u64::MAX);
             }
         });
-        assert_overflow(&fault, 64 << 10);
+        assert_overflow(&fault, 256 << 10);
         go(options, 2, 33, |cx| assert_eq!(cx.barrier_count(true), 33)).unwrap();
     }
 }
@@ -209,7 +209,7 @@ fn launches_of_several_threads_at_once() {
                     let fault = fails(&options, 64, 32, |_| {
                         dive(u64::MAX);
                     });
-                    assert_overflow(&fault, 64 << 10);
+                    assert_overflow(&fault, 256 << 10);
                     assert_eq!(fault.block.y, 0);
                 }
             });
