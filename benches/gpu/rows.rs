@@ -82,7 +82,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     }
     normalised! {
         "f32": f32, 4, 8, 1e-5;
-        "f16": f16, 8, 4, 2e-3;
+        "f16": f16, 8, 8, 2e-3;
     }
     cumsum(&mut bench)?;
     sums(&mut bench)?;

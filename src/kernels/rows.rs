@@ -3,6 +3,9 @@
 //! A row is read once and written once if it fits in the block's registers, `NX * ROUNDS` elements a thread, and all rows
 //! start on the boundary of an access of `NX` elements. Any other row is read three times, the second and third time mostly
 //! from the L2 cache. Any block is right; [`row_dims`](super::row_dims) chooses one that holds the row.
+//!
+//! Of the halves a thread can hold 64 elements as well as 32, `<f16, 8, 8>`: half as many warps for a row, each of which
+//! spends as many instructions on addresses and reductions. For rows of thousands of elements those are what time goes into.
 
 use kernel_primitives::block::block_reduce;
 use kernel_primitives::prelude::*;
@@ -49,12 +52,13 @@ fn rounds<T: Element, const NX: usize>(row: &RowMut<'_, '_, T, NX>) -> impl Iter
     })
 }
 
-/// The most threads of a block: so many that two blocks' registers hold 32 elements a thread and what computes with them,
-/// measured on an H200. The halves need fewer registers, and more threads keep more of them in flight.
-const fn most_threads<T>() -> u32 {
-    match size_of::<T>() {
-        2 => 384,
-        4 => 320,
+/// The most threads of a block that holds `items` elements a thread: so many that two blocks' registers hold them and what
+/// computes with them; for 32 elements measured on an H200. Fewer bytes need fewer registers, and more threads keep more of
+/// them in flight.
+const fn most_threads<T>(items: usize) -> u32 {
+    match (size_of::<T>(), items * size_of::<T>()) {
+        (2, 64) => 384,
+        (2 | 4, _) => 320,
         _ => 256,
     }
 }
@@ -103,7 +107,7 @@ fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(equal_len(x, out), max_threads(most_threads::<T>()), min_blocks(2), instantiate(<f32, 4, 8>, <f64, 2, 4>, <f16, 8, 4>, <bf16, 8, 4>))]
+#[kernel(equal_len(x, out), max_threads(most_threads::<T>(NX * ROUNDS)), min_blocks(2), instantiate(<f32, 4, 8>, <f64, 2, 4>, <f16, 8, 4>, <bf16, 8, 4>, <f16, 8, 8>, <bf16, 8, 8>))]
 pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
     cx: Block,
     rows: usize,
@@ -183,8 +187,8 @@ pub fn softmax_rows<T, const NX: usize, const ROUNDS: usize>(
 /// # }
 /// ```
 #[kernel(
-    equal_len(x, out), equal_len(scale, shift), max_threads(most_threads::<T>()), min_blocks(2),
-    instantiate(<f32, 4, 8>, <f64, 2, 4>, <f16, 8, 4>, <bf16, 8, 4>)
+    equal_len(x, out), equal_len(scale, shift), max_threads(most_threads::<T>(NX * ROUNDS)), min_blocks(2),
+    instantiate(<f32, 4, 8>, <f64, 2, 4>, <f16, 8, 4>, <bf16, 8, 4>, <f16, 8, 8>, <bf16, 8, 8>)
 )]
 #[allow(clippy::too_many_arguments, reason = "shape, inputs and output")]
 pub fn layer_norm_rows<T, const NX: usize, const ROUNDS: usize>(
@@ -197,7 +201,7 @@ pub fn layer_norm_rows<T, const NX: usize, const ROUNDS: usize>(
     shift: Global<T>,
     mut out: GlobalMut<T, Rows<NX>>,
     mut sums: Shared<ReduceStorage<T::Accum>>,
-    mut squares: Shared<ReduceStorage<T::Accum>>,
+    mut square_sums: Shared<ReduceStorage<T::Accum>>,
 ) where
     T: Accumulate<Accum: Real>,
     usize: ConvertTo<T::Accum>,
@@ -224,26 +228,29 @@ pub fn layer_norm_rows<T, const NX: usize, const ROUNDS: usize>(
         }
         let mean = block_reduce(cx, &mut sums, sum, Add).divide(count);
         let difference = |x: T| x.widen().sub(mean);
-        // Padding has no difference.
-        let square = |items: [T; NX], first: usize| -> [T::Accum; NX] {
-            let valid = columns.saturating_sub(first).min(NX) as u32;
-            let of = |i: usize| if (i as u32) < valid { difference(items[i]) } else { T::Accum::ZERO };
-            core::array::from_fn(|i| of(i).mul(of(i)))
-        };
 
-        let mut sum = T::Accum::ZERO;
+        let mut squares = [T::Accum::ZERO; NX];
         if is_held {
-            sum = fold(
-                core::array::from_fn::<_, ROUNDS, _>(|round| square(held[round], to.first(round))),
-                Arithmetic::add,
-            );
+            for (round, items) in held.iter().enumerate() {
+                // Padding, which is 0, has no difference.
+                let centre = if to.first(round) < columns { mean } else { T::Accum::ZERO };
+                for (square, item) in squares.iter_mut().zip(items) {
+                    let difference = item.widen().sub(centre);
+                    *square = difference.mul_add(difference, *square);
+                }
+            }
         } else {
             for round in rounds(&to) {
                 let [items] = read_round(from, &to, round, T::ZERO);
-                sum = sum.add(fold([square(items, to.first(round))], Arithmetic::add));
+                let valid = columns.saturating_sub(to.first(round)).min(NX) as u32;
+                for (i, square) in squares.iter_mut().enumerate() {
+                    let difference = if (i as u32) < valid { difference(items[i]) } else { T::Accum::ZERO };
+                    *square = difference.mul_add(difference, *square);
+                }
             }
         }
-        let variance = block_reduce(cx, &mut squares, sum, Add).divide(count);
+        let sum = fold([squares], Arithmetic::add);
+        let variance = block_reduce(cx, &mut square_sums, sum, Add).divide(count);
         let factor = T::Accum::ONE.divide(variance.add(epsilon).sqrt());
 
         let result =

@@ -94,6 +94,7 @@ softmaxes! {
     softmax_of_f64_rows: f64, 2, 4;
     softmax_of_f16_rows: f16, 8, 4;
     softmax_of_bf16_rows: bf16, 8, 4;
+    softmax_of_f16_rows_held_by_half_the_threads: f16, 8, 8;
 }
 
 #[test]
@@ -162,6 +163,8 @@ layer_norms! {
     layer_norm_of_f64_rows: f64, 2, 4;
     layer_norm_of_f16_rows: f16, 8, 4;
     layer_norm_of_bf16_rows: bf16, 8, 4;
+    layer_norm_of_f16_rows_held_by_half_the_threads: f16, 8, 8;
+    layer_norm_of_bf16_rows_held_by_half_the_threads: bf16, 8, 8;
 }
 
 #[test]

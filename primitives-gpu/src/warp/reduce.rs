@@ -2,7 +2,7 @@
 
 use crate::element::Element;
 use crate::functor::Reducer;
-use crate::simt::{Block, WARP};
+use crate::simt::{Block, FULL_MASK, WARP};
 
 use super::group;
 
@@ -82,13 +82,14 @@ pub fn warp_group_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op:
 #[inline(always)]
 #[track_caller]
 pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R) -> T {
-    let mask = cx.warp_mask();
+    let lanes = cx.warp_lanes();
+    // A mask that is a constant saves the instructions by which the lanes make sure that they have the same.
+    let mask = if lanes == WARP { FULL_MASK } else { cx.warp_mask() };
     if let Some(total) = op.warp(cx, mask, value) {
         return total;
     }
-    let lanes = cx.warp_lanes();
     if lanes == WARP {
-        butterfly(cx, mask, value, WARP, op)
+        butterfly(cx, FULL_MASK, value, WARP, op)
     } else {
         let total = reduce_down(cx, mask, value, lanes, WARP, op);
         cx.shuffle(mask, total, 0, WARP)
