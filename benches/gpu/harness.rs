@@ -18,11 +18,14 @@ pub(crate) struct Options {
     pub(crate) json: Option<String>,
     pub(crate) commit: String,
     pub(crate) log2: u32,
+    /// The groups of rows to measure; all of them if none is named.
+    only: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn parse() -> Self {
-        let mut options = Self { peers: None, torch: None, json: None, commit: "unknown".into(), log2: 28 };
+        let mut options =
+            Self { peers: None, torch: None, json: None, commit: "unknown".into(), log2: 28, only: Vec::new() };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_else(|| panic!("{argument} takes a value"));
@@ -32,13 +35,20 @@ impl Options {
                 "--json" => options.json = Some(value()),
                 "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
+                "--only" => options.only.extend(value().split(',').map(str::to_owned)),
                 "--bench" => {} // from cargo
-                other => {
-                    panic!("unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N")
-                }
+                other => panic!(
+                    "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, \
+                     --only launch,elementwise,block_sort,block,rows"
+                ),
             }
         }
         options
+    }
+
+    /// Whether a group of rows is to be measured.
+    pub(crate) fn wants(&self, group: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == group)
     }
 }
 

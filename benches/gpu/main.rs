@@ -1,7 +1,7 @@
 //! Benchmarks on a GPU, beside CUB and PyTorch.
 //!
 //! ```text
-//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 28]
+//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 28] [--only rows,block]
 //! ```
 //!
 //! The peers are a shared library (`benches/peers/peers.cu`), so that both sides run in one process, on the same data, one
@@ -39,13 +39,23 @@ fn main() -> kernel_primitives::Result<()> {
         }
     };
     let mut report = harness::Report::new(&device, began.elapsed());
-    launch::first(&device, &mut report)?;
-    launch::overhead(&device, &mut report)?;
-    launch::graph(&device, &mut report)?;
-    elementwise::run(&device, &options, &mut report)?;
-    block_sort::run(&device, &options, &mut report)?;
-    block::run(&device, &options, &mut report)?;
-    rows::run(&device, &options, &mut report)?;
+    if options.wants("launch") {
+        launch::first(&device, &mut report)?;
+        launch::overhead(&device, &mut report)?;
+        launch::graph(&device, &mut report)?;
+    }
+    let groups: [(
+        &str,
+        fn(&kernel_primitives::Device, &harness::Options, &mut harness::Report) -> kernel_primitives::Result<()>,
+    ); 4] = [
+        ("elementwise", elementwise::run),
+        ("block_sort", block_sort::run),
+        ("block", block::run),
+        ("rows", rows::run),
+    ];
+    for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
+        run(&device, &options, &mut report)?;
+    }
     report.finish(&options);
     Ok(())
 }
