@@ -66,7 +66,7 @@ pub fn radix<K: Scramble, const THREADS: usize, const ITEMS: usize>(
     rounds(cx, x, &mut out, n, |keys| block_radix_sort(cx, &mut shared, keys, 0..32, Less));
 }
 
-#[kernel(threads(THREADS), instantiate(
+#[kernel(threads(THREADS), min_blocks(1024 / THREADS), instantiate(
     <f32, 128, 4>, <f32, 128, 8>, <f32, 256, 4>, <f32, 256, 8>, <i32, 128, 4>, <i32, 128, 8>, <i32, 256, 4>, <i32, 256, 8>,
 ))]
 pub fn merge<K: Scramble, const THREADS: usize, const ITEMS: usize>(

@@ -5,7 +5,7 @@ use core::mem::{align_of, size_of};
 use core::panic::Location;
 
 use crate::element::Element;
-use crate::functor::Comparator;
+use crate::functor::{Comparator, Sort};
 use crate::simt::{Block, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp::unrolled;
@@ -103,14 +103,8 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
     order: C,
 ) {
     shared.enter();
-    let mut runs = Runs::begin(cx, shared);
     let valid = valid.min(THREADS * ITEMS) as u32;
-    runs.sort_items(keys, values, valid, &order);
-    let mut threads = 2;
-    while threads < 2 * THREADS as u32 {
-        runs.merge(keys, values, threads, valid, &order);
-        threads *= 2;
-    }
+    order.have_sorted(MergeSort { cx, shared, keys, values, width: THREADS as u32, valid });
 }
 
 /// Sorts the keys of each group of `WIDTH` lanes, a power of two up to 32, by any comparator; stable.
@@ -154,17 +148,11 @@ pub fn warp_merge_sort_pairs<
 ) {
     const { assert!(WIDTH.is_power_of_two() && WIDTH <= 32, "a group has 1, 2, 4, 8, 16 or 32 lanes") };
     shared.enter();
-    let mut runs = Runs::begin(cx, shared);
-    let start = runs.rank & !(WIDTH - 1);
+    let start = cx.thread_rank() & !(WIDTH - 1);
     // A partial warp may cut the group short.
     let items = (THREADS as u32 - start).min(WIDTH) * ITEMS as u32;
     let valid = start * ITEMS as u32 + valid.min(items as usize) as u32;
-    runs.sort_items(keys, values, valid, &order);
-    let mut threads = 2;
-    while threads <= WIDTH {
-        runs.merge(keys, values, threads, valid, &order);
-        threads *= 2;
-    }
+    order.have_sorted(MergeSort { cx, shared, keys, values, width: WIDTH, valid });
 }
 
 /// Odd-even transposition: `ITEMS` rounds of exchanges between neighbours, those where the upper one takes part.
@@ -191,9 +179,42 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
     });
 }
 
+/// A sort of groups of `width` threads, before it is known what stands for the keys.
+struct MergeSort<'a, 'k, const THREADS: usize, const ITEMS: usize, K, V> {
+    cx: Block<'k>,
+    shared: &'a Shared<'k, MergeSortStorage<THREADS, ITEMS, K, V>>,
+    keys: &'a mut [K; ITEMS],
+    values: &'a mut [V; ITEMS],
+    width: u32,
+    /// Items from here on are in no run.
+    valid: u32,
+}
+
+impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
+    for MergeSort<'_, '_, THREADS, ITEMS, K, V>
+{
+    #[inline(always)]
+    #[track_caller]
+    fn run<R: Element>(self, ready: impl Fn(K) -> R, back: impl Fn(R) -> K, order: &impl Comparator<R>) {
+        const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
+        const { assert!(size_of::<R>() == size_of::<K>(), "sort bits are of the key's size") };
+        let mut keys = [R::ZERO; ITEMS];
+        unrolled!(i < ITEMS, keys[i] = ready(self.keys[i]));
+        Runs::begin(self.cx, self.shared).sort(&mut keys, self.values, self.width, self.valid, order);
+        unrolled!(i < ITEMS, self.keys[i] = back(keys[i]));
+    }
+}
+
+/// The next key of a run, and where it is.
+#[derive(Clone, Copy)]
+struct Head<K> {
+    at: u32,
+    key: K,
+}
+
 /// Replaces one of two, without an index, which would want memory.
 #[inline(always)]
-fn replace<K: Copy>([first, second]: &mut [K; 2], in_second: bool, with: K) {
+fn replace<T: Copy>([first, second]: &mut [T; 2], in_second: bool, with: T) {
     *first = if in_second { *first } else { with };
     *second = if in_second { with } else { *second };
 }
@@ -204,33 +225,45 @@ struct Runs<'k, const THREADS: usize, const ITEMS: usize, K, V> {
     keys: SharedArray<'k, K>,
     values: SharedArray<'k, V>,
     rank: u32,
-    /// Whether threads may still read what they merged last.
-    read: bool,
 }
 
 impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<'k, THREADS, ITEMS, K, V> {
     #[inline(always)]
     #[track_caller]
-    fn begin(cx: Block<'k>, shared: &Shared<'k, MergeSortStorage<THREADS, ITEMS, K, V>>) -> Self {
+    fn begin<S: Element>(cx: Block<'k>, shared: &Shared<'k, MergeSortStorage<THREADS, ITEMS, S, V>>) -> Self {
         let threads = cx.block_threads() as usize;
         if threads != THREADS {
             cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
         }
-        let tile = MergeSortStorage::<THREADS, ITEMS, K, V>::TILE;
-        let values = MergeSortStorage::<THREADS, ITEMS, K, V>::VALUES;
+        let tile = MergeSortStorage::<THREADS, ITEMS, S, V>::TILE;
+        let values = MergeSortStorage::<THREADS, ITEMS, S, V>::VALUES;
         let (keys, values) = (shared.array(0, tile), shared.array(values, tile));
-        Self { cx, keys, values, rank: cx.thread_rank(), read: false }
+        Self { cx, keys, values, rank: cx.thread_rank() }
     }
 
-    /// Sorts each thread's items, as far as they are among the first `valid` of the block.
+    /// Sorts groups of `width` threads, the last of which may be shorter. Items from `valid` on are in no run.
     #[inline(always)]
-    fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
-        const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
+    #[track_caller]
+    fn sort<C: Comparator<K>>(self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], width: u32, valid: u32, order: &C) {
         let own = valid.saturating_sub(self.rank * ITEMS as u32);
         if own >= ITEMS as u32 {
             transpose_neighbours(keys, values, order, |_| true);
         } else {
             transpose_neighbours(keys, values, order, |upper| upper < own);
+        }
+        let mut run = 1;
+        // One copy of the merges' code, for registers and the instruction cache.
+        #[cfg(target_arch = "nvptx64")]
+        {
+            run = crate::simt::nvptx::opaque(run);
+        }
+        while run < width {
+            if run > 1 {
+                // What is overwritten here was read by a group of this size.
+                self.wait(run);
+            }
+            self.merge(keys, values, run, valid, order);
+            run *= 2;
         }
     }
 
@@ -245,73 +278,56 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         }
     }
 
-    /// Merges, in each group of `threads`, the runs of its two halves. Items from `valid` on are in no run.
+    /// Merges the runs of `run` threads two by two.
     #[inline(always)]
     #[track_caller]
-    fn merge<C: Comparator<K>>(
-        &mut self,
-        keys: &mut [K; ITEMS],
-        values: &mut [V; ITEMS],
-        threads: u32,
-        valid: u32,
-        order: &C,
-    ) {
-        if self.read {
-            // What is overwritten here was read by a group of half the size.
-            self.wait(threads / 2);
-        }
-        self.read = true;
+    fn merge<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], run: u32, valid: u32, order: &C) {
         let own = self.rank * ITEMS as u32;
         // SAFETY: this thread's places, which other threads have read before the wait.
         unsafe {
             self.keys.store_items(own as usize, keys);
             self.values.store_items(own as usize, values);
         }
-        self.wait(threads);
-        let group = self.rank & !(threads - 1);
-        let start = (group * ITEMS as u32).min(valid);
-        let middle = ((group + threads / 2) * ITEMS as u32).min(valid);
-        let end = ((group + threads) * ITEMS as u32).min(valid);
+        self.wait(2 * run);
+        let start = (self.rank & !(2 * run - 1)) * ITEMS as u32;
+        let middle = (start + run * ITEMS as u32).min(valid).max(start);
+        let end = (start + 2 * run * ITEMS as u32).min(valid).max(start);
         let skip = own.min(end) - start;
-        // SAFETY: the positions from `start` to `end` were written before the wait, and are next written after another.
+        // SAFETY: the group's positions were written before the wait, and are next written after another.
         let key = |position: u32| unsafe { self.keys.load(position as usize) };
-        // The merge path: how many of the first `skip` items of the result are from the first run.
-        let mut low = skip.saturating_sub(end - middle);
-        let mut high = skip.min(middle - start);
-        while low < high {
-            let first = (low + high) / 2;
-            if order.before(key(middle + skip - 1 - first), key(start + first)) {
-                high = first;
+        // The merge path: how far in the first run the result's first `skip` items reach, and so how far in the second.
+        let mut first = start + skip.saturating_sub(end - middle);
+        let mut high = (start + skip).min(middle);
+        let both = middle + start + skip;
+        while first < high {
+            let half = (first + high) / 2;
+            if order.before(key(both - 1 - half), key(half)) {
+                high = half;
             } else {
-                low = first + 1;
+                first = half + 1;
             }
         }
-        let (mut first, mut second) = (start + low, middle + skip - low);
-        // The next key of either run.
-        let mut heads = [K::ZERO; 2];
-        if first < middle {
-            heads[0] = key(first);
-        }
-        if second < end {
-            heads[1] = key(second);
-        }
+        // In bytes, which step without a multiplication.
+        let bytes = size_of::<K>() as u32;
+        let (middle, end) = (middle * bytes, end * bytes);
+        // Where a read does no harm, even if both runs are empty: all lanes read all the time, and nothing is a branch.
+        let last = end.saturating_sub(bytes).max(start * bytes);
+        // SAFETY: as for `key`.
+        let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
+        let mut heads = [head(first * bytes), head((both - first) * bytes)];
         unrolled!(i < ITEMS, {
-            let take_second = second < end && (first >= middle || order.before(heads[1], heads[0]));
-            keys[i] = if take_second { heads[1] } else { heads[0] };
-            if size_of::<V>() > 0 {
-                let from = if take_second { second } else { first };
-                // Beyond the end there is nothing to take.
-                if from < end {
-                    // SAFETY: as for the keys.
-                    values[i] = unsafe { self.values.load(from as usize) };
-                }
+            let [first, second] = heads;
+            let take_second = (second.at < end) & ((first.at >= middle) | order.before(second.key, first.key));
+            let taken = if take_second { second } else { first };
+            keys[i] = taken.key;
+            // Beyond the end there is nothing to take.
+            if size_of::<V>() > 0 && taken.at < end {
+                // SAFETY: as for the keys.
+                values[i] = unsafe { self.values.load((taken.at / bytes) as usize) };
             }
-            second += take_second as u32;
-            first += !take_second as u32;
-            // One load for either run, so that the lanes of a warp stay together.
-            let (next, end) = if take_second { (second, end) } else { (first, middle) };
-            let head = if next < end { key(next) } else { K::ZERO };
-            replace(&mut heads, take_second, head);
+            // One load for either run.
+            let next = head(taken.at + bytes);
+            replace(&mut heads, take_second, next);
         });
     }
 }

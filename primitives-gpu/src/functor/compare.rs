@@ -1,6 +1,6 @@
 //! Orders: what sorts compare by.
 
-use super::BinaryFn;
+use super::{BinaryFn, Sort};
 use crate::element::{Bits, Element, KernelParam, SortKey};
 
 /// An order of `T`: `apply(a, b)` says whether `a` comes before `b`.
@@ -46,20 +46,26 @@ unsafe impl KernelParam for Less {}
 // SAFETY: zero-sized.
 unsafe impl KernelParam for Greater {}
 
-impl<T: SortKey> BinaryFn<T> for Less {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: T, b: T) -> bool {
-        a.to_sort_bits() < b.to_sort_bits()
-    }
+macro_rules! orders {
+    ($($name:ident: |$a:ident, $b:ident| $before:expr;)*) => {$(
+        impl<T: SortKey> BinaryFn<T> for $name {
+            type Output = bool;
+            #[inline(always)]
+            fn apply(&self, a: T, b: T) -> bool {
+                let ($a, $b) = (a.to_sort_bits(), b.to_sort_bits());
+                $before
+            }
+            #[inline(always)]
+            #[track_caller]
+            fn have_sorted(&self, sort: impl Sort<T>) {
+                sort.run(T::to_sort_bits, T::from_sort_bits, &|$a: T::Bits, $b: T::Bits| $before);
+            }
+        }
+    )*};
 }
-
-impl<T: SortKey> BinaryFn<T> for Greater {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: T, b: T) -> bool {
-        a.to_sort_bits() > b.to_sort_bits()
-    }
+orders! {
+    Less: |a, b| a < b;
+    Greater: |a, b| a > b;
 }
 
 mod sealed {

@@ -83,6 +83,7 @@ pub use reduction::{
     NanSum, PNorm, Prod, Reduction, Sum,
 };
 
+use crate::element::Element;
 use crate::simt::Block;
 
 /// A type without fields that is a kernel parameter, and its implementation of a functor's trait.
@@ -162,6 +163,26 @@ pub trait BinaryFn<A, B = A> {
     fn apply_pair(&self, [a, b]: [A; 2], [c, d]: [B; 2]) -> [Self::Output; 2] {
         [self.apply(a, c), self.apply(b, d)]
     }
+
+    /// Of an order: has keys sorted as what it compares of them, which is computed once for a key, not in each comparison.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    fn have_sorted(&self, sort: impl Sort<A>)
+    where
+        A: Element,
+        Self: BinaryFn<A, Output = bool> + Sized,
+    {
+        sort.run(|key| key, |key| key, self);
+    }
+}
+
+/// A sort by any comparator of what stands for the keys.
+#[doc(hidden)]
+pub trait Sort<K> {
+    /// Sorts by `order` what `ready` makes of the keys, and `back` makes keys of again.
+    #[track_caller]
+    fn run<R: Element>(self, ready: impl Fn(K) -> R, back: impl Fn(R) -> K, order: &impl Comparator<R>);
 }
 
 /// A function of three arguments.

@@ -261,6 +261,22 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
+    /// Reads the element that starts `offset` bytes into the array: an index that steps by elements without being multiplied.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load); and `offset` is a multiple of the element's size.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn load_at(self, offset: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe {
+            #[cfg(not(target_arch = "nvptx64"))]
+            return self.load(offset / size_of::<T>());
+            #[cfg(target_arch = "nvptx64")]
+            raw::load(self.address.byte_add(offset))
+        }
+    }
+
     /// Writes an element.
     ///
     /// # Safety
