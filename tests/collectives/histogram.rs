@@ -1,24 +1,35 @@
 //! Histograms, and runs written out.
 
 use kernel_primitives::{Buffer, Result, Stream};
+use proptest::prelude::any;
 
 use crate::kernels::Twelve;
 use crate::kernels::histogram as kernels;
-use crate::support::{Arbitrary, Random, stream, streams, values};
+use crate::support::{Arbitrary, Random, holds, stream, streams, values};
+
+fn blocks_count((threads, bins, len, seed): (u32, u32, usize, u64), stream: &Stream) -> Result<()> {
+    let x: Vec<u32> = values(len, seed);
+    let mut counts = stream.buffer_zeroed(100)?;
+    kernels::remainders::launch(stream, (3, threads), bins, &stream.buffer_from(&x)?, &mut counts)?;
+    let mut expected = vec![0u32; 100];
+    x.iter().filter(|&x| x % 120 < bins).for_each(|x| expected[(x % 120) as usize] += 1);
+    assert_eq!(counts.to_vec()?, expected, "{threads} threads, {bins} bins, {len} items");
+    Ok(())
+}
 
 #[test]
 fn sanitize_blocks_count_remainders() -> Result<()> {
     for stream in streams()? {
-        for (threads, bins) in [(1u32, 100u32), (7, 3), (65, 100), (128, 1), (256, 100), (96, 0)] {
-            let x: Vec<u32> = values(3001, 4);
-            let mut counts = stream.buffer_zeroed(100)?;
-            kernels::remainders::launch(&stream, (3, threads), bins, &stream.buffer_from(&x)?, &mut counts)?;
-            let mut expected = vec![0u32; 100];
-            x.iter().filter(|&x| x % 120 < bins).for_each(|x| expected[(x % 120) as usize] += 1);
-            assert_eq!(counts.to_vec()?, expected, "{threads} threads, {bins} bins");
+        for (threads, bins) in [(1, 100), (7, 3), (65, 100), (128, 1), (256, 100), (96, 0)] {
+            blocks_count((threads, bins, 3001, 4), &stream)?;
         }
     }
     Ok(())
+}
+
+#[test]
+fn blocks_of_any_size_count_any_number_of_items() {
+    holds(16, (1..400u32, 0..=100u32, 0..4000usize, any::<u64>()), |case| blocks_count(case, &stream()?));
 }
 
 #[test]
@@ -35,30 +46,33 @@ fn decodes<T: Arbitrary>(
     runs: usize,
     launch: impl Fn(&Stream, &Buffer<T>, &Buffer<u32>, &mut Buffer<T>, [&mut Buffer<u32>; 2]) -> Result<()>,
 ) -> Result<()> {
-    for stream in streams()? {
-        for longest in [1, 2, 5, 100] {
-            let x: Vec<T> = values(runs, 1);
-            let mut random = Random::new(longest);
-            let lengths: Vec<u32> = x.iter().map(|_| random.below(longest + 1) as u32).collect();
-            let mut decoded: Vec<T> = Vec::new();
-            let mut offsets: Vec<u32> = Vec::new();
-            for (&value, &length) in x.iter().zip(&lengths) {
-                decoded.extend((0..length).map(|_| value));
-                offsets.extend(0..length);
-            }
-            let total = decoded.len() as u32;
-            // A few more than there are.
-            decoded.resize(decoded.len() + 9, T::ZERO);
-            offsets.resize(decoded.len(), 0);
-            let (mut out, mut at) = (stream.buffer_zeroed(decoded.len())?, stream.buffer_zeroed(decoded.len())?);
-            let mut count = stream.buffer_zeroed(1)?;
-            let (values, lengths) = (stream.buffer_from(&x)?, stream.buffer_from(&lengths)?);
-            launch(&stream, &values, &lengths, &mut out, [&mut at, &mut count])?;
-            assert_eq!(out.to_vec()?, decoded, "runs of up to {longest}");
-            assert_eq!(at.to_vec()?, offsets, "runs of up to {longest}");
-            assert_eq!(count.to_vec()?, [total]);
+    let check = |stream: &Stream, longest: u64, seed| -> Result<()> {
+        let x: Vec<T> = values(runs, seed);
+        let mut random = Random::new(longest ^ seed);
+        let lengths: Vec<u32> = x.iter().map(|_| random.below(longest + 1) as u32).collect();
+        let mut decoded: Vec<T> = Vec::new();
+        let mut offsets: Vec<u32> = Vec::new();
+        for (&value, &length) in x.iter().zip(&lengths) {
+            decoded.extend((0..length).map(|_| value));
+            offsets.extend(0..length);
         }
+        let total = decoded.len() as u32;
+        // A few more than there are.
+        decoded.resize(decoded.len() + 9, T::ZERO);
+        offsets.resize(decoded.len(), 0);
+        let (mut out, mut at) = (stream.buffer_zeroed(decoded.len())?, stream.buffer_zeroed(decoded.len())?);
+        let mut count = stream.buffer_zeroed(1)?;
+        let (values, lengths) = (stream.buffer_from(&x)?, stream.buffer_from(&lengths)?);
+        launch(stream, &values, &lengths, &mut out, [&mut at, &mut count])?;
+        assert_eq!(out.to_vec()?, decoded, "runs of up to {longest}");
+        assert_eq!(at.to_vec()?, offsets, "runs of up to {longest}");
+        assert_eq!(count.to_vec()?, [total]);
+        Ok(())
+    };
+    for stream in streams()? {
+        [1, 2, 5, 100].into_iter().try_for_each(|longest| check(&stream, longest, 1))?;
     }
+    holds(8, (0..60u64, any::<u64>()), |(longest, seed)| check(&stream()?, longest, seed));
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
 use crate::kernels::network as kernels;
 use crate::keys::{Case, Key, PATTERNS, Pattern, Sorted, any_case, cases, keys, raw};
@@ -130,23 +131,29 @@ fn finds_the_first<K: Key, O: Direction>(
     streams: Vec<Stream>,
     launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, u32, &mut Buffer<K>, &mut Buffer<u32>, O) -> Result<()>,
 ) -> Result<()> {
+    let check = |stream: &Stream, case: Case, k: usize| -> Result<()> {
+        let x = keys::<K>(case.pattern, case.len, case.seed);
+        let (mut out, mut index_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+        launch(stream, case.shape, &stream.buffer_from(&x)?, k as u32, &mut out, &mut index_out, O::default())?;
+        let expected = Sorted::of(&x, case.tile, case.tile, O::DESCENDING);
+        let positions: Vec<u32> = (0..x.len() as u32).collect();
+        let firsts =
+            |v: Vec<u64>| -> Vec<u64> { v.chunks(case.tile).flat_map(|tile| tile.iter().take(k)).copied().collect() };
+        let wide = |v: Vec<u32>| firsts(v.into_iter().map(u64::from).collect());
+        assert_eq!(firsts(raw(&out.to_vec()?)), firsts(raw(&expected.apply(&x))), "{k} of {case:?}");
+        assert_eq!(wide(index_out.to_vec()?), wide(expected.apply(&positions)), "{k} of {case:?}");
+        Ok(())
+    };
     for stream in streams {
         for (n, case) in cases(items, threads).enumerate() {
             let pattern = if n % 3 == 0 { Pattern::Few } else { PATTERNS[n % PATTERNS.len()] };
-            let x = keys::<K>(pattern, case.len, case.seed);
             let k = [1, 3, 10, 32, 100, case.tile / 2, case.tile][n % 7].clamp(1, case.tile);
-            let (mut out, mut index_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
-            launch(&stream, case.shape, &stream.buffer_from(&x)?, k as u32, &mut out, &mut index_out, O::default())?;
-            let expected = Sorted::of(&x, case.tile, case.tile, O::DESCENDING);
-            let positions: Vec<u32> = (0..x.len() as u32).collect();
-            let firsts = |v: Vec<u64>| -> Vec<u64> {
-                v.chunks(case.tile).flat_map(|tile| tile.iter().take(k)).copied().collect()
-            };
-            let wide = |v: Vec<u32>| firsts(v.into_iter().map(u64::from).collect());
-            assert_eq!(firsts(raw(&out.to_vec()?)), firsts(raw(&expected.apply(&x))), "{k} of {case:?}");
-            assert_eq!(wide(index_out.to_vec()?), wide(expected.apply(&positions)), "{k} of {case:?}");
+            check(&stream, Case { pattern, ..case }, k)?;
         }
     }
+    holds(8, (any_case(items, threads.min(300) as u32), any::<usize>()), |(case, k)| {
+        check(&stream()?, case, 1 + k % case.tile)
+    });
     Ok(())
 }
 
