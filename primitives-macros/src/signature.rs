@@ -280,6 +280,7 @@ mod tests {
             Kind::Block => "token".into(),
             Kind::Value(ty) => format!("value {}", names::shown(ty.to_token_stream())),
             Kind::Global(ty) => format!("read {}", names::shown(ty.to_token_stream())),
+            Kind::Input(ty) => format!("items {}", names::shown(ty.to_token_stream())),
             Kind::GlobalMut(ty) => format!("write {}", names::shown(ty.to_token_stream())),
             Kind::Shared(ty) => format!("shared {}", names::shown(ty.to_token_stream())),
             Kind::SharedSlice(ty) => format!("rest {}", names::shown(ty.to_token_stream())),
@@ -303,6 +304,7 @@ mod tests {
             kinds("<T, const N: usize>(_cx: kp::Block, mut s: Shared<[T; N]>, r: SharedSlice<u8>, op: my::Functor<T>)"),
             "token | shared [T; N] | rest u8 | value my::Functor<T>"
         );
+        assert_eq!(kinds("<S: Source>(cx: Block, x: input::Input<S>, f: f32)"), "token | items S | value f32");
         assert_eq!(kinds("(cx: Block, a: (f32), b: [u32; 4], c: ())"), "token | value f32 | value [u32; 4] | value ()");
     }
 
@@ -313,6 +315,7 @@ mod tests {
             ("fn k(x: Global<f32>) {}", "write `cx: Block`"),
             ("fn k(cx: Block, dx: Block) {}", "remove this one"),
             ("fn k(cx: Block<f32>) {}", "write `Block`"),
+            ("fn k(cx: Block, x: Input) {}", "`Input` needs its source type: `Input<Span<f32>>`"),
             ("fn k(cx: Block) -> f32 {}", "returns nothing"),
             ("async fn k(cx: Block) {}", "remove `async`"),
             ("unsafe fn k(cx: Block) {}", "remove `unsafe`"),
