@@ -898,8 +898,8 @@ mod tests {
         for (arguments, item, fragment) in [
             (quote!(instantiate(<f32>)), &plain, "`k` is not generic"),
             (quote!(equal_len(x)), &plain, "two views or more"),
-            (quote!(equal_len(x, a)), &plain, "names `Global` and `GlobalMut` parameters"),
-            (quote!(equal_len(x, y)), &plain, "names `Global` and `GlobalMut` parameters"),
+            (quote!(equal_len(x, a)), &plain, "names `Global`, `Input` and `GlobalMut` parameters"),
+            (quote!(equal_len(x, y)), &plain, "names `Global`, `Input` and `GlobalMut` parameters"),
             (quote!(block(256)), &plain, "`#[kernel]` knows"),
             (quote!(instantiate(<f32>)), &generic, "has the parameters `<T, const N>`: list 2 arguments, not 1"),
             (quote!(instantiate(<'static, f32>)), &generic, "types and constants"),
