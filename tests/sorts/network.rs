@@ -124,6 +124,26 @@ fn a_block_larger_than_the_storage_is_a_fault() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn more_valid_items_than_there_are_count_as_all_and_the_emulator_tells() -> Result<()> {
+    let stream = stream()?;
+    for sort in 0..7 {
+        let group = if sort < 3 { 32 } else { 64 };
+        let sorted: Vec<u32> = if sort < 3 { (32..64).chain(0..32).collect() } else { (0..64).collect() };
+        let mut out = stream.buffer_zeroed::<u32>(64)?;
+        kernels::sorted_first::launch(&stream, (1, 64), sort, group, &mut out)?;
+        assert_eq!(out.to_vec()?, sorted, "sort {sort}");
+        let launched = kernels::sorted_first::launch(&stream, (1, 64), sort, group + 1, &mut out);
+        if stream.device().is_gpu() {
+            assert_eq!(out.to_vec()?, sorted, "sort {sort}");
+            continue;
+        }
+        let error = launched.unwrap_err().to_string();
+        assert!(error.contains(&format!("a size of {}; its limit is {group}", group + 1)), "sort {sort}: {error}");
+    }
+    Ok(())
+}
+
 /// The first `k` of each tile in blocks of all shapes, for `k` from 1 to the tile.
 fn finds_the_first<K: Key, O: Direction>(
     items: usize,

@@ -31,7 +31,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for IndexedSortStorage<
 /// Sorts the block's keys.
 ///
 /// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is
-/// 1, 2, 4, 8 or 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. `order` is
+/// 1, 2, 4, 8 or 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified.
+/// More than `TILE` count as `TILE`, and the emulator reports it. `order` is
 /// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of [`SortKey`], in which equal keys
 /// are identical, so stability is no question. Any block shape, whole or partial warps; a block with more than `TILE`
 /// items is a fault.
@@ -86,6 +87,7 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
     order: O,
 ) {
     let _ = order;
+    cx.expect_at_most(valid, TILE);
     let mut records = alone::<K, O, ITEMS>(keys, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     let half = TILE * size_of::<Alone<K>>();
@@ -144,6 +146,7 @@ pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, 
     order: O,
 ) {
     let _ = order;
+    cx.expect_at_most(valid, TILE);
     let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     indexed_threads(cx, shared).sort(&mut records);

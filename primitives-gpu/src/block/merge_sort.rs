@@ -34,7 +34,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// Sorts the block's keys by any comparator; stable.
 ///
 /// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is 1
-/// to 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. The block has exactly
+/// to 16. The first `valid` positions are sorted; what the others hold afterwards is unspecified. More
+/// than the block has count as all, and the emulator reports it. The block has exactly
 /// `THREADS` threads, any number; otherwise it is a fault.
 ///
 /// Phases: each thread sorts its items by exchanging neighbours; then runs of one, two, four… threads merge. For a merge
@@ -103,6 +104,7 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
     order: C,
 ) {
     shared.enter();
+    cx.expect_at_most(valid, THREADS * ITEMS);
     let valid = valid.min(THREADS * ITEMS) as u32;
     order.have_sorted(MergeSort { cx, shared, keys, values, width: THREADS as u32, valid });
 }
@@ -147,6 +149,7 @@ pub fn warp_merge_sort_pairs<
     order: C,
 ) {
     const { assert!(WIDTH.is_power_of_two() && WIDTH <= 32, "a group has 1, 2, 4, 8, 16 or 32 lanes") };
+    cx.expect_at_most(valid, WIDTH as usize * ITEMS);
     shared.enter();
     let start = cx.thread_rank() & !(WIDTH - 1);
     // A partial warp may cut the group short.

@@ -187,7 +187,7 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
 }
 
 /// As [`block_reduce_items`], over the first `valid` items of the block; the others count as the identity. None at all
-/// give the identity.
+/// give the identity; more than the block has are all, and the emulator reports them.
 #[inline(always)]
 #[track_caller]
 pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -197,6 +197,7 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
     valid: usize,
     op: R,
 ) -> T {
+    cx.expect_at_most(valid, cx.block_threads() as usize * N);
     let first = cx.thread_rank() as usize * N;
     let items: [T; N] = core::array::from_fn(|i| if first + i < valid { items[i] } else { op.identity() });
     block_reduce_items(cx, shared, &items, op)

@@ -16,7 +16,7 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, to_bits,
 ///
 /// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first `valid` count, and
 /// `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the others are
-/// unspecified. `k` is the same in all threads. Any block shape; a block with more than `TILE` items is a fault.
+/// unspecified. A `valid` of more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same in all threads. Any block shape; a block with more than `TILE` items is a fault.
 ///
 /// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, at least `ITEMS`; then each merge of
 /// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
@@ -67,6 +67,7 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
     order: O,
 ) {
     let _ = order;
+    cx.expect_at_most(valid, TILE);
     let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     // No run is longer than the tile.

@@ -398,6 +398,17 @@ impl<'k> Block<'k> {
         }
     }
 
+    /// As [`require_at_most`](Self::require_at_most) in the emulator, and nothing on a GPU: for a count that means all where it
+    /// is larger, which is a mistake all the same.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn expect_at_most(self, count: usize, limit: usize) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.require_at_most(count, limit);
+        #[cfg(target_arch = "nvptx64")]
+        let _ = (count, limit);
+    }
+
     #[inline(always)]
     pub(crate) fn raise(self, kind: FaultKind, args: [u64; 2], place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]

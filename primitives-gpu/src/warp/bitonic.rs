@@ -83,7 +83,7 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, const N: usize>(
 ///
 /// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS + ITEMS`, and
 /// `ITEMS` is 1, 2, 4, 8 or 16. The first `valid` positions of the group are sorted; what the others hold afterwards is
-/// unspecified. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of
+/// unspecified. More than a whole group has count as all, and the emulator reports it. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of
 /// [`SortKey`], in which equal keys are identical, so stability is no question.
 ///
 /// Phases: each lane sorts its items; then runs of one, two, four… lanes merge, a run of `m` lanes in `log2(2m)` exchanges.
@@ -124,6 +124,7 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
     order: O,
 ) {
     let _ = order;
+    cx.expect_at_most(valid, WIDTH as usize * ITEMS);
     let mut records = alone::<K, O, ITEMS>(keys, first_position::<WIDTH, ITEMS>(cx), valid);
     Lanes::of_warp(cx).sort(&mut records, WIDTH);
     of_alone::<K, O, ITEMS>(&records, keys);
@@ -170,6 +171,7 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
     order: O,
 ) {
     let _ = order;
+    cx.expect_at_most(valid, WIDTH as usize * ITEMS);
     let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<WIDTH, ITEMS>(cx), valid);
     Lanes::of_warp(cx).sort(&mut records, WIDTH);
     of_ranked::<K, O, ITEMS>(&records, keys, indices);

@@ -1,8 +1,12 @@
 //! Bitonic sorts of a block, and the first few.
 
-use kernel_primitives::block::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index, block_top_k};
+use kernel_primitives::block::{
+    IndexedSortStorage, MergeSortStorage, SortStorage, block_merge_sort, block_sort, block_sort_with_index,
+    block_top_k, warp_merge_sort,
+};
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
+use kernel_primitives::warp::{warp_sort, warp_sort_with_index};
 
 /// Sorts the keys of each tile by the block's network.
 #[kernel(max_threads(1024), instantiate(
@@ -68,5 +72,33 @@ pub fn block_top<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize
         block_top_k::<ITEMS, TILE, K, O>(cx, &mut shared, &mut keys, &mut index, tile.len(), k as usize, order);
         write_data(cx, out.tile(tile), &keys);
         write_data(cx, index_out.tile(tile), &index);
+    }
+}
+
+/// Sorts 63 to 0 in a block of 64 threads by one of all sorts, as if `valid` of them counted.
+#[kernel]
+#[allow(clippy::too_many_arguments, reason = "storages of several sorts")]
+pub fn sorted_first(
+    cx: Block,
+    sort: u32,
+    valid: u32,
+    mut out: GlobalMut<u32>,
+    mut alone: Shared<SortStorage<u32, 64>>,
+    mut indexed: Shared<IndexedSortStorage<u32, 64>>,
+    mut merged: Shared<MergeSortStorage<64, 1, u32>>,
+) {
+    let valid = valid as usize;
+    for i in cx.items(out.len()) {
+        let (mut keys, mut indices) = ([63 - cx.thread_rank()], [cx.thread_rank()]);
+        match sort {
+            0 => warp_sort::<32, 1, _, _>(cx, &mut keys, valid, Less),
+            1 => warp_sort_with_index::<32, 1, _, _>(cx, &mut keys, &mut indices, valid, Less),
+            2 => warp_merge_sort::<32, 64, 1, _, _>(cx, &mut merged, &mut keys, valid, Less),
+            3 => block_sort(cx, &mut alone, &mut keys, valid, Less),
+            4 => block_sort_with_index(cx, &mut indexed, &mut keys, &mut indices, valid, Less),
+            5 => block_top_k(cx, &mut indexed, &mut keys, &mut indices, valid, 64, Less),
+            _ => block_merge_sort::<64, 1, _, _>(cx, &mut merged, &mut keys, valid, Less),
+        }
+        out.set(i, keys[0]);
     }
 }
