@@ -27,6 +27,10 @@ mod peers;
 #[cfg(feature = "cuda")]
 mod rows;
 
+/// Measures a group of rows.
+#[cfg(feature = "cuda")]
+type Group = fn(&kernel_primitives::Device, &harness::Options, &mut harness::Report) -> kernel_primitives::Result<()>;
+
 #[cfg(feature = "cuda")]
 fn main() -> kernel_primitives::Result<()> {
     let began = std::time::Instant::now();
