@@ -48,10 +48,7 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(
-        &str,
-        fn(&kernel_primitives::Device, &harness::Options, &mut harness::Report) -> kernel_primitives::Result<()>,
-    ); 4] = [
+    let groups: [(&str, Group); 4] = [
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
         ("block", block::run),
