@@ -3,7 +3,7 @@
 use kernel_primitives::{Buffer, Complex, Result, Stream, f16};
 
 use crate::kernels::exchange as kernels;
-use crate::kernels::{Sixteen, Twelve};
+use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::support::{Arbitrary, Random, stream, streams, values};
 
 /// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
@@ -71,6 +71,10 @@ exchanges! {
     threads_exchange_2_elements_of_16_bytes: Sixteen, 64, 2, vec![stream()?];
     a_thread_exchanges_with_itself: i32, 1, 4, vec![stream()?];
     threads_exchange_3_complex_numbers: Complex<f64>, 40, 3, vec![stream()?];
+    threads_exchange_5_truth_values: bool, 96, 5, streams()?;
+    threads_exchange_32_truth_values_with_padding: bool, 64, 32, vec![stream()?];
+    threads_exchange_4_elements_with_truth_values: Flagged, 33, 4, vec![stream()?];
+    threads_exchange_3_arrays_of_truth_values: [bool; 3], 20, 3, vec![stream()?];
 }
 
 #[test]
@@ -99,6 +103,40 @@ fn sanitize_a_scatter_compacts_a_tile() -> Result<()> {
         assert_eq!(out.to_vec()?, expected);
     }
     Ok(())
+}
+
+fn scatters_apart<T: Arbitrary>(
+    threads: usize,
+    items: usize,
+    launch: impl Fn(&Stream, u32, &Buffer<T>, &mut Buffer<[T; 2]>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        let x: Vec<T> = values(threads * items, 11);
+        let mut out = stream.buffer_zeroed(x.len())?;
+        launch(&stream, threads as u32, &stream.buffer_from(&x)?, &mut out)?;
+        let places: Vec<T> = x.iter().flat_map(|&item| [item, T::ZERO]).take(x.len()).collect();
+        let expected: Vec<[T; 2]> =
+            striped(threads, items).iter().zip(&places).map(|(&i, &b)| [places[i], b]).collect();
+        assert_eq!(out.to_vec()?, expected, "{threads} threads of {items} items");
+    }
+    Ok(())
+}
+
+macro_rules! scatters_apart {
+    ($($name:ident: $t:ty, $threads:literal, $items:literal;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            scatters_apart::<$t>($threads, $items, |stream, threads, x, out| {
+                kernels::scattered_apart::<$t, $threads, $items>::launch(stream, (1, threads), x, out)
+            })
+        }
+    )*};
+}
+scatters_apart! {
+    sanitize_bits_that_are_no_truth_value_are_never_one: bool, 64, 2;
+    bits_that_are_no_truth_value_are_never_one_of_16: bool, 40, 16;
+    bits_that_are_no_value_of_a_structure_are_its_zero: Flagged, 32, 4;
+    bits_that_are_no_value_of_an_array_are_its_zero: [bool; 3], 20, 3;
 }
 
 fn copies<T: Arbitrary, const N: usize>(

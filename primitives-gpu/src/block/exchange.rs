@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::panic::Location;
 
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage, vector_items, warp_stripe};
 
@@ -34,10 +34,14 @@ const fn place<T, const ITEMS: usize>(index: usize) -> usize {
 struct Items<'k, T, const ITEMS: usize>(SharedArray<'k, T>);
 
 impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
-    /// The storage, after the barrier that a reuse needs. A block of other than `THREADS` threads is a fault.
+    /// The storage, after the barrier that a reuse needs, as items of the type `S` or what stands for it. A block of other than
+    /// `THREADS` threads is a fault.
     #[inline(always)]
     #[track_caller]
-    fn begin<const THREADS: usize>(cx: Block<'_>, shared: &mut Shared<'k, ExchangeStorage<T, THREADS, ITEMS>>) -> Self {
+    fn begin<S: Element, const THREADS: usize>(
+        cx: Block<'_>,
+        shared: &mut Shared<'k, ExchangeStorage<S, THREADS, ITEMS>>,
+    ) -> Self {
         const { assert!(ITEMS > 0, "a collective has at least one item a thread") };
         const { assert!(THREADS > 0 && THREADS <= 1024, "a block has 1 to 1024 threads") };
         if cx.block_threads() as usize != THREADS {
@@ -289,7 +293,7 @@ pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: us
 /// `t * ITEMS` and on.
 ///
 /// An item whose rank is no place of the tile, such as `u32::MAX`, goes nowhere. Two items of one rank are a race, and a
-/// place that no item has gets any bits: the emulator reports both.
+/// place that no item has gets any value: the emulator reports both.
 ///
 /// Phases and shared memory as for [`blocked_to_striped`]; the writes have the bank conflicts that the ranks make. CUB:
 /// `BlockExchange::ScatterToBlocked`, and its guarded form.
@@ -330,11 +334,10 @@ pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     items: &[T; ITEMS],
     ranks: &[u32; ITEMS],
 ) -> [T; ITEMS] {
-    let all = Items::begin(cx, shared);
-    scatter(&all, THREADS * ITEMS, items, ranks);
-    cx.barrier();
-    // SAFETY: any bits are a value, and nobody writes after the barrier.
-    unsafe { all.take_blocked(cx.thread_rank() as usize) }
+    let all = scatter(cx, shared, items, ranks);
+    // SAFETY: any bits are taken, and nobody writes after the barrier.
+    let found = unsafe { all.take_blocked(cx.thread_rank() as usize) };
+    core::array::from_fn(|i| found[i].or_zero())
 }
 
 /// As [`scatter_to_blocked`], the result in the striped arrangement: thread `t` gets the items of ranks `t`, `t + THREADS`
@@ -349,27 +352,29 @@ pub fn scatter_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     items: &[T; ITEMS],
     ranks: &[u32; ITEMS],
 ) -> [T; ITEMS] {
-    let all = Items::begin(cx, shared);
-    scatter(&all, THREADS * ITEMS, items, ranks);
-    cx.barrier();
-    // SAFETY: any bits are a value, and nobody writes after the barrier.
-    unsafe { all.take_striped(cx.thread_rank() as usize, THREADS) }
+    let all = scatter(cx, shared, items, ranks);
+    // SAFETY: any bits are taken, and nobody writes after the barrier.
+    let found = unsafe { all.take_striped(cx.thread_rank() as usize, THREADS) };
+    core::array::from_fn(|i| found[i].or_zero())
 }
 
+/// Puts the items where their ranks say. Other places keep the bits that they had, which need not be a value.
 #[inline(always)]
 #[track_caller]
-fn scatter<T: Element, const ITEMS: usize>(
-    all: &Items<'_, T, ITEMS>,
-    tile: usize,
+fn scatter<'k, T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'k, ExchangeStorage<T, THREADS, ITEMS>>,
     items: &[T; ITEMS],
     ranks: &[u32; ITEMS],
-) {
-    const { assert!(T::ANY_BITS, "a place that no item has gets any bits, and not all are values of this element") };
+) -> Items<'k, AnyBits<T>, ITEMS> {
+    let all = Items::begin(cx, shared);
     let mut i = 0;
     while i < ITEMS {
-        if (ranks[i] as usize) < tile {
-            all.0.set(place::<T, ITEMS>(ranks[i] as usize), items[i]);
+        if (ranks[i] as usize) < THREADS * ITEMS {
+            all.0.set(place::<T, ITEMS>(ranks[i] as usize), AnyBits::of(items[i]));
         }
         i += 1;
     }
+    cx.barrier();
+    all
 }

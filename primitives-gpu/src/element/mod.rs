@@ -21,6 +21,7 @@
 //! by the few units in the last place that stand there, and the payloads of NaN.
 
 mod accumulate;
+mod any_bits;
 mod arithmetic;
 mod bits;
 mod convert;
@@ -41,6 +42,8 @@ pub use magnitude::Magnitude;
 pub use num_complex::Complex;
 pub use ordered::{Number, Ordered};
 pub use sort_key::SortKey;
+
+pub(crate) use any_bits::AnyBits;
 
 pub use crate::simt::math::Real;
 

@@ -1,13 +1,14 @@
 //! Exchanges between arrangements, and loads and stores in them.
 
-use super::{Sixteen, Twelve};
+use super::{Flagged, Sixteen, Twelve};
 use kernel_primitives::prelude::*;
+use kernel_primitives::view::Phases;
 
 /// Of each item, where the thread has it afterwards: striped and back, warp-striped and back, and scattered to blocked and
 /// striped by its rank in the tile.
 #[kernel(instantiate(
     <f32, 128, 4>, <u8, 65, 16>, <f64, 96, 9>, <u32, 256, 8>, <Twelve, 32, 11>, <f16, 17, 8>, <Sixteen, 64, 2>, <i32, 1, 4>,
-    <u32, 64, 16>, <Complex<f64>, 40, 3>,
+    <u32, 64, 16>, <Complex<f64>, 40, 3>, <bool, 96, 5>, <bool, 64, 32>, <Flagged, 33, 4>, <[bool; 3], 20, 3>,
 ))]
 pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,
@@ -59,6 +60,41 @@ pub fn odd_first(
             }
         }
         store_striped(cx, out.tile(tile), &compacted);
+    }
+}
+
+/// The tile's items at every other place, striped and blocked. Between them are the bits that the memory had, which are no
+/// values.
+#[kernel(instantiate(<bool, 64, 2>, <bool, 40, 16>, <Flagged, 32, 4>, <[bool; 3], 20, 3>))]
+pub fn scattered_apart<T: Element, const THREADS: usize, const ITEMS: usize>(
+    cx: Block,
+    x: Global<T>,
+    mut out: GlobalMut<[T; 2], Tiles<ITEMS>>,
+    mut shared: Shared<Phases<(ExchangeStorage<T, THREADS, ITEMS>, [u8; 1024])>>,
+) {
+    for tile in cx.tiles::<ITEMS>(out.len()) {
+        let mut items = init::<T, ITEMS>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        let first = cx.thread_rank() * ITEMS as u32;
+        let ranks: [u32; ITEMS] = core::array::from_fn(|i| (first + i as u32) * 2);
+        let [striped, blocked] = [true, false].map(|to_striped| {
+            shared.sync();
+            let bytes = shared.phase::<[u8; 1024]>();
+            let mut i = cx.thread_rank() as usize;
+            while i < bytes.len() {
+                bytes.set(i, 0xfe);
+                i += THREADS;
+            }
+            shared.sync();
+            let storage = shared.phase::<ExchangeStorage<T, THREADS, ITEMS>>();
+            if to_striped {
+                scatter_to_striped(cx, storage, &items, &ranks)
+            } else {
+                scatter_to_blocked(cx, storage, &items, &ranks)
+            }
+        });
+        let both: [[T; 2]; ITEMS] = core::array::from_fn(|i| [striped[i], blocked[i]]);
+        write_data(cx, out.tile(tile), &both);
     }
 }
 
