@@ -2,9 +2,13 @@
 
 use half::{bf16, f16};
 
+#[cfg(target_arch = "nvptx64")]
+use super::halves::by_pairs;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::{Complex, Element};
+#[cfg(target_arch = "nvptx64")]
+use crate::simt::nvptx;
 
 /// An element with arithmetic.
 ///
@@ -103,26 +107,21 @@ macro_rules! halves {
             fn neg(self) -> Self { $t::from_bits(self.to_bits() ^ 0x8000) }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn add_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $add2, a, b) }
+            fn add_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { by_pairs!($t, nvptx::$add2, a, b) }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn sub_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $sub2, a, b) }
+            fn sub_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { by_pairs!($t, nvptx::$sub2, a, b) }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn mul_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { halves!(@pair $t, $mul2, a, b) }
+            fn mul_pair(a: [Self; 2], b: [Self; 2]) -> [Self; 2] { by_pairs!($t, nvptx::$mul2, a, b) }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn neg_pair(a: [Self; 2]) -> [Self; 2] {
-                super::halves::unpack(super::halves::pack(a.map($t::to_bits)) ^ 0x8000_8000).map($t::from_bits)
-            }
+            fn neg_pair(a: [Self; 2]) -> [Self; 2] { by_pairs!($t, |pair: u32| pair ^ 0x8000_8000, a) }
         }
     )*};
-    (@pair $t:ident, $device:ident, $a:ident, $b:ident) => {
-        super::halves::unpack(crate::simt::nvptx::$device(super::halves::pack($a.map($t::to_bits)), super::halves::pack($b.map($t::to_bits)))).map($t::from_bits)
-    };
     (@ $t:ident, $widen:ident, $narrow:ident, $device:ident, $a:ident $op:tt $b:ident) => {{
         #[cfg(target_arch = "nvptx64")]
-        return $t::from_bits(crate::simt::nvptx::$device($a.to_bits(), $b.to_bits()));
+        return $t::from_bits(nvptx::$device($a.to_bits(), $b.to_bits()));
         #[cfg(not(target_arch = "nvptx64"))]
         $narrow($widen($a) $op $widen($b))
     }};

@@ -89,8 +89,7 @@ macro_rules! floats {
                     if crate::simt::nvptx::arch() < $arch {
                         return [x[0].mul_add(a[0], b[0]), x[1].mul_add(a[1], b[1])];
                     }
-                    let pack = |pair: [Self; 2]| super::halves::pack(pair.map($t::to_bits));
-                    super::halves::unpack(crate::simt::nvptx::$pair(pack(x), pack(a), pack(b))).map($t::from_bits)
+                    super::halves::by_pairs!($t, crate::simt::nvptx::$pair, x, a, b)
                 }
             )?
         }

@@ -81,7 +81,17 @@ pub(crate) fn odd_mul_add(a: f32, b: f32, c: f32) -> f32 {
     odd_from_f64(f64::from_bits(bits))
 }
 
-/// Two halves' bits as a word, the first in the low bits.
+/// The two results of an instruction that takes pairs of halves, each as a word, the first half in the low bits.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! by_pairs {
+    ($t:ident, $instruction:expr, $($pair:ident),+) => {
+        $crate::element::halves::unpack($instruction($($crate::element::halves::pack($pair.map($t::to_bits))),+))
+            .map($t::from_bits)
+    };
+}
+#[cfg(target_arch = "nvptx64")]
+pub(super) use by_pairs;
+
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(super) fn pack([low, high]: [u16; 2]) -> u32 {

@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 
-use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 #[cfg(target_arch = "nvptx64")]
-use super::halves::{pack, unpack};
+use super::halves::by_pairs;
+use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::{Arithmetic, Element};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
@@ -84,7 +84,7 @@ macro_rules! floats {
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
-                return crate::simt::nvptx::$minimum(self, other);
+                return nvptx::$minimum(self, other);
                 #[cfg(not(target_arch = "nvptx64"))]
                 if self.is_nan() || other.is_nan() {
                     self + other
@@ -97,7 +97,7 @@ macro_rules! floats {
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
-                return crate::simt::nvptx::$maximum(self, other);
+                return nvptx::$maximum(self, other);
                 #[cfg(not(target_arch = "nvptx64"))]
                 if self.is_nan() || other.is_nan() {
                     self + other
@@ -145,7 +145,7 @@ macro_rules! halves {
         if nvptx::arch() < 800 {
             return [$a[0].$op($b[0]), $a[1].$op($b[1])];
         }
-        unpack(nvptx::$device(pack($a.map($t::to_bits)), pack($b.map($t::to_bits)))).map($t::from_bits)
+        by_pairs!($t, nvptx::$device, $a, $b)
     }};
     (@ $t:ident, $widen:ident, $narrow:ident, $device:ident, $op:ident, $a:ident, $b:ident) => {{
         #[cfg(target_arch = "nvptx64")]

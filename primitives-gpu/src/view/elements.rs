@@ -74,11 +74,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn at(self, index: usize) -> *mut T {
-        if index >= self.len {
-            self.cx.raise(FaultKind::OutOfBounds, [index as u64, self.len as u64], Location::caller());
-        }
-        // SAFETY: inside.
-        unsafe { self.address.add(index) }
+        raw::element(self.cx, self.address, self.len, index)
     }
 
     /// The element at `index`; a fault outside.
@@ -208,6 +204,17 @@ impl<'k, T: Element> Elements<'k, T> {
         }
     }
 
+    /// The address of the `N` elements from `first` on; a fault unless they lie inside, and in the emulator unless they are
+    /// aligned for vector access.
+    #[inline(always)]
+    #[track_caller]
+    fn vector<const N: usize>(self, first: usize) -> *mut T {
+        let Self { address, .. } = self.slice(first, first.saturating_add(N));
+        #[cfg(not(target_arch = "nvptx64"))]
+        raw::check_aligned::<T, N>(self.cx, address);
+        address
+    }
+
     /// Reads the `N` elements from `first` on by vector accesses; a fault unless they lie inside.
     ///
     /// # Safety
@@ -215,9 +222,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
-        let Self { address, .. } = self.slice(first, first.saturating_add(N));
-        #[cfg(not(target_arch = "nvptx64"))]
-        raw::check_aligned::<T, N>(self.cx, address);
+        let address = self.vector::<N>(first);
         self.show_read(address, N);
         let mut items = [T::ZERO; N];
         // SAFETY: inside; aligned and ordered by the caller.
@@ -232,9 +237,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector<const N: usize>(self, first: usize, items: &[T; N]) {
-        let Self { address, .. } = self.slice(first, first.saturating_add(N));
-        #[cfg(not(target_arch = "nvptx64"))]
-        raw::check_aligned::<T, N>(self.cx, address);
+        let address = self.vector::<N>(first);
         self.show_write(address, N);
         // SAFETY: inside; aligned and ordered by the caller.
         unsafe { raw::store_aligned(address, items) };

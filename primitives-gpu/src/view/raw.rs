@@ -78,6 +78,17 @@ impl<T: Element> RawView<T> {
     }
 }
 
+/// The address of the element `index` of `len`; a fault outside.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> *mut T {
+    if index >= len {
+        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+    }
+    // An element of the view, so no address wraps.
+    address.wrapping_add(index)
+}
+
 /// Shows a plain access to the emulator.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]

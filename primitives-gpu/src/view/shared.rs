@@ -507,22 +507,12 @@ fn arena(cx: Block<'_>) -> *mut u8 {
     cx.lane_state().shared
 }
 
-#[inline(always)]
-#[track_caller]
-fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> *mut T {
-    if index >= len {
-        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
-    }
-    // SAFETY: inside the storage.
-    unsafe { address.add(index) }
-}
-
 /// # Safety
 /// The element's bytes are a value of `T`.
 #[inline(always)]
 #[track_caller]
 unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> T {
-    let address = element(cx, address, len, index);
+    let address = raw::element(cx, address, len, index);
     #[cfg(not(target_arch = "nvptx64"))]
     {
         raw::report(cx, AccessKind::Read, Space::Shared, address, 1);
@@ -540,7 +530,7 @@ unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, ind
 #[inline(always)]
 #[track_caller]
 fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T) {
-    let address = element(cx, address, len, index);
+    let address = raw::element(cx, address, len, index);
     #[cfg(not(target_arch = "nvptx64"))]
     {
         raw::report(cx, AccessKind::Write, Space::Shared, address, 1);
@@ -557,7 +547,7 @@ fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usi
 #[inline(always)]
 #[track_caller]
 fn shared_at<'k, T: AtomicElement>(cx: Block<'k>, address: *mut T, len: usize, index: usize) -> AtomicRef<'k, T> {
-    let address = element(cx, address, len, index);
+    let address = raw::element(cx, address, len, index);
     // SAFETY: inside the storage.
     unsafe { AtomicRef::new(cx, address, true) }
 }
