@@ -7,7 +7,7 @@ use proptest::prelude::any;
 
 use crate::kernels::reduce as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular};
-use crate::reference::{SHAPES, columns, total};
+use crate::reference::{SHAPES, columns, total, with_other_types};
 use crate::support::{Arbitrary, any_shape, holds, stream, streams, threads, values};
 
 type Shape = (u32, u32, u32);
@@ -117,29 +117,18 @@ one_warp! {
     one_warp_reduces_32_bytes_a_thread: [u64; 4], Each<Max>, Each(Max), 64;
 }
 
-/// The element types that no other test has, and two whose order counts.
 #[test]
 fn blocks_of_any_shape_reduce_elements_of_any_type() {
     macro_rules! check {
-        ($($cases:literal: $t:ty, $r:ty, $op:expr;)*) => {$(
+        ($($cases:literal: $t:ty, $op:ident;)*) => {$(
             holds($cases, (any_shape(400), 1..500u32, any::<u64>()), |case| {
-                a_block_reduces::<$t, $r>(&$op, &stream()?, case, |stream, shape, width, x, out| {
-                    kernels::all_forms::<$t, $r>::launch(stream, (1, shape), width, x, out, $op)
+                a_block_reduces::<$t, $op>(&$op, &stream()?, case, |stream, shape, width, x, out| {
+                    kernels::all_forms::<$t, $op>::launch(stream, (1, shape), width, x, out, $op)
                 })
             });
         )*};
     }
-    check! {
-        16: u8, Last, Last;
-        16: Triangular, Compose, Compose;
-        6: i8, Min, Min;
-        6: i16, Max, Max;
-        6: u64, Add, Add;
-        6: bf16, Max, Max;
-        6: bool, LogicalXor, LogicalXor;
-        6: Complex<f32>, Add, Add;
-        6: Complex<f64>, Add, Add;
-    }
+    with_other_types!(check);
 }
 
 fn tiles_reduce<T: Arbitrary, R: Reducer<T>, const N: usize>(

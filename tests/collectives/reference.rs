@@ -62,3 +62,22 @@ pub fn columns<T: Element, R: Reducer<T>>(x: &[T], shape: (u32, u32, u32), op: &
         })
         .collect()
 }
+
+/// Calls a macro with the element types that no other test has, and two whose order counts: how many cases, the type, and its
+/// reduction.
+macro_rules! with_other_types {
+    ($check:ident) => {
+        $check! {
+            16: u8, Last;
+            16: Triangular, Compose;
+            6: i8, Min;
+            6: i16, Max;
+            6: u64, Add;
+            6: bf16, Max;
+            6: bool, LogicalXor;
+            6: Complex<f32>, Add;
+            6: Complex<f64>, Add;
+        }
+    };
+}
+pub(crate) use with_other_types;

@@ -7,7 +7,7 @@ use proptest::prelude::any;
 
 use crate::kernels::warp as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular, Twelve};
-use crate::reference::{exclusive, inclusive, total};
+use crate::reference::{exclusive, inclusive, total, with_other_types};
 use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
 /// Widths of groups: CUB's, and others.
@@ -71,29 +71,18 @@ groups! {
     groups_of_lanes_add_32_bytes: [u64; 4], Each<Add>, Each(Add), vec![stream()?];
 }
 
-/// The element types that no other test has, and two whose order counts.
 #[test]
 fn groups_of_any_width_combine_elements_of_any_type() {
     macro_rules! check {
-        ($($cases:literal: $t:ty, $r:ty, $op:expr;)*) => {$(
+        ($($cases:literal: $t:ty, $op:ident;)*) => {$(
             holds($cases, (1..200u32, 1..=32u32, any::<u64>()), |case| {
-                groups_of_a_block_combine::<$t, $r>(&$op, &stream()?, case, &|stream, block, width, x, out| {
-                    kernels::groups::<$t, $r>::launch(stream, (1, block), width, x, out, $op)
+                groups_of_a_block_combine::<$t, $op>(&$op, &stream()?, case, &|stream, block, width, x, out| {
+                    kernels::groups::<$t, $op>::launch(stream, (1, block), width, x, out, $op)
                 })
             });
         )*};
     }
-    check! {
-        16: u8, Last, Last;
-        16: Triangular, Compose, Compose;
-        6: i8, Max, Max;
-        6: i16, Min, Min;
-        6: u64, Add, Add;
-        6: bf16, Min, Min;
-        6: bool, LogicalXor, LogicalXor;
-        6: Complex<f32>, Add, Add;
-        6: Complex<f64>, Add, Add;
-    }
+    with_other_types!(check);
 }
 
 fn warps_scan<T: Arbitrary, R: Reducer<T>>(

@@ -7,7 +7,7 @@ use kernel_primitives::prelude::*;
 /// Of each thread: its group's reduction, its inclusive and exclusive scan there, and the group's total.
 #[kernel(instantiate(
     <f32, Add>, <u32, Max>, <i32, Add>, <u8, Last>, <i64, Min>, <f64, Add>, <f16, Max>, <u16, Add>, <Triangular, Compose>,
-    <Map<u64>, Compose>, <[u64; 4], Each<Add>>, <i8, Max>, <i16, Min>, <u64, Add>, <bf16, Min>, <bool, LogicalXor>,
+    <Map<u64>, Compose>, <[u64; 4], Each<Add>>, <i8, Min>, <i16, Max>, <u64, Add>, <bf16, Max>, <bool, LogicalXor>,
     <Complex<f32>, Add>, <Complex<f64>, Add>,
 ))]
 pub fn groups<T: Element, R: Reducer<T> + KernelParam>(
