@@ -9,7 +9,7 @@ use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage, vector_items, warp_stripe};
 
 /// The shared memory of an exchange: the items of a block, and 16 bytes more after each 128 where whole vectors would meet
-/// in one bank.
+/// in one bank. For an example see [`blocked_to_striped`].
 pub struct ExchangeStorage<T, const THREADS: usize, const ITEMS: usize>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -226,7 +226,8 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// From the striped to the blocked arrangement: the inverse of [`blocked_to_striped`], at the same cost.
+/// From the striped to the blocked arrangement: the inverse of [`blocked_to_striped`], at the same cost, called as in its
+/// example.
 ///
 /// CUB: `BlockExchange::StripedToBlocked`.
 #[inline(always)]
@@ -249,8 +250,8 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// From the blocked to the warp-striped arrangement: the items of each warp by themselves, lane `l` gets its warp's items
 /// `l`, `l + 32`, `l + 64` and so on; in a partial warp, steps of as many as it has lanes.
 ///
-/// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. CUB:
-/// `BlockExchange::BlockedToWarpStriped`.
+/// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of [`warp_striped_to_blocked`]
+/// has both. CUB: `BlockExchange::BlockedToWarpStriped`.
 #[inline(always)]
 #[track_caller]
 pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
@@ -272,6 +273,38 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
 /// [`load_warp_striped`](super::load_warp_striped), what reads a tile from global memory coalesced and leaves it blocked.
 ///
 /// CUB: `BlockExchange::WarpStripedToBlocked`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// A scan wants the items blocked, and global memory is best accessed warp-striped.
+/// #[kernel]
+/// fn running_sums(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, WarpStriped<3>>,
+///     mut shared: Shared<ExchangeStorage<u32, 64, 3>>,
+///     mut scan: Shared<ScanStorage<u32>>,
+/// ) {
+///     for tile in cx.tiles::<3>(out.len()) {
+///         let mut items = init::<u32, 3>(0);
+///         load_warp_striped(cx, &mut items, x.tile(tile));
+///         let items = warp_striped_to_blocked(cx, &mut shared, &items);
+///         let (sums, _) = block_inclusive_scan(cx, &mut scan, &items, Add);
+///         let sums = blocked_to_warp_striped(cx, &mut shared, &sums);
+///         store_striped(cx, out.tile(tile), &sums);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 150])?;
+/// let mut out = stream.buffer_zeroed::<u32>(150)?;
+/// running_sums::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (1..=150).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
@@ -344,6 +377,41 @@ pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// and so on. What compacts or sorts a tile before it is written to global memory coalesced.
 ///
 /// CUB: `BlockExchange::ScatterToStriped`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// The odd items of a tile, then the even ones, each in order.
+/// #[kernel]
+/// fn odd_first(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Striped<2>>,
+///     mut shared: Shared<ExchangeStorage<u32, 4, 2>>,
+///     mut scan: Shared<ScanStorage<u32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut items = init::<u32, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let odd = items.map(|item| item % 2);
+///         let (before, count) = block_exclusive_scan(cx, &mut scan, &odd, Add);
+///         let ranks = core::array::from_fn(|i| {
+///             let even_before = cx.thread_rank() * 2 + i as u32 - before[i];
+///             if odd[i] == 1 { before[i] } else { count + even_before }
+///         });
+///         store_striped(cx, out.tile(tile), &scatter_to_striped(cx, &mut shared, &items, &ranks));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..8).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(8)?;
+/// odd_first::launch(&stream, (1, 4), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 5, 7, 0, 2, 4, 6]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn scatter_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(

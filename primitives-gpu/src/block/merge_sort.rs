@@ -11,7 +11,7 @@ use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp::unrolled;
 
 /// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key an item,
-/// and for pairs a value.
+/// and for pairs a value. For an example see [`block_merge_sort`].
 pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> MergeSortStorage<THREADS, ITEMS, K, V> {
@@ -93,6 +93,35 @@ pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C:
 ///
 /// As [`block_merge_sort`]; the values follow the keys in each merge, through shared memory of their own. CUB:
 /// `BlockMergeSort::StableSort` with items.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// The places of a tile's elements, the largest first.
+/// #[kernel]
+/// fn argsort(
+///     cx: Block,
+///     x: Global<i32>,
+///     mut out: GlobalMut<u32, Tiles<2>>,
+///     mut shared: Shared<MergeSortStorage<48, 2, i32, u32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<i32, 2>(0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         let mut places = core::array::from_fn(|i| cx.thread_rank() * 2 + i as u32);
+///         block_merge_sort_pairs(cx, &mut shared, &mut keys, &mut places, tile.len(), |a, b| a > b);
+///         write_data(cx, out.tile(tile), &places);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<u32>(5)?;
+/// argsort::launch(&stream, (1, 48), &stream.buffer_from(&[-10, 30, 20, 30, 0])?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 2, 4, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
@@ -116,6 +145,35 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
 /// call on the same `Shared` begins with a barrier of the block unless it comes after [`Shared::sync`].
 ///
 /// CUB: `WarpMergeSort`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Sorts each eight elements by their last decimal digit.
+/// #[kernel]
+/// fn by_last_digit(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Tiles<2>>,
+///     mut shared: Shared<MergeSortStorage<64, 2, u32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<u32, 2>(0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         warp_merge_sort::<4, 64, 2, _, _>(cx, &mut shared, &mut keys, 8, |a: u32, b: u32| a % 10 < b % 10);
+///         write_data(cx, out.tile(tile), &keys);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[14u32, 33, 12, 31, 24, 23, 22, 21, 8, 7, 6, 5, 4, 3, 2, 1])?;
+/// let mut out = stream.buffer_zeroed::<u32>(16)?;
+/// by_last_digit::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [31, 21, 12, 22, 33, 23, 14, 24, 1, 2, 3, 4, 5, 6, 7, 8]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usize, K: Element, C: Comparator<K>>(
@@ -130,7 +188,8 @@ pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usiz
 
 /// Sorts pairs of a key and a value by the keys and any comparator, in each group of `WIDTH` lanes; stable.
 ///
-/// As [`warp_merge_sort`]; the values follow the keys in each merge, through shared memory of their own.
+/// As [`warp_merge_sort`]; the values follow the keys in each merge, through shared memory of their own, as in the example of
+/// [`block_merge_sort_pairs`].
 #[inline(always)]
 #[track_caller]
 pub fn warp_merge_sort_pairs<

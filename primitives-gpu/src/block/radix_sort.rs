@@ -19,7 +19,7 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 const WORDS: usize = DIGITS / 2 / WARP as usize;
 
 /// The shared memory of [`block_radix_sort`] and the functions beside it: a key an item, for pairs a value, and 512 bytes a
-/// warp.
+/// warp. For an example see [`block_radix_sort`].
 pub struct RadixSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> RadixSortStorage<THREADS, ITEMS, K, V> {
@@ -103,6 +103,34 @@ pub fn block_radix_sort<const THREADS: usize, const ITEMS: usize, K: SortKey, O:
 
 /// As [`block_radix_sort`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Neighbouring
 /// threads then hold neighbouring positions, as coalesced writes want it. CUB: `SortBlockedToStriped`.
+///
+/// ```
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn descending(
+///     cx: Block,
+///     x: Global<f32>,
+///     mut out: GlobalMut<f32, Striped<2>>,
+///     mut shared: Shared<RadixSortStorage<32, 2, f32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<f32, 2>(f32::NEG_INFINITY);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         block_radix_sort_to_striped(cx, &mut shared, &mut keys, 0..f32::SORT_BITS, Greater);
+///         store_striped(cx, out.tile(tile), &keys);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<f32>(4)?;
+/// descending::launch(&stream, (1, 32), &stream.buffer_from(&[2.0f32, -1.0, 7.0, 2.5])?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [7.0, 2.5, 2.0, -1.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_radix_sort_to_striped<const THREADS: usize, const ITEMS: usize, K: SortKey, O: Direction>(
@@ -118,6 +146,36 @@ pub fn block_radix_sort_to_striped<const THREADS: usize, const ITEMS: usize, K: 
 
 /// Sorts pairs of a key and a value by the keys' bits; stable. As [`block_radix_sort`]; the values follow the keys in each
 /// pass, through shared memory of their own.
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The places of a tile's elements in ascending order.
+/// #[kernel]
+/// fn argsort(
+///     cx: Block,
+///     x: Global<i16>,
+///     mut out: GlobalMut<u32, Tiles<2>>,
+///     mut shared: Shared<RadixSortStorage<32, 2, i16, u32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(out.len()) {
+///         let mut keys = init::<i16, 2>(i16::MAX);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         let mut places = core::array::from_fn(|i| cx.thread_rank() * 2 + i as u32);
+///         block_radix_sort_pairs(cx, &mut shared, &mut keys, &mut places, 0..i16::SORT_BITS, Less);
+///         write_data(cx, out.tile(tile), &places);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<u32>(5)?;
+/// argsort::launch(&stream, (1, 32), &stream.buffer_from(&[30i16, -10, 20, -10, 0])?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 4, 2, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_radix_sort_pairs<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Direction>(
@@ -132,7 +190,8 @@ pub fn block_radix_sort_pairs<const THREADS: usize, const ITEMS: usize, K: SortK
     sort::<THREADS, ITEMS, K, V, O, false>(cx, shared, keys, values, bits);
 }
 
-/// As [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`.
+/// As [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Keys and
+/// values then go to global memory as the keys do in the example of [`block_radix_sort_to_striped`].
 #[inline(always)]
 #[track_caller]
 pub fn block_radix_sort_pairs_to_striped<

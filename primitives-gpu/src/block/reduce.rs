@@ -25,6 +25,25 @@ const SLOTS: usize = 2 * MAX_WARPS;
 /// gets the result: faster where many blocks share a multiprocessor and do little else.
 ///
 /// CUB: `BLOCK_REDUCE_WARP_REDUCTIONS` and `BLOCK_REDUCE_RAKING`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn totals(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, PerBlock>, mut shared: Shared<ReduceStorage<f32, 128>>) {
+///     let rank = cx.block_rank() * cx.block_threads() as usize + cx.thread_rank() as usize;
+///     out.store(block_reduce(cx, &mut shared, x[rank], Add));
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[0.5f32; 200])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// totals::launch(&stream, (2, 100), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [50.0, 50.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct ReduceStorage<T, const THREADS: usize = 0>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -112,6 +131,30 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 
 /// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase. One barrier with
 /// either storage; it is the first warp that combines.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sum(cx: Block, x: Global<u32>, out: GlobalMut<u32, Atomic>, mut shared: Shared<ReduceStorage<u32>>) {
+///     let mut own = 0;
+///     for i in cx.items(x.len()) {
+///         own += x[i];
+///     }
+///     if let Some(total) = block_reduce_to_first(cx, &mut shared, own, Add) {
+///         out.at(0).fetch_add(total);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(1..=1000).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(1)?;
+/// sum::launch(&stream, (3, 64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [500_500]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
@@ -188,6 +231,28 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
 
 /// As [`block_reduce_items`], over the first `valid` items of the block; the others count as the identity. None at all
 /// give the identity; more than the block has are all, and the emulator reports them.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn minima(cx: Block, x: Global<i32>, mut out: GlobalMut<i32, PerBlock>, mut shared: Shared<ReduceStorage<i32>>) {
+///     for tile in cx.tiles::<4>(x.len()) {
+///         let mut items = init::<i32, 4>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         out.store(block_reduce_partial(cx, &mut shared, &items, tile.len(), Min));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[7, 5, 6])?;
+/// let mut out = stream.buffer_zeroed::<i32>(1)?;
+/// minima::launch(&stream, (1, 32), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [5]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -212,6 +277,27 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
 ///
 /// Seed: `BlockXReduce(val, reducer)`, there for powers of two; `Reduce` in `kGlobalMode` with `reduce_last_dim` is this for
 /// each item.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Each element of a matrix, as a share of its row's sum.
+/// #[kernel]
+/// fn shares(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>, mut shared: Shared<ReduceStorage<f32>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, x[i] / block_x_reduce(cx, &mut shared, x[i], Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 3.0, 2.0, 2.0, 0.0, 5.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(6)?;
+/// shares::launch(&stream, (1, (2, 3)), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [0.25, 0.75, 0.5, 0.5, 0.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_x_reduce<T: Element, R: Reducer<T>>(
@@ -228,6 +314,26 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
 /// result. The last group has the threads that are left; a width of 0 is a fault.
 ///
 /// Cost and shared memory are as for [`block_x_reduce`]: a group is a row of `width` threads.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn sums_of_three(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<ReduceStorage<u32>>) {
+///     for i in cx.items(out.len()) {
+///         out.set(i, block_group_reduce(cx, &mut shared, x[i], Add, 3));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 4, 5, 6, 7, 8])?;
+/// let mut out = stream.buffer_zeroed::<u32>(8)?;
+/// sums_of_three::launch(&stream, (1, 8), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [6, 6, 6, 15, 15, 15, 15, 15]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_group_reduce<T: Element, R: Reducer<T>>(

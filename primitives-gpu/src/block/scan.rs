@@ -23,6 +23,8 @@ pub(super) const SLOTS: usize = MAX_WARPS + 1;
 /// One warp scans for all. That is twice the barriers and about half the instructions: faster where many blocks share a
 /// multiprocessor and do little else.
 ///
+/// The example of [`block_exclusive_scan`] has the second kind.
+///
 /// CUB: `BLOCK_SCAN_WARP_SCANS` and `BLOCK_SCAN_RAKING`.
 pub struct ScanStorage<T, const THREADS: usize = 0>(PhantomData<T>);
 
@@ -62,6 +64,42 @@ impl<T> ScanStorage<T> {
 /// use kernel_primitives::prelude::*;
 ///
 /// #[kernel]
+/// fn running_maxima(cx: Block, x: Global<i32>, mut out: GlobalMut<i32, Tiles<2>>, mut shared: Shared<ScanStorage<i32>>) {
+///     for tile in cx.tiles::<2>(x.len()) {
+///         let mut items = init::<i32, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let (maxima, _) = block_inclusive_scan(cx, &mut shared, &items, Max);
+///         write_data(cx, out.tile(tile), &maxima);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[3, 1, 4, 1, 5, 9])?;
+/// let mut out = stream.buffer_zeroed::<i32>(6)?;
+/// running_maxima::launch(&stream, (1, 3), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [3, 3, 4, 4, 5, 9]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
+    items: &[T; N],
+    op: R,
+) -> ([T; N], T) {
+    let (below, total) = threads_below(cx, shared, items, &op);
+    (inclusive(below, items, &op), total)
+}
+
+/// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
 /// fn running_sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut shared: Shared<ScanStorage<u32>>) {
 ///     let mut carry = 0;
 ///     for tile in cx.tiles::<4>(x.len()) {
@@ -84,19 +122,6 @@ impl<T> ScanStorage<T> {
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
-    cx: Block<'_>,
-    shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
-    items: &[T; N],
-    op: R,
-) -> ([T; N], T) {
-    let (below, total) = threads_below(cx, shared, items, &op);
-    (inclusive(below, items, &op), total)
-}
-
-/// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
-#[inline(always)]
-#[track_caller]
 pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
     shared: &mut Shared<'_, ScanStorage<T, THREADS>>,
@@ -115,6 +140,35 @@ pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
 /// [`ScanStorage<T, THREADS>`](ScanStorage).
 ///
 /// CUB: `BlockScan::InclusiveScan` with a prefix callback.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// #[kernel]
+/// fn running_sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32, Tiles<4>>, mut shared: Shared<ScanStorage<u32>>) {
+///     // In the first warp; the others need not know it.
+///     let mut carry = 0;
+///     for tile in cx.tiles::<4>(x.len()) {
+///         let mut items = init::<u32, 4>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let sums = block_inclusive_scan_after(cx, &mut shared, &items, Add, |total| {
+///             let before = carry;
+///             carry += total;
+///             before
+///         });
+///         write_data(cx, out.tile(tile), &sums);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1u32; 1000])?;
+/// let mut out = stream.buffer_zeroed::<u32>(1000)?;
+/// running_sums::launch(&stream, (1, 96), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, (1..=1000).collect::<Vec<u32>>());
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -132,6 +186,30 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 /// shared memory are as for [`block_inclusive_scan`].
 ///
 /// CUB: `BlockScan::ExclusiveScan`.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Where each of some parts begins, by their lengths.
+/// #[kernel]
+/// fn begins(cx: Block, lengths: Global<u32>, mut out: GlobalMut<u32, Tiles<2>>, mut shared: Shared<ScanStorage<u32, 64>>) {
+///     for tile in cx.tiles::<2>(lengths.len()) {
+///         let mut items = init::<u32, 2>(0);
+///         read_data(cx, &mut items, lengths.tile(tile));
+///         let (begins, _) = block_exclusive_scan(cx, &mut shared, &items, Add);
+///         write_data(cx, out.tile(tile), &begins);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let lengths = stream.buffer_from(&[2u32, 0, 3, 1, 4])?;
+/// let mut out = stream.buffer_zeroed::<u32>(5)?;
+/// begins::launch(&stream, (1, 64), &lengths, &mut out)?;
+/// assert_eq!(out.to_vec()?, [0, 2, 2, 5, 6]);
+/// # Ok(())
+/// # }
+/// ```
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -145,7 +223,7 @@ pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
 }
 
 /// As [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the
-/// items alone.
+/// items alone. The example of [`block_inclusive_scan_from`] is one of this form too.
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -159,7 +237,7 @@ pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
     (exclusive(after(initial, below, &op), items, &op), total)
 }
 
-/// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`].
+/// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`] and its example.
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
