@@ -1,10 +1,11 @@
 //! Exchanges between arrangements, and loads and stores in them.
 
-use kernel_primitives::{Buffer, Complex, Result, Stream, f16};
+use kernel_primitives::{Buffer, Complex, Result, Stream, bf16, f16};
+use proptest::prelude::any;
 
 use crate::kernels::exchange as kernels;
 use crate::kernels::{Flagged, Sixteen, Twelve};
-use crate::support::{Arbitrary, Random, stream, streams, values};
+use crate::support::{Arbitrary, Random, holds, stream, streams, values};
 
 /// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
 fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
@@ -22,30 +23,40 @@ fn striped(threads: usize, items: usize) -> Vec<usize> {
     (0..threads).flat_map(|t| (0..items).map(move |i| i * threads + t)).collect()
 }
 
-fn exchanges<T: Arbitrary>(
-    threads: usize,
-    items: usize,
-    streams: Vec<Stream>,
+/// Exchanges `tiles` tiles, of whose items `kept` in a hundred have a rank in the tile.
+fn blocks_exchange<T: Arbitrary>(
+    stream: &Stream,
+    (threads, items): (usize, usize),
+    (tiles, kept, seed): (usize, u64, u64),
     launch: impl Fn(&Stream, u32, &Buffer<T>, &Buffer<u32>, &mut Buffer<[T; 6]>) -> Result<()>,
 ) -> Result<()> {
-    for stream in streams {
-        let tile = threads * items;
-        let x: Vec<T> = values(tile * 3, 1);
-        let mut ranks: Vec<u32> = (0..tile as u32).collect();
-        let mut random = Random::new(5);
-        (1..tile).for_each(|i| ranks.swap(i, random.below(i as u64 + 1) as usize));
-        let mut out = stream.buffer_zeroed(x.len())?;
-        launch(&stream, threads as u32, &stream.buffer_from(&x)?, &stream.buffer_from(&ranks)?, &mut out)?;
-        let (stripes, warp_stripes) = (striped(threads, items), warp_striped(threads, items));
-        let mut expected = Vec::new();
-        for tile in x.chunks(tile) {
-            let mut scattered = tile.to_vec();
-            ranks.iter().zip(tile).for_each(|(&rank, &item)| scattered[rank as usize] = item);
-            expected.extend((0..tile.len()).map(|i| {
-                [tile[stripes[i]], tile[i], tile[warp_stripes[i]], tile[i], scattered[i], scattered[stripes[i]]]
-            }));
+    let tile = threads * items;
+    let x: Vec<T> = values(tile * tiles, seed);
+    let mut ranks: Vec<u32> = (0..tile as u32).collect();
+    let mut random = Random::new(!seed);
+    (1..tile).for_each(|i| ranks.swap(i, random.below(i as u64 + 1) as usize));
+    for rank in &mut ranks {
+        if random.below(100) >= kept {
+            *rank = [tile as u32, u32::MAX][random.below(2) as usize];
         }
-        assert!(out.to_vec()? == expected, "{threads} threads of {items} items");
+    }
+    let mut out = stream.buffer_zeroed(x.len())?;
+    launch(stream, threads as u32, &stream.buffer_from(&x)?, &stream.buffer_from(&ranks)?, &mut out)?;
+    let (stripes, warp_stripes) = (striped(threads, items), warp_striped(threads, items));
+    for (tile, found) in x.chunks(tile).zip(out.to_vec()?.chunks(tile)) {
+        let mut scattered = vec![None; tile.len()];
+        for (&rank, &item) in ranks.iter().zip(tile) {
+            if let Some(place) = scattered.get_mut(rank as usize) {
+                *place = Some(item);
+            }
+        }
+        for (i, &found) in found.iter().enumerate() {
+            let (stripe, warp_stripe) = (stripes[i], warp_stripes[i]);
+            // A place that no item has may hold anything.
+            let (blocked, striped) = (scattered[i].unwrap_or(found[4]), scattered[stripe].unwrap_or(found[5]));
+            let expected = [tile[stripe], tile[i], tile[warp_stripe], tile[i], blocked, striped];
+            assert_eq!(found, expected, "item {i}, {threads} threads of {items} items");
+        }
     }
     Ok(())
 }
@@ -54,9 +65,12 @@ macro_rules! exchanges {
     ($($name:ident: $t:ty, $threads:literal, $items:literal, $streams:expr;)*) => {$(
         #[test]
         fn $name() -> Result<()> {
-            exchanges::<$t>($threads, $items, $streams, |stream, threads, x, ranks, out| {
-                kernels::exchanged::<$t, $threads, $items>::launch(stream, (2, threads), x, ranks, out)
-            })
+            for stream in $streams {
+                blocks_exchange::<$t>(&stream, ($threads, $items), (3, 100, 1), |stream, threads, x, ranks, out| {
+                    kernels::exchanged::<$t, $threads, $items>::launch(stream, (2, threads), x, ranks, out)
+                })?;
+            }
+            Ok(())
         }
     )*};
 }
@@ -75,6 +89,31 @@ exchanges! {
     threads_exchange_32_truth_values_with_padding: bool, 64, 32, vec![stream()?];
     threads_exchange_4_elements_with_truth_values: Flagged, 33, 4, vec![stream()?];
     threads_exchange_3_arrays_of_truth_values: [bool; 3], 20, 3, vec![stream()?];
+}
+
+#[test]
+fn any_number_of_threads_exchanges_any_number_of_items() {
+    macro_rules! check {
+        ($($t:ty, $threads:literal, $items:literal;)*) => {$(
+            holds(12, (1..5usize, 0..=100u64, any::<u64>()), |case| {
+                blocks_exchange::<$t>(&stream()?, ($threads, $items), case, |stream, threads, x, ranks, out| {
+                    kernels::exchanged::<$t, $threads, $items>::launch(stream, (2, threads), x, ranks, out)
+                })
+            });
+        )*};
+    }
+    check! {
+        u64, 1, 1;
+        bf16, 2, 16;
+        u64, 7, 4;
+        i8, 31, 7;
+        u32, 33, 5;
+        f32, 128, 4;
+        i16, 100, 6;
+        bool, 96, 5;
+        u32, 160, 12;
+        u16, 512, 2;
+    }
 }
 
 #[test]

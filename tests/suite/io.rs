@@ -9,7 +9,7 @@ use proptest::prelude::any;
 use crate::kernels::io as kernels;
 use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::support::{
-    Arbitrary, Case, LENGTHS, OFFSETS, SHAPES, any_shape, cases, holds, stream, streams, threads, values,
+    Arbitrary, Case, LENGTHS, OFFSETS, Random, SHAPES, any_shape, cases, holds, stream, streams, threads, values,
 };
 
 /// A buffer with `case.offset` elements before `case.len` ones and a few behind, all arbitrary, and those elements.
@@ -528,7 +528,7 @@ fn shapes_that_do_not_broadcast_are_errors() {
 
 #[test]
 fn fast_division_divides_every_number_by_every_number() {
-    let mut random = crate::support::Random::new(1);
+    let mut random = Random::new(1);
     let around = |n: u64| [n.wrapping_sub(1), n, n.wrapping_add(1)];
     let mut numbers: Vec<u64> = (0..64).flat_map(|bit| around(1 << bit)).chain([3, 7, 10, 641, 6_700_417]).collect();
     numbers.extend((0..200).map(|_| random.bits() >> (random.bits() % 64)));
@@ -543,6 +543,35 @@ fn fast_division_divides_every_number_by_every_number() {
             assert_eq!(narrow.div_mod(dividend), (dividend / divisor, dividend % divisor), "{dividend} / {divisor}");
         }
     }
+}
+
+macro_rules! divisions {
+    ($($name:ident: $t:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            holds(48, (any::<$t>(), 0..$t::BITS, any::<u64>()), |(bits, shift, seed)| {
+                let divisor = (bits >> shift).max(1);
+                let mut random = Random::new(seed);
+                let mut numbers = vec![0, $t::MAX];
+                numbers.extend((0..100).map(|_| random.bits() as $t >> random.below($t::BITS as u64)));
+                // Around a multiple is where a quotient that is only nearly right shows.
+                let multiples = numbers.iter().map(|number| number / divisor * divisor);
+                let x: Vec<$t> = multiples.flat_map(|m| [m.wrapping_sub(1), m, m.wrapping_add(1)]).collect();
+                let x = [numbers, x].concat();
+                let stream = stream()?;
+                let mut out = stream.buffer_zeroed(x.len())?;
+                let by = FastDivMod::new(divisor);
+                kernels::divided::<$t>::launch(&stream, (2, 128), &stream.buffer_from(&x)?, by, &mut out)?;
+                let expected: Vec<[$t; 2]> = x.iter().map(|x| [x / divisor, x % divisor]).collect();
+                assert_eq!(out.to_vec()?, expected, "by {divisor}");
+                Ok(())
+            });
+        }
+    )*};
+}
+divisions! {
+    sanitize_kernels_divide_any_u32_by_any_other: u32;
+    kernels_divide_any_u64_by_any_other: u64;
 }
 
 #[test]

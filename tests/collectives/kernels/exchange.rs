@@ -9,6 +9,7 @@ use kernel_primitives::view::Phases;
 #[kernel(instantiate(
     <f32, 128, 4>, <u8, 65, 16>, <f64, 96, 9>, <u32, 256, 8>, <Twelve, 32, 11>, <f16, 17, 8>, <Sixteen, 64, 2>, <i32, 1, 4>,
     <u32, 64, 16>, <Complex<f64>, 40, 3>, <bool, 96, 5>, <bool, 64, 32>, <Flagged, 33, 4>, <[bool; 3], 20, 3>,
+    <u64, 1, 1>, <bf16, 2, 16>, <u64, 7, 4>, <i8, 31, 7>, <u32, 33, 5>, <i16, 100, 6>, <u32, 160, 12>, <u16, 512, 2>,
 ))]
 pub fn exchanged<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block,

@@ -2,7 +2,7 @@
 
 use super::{Flagged, Sixteen, Twelve};
 use kernel_primitives::io::{
-    BroadcastConfig, IndexInt, Window, init_with_data_index, read_data_2d, read_data_bc, read_data_bc_2d,
+    BroadcastConfig, FastDivMod, IndexInt, Window, init_with_data_index, read_data_2d, read_data_bc, read_data_bc_2d,
     read_data_lens, read_data_reduce, write_data_2d, write_data_lens,
 };
 use kernel_primitives::prelude::*;
@@ -249,5 +249,14 @@ pub fn double_rows<T: Number, const NX: usize>(cx: Block, columns: u32, x: Globa
             to.set_items(round, &items);
             round += 1;
         }
+    }
+}
+
+/// Quotients and remainders by one divisor.
+#[kernel(equal_len(x, out), instantiate(<u32>, <u64>))]
+pub fn divided<I: IndexInt + Element>(cx: Block, x: Global<I>, by: FastDivMod<I>, mut out: GlobalMut<[I; 2]>) {
+    for i in cx.items(out.len()) {
+        let (quotient, remainder) = by.div_mod(x[i]);
+        out.set(i, [quotient, remainder]);
     }
 }
