@@ -77,18 +77,18 @@ macro_rules! exchanges {
 exchanges! {
     sanitize_128_threads_exchange_4_floats: f32, 128, 4, streams()?;
     sanitize_65_threads_exchange_16_bytes: u8, 65, 16, streams()?;
-    threads_exchange_9_doubles: f64, 96, 9, vec![stream()?];
-    threads_exchange_8_integers_with_padding: u32, 256, 8, vec![stream()?];
-    threads_exchange_16_integers_with_padding: u32, 64, 16, vec![stream()?];
-    threads_exchange_11_elements_of_12_bytes: Twelve, 32, 11, vec![stream()?];
-    threads_exchange_8_halves: f16, 17, 8, vec![stream()?];
-    threads_exchange_2_elements_of_16_bytes: Sixteen, 64, 2, vec![stream()?];
-    a_thread_exchanges_with_itself: i32, 1, 4, vec![stream()?];
-    threads_exchange_3_complex_numbers: Complex<f64>, 40, 3, vec![stream()?];
+    threads_exchange_9_doubles: f64, 96, 9, [stream()?];
+    threads_exchange_8_integers_with_padding: u32, 256, 8, [stream()?];
+    threads_exchange_16_integers_with_padding: u32, 64, 16, [stream()?];
+    threads_exchange_11_elements_of_12_bytes: Twelve, 32, 11, [stream()?];
+    threads_exchange_8_halves: f16, 17, 8, [stream()?];
+    threads_exchange_2_elements_of_16_bytes: Sixteen, 64, 2, [stream()?];
+    a_thread_exchanges_with_itself: i32, 1, 4, [stream()?];
+    threads_exchange_3_complex_numbers: Complex<f64>, 40, 3, [stream()?];
     threads_exchange_5_truth_values: bool, 96, 5, streams()?;
-    threads_exchange_32_truth_values_with_padding: bool, 64, 32, vec![stream()?];
-    threads_exchange_4_elements_with_truth_values: Flagged, 33, 4, vec![stream()?];
-    threads_exchange_3_arrays_of_truth_values: [bool; 3], 20, 3, vec![stream()?];
+    threads_exchange_32_truth_values_with_padding: bool, 64, 32, [stream()?];
+    threads_exchange_4_elements_with_truth_values: Flagged, 33, 4, [stream()?];
+    threads_exchange_3_arrays_of_truth_values: [bool; 3], 20, 3, [stream()?];
 }
 
 #[test]
