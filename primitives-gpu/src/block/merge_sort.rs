@@ -4,11 +4,11 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 use core::panic::Location;
 
-use crate::element::Element;
-use crate::functor::{Comparator, Sort};
+use crate::element::{Element, SortKey};
+use crate::functor::{Comparator, Direction, Sort};
 use crate::simt::{Block, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
-use crate::warp::unrolled;
+use crate::warp::{Alone, Lanes, Record, SortBits, of_bits, to_bits, unrolled};
 
 /// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key an item,
 /// and for pairs a value. For an example see [`block_merge_sort`].
@@ -38,7 +38,9 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// than the block has count as all, and the emulator reports it. The block has exactly
 /// `THREADS` threads, any number; otherwise it is a fault.
 ///
-/// Phases: each thread sorts its items by exchanging neighbours; then runs of one, two, four… threads merge. For a merge
+/// Phases: each thread sorts its items by exchanging neighbours; then runs of one, two, four… threads merge. (Keys alone in
+/// their own order, [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), each warp sorts as
+/// [`warp_sort`](crate::warp::warp_sort) does, if `ITEMS` is a power of two: identical keys have no order to keep.) For a merge
 /// the runs lie in shared memory; each thread finds by binary search where its part of the result begins in both (the
 /// merge path) and merges `ITEMS` items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then
 /// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges. The merges inside a warp need no barrier, each later one two.
@@ -257,13 +259,42 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
 {
     #[inline(always)]
     #[track_caller]
-    fn run<R: Element>(self, ready: impl Fn(K) -> R, back: impl Fn(R) -> K, order: &impl Comparator<R>) {
-        const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
-        const { assert!(size_of::<R>() == size_of::<K>(), "sort bits are of the key's size") };
-        let mut keys = [R::ZERO; ITEMS];
-        unrolled!(i < ITEMS, keys[i] = ready(self.keys[i]));
-        Runs::begin(self.cx, self.shared).sort(&mut keys, self.values, self.width, self.valid, order);
-        unrolled!(i < ITEMS, self.keys[i] = back(keys[i]));
+    fn by(self, order: &impl Comparator<K>) {
+        let runs = Runs::begin(self.cx, self.shared);
+        runs.sort_items(self.keys, self.values, self.valid, order);
+        runs.merge_all(self.keys, self.values, 1, self.width, self.valid, order);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn in_order<O: Direction>(self)
+    where
+        K: SortKey,
+    {
+        const { assert!(size_of::<K::Bits>() == size_of::<K>(), "sort bits are of the key's size") };
+        let order = |a: K::Bits, b: K::Bits| a < b;
+        let runs = Runs::begin(self.cx, self.shared);
+        let mut keys = [K::Bits::ZERO; ITEMS];
+        unrolled!(i < ITEMS, keys[i] = to_bits::<K, O>(self.keys[i]));
+        let mut run = 1;
+        if const { size_of::<V>() == 0 && ITEMS.is_power_of_two() } {
+            // Of equal bits nobody can tell which came first: a network may sort them, which is faster than to merge.
+            let own = runs.own(self.valid);
+            let mut records = [Alone::<K>::LAST; ITEMS];
+            unrolled!(
+                i < ITEMS,
+                if (i as u32) < own {
+                    records[i] = keys[i].alone();
+                }
+            );
+            run = self.width.next_power_of_two().min(WARP);
+            Lanes::of_warp(self.cx).sort(&mut records, run);
+            unrolled!(i < ITEMS, keys[i] = SortBits::of_alone(records[i]));
+        } else {
+            runs.sort_items(&mut keys, self.values, self.valid, &order);
+        }
+        runs.merge_all(&mut keys, self.values, run, self.width, self.valid, &order);
+        unrolled!(i < ITEMS, self.keys[i] = of_bits::<K, O>(keys[i]));
     }
 }
 
@@ -293,6 +324,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
     #[inline(always)]
     #[track_caller]
     fn begin<S: Element>(cx: Block<'k>, shared: &Shared<'k, MergeSortStorage<THREADS, ITEMS, S, V>>) -> Self {
+        const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
         let threads = cx.block_threads() as usize;
         if threads != THREADS {
             cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
@@ -303,24 +335,43 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         Self { cx, keys, values, rank: cx.thread_rank() }
     }
 
-    /// Sorts groups of `width` threads, the last of which may be shorter. Items from `valid` on are in no run.
+    /// How many of this thread's items are among the first `valid` of the block.
     #[inline(always)]
-    #[track_caller]
-    fn sort<C: Comparator<K>>(self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], width: u32, valid: u32, order: &C) {
-        let own = valid.saturating_sub(self.rank * ITEMS as u32);
+    fn own(&self, valid: u32) -> u32 {
+        valid.saturating_sub(self.rank * ITEMS as u32)
+    }
+
+    /// Sorts each thread's items. Those from `valid` on are in no run.
+    #[inline(always)]
+    fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
+        let own = self.own(valid);
         if own >= ITEMS as u32 {
             transpose_neighbours(keys, values, order, |_| true);
         } else {
             transpose_neighbours(keys, values, order, |upper| upper < own);
         }
-        let mut run = 1;
+    }
+
+    /// Merges the runs of `first` threads until those of `width` threads are sorted, the last of which may be shorter.
+    #[inline(always)]
+    #[track_caller]
+    fn merge_all<C: Comparator<K>>(
+        &self,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+        first: u32,
+        width: u32,
+        valid: u32,
+        order: &C,
+    ) {
+        let mut run = first;
         // One copy of the merges' code, for registers and the instruction cache.
         #[cfg(target_arch = "nvptx64")]
         {
             run = crate::simt::nvptx::opaque(run);
         }
         while run < width {
-            if run > 1 {
+            if run > first {
                 // What is overwritten here was read by a group of this size.
                 self.wait(run);
             }

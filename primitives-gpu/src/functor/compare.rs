@@ -58,7 +58,7 @@ macro_rules! orders {
             #[inline(always)]
             #[track_caller]
             fn have_sorted(&self, sort: impl Sort<T>) {
-                sort.run(T::to_sort_bits, T::from_sort_bits, &|$a: T::Bits, $b: T::Bits| $before);
+                sort.in_order::<Self>();
             }
         }
     )*};

@@ -83,7 +83,7 @@ pub use reduction::{
     NanSum, PNorm, Prod, Reduction, Sum,
 };
 
-use crate::element::Element;
+use crate::element::{Element, SortKey};
 use crate::simt::Block;
 
 /// A type without fields that is a kernel parameter, and its implementation of a functor's trait.
@@ -164,7 +164,7 @@ pub trait BinaryFn<A, B = A> {
         [self.apply(a, c), self.apply(b, d)]
     }
 
-    /// Of an order: has keys sorted as what it compares of them, which is computed once for a key, not in each comparison.
+    /// Of an order: has keys sorted by it, and says whether it is their own.
     #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
@@ -173,16 +173,24 @@ pub trait BinaryFn<A, B = A> {
         A: Element,
         Self: BinaryFn<A, Output = bool> + Sized,
     {
-        sort.run(|key| key, |key| key, self);
+        sort.by(self);
     }
 }
 
-/// A sort by any comparator of what stands for the keys.
+/// A sort, before it is known what by.
 #[doc(hidden)]
 pub trait Sort<K> {
-    /// Sorts by `order` what `ready` makes of the keys, and `back` makes keys of again.
+    /// Sorts by a comparator.
     #[track_caller]
-    fn run<R: Element>(self, ready: impl Fn(K) -> R, back: impl Fn(R) -> K, order: &impl Comparator<R>);
+    fn by(self, order: &impl Comparator<K>)
+    where
+        K: Element;
+
+    /// Sorts in the keys' own order.
+    #[track_caller]
+    fn in_order<O: Direction>(self)
+    where
+        K: SortKey;
 }
 
 /// A function of three arguments.

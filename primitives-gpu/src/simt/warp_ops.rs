@@ -164,6 +164,29 @@ impl<'k> Block<'k> {
         if inside { Some(value) } else { None }
     }
 
+    /// `apply` of the value of the lane `delta` below and this lane's own, or this lane's own at the segment's start.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn combine_up<T: Element>(
+        self,
+        mask: u32,
+        value: T,
+        delta: u32,
+        width: u32,
+        apply: impl FnOnce(T, T) -> T,
+    ) -> T {
+        // Were it known that both are the same value, an integer sum would become `value + (if there is one { below } else
+        // { 0 })`: a selection more than an addition under a predicate.
+        #[cfg(target_arch = "nvptx64")]
+        let own = by_words(value, nvptx::opaque);
+        #[cfg(not(target_arch = "nvptx64"))]
+        let own = value;
+        match self.try_shuffle_up(mask, value, delta, width) {
+            Some(below) => apply(below, own),
+            None => value,
+        }
+    }
+
     /// The value of the lane `delta` above, or this lane's own at the segment's end (`shfl.sync.down`).
     #[inline(always)]
     #[track_caller]

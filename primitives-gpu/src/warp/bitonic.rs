@@ -31,6 +31,7 @@ pub(crate) fn alone<K: SortKey, O: Direction, const N: usize>(
     first: usize,
     valid: usize,
 ) -> [Alone<K>; N] {
+    const { assert!(N.is_power_of_two() && N <= 16, "a sorting network takes 1, 2, 4, 8 or 16 items a thread") };
     let mut records = [Alone::<K>::LAST; N];
     unrolled!(
         i < N,
@@ -55,6 +56,7 @@ pub(crate) fn ranked<K: SortKey, O: Direction, const N: usize>(
     first: usize,
     valid: usize,
 ) -> [Ranked<K>; N] {
+    const { assert!(N.is_power_of_two() && N <= 16, "a sorting network takes 1, 2, 4, 8 or 16 items a thread") };
     let mut records = [Ranked::<K>::LAST; N];
     unrolled!(
         i < N,

@@ -20,9 +20,9 @@ mod segmented;
 pub use crate::block::{MergeSortStorage, warp_merge_sort, warp_merge_sort_pairs};
 pub(crate) use bitonic::{Alone, Ranked, alone, of_alone, of_bits, of_ranked, ranked, to_bits};
 pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+pub(crate) use network::{Lanes, Threads, unrolled};
 #[doc(hidden)]
 pub use network::{Record, SortBits};
-pub(crate) use network::{Threads, unrolled};
 pub(crate) use reduce::{reduce, reduce_down};
 pub use reduce::{warp_group_reduce, warp_reduce};
 pub(crate) use scan::inclusive;

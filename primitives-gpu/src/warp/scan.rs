@@ -191,9 +191,7 @@ fn inclusive_from<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T,
     let mut delta = 1;
     while delta < width {
         if width.is_power_of_two() {
-            if let Some(below) = cx.try_shuffle_up(mask, total, delta, width) {
-                total = op.apply(below, total);
-            }
+            total = cx.combine_up(mask, total, delta, width, |below, own| op.apply(below, own));
         } else {
             let below = cx.shuffle_up(mask, total, delta, WARP);
             if cx.lane() >= start + delta {
