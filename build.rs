@@ -14,7 +14,8 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 5] = [
+    const DEVELOPMENT: [(&str, &str); 6] = [
+        ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),

@@ -11,6 +11,8 @@
 extern crate self as kernel_primitives;
 
 #[cfg(not(target_arch = "nvptx64"))]
+pub mod algorithms;
+#[cfg(not(target_arch = "nvptx64"))]
 pub mod docs;
 pub mod kernels;
 

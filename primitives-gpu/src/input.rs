@@ -51,7 +51,7 @@
 //! ```
 
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, offset_of};
+use core::mem::{MaybeUninit, offset_of, size_of};
 use core::panic::Location;
 
 use crate::element::{Arithmetic, ConvertTo, Element, Integer, KernelParam};
@@ -96,6 +96,10 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     /// The layout that host and device compare.
     #[doc(hidden)]
     const LAYOUT: Layout;
+
+    /// As many items as are in one access to memory of 16 bytes, if it is aligned for that.
+    #[doc(hidden)]
+    const VECTOR: usize;
 
     /// The number of items.
     fn len(&self) -> usize;
@@ -227,6 +231,7 @@ impl<T> Sealed for Span<T> {}
 unsafe impl<T: Element> Source for Span<T> {
     type Item = T;
     const LAYOUT: Layout = crate::view::view_layout::<T>();
+    const VECTOR: usize = if 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 1 };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -261,11 +266,20 @@ pub fn constant<T: KernelParam>(value: T, len: usize) -> Constant<T> {
     Constant { value, len }
 }
 
+impl<T> Constant<T> {
+    /// The number of items.
+    #[doc(hidden)]
+    pub fn items(&self) -> usize {
+        self.len
+    }
+}
+
 impl<T> Sealed for Constant<T> {}
 // SAFETY: `repr(C)`, of parameters.
 unsafe impl<T: KernelParam> Source for Constant<T> {
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("constant").with("value", offset_of!(Self, value), T::LAYOUT);
+    const VECTOR: usize = 16;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -294,6 +308,14 @@ where
     Counting { first, len }
 }
 
+impl<T> Counting<T> {
+    /// The number of items.
+    #[doc(hidden)]
+    pub fn items(&self) -> usize {
+        self.len
+    }
+}
+
 impl<T> Sealed for Counting<T> {}
 // SAFETY: `repr(C)`, of parameters.
 unsafe impl<T: Arithmetic + KernelParam> Source for Counting<T>
@@ -302,6 +324,7 @@ where
 {
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("counting").with("first", offset_of!(Self, first), T::LAYOUT);
+    const VECTOR: usize = 16;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -338,6 +361,7 @@ unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source f
         offset_of!(Self, f),
         F::LAYOUT,
     );
+    const VECTOR: usize = S::VECTOR;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -384,6 +408,7 @@ unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
         offset_of!(Self, second),
         R::LAYOUT,
     );
+    const VECTOR: usize = if S::VECTOR < R::VECTOR { S::VECTOR } else { R::VECTOR };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -431,6 +456,7 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         offset_of!(Self, at),
         I::LAYOUT,
     );
+    const VECTOR: usize = if S::VECTOR < I::VECTOR { S::VECTOR } else { I::VECTOR };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -478,6 +504,7 @@ impl<S> Sealed for Strided<S> {}
 unsafe impl<S: Source> Source for Strided<S> {
     type Item = S::Item;
     const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), S::LAYOUT);
+    const VECTOR: usize = 1;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -510,6 +537,7 @@ impl<S> Sealed for Reversed<S> {}
 unsafe impl<S: Source> Source for Reversed<S> {
     type Item = S::Item;
     const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), S::LAYOUT);
+    const VECTOR: usize = S::VECTOR;
 
     #[inline(always)]
     fn len(&self) -> usize {

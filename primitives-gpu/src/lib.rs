@@ -54,6 +54,7 @@ extern crate self as kernel_primitives;
 pub mod block;
 pub mod element;
 pub mod functor;
+pub mod grid;
 pub mod input;
 pub mod io;
 pub mod simt;

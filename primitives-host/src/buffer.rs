@@ -514,6 +514,18 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     }
 }
 
+impl<'a, T: Element> From<&'a mut Buffer<T>> for BufferSliceMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        buffer.as_mut_slice()
+    }
+}
+
+impl<'a, T: Element> From<&'a mut BufferSliceMut<'_, T>> for BufferSliceMut<'a, T> {
+    fn from(slice: &'a mut BufferSliceMut<'_, T>) -> Self {
+        Self(slice.0)
+    }
+}
+
 /// A part's allocation, known to be on the stream's device.
 struct Access<'a>(&'a Arc<Allocation>);
 

@@ -19,6 +19,8 @@ mod sealed {
         type Source;
         /// The source that the kernel gets, with the buffers in it noted in the launch.
         fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source>;
+        /// How many items there are.
+        fn count(&self) -> usize;
     }
 }
 pub(crate) use sealed::Enter;
@@ -30,9 +32,29 @@ pub(crate) use sealed::Enter;
     label = "not an input of the kernel's type",
     note = "the kernel is instantiated for the source `{S}`, where a buffer is a `Span<T>`"
 )]
-pub trait InputArg<S: Source>: Enter<Source = S> {}
+pub trait InputArg<S: Source>: Enter<Source = S> {
+    /// The number of items.
+    fn items(&self) -> usize {
+        self.count()
+    }
+}
 
 impl<S: Source, I: Enter<Source = S>> InputArg<S> for I {}
+
+/// An input that is given to several launches.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Again<'a, I>(pub &'a I);
+
+impl<I: Enter> Enter for Again<'_, I> {
+    type Source = I::Source;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<I::Source> {
+        self.0.enter(launch, name)
+    }
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+}
 
 macro_rules! spans {
     ($($t:ty)*) => {$(
@@ -40,6 +62,9 @@ macro_rules! spans {
             type Source = Span<T>;
             fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Span<T>> {
                 launch.read(name, *self).map(Span::new)
+            }
+            fn count(&self) -> usize {
+                self.len()
             }
         }
     )*};
@@ -51,6 +76,9 @@ impl<T: KernelParam> Enter for Constant<T> {
     fn enter(&self, _: &mut Launch<'_>, _: &'static str) -> Result<Self> {
         Ok(*self)
     }
+    fn count(&self) -> usize {
+        self.items()
+    }
 }
 
 impl<T: Arithmetic + KernelParam> Enter for Counting<T>
@@ -60,6 +88,9 @@ where
     type Source = Self;
     fn enter(&self, _: &mut Launch<'_>, _: &'static str) -> Result<Self> {
         Ok(*self)
+    }
+    fn count(&self) -> usize {
+        self.items()
     }
 }
 
@@ -72,6 +103,9 @@ where
     fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
         Ok(Map { source: self.source.enter(launch, name)?, f: self.f })
     }
+    fn count(&self) -> usize {
+        self.source.count()
+    }
 }
 
 impl<I: Enter, J: Enter> Enter for Zip<I, J> {
@@ -79,12 +113,18 @@ impl<I: Enter, J: Enter> Enter for Zip<I, J> {
     fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
         Ok(Zip { first: self.first.enter(launch, name)?, second: self.second.enter(launch, name)? })
     }
+    fn count(&self) -> usize {
+        self.first.count().min(self.second.count())
+    }
 }
 
 impl<I: Enter, J: Enter<Source: Source<Item: Integer>>> Enter for Permutation<I, J> {
     type Source = Permutation<I::Source, J::Source>;
     fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
         Ok(Permutation { source: self.source.enter(launch, name)?, at: self.at.enter(launch, name)? })
+    }
+    fn count(&self) -> usize {
+        self.at.count()
     }
 }
 
@@ -94,11 +134,17 @@ impl<I: Enter<Source: Source>> Enter for Strided<I> {
         let source = self.source.enter(launch, name)?;
         Ok(Strided { source, step: self.step, len: source.len().div_ceil(self.step) })
     }
+    fn count(&self) -> usize {
+        self.source.count().div_ceil(self.step)
+    }
 }
 
 impl<I: Enter> Enter for Reversed<I> {
     type Source = Reversed<I::Source>;
     fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
         Ok(Reversed { source: self.source.enter(launch, name)? })
+    }
+    fn count(&self) -> usize {
+        self.source.count()
     }
 }

@@ -60,5 +60,6 @@ pub use stream::{Event, Stream};
 /// What the expansion of `#[kernel]` calls. No stable API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::input_arg::Again;
     pub use crate::kernel::{Images, Instantiated, KernelInfo, Launch, param};
 }

@@ -2,6 +2,7 @@
 //! own, and to copy from.
 
 mod columns;
+pub mod device;
 mod elementwise;
 mod reduce;
 mod rows;

@@ -1,0 +1,166 @@
+//! What the blocks of a grid do together: tiles in the order of the blocks' beginning, and prefixes over tiles in one pass.
+//!
+//! A scan over many tiles needs for each what all tiles before it amount to. With a [`Chain`], a block publishes its tile's
+//! total as soon as it has it, looks back over the totals of the tiles before it until it finds one that is complete, and
+//! publishes its own complete one: each element of memory is read and written once. Source: the decoupled look-back of
+//! Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back" (2016).
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+
+use crate::element::Element;
+use crate::functor::Reducer;
+use crate::simt::{AtomicRef, Block, WARP};
+use crate::view::{Atomic, GlobalMut, Shared};
+use crate::warp;
+
+/// Nothing is known of the tile.
+const NOTHING: u32 = 0;
+/// The tile's own total.
+const TOTAL: u32 = 1;
+/// The total of the tile and all before it.
+const COMPLETE: u32 = 2;
+
+/// Nanoseconds between two looks at a tile that is not ready.
+const WAIT: u32 = 20;
+
+/// The tiles of a grid in a row, and what each amounts to, in global memory.
+///
+/// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins. A word has 32 bits of a value and beside them
+/// what kind of value it is, so that a value of any size is whole if all its words agree: no fence is needed.
+pub struct Chain<'a, 'k, T> {
+    cx: Block<'k>,
+    words: &'a GlobalMut<'k, u64, Atomic>,
+    _values: PhantomData<T>,
+}
+
+impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
+    /// Words of a value.
+    const WORDS: usize = size_of::<T>().div_ceil(4);
+
+    /// The words of memory that a chain of `tiles` tiles takes.
+    pub const fn words(tiles: usize) -> usize {
+        1 + tiles * Self::WORDS
+    }
+
+    /// A chain in this memory.
+    #[inline(always)]
+    pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>) -> Self {
+        Self { cx, words, _values: PhantomData }
+    }
+
+    /// True if it has no memory: for a kernel that is launched without one where there is only one tile.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The block's tile: the number of blocks that asked before. Those are running or have ended, so that waiting for them
+    /// ends, whatever order the device starts blocks in. All threads of the block call it, once.
+    #[inline(always)]
+    #[track_caller]
+    pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
+        if self.cx.thread_rank() == 0 {
+            shared.set(0, self.words.at(0).fetch_add(1));
+        }
+        self.cx.barrier();
+        shared.get(0) as usize
+    }
+
+    /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
+    /// all its lanes; all of them get the result, the identity for the first tile.
+    ///
+    /// Each step looks at as many tiles as the warp has lanes and ends at the last complete one. The values of floating-point
+    /// sums depend on how far the tiles before have come: no two runs need to agree to the last bit.
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefix<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
+        let cx = self.cx;
+        let (lane, lanes) = (cx.lane(), cx.warp_lanes());
+        let mask = cx.warp_mask();
+        let mut before = op.identity();
+        if tile > 0 {
+            if lane == 0 {
+                self.publish(tile, TOTAL, total);
+            }
+            // The tile behind the last that the warp looks at.
+            let mut end = tile;
+            loop {
+                let at = (end + lane as usize).checked_sub(lanes as usize);
+                let (value, complete) = loop {
+                    let (kind, value) = match at {
+                        Some(at) => self.look(at),
+                        // Before the first tile there is nothing, all of it.
+                        None => (COMPLETE, op.identity()),
+                    };
+                    let complete = cx.ballot(mask, kind == COMPLETE);
+                    let missing = cx.ballot(mask, kind == NOTHING);
+                    // What comes before the last complete one is in it.
+                    let first = WARP - 1 - (complete | 1).leading_zeros();
+                    if missing >> first == 0 {
+                        break (if lane >= first { value } else { op.identity() }, complete);
+                    }
+                    cx.spin(WAIT);
+                };
+                before = op.apply(warp::reduce(cx, value, op), before);
+                if complete != 0 {
+                    break;
+                }
+                end -= lanes as usize;
+            }
+        }
+        if lane == 0 {
+            self.publish(tile, COMPLETE, op.apply(before, total));
+        }
+        before
+    }
+
+    #[inline(always)]
+    fn at(&self, tile: usize, word: usize) -> AtomicRef<'k, u64> {
+        self.words.at(1 + tile * Self::WORDS + word)
+    }
+
+    /// Writes what a tile amounts to.
+    #[inline(always)]
+    #[track_caller]
+    fn publish(&self, tile: usize, kind: u32, value: T) {
+        const { _ = T::ANY_BITS };
+        let mut word = 0;
+        while word < Self::WORDS {
+            let mut bits = 0u32;
+            let len = if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 };
+            // SAFETY: inside both; an element has no padding, so that its bytes are initialised.
+            unsafe {
+                let from = (&raw const value).cast::<u8>().add(word * 4);
+                core::ptr::copy_nonoverlapping(from, (&raw mut bits).cast(), len);
+            }
+            self.at(tile, word).store((kind as u64) << 32 | bits as u64);
+            word += 1;
+        }
+    }
+
+    /// What is known of a tile.
+    #[inline(always)]
+    #[track_caller]
+    fn look(&self, tile: usize) -> (u32, T) {
+        let mut value = T::ZERO;
+        let mut kind = None;
+        let mut word = 0;
+        while word < Self::WORDS {
+            let bits = self.at(tile, word).load();
+            let (this, bits) = ((bits >> 32) as u32, bits as u32);
+            kind = match kind {
+                Some(kind) if kind != this => Some(NOTHING),
+                _ => Some(this),
+            };
+            let len = if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 };
+            // SAFETY: inside both. If the words are of one kind, the bytes are those of a value; else nobody looks at it.
+            unsafe {
+                let to = (&raw mut value).cast::<u8>().add(word * 4);
+                core::ptr::copy_nonoverlapping((&raw const bits).cast(), to, len);
+            }
+            word += 1;
+        }
+        (kind.unwrap_or(COMPLETE), value)
+    }
+}

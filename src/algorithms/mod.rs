@@ -1,0 +1,50 @@
+//! Algorithms over whole buffers, and over all that [`input`](crate::input) makes of them: each is one call.
+//!
+//! The first argument says where an algorithm runs: a `&Stream`, or a [`Run`] that adds options to one. A call returns when its
+//! launches are in the stream's queue, and results stay on the device.
+//!
+//! | algorithm | result |
+//! |---|---|
+//! | [`transform`], [`fill`] | a function of each item, one value |
+//! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
+//! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
+//!
+//! **Memory.** What an algorithm needs for itself it takes from the stream's pool and gives back: an allocation that waits for
+//! nobody. A [`Workspace`] keeps it from call to call instead, and a capture needs one, since graphs do not allocate.
+//!
+//! **Functors and types.** Each algorithm names the kernel that it launches: for its own types and functors a program
+//! instantiates that with one line, `instantiate!(kernel_primitives::kernels::device::reduce_tiles<Span<f32>, MyReduction>);`, in
+//! its kernel module. Without it the call does not compile, and the error shows the line.
+//!
+//! ```
+//! use kernel_primitives::algorithms::{inclusive_scan, reduce};
+//! use kernel_primitives::functor::{Add, ArgMax, Sum};
+//! use kernel_primitives::Device;
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let stream = Device::auto()?.stream()?;
+//! let x = stream.buffer_from(&[3.0f32, 1.0, 4.0, 1.0, 5.0])?;
+//! let mut sum = stream.buffer_zeroed::<f32>(1)?;
+//! reduce(&stream, &x, Sum, &mut sum)?;
+//! assert_eq!(sum.to_vec()?, [14.0]);
+//!
+//! let mut largest = stream.buffer_zeroed(1)?;
+//! reduce(&stream, &x, ArgMax, &mut largest)?;
+//! assert_eq!(largest.to_vec()?[0].index(), 4);
+//!
+//! let mut sums = stream.buffer_zeroed::<f32>(5)?;
+//! inclusive_scan(&stream, &x, Add, &mut sums)?;
+//! assert_eq!(sums.to_vec()?, [3.0, 4.0, 8.0, 9.0, 14.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod reduce;
+mod run;
+mod scan;
+mod transform;
+
+pub use reduce::reduce;
+pub use run::{Run, Workspace};
+pub use scan::{exclusive_scan, inclusive_scan};
+pub use transform::{fill, transform};

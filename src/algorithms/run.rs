@@ -1,0 +1,138 @@
+//! Where an algorithm runs, and on what memory.
+
+use crate::{Buffer, BufferSliceMut, Element, Error, Result, Stream};
+
+/// Where an algorithm runs: a stream, and what is to be other than usual.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Run, Workspace, reduce};
+/// use kernel_primitives::functor::Sum;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let device = Device::auto()?;
+/// let stream = device.stream()?;
+/// let x = stream.buffer_from(&vec![1i32; 100_000])?;
+/// let mut sum = stream.buffer_zeroed::<i64>(1)?;
+/// let mut workspace = Workspace::new();
+/// reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum)?;
+/// // The second call finds the memory of the first one, and allocates nothing.
+/// let before = device.counters();
+/// reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum)?;
+/// assert_eq!(device.counters().since(before).allocations, 0);
+/// assert_eq!(sum.to_vec()?, [100_000]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Run<'a> {
+    pub(super) stream: &'a Stream,
+    workspace: Option<&'a mut Workspace>,
+}
+
+impl<'a> Run<'a> {
+    /// On a stream.
+    pub fn on(stream: &'a Stream) -> Self {
+        Self { stream, workspace: None }
+    }
+
+    /// With memory that stays for the next call.
+    pub fn with(self, workspace: &'a mut Workspace) -> Self {
+        Self { workspace: Some(workspace), ..self }
+    }
+
+    /// Memory for as many bytes as `sizes` say, in parts.
+    pub(super) fn memory(self, sizes: &[usize]) -> Result<Memory<'a>> {
+        let bytes = sizes.iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum::<usize>();
+        Ok(match self.workspace {
+            Some(workspace) => Memory::Kept(workspace.at_least(self.stream, bytes)?),
+            None => Memory::Own(self.stream.buffer_uninit(bytes)?),
+        })
+    }
+}
+
+impl<'a> From<&'a Stream> for Run<'a> {
+    fn from(stream: &'a Stream) -> Self {
+        Self::on(stream)
+    }
+}
+
+/// Where each part of temporary memory starts.
+const ALIGN: usize = 256;
+
+/// An algorithm's temporary memory.
+pub(super) enum Memory<'a> {
+    Own(Buffer<u8>),
+    Kept(&'a mut Buffer<u8>),
+}
+
+impl Memory<'_> {
+    /// The parts, to be taken one after the other.
+    pub(super) fn parts(&mut self) -> Parts<'_> {
+        Parts(Some(match self {
+            Self::Own(buffer) => buffer.as_mut_slice(),
+            Self::Kept(buffer) => buffer.as_mut_slice(),
+        }))
+    }
+}
+
+/// What is left of temporary memory.
+pub(super) struct Parts<'a>(Option<BufferSliceMut<'a, u8>>);
+
+impl<'a> Parts<'a> {
+    /// The next part.
+    pub(super) fn take<T: Element>(&mut self, len: usize) -> Result<BufferSliceMut<'a, T>> {
+        let rest = self.0.take().expect("the parts end with the first error");
+        let bytes = len * size_of::<T>();
+        let (part, rest) = rest.split_at(bytes.next_multiple_of(ALIGN))?;
+        self.0 = Some(rest);
+        part.into_slice(..bytes)?.reinterpret()
+    }
+}
+
+/// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
+///
+/// Calls on several streams may share one: the later then waits for the earlier.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    buffer: Option<Buffer<u8>>,
+}
+
+impl Workspace {
+    /// Without memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With `bytes` of memory.
+    pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
+        Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?) })
+    }
+
+    /// Bytes that it has.
+    pub fn capacity(&self) -> usize {
+        self.buffer.as_ref().map_or(0, Buffer::len)
+    }
+
+    fn at_least(&mut self, stream: &Stream, bytes: usize) -> Result<&mut Buffer<u8>> {
+        match &mut self.buffer {
+            Some(buffer) if buffer.len() >= bytes => {}
+            buffer => *buffer = Some(stream.buffer_uninit(bytes)?),
+        }
+        Ok(self.buffer.as_mut().expect("just made"))
+    }
+}
+
+/// An error unless the output has a place for each of `needed` items.
+pub(super) fn check_output(algorithm: &str, output: usize, needed: usize) -> Result<()> {
+    if output >= needed {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        kernel: algorithm.into(),
+        first: "the result".into(),
+        first_len: needed,
+        second: "`out`".into(),
+        second_len: output,
+    })
+}

@@ -1,0 +1,117 @@
+//! Scans.
+
+use super::run::{Run, check_output};
+use super::transform::fill;
+use crate::__private::Instantiated;
+use crate::functor::Reducer;
+use crate::grid::Chain;
+use crate::input::Source;
+use crate::kernels::device;
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+/// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
+///
+/// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
+/// stays as it is.
+///
+/// **Determinism.** Integers and extremes give the same bits on every run. Sums of floating-point numbers are rounded by how
+/// the blocks happened to run, and may differ in the last bits from run to run.
+///
+/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)), after a small one that
+/// clears the chain; a single tile is one launch. Temporary memory: 8 bytes for each 4 of an item, a tile.
+///
+/// CUB: `DeviceScan::InclusiveScan`.
+///
+/// ```
+/// use kernel_primitives::algorithms::inclusive_scan;
+/// use kernel_primitives::functor::Max;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut largest = stream.buffer_zeroed::<i32>(5)?;
+/// inclusive_scan(&stream, &stream.buffer_from(&[3, 1, 4, 1, 5])?, Max, &mut largest)?;
+/// assert_eq!(largest.to_vec()?, [3, 3, 4, 4, 5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than the input, and those of a launch.
+pub fn inclusive_scan<'a, 'o, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    device::scan_tiles<S, R, false>: Instantiated<Tag>,
+{
+    let first = op.identity();
+    scan::<I, S, R, Tag, false>(run.into(), x, first, op, out.into())
+}
+
+/// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
+///
+/// As [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
+///
+/// ```
+/// use kernel_primitives::algorithms::exclusive_scan;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut starts = stream.buffer_zeroed::<u32>(4)?;
+/// exclusive_scan(&stream, &stream.buffer_from(&[3, 1, 4, 1])?, 0, Add, &mut starts)?;
+/// assert_eq!(starts.to_vec()?, [0, 3, 4, 8]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than the input, and those of a launch.
+pub fn exclusive_scan<'a, 'o, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    first: S::Item,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    device::scan_tiles<S, R, true>: Instantiated<Tag>,
+{
+    scan::<I, S, R, Tag, true>(run.into(), x, first, op, out.into())
+}
+
+fn scan<I, S, R, Tag, const EXCLUSIVE: bool>(
+    run: Run<'_>,
+    x: I,
+    first: S::Item,
+    op: R,
+    mut out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tag>,
+{
+    check_output("scan", out.len(), x.items())?;
+    let stream = run.stream;
+    let tiles = x.items().div_ceil(device::scan_tile::<S>());
+    let dims = Dims::new(tiles.try_into().unwrap_or(u32::MAX), device::SCAN_THREADS as u32);
+    let words = if tiles > 1 { Chain::<S::Item>::words(tiles) } else { 0 };
+    let mut memory = run.memory(&[words * size_of::<u64>()])?;
+    let mut chain = memory.parts().take::<u64>(words)?;
+    if tiles > 1 {
+        fill(stream, 0u64, &mut chain)?;
+    }
+    device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, &mut chain, op)
+}

@@ -1,0 +1,23 @@
+//! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
+
+mod reduce;
+mod scan;
+mod transform;
+
+pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
+pub use scan::{SCAN_THREADS, scan_tile, scan_tiles};
+pub use transform::{TRANSFORM_THREADS, TRANSFORM_VECTORS, transform_tiles};
+
+/// Calls a function with the number of items in a vector of the source as its constant.
+macro_rules! by_vector {
+    ($source:ty, $f:ident::<$($t:ty),*; VECTOR $(, $constant:tt)*>($($arg:expr),*)) => {
+        match const { <$source as kernel_primitives::input::Source>::VECTOR } {
+            16 => $f::<$($t,)* 16 $(, $constant)*>($($arg),*),
+            8 => $f::<$($t,)* 8 $(, $constant)*>($($arg),*),
+            4 => $f::<$($t,)* 4 $(, $constant)*>($($arg),*),
+            2 => $f::<$($t,)* 2 $(, $constant)*>($($arg),*),
+            _ => $f::<$($t,)* 1 $(, $constant)*>($($arg),*),
+        }
+    };
+}
+use by_vector;

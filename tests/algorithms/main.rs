@@ -1,0 +1,19 @@
+//! The algorithms over whole buffers: a module for each. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and
+//! compares with a reference that is computed here by other means.
+//!
+//! Tests with `sanitize` in their names are small, and cover each algorithm once, for tools that slow the device down.
+//! The name of this binary, `algorithms`, is a part of its kernels' names: the build script knows it.
+
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+mod kernels;
+
+mod reduce;
+mod scan;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "../suite/support.rs"]
+mod support;
+mod transform;
+
+/// Lengths around what one thread, one block and one tile have, and some of many tiles.
+pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 100_003];

@@ -1,0 +1,170 @@
+//! Scans of a whole input, against a loop.
+
+use kernel_primitives::algorithms::{Run, Workspace, exclusive_scan, inclusive_scan};
+use kernel_primitives::functor::{Add, BinaryFn, Max, Min};
+use kernel_primitives::input::{counting, strided};
+use kernel_primitives::{Device, Error, Result};
+
+use crate::LENGTHS;
+use crate::kernels::{Compose, Map, Triangular};
+use crate::support::{stream, streams, values};
+
+/// What is up to each item, and what is before it.
+fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
+    let mut before = Vec::new();
+    let mut upto = Vec::new();
+    let mut total = first;
+    for &x in x {
+        before.push(total);
+        total = op(total, x);
+        upto.push(total);
+    }
+    (upto, before)
+}
+
+#[test]
+fn sums_up_to_each_item_of_any_length_at_any_offset() -> Result<()> {
+    let stream = stream()?;
+    for (k, len) in LENGTHS.into_iter().enumerate() {
+        let x = values::<i32>(len + 7, k as u64);
+        let buffer = stream.buffer_from(&x)?;
+        let (from, to) = (k % 5, k % 3);
+        let mut out = stream.buffer_from(&vec![77i32; len + 5])?;
+        let (upto, before) = scanned(&x[from..from + len], 0, i32::wrapping_add);
+        let x = buffer.slice(from..from + len)?;
+        inclusive_scan(&stream, x, Add, &mut out.slice_mut(to..)?)?;
+        let found = out.to_vec()?;
+        assert_eq!(
+            (&found[..to], &found[to..to + len], &found[to + len..]),
+            (&[77; 2][..to], &upto[..], &[77; 5][to..])
+        );
+        exclusive_scan(&stream, x, -5, Add, &mut out)?;
+        assert_eq!(out.to_vec()?[..len], before.iter().map(|b| b.wrapping_sub(5)).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+#[test]
+fn every_type_is_scanned_sanitize() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ty: $seed:literal, |$a:ident, $b:ident| $sum:expr;)*) => {$(
+            let x: Vec<$t> = values::<u8>(9001, $seed).iter().map(|&x| x as $t).collect();
+            let buffer = stream.buffer_from(&x)?;
+            let mut out = stream.buffer_zeroed::<$t>(9001)?;
+            let (upto, before) = scanned(&x, 3 as $t, |$a, $b| $sum);
+            inclusive_scan(&stream, &buffer, Add, &mut out)?;
+            // Whole numbers: exact.
+            assert_eq!(out.to_vec()?, upto.iter().map(|&x| x - 3 as $t).collect::<Vec<_>>());
+            exclusive_scan(&stream, &buffer, 3 as $t, Add, &mut out)?;
+            assert_eq!(out.to_vec()?, before);
+        )*};
+    }
+    check! {
+        f32: 1, |a, b| a + b;
+        f64: 2, |a, b| a + b;
+        i32: 3, |a, b| a + b;
+        u32: 4, |a, b| a + b;
+        i64: 5, |a, b| a + b;
+        u64: 6, |a, b| a + b;
+    }
+    Ok(())
+}
+
+#[test]
+fn extremes_up_to_each_item() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<i32>(20_000, 5);
+    let buffer = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed::<i32>(20_000)?;
+    inclusive_scan(&stream, &buffer, Max, &mut out)?;
+    assert_eq!(out.to_vec()?, scanned(&x, i32::MIN, i32::max).0);
+    inclusive_scan(&stream, &buffer, Min, &mut out)?;
+    assert_eq!(out.to_vec()?, scanned(&x, i32::MAX, i32::min).0);
+
+    let mut x: Vec<f32> = values::<u8>(20_000, 6).iter().map(|&x| x as f32).collect();
+    x[15_000] = f32::NAN;
+    let mut out = stream.buffer_zeroed::<f32>(20_000)?;
+    inclusive_scan(&stream, &stream.buffer_from(&x)?, Max, &mut out)?;
+    let out = out.to_vec()?;
+    assert!(out[..15_000].iter().all(|x| !x.is_nan()) && out[15_000..].iter().all(|x| x.is_nan()));
+    assert_eq!(out[..15_000], scanned(&x[..15_000], f32::NEG_INFINITY, f32::max).0);
+    Ok(())
+}
+
+/// Also on the other emulators: the blocks of one start in random order.
+#[test]
+fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
+    let x = values::<Map<u32>>(10_000, 7);
+    let (upto, before) = scanned(&x, Map { a: 1, b: 0 }, |f, g| Compose.apply(f, g));
+    let y = values::<Triangular>(10_000, 8);
+    let products = scanned(&y, Triangular { x: 0, y: 0, z: 0 }, |f, g| Compose.apply(f, g)).0;
+    for stream in streams()? {
+        let buffer = stream.buffer_from(&x)?;
+        let mut out = stream.buffer_uninit(10_000)?;
+        inclusive_scan(&stream, &buffer, Compose, &mut out)?;
+        assert_eq!(out.to_vec()?, upto);
+        exclusive_scan(&stream, &buffer, Map { a: 1, b: 0 }, Compose, &mut out)?;
+        assert_eq!(out.to_vec()?, before);
+        // Of values of twelve bytes.
+        let mut out = stream.buffer_uninit(10_000)?;
+        inclusive_scan(&stream, &stream.buffer_from(&y)?, Compose, &mut out)?;
+        assert_eq!(out.to_vec()?, products);
+    }
+    Ok(())
+}
+
+#[test]
+fn computed_inputs_are_scanned() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u64>(10_000)?;
+    inclusive_scan(&stream, counting(1u64, 10_000), Add, &mut out)?;
+    assert_eq!(out.to_vec()?, (1..=10_000).map(|i| i * (i + 1) / 2).collect::<Vec<u64>>());
+    let x = values::<u8>(30_000, 9);
+    let mut out = stream.buffer_zeroed::<u8>(10_000)?;
+    inclusive_scan(&stream, strided(&stream.buffer_from(&x)?, 3), Max, &mut out)?;
+    let every_third: Vec<u8> = x.iter().step_by(3).copied().collect();
+    assert_eq!(out.to_vec()?, scanned(&every_third, 0, u8::max).0);
+    Ok(())
+}
+
+#[test]
+fn a_scan_is_captured_and_launched_again() -> Result<()> {
+    let stream = stream()?;
+    let data = values::<u32>(50_000, 6);
+    let x = stream.buffer_from(&data)?;
+    let mut out = stream.buffer_zeroed::<u32>(50_000)?;
+    let mut workspace = Workspace::with_capacity(&stream, 1 << 20)?;
+    let graph = stream.capture(|stream| inclusive_scan(Run::on(stream).with(&mut workspace), &x, Add, &mut out))?;
+    for _ in 0..3 {
+        graph.launch(&stream)?;
+        assert_eq!(out.to_vec()?, scanned(&data, 0, u32::wrapping_add).0);
+        out.copy_from(&[0; 50_000])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_scan_allocates_once_and_waits_for_nobody() -> Result<()> {
+    let device = Device::emulator();
+    let stream = device.stream()?;
+    let x = stream.buffer_zeroed::<f32>(100_000)?;
+    let mut out = stream.buffer_zeroed::<f32>(100_000)?;
+    let before = device.counters();
+    inclusive_scan(&stream, &x, Add, &mut out)?;
+    let cost = device.counters().since(before);
+    assert_eq!((cost.launches, cost.allocations, cost.synchronizations), (2, 1, 0));
+    let before = device.counters();
+    inclusive_scan(&stream, x.slice(..1000)?, Add, &mut out)?;
+    assert_eq!(device.counters().since(before).launches, 1);
+    Ok(())
+}
+
+#[test]
+fn an_output_that_is_too_short_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    let (x, mut out) = (stream.buffer_zeroed::<f32>(10)?, stream.buffer_zeroed::<f32>(9)?);
+    let error = inclusive_scan(&stream, &x, Add, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 10, second_len: 9, .. }), "{error}");
+    Ok(())
+}
