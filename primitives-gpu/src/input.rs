@@ -80,6 +80,18 @@ unsafe fn all_of<T: Copy, const N: usize>(items: &[MaybeUninit<T>; N]) -> [T; N]
     // SAFETY: the caller's contract; an array of `MaybeUninit` is laid out as one of its items.
     unsafe { (&raw const *items).cast::<[T; N]>().read() }
 }
+
+/// As many `T` as 16 bytes hold, or one.
+const fn vector<T>() -> usize {
+    match size_of::<T>() {
+        1 => 16,
+        2 => 8,
+        4 => 4,
+        8 => 2,
+        _ => 1,
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -231,7 +243,7 @@ impl<T> Sealed for Span<T> {}
 unsafe impl<T: Element> Source for Span<T> {
     type Item = T;
     const LAYOUT: Layout = crate::view::view_layout::<T>();
-    const VECTOR: usize = if 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 1 };
+    const VECTOR: usize = vector::<T>();
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -279,7 +291,7 @@ impl<T> Sealed for Constant<T> {}
 unsafe impl<T: KernelParam> Source for Constant<T> {
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("constant").with("value", offset_of!(Self, value), T::LAYOUT);
-    const VECTOR: usize = 16;
+    const VECTOR: usize = vector::<T>();
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -324,7 +336,7 @@ where
 {
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("counting").with("first", offset_of!(Self, first), T::LAYOUT);
-    const VECTOR: usize = 16;
+    const VECTOR: usize = vector::<T>();
 
     #[inline(always)]
     fn len(&self) -> usize {
