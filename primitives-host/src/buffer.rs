@@ -514,6 +514,18 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     }
 }
 
+impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        buffer.as_slice()
+    }
+}
+
+impl<'a, T: Element> From<&'a BufferSliceMut<'_, T>> for BufferSlice<'a, T> {
+    fn from(slice: &'a BufferSliceMut<'_, T>) -> Self {
+        slice.as_slice()
+    }
+}
+
 impl<'a, T: Element> From<&'a mut Buffer<T>> for BufferSliceMut<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
         buffer.as_mut_slice()

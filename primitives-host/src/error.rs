@@ -119,6 +119,20 @@ pub enum Error {
         /// Its length.
         second_len: usize,
     },
+    /// A sort by bits that the key does not have.
+    #[error("{algorithm}: {start}..{end} is no range of the {bits} sort bits of {key}")]
+    SortBits {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The key's type.
+        key: &'static str,
+        /// The first bit.
+        start: u32,
+        /// The bit behind the last.
+        end: u32,
+        /// The key's sort bits.
+        bits: u32,
+    },
     /// An argument lies on another device than the stream.
     #[error("kernel `{kernel}` runs on {stream}, but its argument {argument} is on {buffer}")]
     WrongDevice {

@@ -8,6 +8,7 @@
 //! | [`transform`], [`fill`] | a function of each item, one value |
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
 //! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
+//! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
 //!
 //! **Memory.** What an algorithm needs for itself it takes from the stream's pool and gives back: an allocation that waits for
 //! nobody. A [`Workspace`] keeps it from call to call instead, and a capture needs one, since graphs do not allocate.
@@ -42,9 +43,11 @@
 mod reduce;
 mod run;
 mod scan;
+mod sort;
 mod transform;
 
 pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
+pub use sort::{sort_keys, sort_pairs};
 pub use transform::{fill, transform};

@@ -23,3 +23,7 @@ instantiate!(device::reduce_tiles<Products, Sum>);
 instantiate!(device::reduce_tiles<Counting<u64>, Sum>);
 instantiate!(device::transform_tiles<Pairs, OfPair<Mul>>);
 instantiate!(device::transform_tiles<Span<u8>, Square>);
+
+instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
+instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
+instantiate!(device::sort_tile_pairs<u32, Flagged>, device::sort_sweep_pairs<u32, Flagged>);

@@ -10,6 +10,7 @@ mod kernels;
 
 mod reduce;
 mod scan;
+mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;

@@ -1,5 +1,6 @@
 //! The block's radix sorts.
 
+use kernel_primitives::__private::Instantiated;
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::{Buffer, Result, Stream, bf16, f16};
 use proptest::prelude::Strategy;
@@ -190,4 +191,47 @@ fn a_radix_sort_in_a_block_of_another_size_is_a_fault() -> Result<()> {
     let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
     assert!(error.contains("96") && error.contains("128"), "{error}");
     Ok(())
+}
+
+fn ranks_of_bytes<const THREADS: usize, const ITEMS: usize, Tag>(stream: &Stream, x: &[u8]) -> Result<()>
+where
+    kernels::radix_ranked<THREADS, ITEMS>: Instantiated<Tag>,
+{
+    let mut places = stream.buffer_zeroed::<u32>(x.len())?;
+    let [mut counts, mut starts, mut early] = [(); 3].map(|()| stream.buffer_zeroed::<u32>(256).unwrap());
+    kernels::radix_ranked::<THREADS, ITEMS>::launch(
+        stream,
+        (1, THREADS as u32),
+        &stream.buffer_from(x)?,
+        &mut places,
+        &mut counts,
+        &mut starts,
+        &mut early,
+    )?;
+    let mut order: Vec<usize> = (0..x.len()).collect();
+    order.sort_by_key(|&i| x[i]);
+    let places = places.to_vec()?;
+    assert!(order.iter().map(|&i| places[i]).eq(0..x.len() as u32), "{THREADS} × {ITEMS}: {places:?}");
+    let below = |digit: usize| x.iter().filter(|&&x| (x as usize) < digit).count() as u32;
+    assert_eq!(starts.to_vec()?, (0..256).map(below).collect::<Vec<_>>());
+    let expected: Vec<u32> = (0..256).map(|digit| below(digit + 1) - below(digit)).collect();
+    assert_eq!(counts.to_vec()?, expected);
+    assert_eq!(early.to_vec()?, expected);
+    Ok(())
+}
+
+#[test]
+fn radix_ranks_are_places_by_the_digit_sanitize() -> Result<()> {
+    for stream in streams()? {
+        ranks_of_bytes::<256, 1, _>(&stream, &values(256, 1))?;
+        ranks_of_bytes::<256, 1, _>(&stream, &[255; 256])?;
+        ranks_of_bytes::<1024, 5, _>(&stream, &values::<u8>(5120, 2).iter().map(|x| x & 0x81).collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn radix_ranks_of_the_largest_tile_fit_their_counters() -> Result<()> {
+    ranks_of_bytes::<512, 16, _>(&stream()?, &[7; 8192])?;
+    ranks_of_bytes::<512, 16, _>(&stream()?, &values(8192, 3))
 }

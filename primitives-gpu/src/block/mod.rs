@@ -9,6 +9,7 @@
 //! | [`blocked_to_striped`] and the other exchanges, [`scatter_to_blocked`], [`scatter_to_striped`] | each thread its items |
 //! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | each thread its items |
 //! | [`block_histogram`] | in shared memory |
+//! | [`block_radix_rank`] | each thread its items' places, and those of the digit of its rank |
 //! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
 //! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
 //! | [`run_length_decode`] | each thread its items |
@@ -22,6 +23,7 @@ mod load;
 mod merge_sort;
 mod neighbours;
 mod partials;
+mod radix_rank;
 mod radix_sort;
 mod raking;
 mod reduce;
@@ -47,6 +49,7 @@ pub use neighbours::{
     adjacent_difference_right, adjacent_difference_right_open, block_broadcast, block_rotate, block_shift_down,
     block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
 };
+pub use radix_rank::{RadixRankStorage, RadixRanks, block_radix_rank};
 pub use radix_sort::{
     RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,
     block_radix_sort_to_striped,

@@ -11,10 +11,10 @@ use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp::{self, SortBits, of_bits, to_bits, unrolled};
 
+use super::radix_rank::{DIGITS, rank_in_warp};
+
 /// Bits of the key that one pass sorts by.
 const DIGIT_BITS: u32 = 8;
-/// A warp's counters, 16 bits for each digit.
-const DIGITS: usize = 1 << DIGIT_BITS;
 /// The words of a warp's counters that a lane has: eight digits.
 const WORDS: usize = DIGITS / 2 / WARP as usize;
 
@@ -333,23 +333,10 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
     #[inline(always)]
     #[track_caller]
     fn places<const ITEMS: usize>(&self, digits: &[u32; ITEMS]) -> [u32; ITEMS] {
-        let (cx, lane) = (self.cx, self.cx.lane());
-        // SAFETY: between the barriers a warp's counters are its own, and `sync_warp` stands between accesses of its lanes.
+        let cx = self.cx;
+        // SAFETY: between the barriers a warp's counters are its own, and `rank_in_warp` begins with what separates its lanes.
         unsafe { self.words.store_items(self.at() + (cx.thread_rank() / WARP) as usize * DIGITS / 2, &[0; WORDS]) };
-        cx.sync_warp(FULL_MASK);
-        let mut places = [0u32; ITEMS];
-        unrolled!(i < ITEMS, {
-            let same = cx.match_byte(digits[i]);
-            // SAFETY: as above.
-            let before = unsafe { self.own.load(digits[i] as usize) } as u32;
-            places[i] = before + (same & ((1 << lane) - 1)).count_ones();
-            cx.sync_warp(FULL_MASK);
-            if same >> lane == 1 {
-                // SAFETY: as above; the last lane with the digit is the one that writes.
-                unsafe { self.own.store(digits[i] as usize, places[i] as u16 + 1) };
-            }
-            cx.sync_warp(FULL_MASK);
-        });
+        let mut places = rank_in_warp(cx, self.own, digits, |_, place| place);
         cx.barrier();
         if cx.thread_rank() < WARP {
             self.scan();

@@ -77,6 +77,22 @@ impl<'k, T: Element> Elements<'k, T> {
         raw::element(self.cx, self.address, self.len, index)
     }
 
+    /// The address of an element. The emulator raises a fault outside.
+    ///
+    /// # Safety
+    /// It is inside.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn at_inside(self, index: usize) -> *mut T {
+        #[cfg(not(target_arch = "nvptx64"))]
+        return self.at(index);
+        // SAFETY: the caller's contract.
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            self.address.add(index)
+        }
+    }
+
     /// The element at `index`; a fault outside.
     ///
     /// # Safety

@@ -78,6 +78,20 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write(index, value) }
     }
 
+    /// Writes any element, without the check of [`write`](Self::write), which the emulator makes all the same.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write); and `index` is inside the view.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_unchecked(&mut self, index: usize, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.elements.at_inside(index);
+            self.elements.write_inside(index, value);
+        }
+    }
+
     /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
     /// where all of them lie inside and the address is aligned for them.
     ///
@@ -155,6 +169,17 @@ impl<'k, T: AtomicElement> GlobalMut<'k, T, Atomic> {
         let address = self.elements.at(index);
         // SAFETY: inside the view; through this partition every access is atomic.
         unsafe { AtomicRef::new(self.elements.cx(), address, false) }
+    }
+
+    /// As [`at`](Self::at), without the check, which the emulator makes all the same.
+    ///
+    /// # Safety
+    /// `index` is inside the view.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn at_unchecked(&self, index: usize) -> AtomicRef<'k, T> {
+        // SAFETY: inside the view by the caller's contract; through this partition every access is atomic.
+        unsafe { AtomicRef::new(self.elements.cx(), self.elements.at_inside(index), false) }
     }
 }
 

@@ -13,7 +13,7 @@ mod shared;
 mod striped;
 mod warp_rows;
 
-pub(crate) use elements::Elements;
+pub(crate) use elements::{Elements, opaque};
 pub use global::Global;
 pub use global_mut::{GlobalMut, RowMut, TileMut};
 #[doc(hidden)]

@@ -2,10 +2,15 @@
 
 mod reduce;
 mod scan;
+mod sort;
 mod transform;
 
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, scan_tile, scan_tiles};
+pub use sort::{
+    SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,
+    sort_tile, sort_tile_items, sort_tile_pairs,
+};
 pub use transform::{TRANSFORM_THREADS, TRANSFORM_VECTORS, transform_tiles};
 
 /// Calls a function with the number of items in a vector of the source as its constant.

@@ -1,8 +1,8 @@
 //! Radix sorts of a block.
 
 use kernel_primitives::block::{
-    RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,
-    block_radix_sort_to_striped,
+    RadixRankStorage, RadixSortStorage, block_radix_rank, block_radix_sort, block_radix_sort_pairs,
+    block_radix_sort_pairs_to_striped, block_radix_sort_to_striped,
 };
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
@@ -82,5 +82,30 @@ pub fn radix_sorted_to_striped(
         write_data(cx, out.tile(tile), &keys);
         write_data(cx, alone_out.tile(tile), &alone);
         write_data(cx, value_out.tile(tile), &value);
+    }
+}
+
+/// Ranks a tile's bytes, with the number and the first place of each.
+#[kernel(threads(THREADS), equal_len(x, places), equal_len(counts, starts, early), instantiate(<256, 1>, <512, 16>, <1024, 5>))]
+pub fn radix_ranked<const THREADS: usize, const ITEMS: usize>(
+    cx: Block,
+    x: Global<u8>,
+    mut places: GlobalMut<u32, WarpStriped<ITEMS>>,
+    mut counts: GlobalMut<u32>,
+    mut starts: GlobalMut<u32>,
+    mut early: GlobalMut<u32>,
+    mut shared: Shared<RadixRankStorage<THREADS>>,
+) {
+    for tile in cx.tiles::<ITEMS>(x.len()) {
+        let mut items = [0u8; ITEMS];
+        load_warp_striped(cx, &mut items, x.tile(tile));
+        let mut counted = None;
+        let ranked = block_radix_rank(cx, &mut shared, &items.map(u32::from), |count| counted = Some(count));
+        store_striped(cx, places.tile(tile), &ranked.places);
+        for digit in cx.items(counts.len()) {
+            counts.set(digit, ranked.count);
+            starts.set(digit, ranked.start);
+            early.set(digit, counted.unwrap_or(u32::MAX));
+        }
     }
 }

@@ -1,0 +1,198 @@
+//! Ranks by a digit: what a pass of a radix sort does with its keys.
+
+use core::marker::PhantomData;
+use core::panic::Location;
+
+use crate::functor::Add;
+use crate::simt::{Block, FULL_MASK, FaultKind, WARP};
+use crate::view::{Shared, SharedArray, SharedStorage, opaque};
+use crate::warp::{self, unrolled};
+
+/// Values of a digit of eight bits.
+pub(super) const DIGITS: usize = 256;
+/// Warps whose threads have a digit each.
+const DIGIT_WARPS: usize = DIGITS / WARP as usize;
+
+/// The shared memory of [`block_radix_rank`]: 512 bytes a warp, and 32 more.
+pub struct RadixRankStorage<const THREADS: usize>(PhantomData<()>);
+
+impl<const THREADS: usize> RadixRankStorage<THREADS> {
+    const WARPS: usize = THREADS / WARP as usize;
+    /// Where the totals of warps of digits start, behind the counters.
+    const TOTALS: usize = Self::WARPS * DIGITS * size_of::<u16>();
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<const THREADS: usize> SharedStorage for RadixRankStorage<THREADS> {
+    const BYTES: usize = Self::TOTALS + DIGIT_WARPS * size_of::<u32>();
+    const ALIGN: usize = 16;
+}
+
+/// What [`block_radix_rank`] finds.
+#[derive(Clone, Copy, Debug)]
+pub struct RadixRanks<const ITEMS: usize> {
+    /// The place of each item of the thread among the block's, ordered by digit.
+    pub places: [u32; ITEMS],
+    /// How many items have the digit whose number is the thread's rank; 0 in threads beyond the 256th.
+    pub count: u32,
+    /// The place of the first of these items, or where it would be; 0 in threads beyond the 256th.
+    pub start: u32,
+}
+
+/// Ranks the block's items by a digit of eight bits: each item's place when they are ordered by it; stable.
+///
+/// - `digits`: of the thread's 1 to 16 items, each below 256. The arrangement is warp-striped, as
+///   [`load_warp_striped`](super::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS` on, lane `l` item `i`
+///   the position `i * 32 + l` of these. Equal digits keep the order of their positions.
+/// - `counted`: called in the first 256 threads as soon as the counts are known, each with that of the digit of its rank, for
+///   what other blocks wait for.
+///
+/// The block has exactly `THREADS` threads, a multiple of 32 from 256 to 1024; otherwise it is a fault.
+///
+/// Phases: each warp counts its items by digit, by eight votes an item that find the lanes with the same; barrier; 256 threads
+/// add up the warps' counts; barrier; they write where each warp's items of a digit begin; barrier; each item's place is that
+/// and its rank in the warp. Cost: about 45 instructions an item, whatever the digits are.
+///
+/// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
+///
+/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](super::block_radix_sort) moves the items as well.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// Orders a tile by the lowest byte of its items.
+/// #[kernel(threads(256))]
+/// fn by_low_byte(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32>,
+///     mut ranks: Shared<RadixRankStorage<256>>,
+/// ) {
+///     let mut items = [0u32; 4];
+///     load_warp_striped(cx, &mut items, x);
+///     let digits = items.map(|item| item & 0xff);
+///     let ranked = block_radix_rank(cx, &mut ranks, &digits, |_| ());
+///     for (item, place) in items.into_iter().zip(ranked.places) {
+///         // SAFETY: the places are a permutation.
+///         unsafe { out.write(place as usize, item) };
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<u32> = (0..1024).map(|i| i * 77).collect();
+/// let mut out = stream.buffer_zeroed::<u32>(1024)?;
+/// by_low_byte::launch(&stream, (1, 256), &stream.buffer_from(&x)?, &mut out)?;
+/// let mut expected = x;
+/// expected.sort_by_key(|item| item & 0xff);
+/// assert_eq!(out.to_vec()?, expected);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, RadixRankStorage<THREADS>>,
+    digits: &[u32; ITEMS],
+    counted: impl FnOnce(u32),
+) -> RadixRanks<ITEMS> {
+    const { assert!(THREADS.is_multiple_of(32), "a radix rank takes whole warps") };
+    const { assert!(THREADS >= DIGITS && THREADS <= 1024, "a radix rank takes a thread a digit, and at most 1024") };
+    const { assert!(ITEMS >= 1 && ITEMS <= 16, "a radix rank takes 1 to 16 items a thread") };
+    let threads = cx.block_threads() as usize;
+    if threads != THREADS {
+        cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
+    }
+    shared.enter();
+    let (rank, warp) = (cx.thread_rank() as usize, cx.warp() as usize);
+    let own: SharedArray<u16> = shared.array(warp * DIGITS * size_of::<u16>(), DIGITS);
+    let all: SharedArray<u16> = shared.array(0, RadixRankStorage::<THREADS>::WARPS * DIGITS);
+    let totals: SharedArray<u32> = shared.array(RadixRankStorage::<THREADS>::TOTALS, DIGIT_WARPS);
+
+    const WORDS: usize = DIGITS / WARP as usize;
+    // SAFETY: between the barriers a warp's counters are its own, and `rank_in_warp` begins with what separates its lanes.
+    unsafe { own.store_items(cx.lane() as usize * WORDS, &[0; WORDS]) };
+    // With the digit beside it, which takes no register of its own until the second look at the counters.
+    let mut places = rank_in_warp(cx, own, digits, |digit, place| opaque(digit << 16 | place));
+    cx.barrier();
+
+    let (mut count, mut before) = (0, 0);
+    if rank < DIGITS {
+        let mut of_warp = 0;
+        while of_warp < RadixRankStorage::<THREADS>::WARPS {
+            // SAFETY: written before the barrier.
+            count += unsafe { all.load(of_warp * DIGITS + rank) } as u32;
+            of_warp += 1;
+        }
+        counted(count);
+        let upto = warp::inclusive(cx, FULL_MASK, count, &Add);
+        before = upto - count;
+        if cx.lane() == WARP - 1 {
+            // SAFETY: the element of this warp.
+            unsafe { totals.store(warp, upto) };
+        }
+    }
+    cx.barrier();
+    let mut start = 0;
+    if rank < DIGITS {
+        // SAFETY: written before the barrier.
+        let totals = unsafe { totals.load_items::<DIGIT_WARPS>(0) };
+        start = before;
+        unrolled!(
+            w < DIGIT_WARPS,
+            if w < warp {
+                start += totals[w]
+            }
+        );
+        let (mut of_warp, mut begin) = (0, start);
+        while of_warp < RadixRankStorage::<THREADS>::WARPS {
+            // SAFETY: between two barriers, each of these threads has other counters.
+            unsafe {
+                let counted = all.load(of_warp * DIGITS + rank) as u32;
+                all.store(of_warp * DIGITS + rank, begin as u16);
+                begin += counted;
+            }
+            of_warp += 1;
+        }
+    }
+    cx.barrier();
+    unrolled!(i < ITEMS, {
+        // SAFETY: written before the barrier.
+        let begin = unsafe { own.load((places[i] >> 16) as usize) };
+        places[i] = (places[i] & 0xffff) + begin as u32;
+    });
+    RadixRanks { places, count, start }
+}
+
+/// Ranks a warp's items, item by item across its lanes, among those with the same digit, and adds them to the warp's counters
+/// `own`, which are set before and may be the last thing that its lanes have written. Returns what `keep` makes of each item's digit
+/// and rank.
+///
+/// Nobody else uses the counters until the next barrier.
+#[inline(always)]
+#[track_caller]
+pub(super) fn rank_in_warp<const ITEMS: usize>(
+    cx: Block<'_>,
+    own: SharedArray<'_, u16>,
+    digits: &[u32; ITEMS],
+    keep: impl Fn(u32, u32) -> u32,
+) -> [u32; ITEMS] {
+    let lane = cx.lane();
+    cx.sync_warp(FULL_MASK);
+    let mut kept = [0u32; ITEMS];
+    unrolled!(i < ITEMS, {
+        let same = cx.match_byte(digits[i]);
+        // SAFETY: the counters are this warp's, and `sync_warp` stands between accesses of its lanes.
+        let before = unsafe { own.load(digits[i] as usize) } as u32;
+        let place = before + (same & ((1 << lane) - 1)).count_ones();
+        cx.sync_warp(FULL_MASK);
+        if same >> lane == 1 {
+            // SAFETY: as above; the last lane with the digit is the one that writes.
+            unsafe { own.store(digits[i] as usize, place as u16 + 1) };
+        }
+        cx.sync_warp(FULL_MASK);
+        kept[i] = keep(digits[i], place);
+    });
+    kept
+}
