@@ -75,14 +75,29 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn prefix<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
+        self.announce(tile, total);
+        self.prefix_announced(tile, total, op)
+    }
+
+    /// The first half of [`prefix`](Self::prefix): tells the tiles behind what this one amounts to, and waits for nobody. The same
+    /// warp then does what can be done before the prefix is known, and calls [`prefix_announced`](Self::prefix_announced).
+    #[inline(always)]
+    #[track_caller]
+    pub fn announce(&self, tile: usize, total: T) {
+        if self.cx.lane() == 0 {
+            self.publish(tile, if tile > 0 { TOTAL } else { COMPLETE }, total);
+        }
+    }
+
+    /// The second half of [`prefix`](Self::prefix), with the same arguments as [`announce`](Self::announce).
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
         let cx = self.cx;
         let (lane, lanes) = (cx.lane(), cx.warp_lanes());
         let mask = cx.warp_mask();
         let mut before = op.identity();
         if tile > 0 {
-            if lane == 0 {
-                self.publish(tile, TOTAL, total);
-            }
             // The tile behind the last that the warp looks at.
             let mut end = tile;
             loop {
@@ -108,9 +123,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 }
                 end -= lanes as usize;
             }
-        }
-        if lane == 0 {
-            self.publish(tile, COMPLETE, op.apply(before, total));
+            if lane == 0 {
+                self.publish(tile, COMPLETE, op.apply(before, total));
+            }
         }
         before
     }

@@ -205,6 +205,18 @@ impl<'k, S: Source> Input<'k, S> {
         // SAFETY: inside; the memory is the view's.
         Some(unsafe { self.source.items(self.cx, first) })
     }
+
+    /// As [`items`](Self::items), of items that are known to lie inside: for several vectors after one comparison, so that no
+    /// branch lies between their loads.
+    ///
+    /// # Safety
+    /// All `N` items from `first` on lie inside.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn items_inside<const N: usize>(self, first: usize) -> [S::Item; N] {
+        // SAFETY: the caller's contract; the memory is the view's.
+        unsafe { self.source.items(self.cx, first) }
+    }
 }
 
 /// Elements of a buffer.

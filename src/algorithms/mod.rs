@@ -9,6 +9,10 @@
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
 //! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
 //! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
+//! | [`select_if`], [`select_flagged`]; [`partition`] | the items of which a predicate or a flag is true; the others behind them |
+//! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
+//! | [`run_length_encode`]; [`reduce_by_key`] | and how many each run has; and its values as one |
+//! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that begins anew with each run |
 //!
 //! **Memory.** What an algorithm needs for itself it takes from the stream's pool and gives back: an allocation that waits for
 //! nobody. A [`Workspace`] keeps it from call to call instead, and a capture needs one, since graphs do not allocate.
@@ -40,14 +44,21 @@
 //! # }
 //! ```
 
+mod by_key;
+mod chained;
 mod reduce;
 mod run;
 mod scan;
+mod select;
 mod sort;
 mod transform;
+mod unique;
 
+pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
 pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
+pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
 pub use transform::{fill, transform};
+pub use unique::{unique, unique_by_key};

@@ -13,7 +13,7 @@ use crate::{Buffer, BufferSliceMut, Element, Error, Result, Stream};
 /// let device = Device::auto()?;
 /// let stream = device.stream()?;
 /// let x = stream.buffer_from(&vec![1i32; 100_000])?;
-/// let mut sum = stream.buffer_zeroed::<i64>(1)?;
+/// let mut sum = stream.buffer_zeroed::<i32>(1)?;
 /// let mut workspace = Workspace::new();
 /// reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum)?;
 /// // The second call finds the memory of the first one, and allocates nothing.

@@ -4,8 +4,8 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{Max, Mul, OfPair, Square, Sum};
-use kernel_primitives::input::{self, Counting, Span, Strided, Zip};
+use kernel_primitives::functor::{Flagged as ByFlag, Max, Mul, OfPair, Square, Sum};
+use kernel_primitives::input::{self, Constant, Counting, Span, Strided, Zip};
 use kernel_primitives::kernels::device;
 use kernel_primitives::prelude::*;
 
@@ -27,3 +27,36 @@ instantiate!(device::transform_tiles<Span<u8>, Square>);
 instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
 instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
 instantiate!(device::sort_tile_pairs<u32, Flagged>, device::sort_sweep_pairs<u32, Flagged>);
+/// Whether a number is even.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Even;
+
+macro_rules! even {
+    ($($t:ty: |$x:ident| $number:expr;)*) => {$(
+        impl UnaryFn<$t> for Even {
+            type Output = bool;
+            #[inline(always)]
+            fn apply(&self, $x: $t) -> bool {
+                $number % 2 == 0
+            }
+        }
+    )*};
+}
+even! { u8: |x| x; u16: |x| x; u64: |x| x; Twelve: |x| x.b; }
+
+instantiate!(device::select_tiles<Span<u8>, Even, false>);
+instantiate!(device::select_tiles<Span<u16>, Even, false>);
+instantiate!(device::select_tiles<Span<u64>, Even, false>);
+instantiate!(device::select_tiles<Span<Twelve>, Even, false>);
+instantiate!(device::select_tiles<Zip<Span<u32>, Span<bool>>, ByFlag, false>);
+instantiate!(device::select_tiles<Zip<Span<u32>, Span<i32>>, ByFlag, false>);
+instantiate!(device::select_tiles<Zip<Counting<u64>, Span<bool>>, ByFlag, false>);
+
+instantiate!(device::unique_tiles<Span<u8>, Constant<u8>, false>);
+instantiate!(device::unique_tiles<Span<u64>, Counting<u64>, true>);
+instantiate!(device::reduce_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose>);
+instantiate!(device::reduce_by_key_tiles<Span<u8>, Span<f64>, Add>);
+instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<f64>, Add>);
+instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<u8>, Max>);
+instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, false>);
+instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, true>);

@@ -7,14 +7,18 @@
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod kernels;
+mod runs;
 
+mod by_key;
 mod reduce;
 mod scan;
+mod select;
 mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
 mod transform;
+mod unique;
 
 /// Lengths around what one thread, one block and one tile have, and some of many tiles.
 pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 100_003];

@@ -30,6 +30,7 @@ mod float;
 pub(crate) mod halves;
 mod magnitude;
 mod ordered;
+mod segmented;
 mod sort_key;
 
 pub use accumulate::Accumulate;
@@ -41,6 +42,7 @@ pub use float::Float;
 pub use magnitude::Magnitude;
 pub use num_complex::Complex;
 pub use ordered::{Number, Ordered};
+pub use segmented::Segmented;
 pub use sort_key::SortKey;
 
 pub(crate) use any_bits::AnyBits;

@@ -46,10 +46,12 @@
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
 //! | [`DivideBy`], [`Clamp`], [`Constant`] | with values that are chosen at run time | |
 //! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`FirstPass`] and [`LastPass`] of one | | |
+//! | [`Flagged`], and every function to `bool`, as a [`Choice`] of selections | | |
 //! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
 mod activation;
 mod arithmetic;
+mod choice;
 mod combinator;
 mod compare;
 mod constant;
@@ -57,12 +59,14 @@ mod logic;
 mod pass;
 mod real;
 mod reduction;
+mod segment;
 
 pub use activation::{Gelu, GeluTanh, Relu, Sigmoid, Silu};
 pub use arithmetic::{
     Abs, Add, Cast, Div, FloorDiv, FloorRem, Identity, Max, Min, Mul, MulAdd, Neg, Reciprocal, Square, Sub, TruncDiv,
     TruncRem,
 };
+pub use choice::{Choice, Flagged};
 pub use combinator::{
     BindFirst, BindSecond, Compose, Fold, OfPair, SwapArguments, bind_first, bind_second, compose, of_pair,
     swap_arguments,
@@ -82,6 +86,7 @@ pub use reduction::{
     AbsMax, AbsMin, All, Any, ArgMax, ArgMin, Combine, CountNonzero, Indexed, L1, L2, LogSumExp, MaxOf, Mean, MinOf,
     NanSum, PNorm, Prod, Reduction, Sum,
 };
+pub use segment::BySegment;
 
 use crate::element::{Element, SortKey};
 use crate::simt::Block;

@@ -1,17 +1,25 @@
 //! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
 
+mod by_key;
 mod reduce;
 mod scan;
+mod select;
 mod sort;
+mod tile;
 mod transform;
+mod unique;
 
+pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, scan_tile, scan_tiles};
+pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,
     sort_tile, sort_tile_items, sort_tile_pairs,
 };
+pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
 pub use transform::{TRANSFORM_THREADS, TRANSFORM_VECTORS, transform_tiles};
+pub use unique::{unique_tile, unique_tiles};
 
 /// Calls a function with the number of items in a vector of the source as its constant.
 macro_rules! by_vector {

@@ -1,0 +1,230 @@
+//! Reductions and scans of runs of equal keys.
+
+use super::chained::chained;
+use super::run::{Run, check_output};
+use super::unique::check_values;
+use crate::__private::Instantiated;
+use crate::element::Segmented;
+use crate::functor::{Add, Reducer};
+use crate::input::{Constant, Source, Zip, constant};
+use crate::kernels::device;
+use crate::{Arithmetic, BufferSliceMut, Element, InputArg, KernelParam, Result};
+
+/// Combines the values of each run of equal keys: `out_keys` begins with the first key of each run, in order, `out_values` with its
+/// values combined by `op`, in order, and `count[0]` says how many runs there are.
+///
+/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `op` is any [`Reducer`],
+/// commutative or not. The outputs need not be as long as the input, only long enough: what is behind the runs stays as it is.
+///
+/// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): sums of floating-point numbers may differ in the last bits
+/// from run to run, here only those of keys whose run goes over more than one tile.
+///
+/// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
+/// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes, and 8
+/// for each 4 of a value, a tile of up to 4096 items.
+///
+/// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
+///
+/// ```
+/// use kernel_primitives::algorithms::reduce_by_key;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[7u32, 7, 3, 3, 3])?;
+/// let values = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+/// let (mut out_keys, mut sums) = (stream.buffer_zeroed::<u32>(2)?, stream.buffer_zeroed::<f32>(2)?);
+/// let mut count = stream.buffer_zeroed::<u64>(1)?;
+/// reduce_by_key(&stream, &keys, &values, Add, &mut out_keys, &mut sums, &mut count)?;
+/// assert_eq!((out_keys.to_vec()?, sums.to_vec()?), (vec![7, 3], vec![3.0, 12.0]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// There are more or fewer values than keys, `count` is empty, and those of a launch. Outputs that are too short for the runs are
+/// a fault of the launch.
+#[allow(clippy::too_many_arguments, reason = "two inputs, three outputs")]
+pub fn reduce_by_key<'a, 'o, 'p, 'c, I, J, K, V, R, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    op: R,
+    out_keys: impl Into<BufferSliceMut<'o, K::Item>>,
+    out_values: impl Into<BufferSliceMut<'p, V::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+    device::reduce_by_key_tiles<K, V, R>: Instantiated<Tag>,
+{
+    type Kernel<K, V, R> = device::reduce_by_key_tiles<K, V, R>;
+    check_values("reduce_by_key", keys.items(), values.items())?;
+    let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
+    check_output("reduce_by_key", count.len(), 1)?;
+    let tile = device::tile_items::<Zip<K, V>>();
+    chained::<Segmented<V::Item>>(run.into(), keys.items(), tile, |stream, dims, chain| {
+        Kernel::<K, V, R>::launch(stream, dims, keys, values, &mut out_keys, &mut out_values, &mut count, chain, op)
+    })
+}
+
+/// Counts each run of equal items: `items` begins with the first of each run, in order, `lengths` with how many it has, and
+/// `count[0]` says how many runs there are.
+///
+/// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`], which
+/// this is, of as many ones.
+///
+/// CUB: `DeviceRunLengthEncode::Encode`.
+///
+/// ```
+/// use kernel_primitives::algorithms::run_length_encode;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[7u32, 7, 3, 3, 3, 7])?;
+/// let (mut items, mut lengths) = (stream.buffer_zeroed::<u32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+/// let mut count = stream.buffer_zeroed::<u64>(1)?;
+/// run_length_encode(&stream, &x, &mut items, &mut lengths, &mut count)?;
+/// assert_eq!((items.to_vec()?, lengths.to_vec()?), (vec![7, 3, 7], vec![2, 3, 1]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`reduce_by_key`].
+pub fn run_length_encode<'a, 'o, 'p, 'c, I, S, L, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    items: impl Into<BufferSliceMut<'o, S::Item>>,
+    lengths: impl Into<BufferSliceMut<'p, L>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element + PartialEq>,
+    L: Arithmetic,
+    device::reduce_by_key_tiles<S, Constant<L>, Add>: Instantiated<Tag>,
+{
+    let ones = constant(L::ONE, x.items());
+    reduce_by_key::<I, _, S, Constant<L>, Add, Tag>(run, x, ones, Add, items, lengths, count)
+}
+
+/// Combines, for each item, the values of its run of equal keys up to and including its own: a scan that begins anew with each
+/// run.
+///
+/// Equal is what `==` says, as for [`reduce_by_key`]. `op` is any [`Reducer`], commutative or not. `out` may be longer than the
+/// input: the rest of it stays as it is. What [`inclusive_scan`](super::inclusive_scan) says of determinism holds within a run.
+///
+/// Cost: one read of keys and values and one write, launches and temporary memory as [`reduce_by_key`].
+///
+/// CUB: `DeviceScan::InclusiveScanByKey`. Thrust: `inclusive_scan_by_key`.
+///
+/// ```
+/// use kernel_primitives::algorithms::inclusive_scan_by_key;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[7u32, 7, 3, 3, 3])?;
+/// let values = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+/// let mut sums = stream.buffer_zeroed::<f32>(5)?;
+/// inclusive_scan_by_key(&stream, &keys, &values, Add, &mut sums)?;
+/// assert_eq!(sums.to_vec()?, [1.0, 3.0, 3.0, 7.0, 12.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// There are more or fewer values than keys, `out` is shorter, and those of a launch.
+pub fn inclusive_scan_by_key<'a, 'o, I, J, K, V, R, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, V::Item>>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+    device::scan_by_key_tiles<K, V, R, false>: Instantiated<Tag>,
+{
+    let first = op.identity();
+    scan_by_key::<I, J, K, V, R, Tag, false>(run.into(), keys, values, first, op, out.into())
+}
+
+/// Combines, for each item, `first` and the values of its run of equal keys before its own: the first of each run gets `first`.
+///
+/// As [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
+///
+/// ```
+/// use kernel_primitives::algorithms::exclusive_scan_by_key;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::input::constant;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[7u32, 7, 3, 3, 3])?;
+/// let values = stream.buffer_from(&[1u32, 2, 3, 4, 5])?;
+/// let mut sums = stream.buffer_zeroed::<u32>(5)?;
+/// exclusive_scan_by_key(&stream, &keys, &values, 100, Add, &mut sums)?;
+/// assert_eq!(sums.to_vec()?, [100, 101, 100, 103, 107]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`inclusive_scan_by_key`].
+pub fn exclusive_scan_by_key<'a, 'o, I, J, K, V, R, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    first: V::Item,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, V::Item>>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+    device::scan_by_key_tiles<K, V, R, true>: Instantiated<Tag>,
+{
+    scan_by_key::<I, J, K, V, R, Tag, true>(run.into(), keys, values, first, op, out.into())
+}
+
+fn scan_by_key<I, J, K, V, R, Tag, const EXCLUSIVE: bool>(
+    run: Run<'_>,
+    keys: I,
+    values: J,
+    first: V::Item,
+    op: R,
+    mut out: BufferSliceMut<'_, V::Item>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+    device::scan_by_key_tiles<K, V, R, EXCLUSIVE>: Instantiated<Tag>,
+{
+    type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
+    check_values("scan_by_key", keys.items(), values.items())?;
+    check_output("scan_by_key", out.len(), keys.items())?;
+    let tile = device::tile_items::<Zip<K, V>>();
+    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
+        Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, op)
+    })
+}

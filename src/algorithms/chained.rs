@@ -1,0 +1,26 @@
+//! Launches of tiles in a chain.
+
+use super::run::Run;
+use super::transform::fill;
+use crate::grid::Chain;
+use crate::kernels::device::TILE_THREADS;
+use crate::{BufferSliceMut, Dims, Element, Result, Stream};
+
+/// Calls `launch` with a block for each tile of so many items, one at least, and the cleared memory of a chain of their values,
+/// none for a single one.
+pub(super) fn chained<T: Element>(
+    run: Run<'_>,
+    len: usize,
+    tile: usize,
+    launch: impl FnOnce(&Stream, Dims, &mut BufferSliceMut<'_, u64>) -> Result<()>,
+) -> Result<()> {
+    let stream = run.stream;
+    let tiles = len.div_ceil(tile).max(1);
+    let words = if tiles > 1 { Chain::<T>::words(tiles) } else { 0 };
+    let mut memory = run.memory(&[words * size_of::<u64>()])?;
+    let mut chain = memory.parts().take::<u64>(words)?;
+    if tiles > 1 {
+        fill(stream, 0u64, &mut chain)?;
+    }
+    launch(stream, Dims::new(tiles.try_into().unwrap_or(u32::MAX), TILE_THREADS as u32), &mut chain)
+}

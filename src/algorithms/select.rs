@@ -1,0 +1,165 @@
+//! Selections.
+
+use super::chained::chained;
+use super::run::{Run, check_output};
+use super::transform::fill;
+use crate::__private::{Again, Instantiated};
+use crate::functor::{Choice, Flagged, UnaryFn};
+use crate::input::{Source, Zip, zip};
+use crate::kernels::device;
+use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
+
+/// Keeps the items of which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
+/// they are.
+///
+/// `predicate` is any [`UnaryFn`] of an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the
+/// input, only long enough: what is behind the items kept stays as it is.
+///
+/// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
+/// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes a
+/// tile of up to 8192 items.
+///
+/// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
+///
+/// ```
+/// use kernel_primitives::algorithms::select_if;
+/// use kernel_primitives::functor::{LessThan, bind_second};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3u32, 1, 4, 1, 5])?;
+/// let (mut small, mut count) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u64>(1)?);
+/// select_if(&stream, &x, bind_second(LessThan, 4), &mut small, &mut count)?;
+/// assert_eq!(count.to_vec()?, [3]);
+/// assert_eq!(small.to_vec()?[..3], [3, 1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `count` is empty, and those of a launch. An `out` that is too short for what is kept is a fault of the launch.
+pub fn select_if<'a, 'o, 'c, I, S, P, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    predicate: P,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    P: UnaryFn<S::Item, Output = bool> + KernelParam,
+    device::select_tiles<S, P, false>: Instantiated<Tag>,
+{
+    select::<I, S, P, Tag>(run.into(), x, predicate, out.into(), count.into())
+}
+
+/// Keeps the items whose flags are true; of numbers, not 0. As many as there are both items and flags are looked at.
+///
+/// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
+///
+/// ```
+/// use kernel_primitives::algorithms::select_flagged;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3.0f32, 1.0, 4.0])?;
+/// let flags = stream.buffer_from(&[true, false, true])?;
+/// let (mut kept, mut count) = (stream.buffer_zeroed::<f32>(2)?, stream.buffer_zeroed::<u64>(1)?);
+/// select_flagged(&stream, &x, &flags, &mut kept, &mut count)?;
+/// assert_eq!((kept.to_vec()?, count.to_vec()?), (vec![3.0, 4.0], vec![2]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`select_if`].
+pub fn select_flagged<'a, 'o, 'c, I, J, S, F, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    flags: J,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<F>,
+    S: Source<Item: Element>,
+    F: Source<Item: ConvertTo<bool>>,
+    device::select_tiles<Zip<S, F>, Flagged, false>: Instantiated<Tag>,
+{
+    select::<_, Zip<S, F>, Flagged, Tag>(run.into(), zip(x, flags), Flagged, out.into(), count.into())
+}
+
+fn select<I, S, C, Tag>(
+    run: Run<'_>,
+    x: I,
+    choice: C,
+    mut out: BufferSliceMut<'_, C::Kept>,
+    mut count: BufferSliceMut<'_, u64>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source,
+    C: Choice<S::Item> + KernelParam,
+    device::select_tiles<S, C, false>: Instantiated<Tag>,
+{
+    check_output("select", count.len(), 1)?;
+    chained::<u64>(run, x.items(), device::tile_items::<S>(), |stream, dims, chain| {
+        device::select_tiles::<S, C, false>::launch(stream, dims, x, &mut out, &mut count, chain, choice)
+    })
+}
+
+/// Puts the items of which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
+/// follow, in the order of the input too, and `count[0]` says where those begin.
+///
+/// `out` may be longer than the input: the rest of it stays as it is. Each item is read, and `predicate` asked, twice.
+///
+/// Cost: two reads of the input and one write, by two launches of one kernel after small ones that clear `count` and the
+/// chain. Temporary memory: as [`select_if`].
+///
+/// CUB: `DevicePartition::If`, which has the others in reverse. Thrust: `stable_partition_copy`.
+///
+/// ```
+/// use kernel_primitives::algorithms::partition;
+/// use kernel_primitives::functor::{LessThan, bind_second};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3u32, 1, 4, 1, 5])?;
+/// let (mut out, mut count) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u64>(1)?);
+/// partition(&stream, &x, bind_second(LessThan, 4), &mut out, &mut count)?;
+/// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![3, 1, 1, 4, 5], vec![3]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than the input, `count` is empty, and those of a launch.
+pub fn partition<'a, 'o, 'c, I, S, P, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    predicate: P,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    P: UnaryFn<S::Item, Output = bool> + KernelParam,
+    device::select_tiles<S, P, true>: Instantiated<Tag>,
+{
+    type Kernel<S, P> = device::select_tiles<S, P, true>;
+    let (out, mut count) = (out.into(), count.into().into_slice(..)?);
+    check_output("partition", count.len(), 1)?;
+    check_output("partition", out.len(), x.items())?;
+    let (mut none, mut out) = out.split_at(0)?;
+    chained::<u64>(run.into(), x.items(), device::tile_items::<S>(), |stream, dims, chain| {
+        fill(stream, 0u64, &mut count)?;
+        Kernel::<S, P>::launch(stream, dims, Again(&x), &mut none, &mut count, &mut *chain, predicate)?;
+        Kernel::<S, P>::launch(stream, dims, x, &mut out, &mut count, chain, predicate)
+    })
+}

@@ -1,0 +1,218 @@
+//! Reductions and scans of runs of equal keys, against loops.
+
+use kernel_primitives::algorithms::{
+    Run, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
+};
+use kernel_primitives::functor::{Add, BinaryFn, Max};
+use kernel_primitives::{Error, Result};
+
+use crate::LENGTHS;
+use crate::kernels::{Compose, Map};
+use crate::runs::{Runs, lengths, repeated};
+use crate::support::{stream, streams, values};
+
+/// Each run's values, combined.
+fn reduced<T: Copy>(lengths: &[usize], values: &[T], op: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut rest = values;
+    let mut totals = Vec::new();
+    for &len in lengths {
+        let (run, after) = rest.split_at(len);
+        totals.extend(run.iter().copied().reduce(&op));
+        rest = after;
+    }
+    totals
+}
+
+/// What is up to each value in its run, and what is before it.
+fn scanned<T: Copy>(lengths: &[usize], values: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
+    let (mut upto, mut before) = (Vec::new(), Vec::new());
+    let mut values = values.iter();
+    for &len in lengths {
+        let (mut sum, mut total) = (None, first);
+        for &value in values.by_ref().take(len) {
+            before.push(total);
+            total = op(total, value);
+            sum = Some(sum.map_or(value, |sum| op(sum, value)));
+            upto.extend(sum);
+        }
+    }
+    (upto, before)
+}
+
+#[test]
+fn sums_of_runs_of_any_length_at_any_offset() -> Result<()> {
+    let stream = stream()?;
+    for (k, len) in LENGTHS.into_iter().enumerate() {
+        for runs in Runs::ALL {
+            let lengths = lengths(runs, len, k as u64);
+            let keys: Vec<u32> = repeated(&lengths, |run| run as u32 * 5 % 11);
+            let x = values::<u32>(len, k as u64);
+            let (totals, count) = (reduced(&lengths, &x, u32::wrapping_add), lengths.len());
+            let firsts: Vec<u32> = (0..count).map(|run| run as u32 * 5 % 11).collect();
+            // Off by different amounts.
+            let padded =
+                |items: &[u32], by: usize| [&vec![items.first().copied().unwrap_or(7); by], items, &[3]].concat();
+            let (keys, x) = (stream.buffer_from(&padded(&keys, k % 5))?, stream.buffer_from(&padded(&x, k % 4))?);
+            let (keys, x) = (keys.slice(k % 5..k % 5 + len)?, x.slice(k % 4..k % 4 + len)?);
+            let (mut out_keys, mut out) =
+                (stream.buffer_from(&vec![77u32; count + 3])?, stream.buffer_from(&vec![78u32; count + 3])?);
+            let mut number = stream.buffer_from(&[9u64])?;
+            let (mut k, mut v) = (out_keys.slice_mut(1..)?, out.slice_mut(2..)?);
+            reduce_by_key(&stream, keys, x, Add, &mut k, &mut v, &mut number)?;
+            assert_eq!(number.to_vec()?, [count as u64], "{len} {runs:?}");
+            assert_eq!(out_keys.to_vec()?, [&[77], &firsts[..], &[77; 2]].concat(), "{len} {runs:?}");
+            assert_eq!(out.to_vec()?, [&[78; 2], &totals[..], &[78]].concat(), "{len} {runs:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let lengths = lengths(Runs::Random, 9001, 4);
+    macro_rules! check {
+        ($($k:ty, $v:ty: $seed:literal, $op:expr, |$a:ident, $b:ident| $sum:expr;)*) => {$(
+            let keys: Vec<$k> = repeated(&lengths, |run| (run % 100) as $k);
+            let x: Vec<$v> = values::<u8>(9001, $seed).iter().map(|&x| x as $v).collect();
+            let totals = reduced(&lengths, &x, |$a, $b| $sum);
+            let count = totals.len();
+            let (mut k, mut v) = (stream.buffer_zeroed::<$k>(count)?, stream.buffer_zeroed::<$v>(count)?);
+            let mut number = stream.buffer_zeroed::<u64>(1)?;
+            let (keys, x) = (stream.buffer_from(&keys)?, stream.buffer_from(&x)?);
+            reduce_by_key(&stream, &keys, &x, $op, &mut k, &mut v, &mut number)?;
+            assert_eq!(k.to_vec()?, (0..count).map(|run| (run % 100) as $k).collect::<Vec<_>>());
+            // Whole numbers: exact.
+            assert_eq!((v.to_vec()?, number.to_vec()?), (totals, vec![count as u64]), stringify!($k, $v));
+        )*};
+    }
+    check! {
+        u32, f32: 1, Add, |a, b| a + b;
+        i32, f32: 2, Add, |a, b| a + b;
+        u64, f64: 3, Add, |a, b| a + b;
+        u32, f64: 6, Add, |a, b| a + b;
+        u64, u32: 7, Add, |a, b| a + b;
+        u8, f64: 4, Add, |a, b| a + b;
+        u64, u8: 5, Max, |a, b| a.max(b);
+    }
+    Ok(())
+}
+
+/// Also on the other emulators: the blocks of one start in random order.
+#[test]
+fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
+    let compose = |f, g| Compose.apply(f, g);
+    for stream in streams()? {
+        for runs in Runs::ALL {
+            let lengths = lengths(runs, 10_000, 5);
+            let keys: Vec<u32> = repeated(&lengths, |run| run as u32);
+            let x = values::<Map<u32>>(10_000, 7);
+            let (k, v) = (stream.buffer_from(&keys)?, stream.buffer_from(&x)?);
+            let count = lengths.len();
+            let (mut out_keys, mut out) = (stream.buffer_uninit::<u32>(count)?, stream.buffer_uninit(count)?);
+            let mut number = stream.buffer_uninit::<u64>(1)?;
+            reduce_by_key(&stream, &k, &v, Compose, &mut out_keys, &mut out, &mut number)?;
+            assert_eq!(out.to_vec()?, reduced(&lengths, &x, compose), "{runs:?}");
+            assert_eq!(out_keys.to_vec()?, (0..count as u32).collect::<Vec<_>>(), "{runs:?}");
+
+            let first = Map { a: 3, b: 5 };
+            let (upto, before) = scanned(&lengths, &x, first, compose);
+            let mut out = stream.buffer_uninit(10_000)?;
+            inclusive_scan_by_key(&stream, &k, &v, Compose, &mut out)?;
+            assert_eq!(out.to_vec()?, upto, "{runs:?}");
+            exclusive_scan_by_key(&stream, &k, &v, first, Compose, &mut out)?;
+            assert_eq!(out.to_vec()?, before, "{runs:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn zeros_are_equal_keys_and_nan_equals_nothing() -> Result<()> {
+    let stream = stream()?;
+    let x = [0.0f32, -0.0, 0.0, f32::NAN, f32::NAN, 1.0, 1.0, -0.0];
+    let (mut items, mut lengths) = (stream.buffer_zeroed::<f32>(5)?, stream.buffer_zeroed::<u32>(5)?);
+    let mut count = stream.buffer_zeroed::<u64>(1)?;
+    run_length_encode(&stream, &stream.buffer_from(&x)?, &mut items, &mut lengths, &mut count)?;
+    assert_eq!((count.to_vec()?, lengths.to_vec()?), (vec![5], vec![3, 1, 1, 2, 1]));
+    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&items.to_vec()?), bits(&[0.0, f32::NAN, f32::NAN, 1.0, -0.0]));
+    Ok(())
+}
+
+#[test]
+fn runs_are_encoded_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for runs in Runs::ALL {
+        for len in [0, 1, 5000, 20_011] {
+            let runs = lengths(runs, len, 6);
+            let x: Vec<u64> = repeated(&runs, |run| (run as u64) << 33);
+            let count = runs.len();
+            let (mut items, mut lengths) = (stream.buffer_zeroed::<u64>(count)?, stream.buffer_zeroed::<u32>(count)?);
+            let mut number = stream.buffer_from(&[9u64])?;
+            run_length_encode(&stream, &stream.buffer_from(&x)?, &mut items, &mut lengths, &mut number)?;
+            assert_eq!(number.to_vec()?, [count as u64]);
+            assert_eq!(lengths.to_vec()?, runs.iter().map(|&len| len as u32).collect::<Vec<_>>());
+            assert_eq!(items.to_vec()?, (0..count as u64).map(|run| run << 33).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn scans_begin_anew_with_each_run_of_any_length_at_any_offset_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for (k, len) in LENGTHS.into_iter().enumerate() {
+        let runs = Runs::ALL[k % 5];
+        let lengths = lengths(runs, len, k as u64);
+        let keys: Vec<u32> = repeated(&lengths, |run| run as u32 % 3);
+        let x = values::<u32>(len + 3, k as u64);
+        let from = k % 4;
+        let (upto, before) = scanned(&lengths, &x[from..from + len], 100, u32::wrapping_add);
+        let (keys, x) = (stream.buffer_from(&keys)?, stream.buffer_from(&x)?);
+        let x = x.slice(from..from + len)?;
+        let mut out = stream.buffer_from(&vec![77u32; len + 2])?;
+        inclusive_scan_by_key(&stream, &keys, x, Add, &mut out.slice_mut(1..)?)?;
+        assert_eq!(out.to_vec()?, [&[77], &upto[..], &[77]].concat(), "{len} {runs:?}");
+        exclusive_scan_by_key(&stream, &keys, x, 100, Add, &mut out)?;
+        assert_eq!(out.to_vec()?[..len], before, "{len} {runs:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_reduction_by_key_is_captured_and_launched_again() -> Result<()> {
+    let stream = stream()?;
+    let lengths = lengths(Runs::Sixteen, 50_000, 1);
+    let x = values::<u32>(50_000, 6);
+    let keys = stream.buffer_from(&repeated(&lengths, |run| run as u32))?;
+    let values = stream.buffer_from(&x)?;
+    let (mut k, mut v) = (stream.buffer_zeroed::<u32>(4000)?, stream.buffer_zeroed::<u32>(4000)?);
+    let mut count = stream.buffer_zeroed::<u64>(1)?;
+    let mut workspace = Workspace::with_capacity(&stream, 1 << 16)?;
+    let graph = stream.capture(|stream| {
+        reduce_by_key(Run::on(stream).with(&mut workspace), &keys, &values, Add, &mut k, &mut v, &mut count)
+    })?;
+    for _ in 0..2 {
+        graph.launch(&stream)?;
+        assert_eq!(count.to_vec()?, [3125]);
+        assert_eq!(v.to_vec()?[..3125], reduced(&lengths, &x, u32::wrapping_add));
+        v.copy_from(&[0; 4000])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_without_values_and_outputs_that_are_too_short_are_errors() -> Result<()> {
+    let stream = stream()?;
+    let (keys, x) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(10)?);
+    let (mut k, mut v) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(10)?);
+    let (mut count, mut none) = (stream.buffer_zeroed::<u64>(1)?, stream.buffer_zeroed::<u64>(0)?);
+    let error = reduce_by_key(&stream, &keys, x.slice(1..)?, Add, &mut k, &mut v, &mut count).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 10, second_len: 9, .. }), "{error}");
+    let error = reduce_by_key(&stream, &keys, &x, Add, &mut k, &mut v, &mut none).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
+    let error = inclusive_scan_by_key(&stream, &keys, &x, Add, &mut v.slice_mut(1..)?).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 10, second_len: 9, .. }), "{error}");
+    Ok(())
+}
