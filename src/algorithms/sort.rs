@@ -331,7 +331,7 @@ impl Passes {
         let (mut counts, rest) = words.split_at(counts)?;
         let (tickets, states) = rest.split_at(tickets)?;
         let Order { begin, end, descending } = self.order;
-        let blocks = 4 * stream.device().properties().multiprocessors as usize;
+        let blocks = 2 * stream.device().properties().multiprocessors as usize;
         let dims = self.dims(self.tiles.min(blocks));
         device::count_digits::<K>::launch(stream, dims, keys, &mut counts, self.stride(), begin, end, descending)?;
         let dims = (self.count as u32, DIGITS as u32);

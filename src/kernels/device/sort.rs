@@ -546,15 +546,18 @@ impl SortPass {
 fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
     let (mut before, mut left) = (0, tiles);
-    while left > 0 {
+    let read = |left: u32| -> [u32; SORT_AHEAD as usize] {
         // SAFETY: there are as many rows before the first tile's, whose state ends the walk.
-        let states: [u32; SORT_AHEAD as usize] = core::array::from_fn(|i| unsafe {
+        core::array::from_fn(|i| unsafe {
             states.at_unchecked(((first + left) as usize - 1 - i) * DIGITS + thread).load()
-        });
+        })
+    };
+    let mut known = read(left);
+    while left > 0 {
         let mut walking = true;
         let mut i = 0;
         while i < SORT_AHEAD as usize {
-            let state = states[i];
+            let state = known[i];
             walking &= state >= OF_TILE;
             if walking {
                 before += state % OF_TILE;
@@ -565,8 +568,12 @@ fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, 
             }
             i += 1;
         }
-        if !walking && left > 0 {
-            cx.spin(20);
+        if left > 0 {
+            // Before the wait, which takes as long as the way to the cache and back.
+            known = read(left);
+            if !walking {
+                cx.spin(20);
+            }
         }
     }
     before
