@@ -48,7 +48,6 @@ instantiate!(device::select_tiles<Span<u8>, Even, false>);
 instantiate!(device::select_tiles<Span<u16>, Even, false>);
 instantiate!(device::select_tiles<Span<u64>, Even, false>);
 instantiate!(device::select_tiles<Span<Twelve>, Even, false>);
-instantiate!(device::select_tiles<Zip<Span<u32>, Span<bool>>, ByFlag, false>);
 instantiate!(device::select_tiles<Zip<Span<u32>, Span<i32>>, ByFlag, false>);
 instantiate!(device::select_tiles<Zip<Counting<u64>, Span<bool>>, ByFlag, false>);
 

@@ -239,6 +239,14 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
         unsafe { load_aligned(address, items) };
     } else {
         for (i, item) in items.iter_mut().enumerate() {
+            // By the same means as vectors: of plain loads on one side the compiler makes one of a pointer to either side's
+            // memory, which keeps the items in local memory.
+            #[cfg(target_arch = "nvptx64")]
+            if const { matches!(size_of::<T>(), 2 | 4 | 8) && align_of::<T>() == size_of::<T>() } {
+                // SAFETY: the caller's contract; an element is aligned for an access of its size.
+                unsafe { nvptx::load_vector((&raw mut *item).cast(), address.add(i).cast(), size_of::<T>()) };
+                continue;
+            }
             // SAFETY: the caller's contract.
             *item = unsafe { load(address.add(i)) };
         }

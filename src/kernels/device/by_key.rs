@@ -81,7 +81,7 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
     R: Reducer<V::Item> + Copy,
 {
     let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let keys_of = share.read(keys);
+    let keys_of = share.read_or(keys, K::Item::ZERO);
     let values = share.read_or(values, op.identity());
     let bits = share.heads(cx, keys, &keys_of);
     let (mut places, warp_count) = share.places_in_warp(cx, bits);
@@ -206,7 +206,7 @@ fn scan_tile_of<K, V, R, const N: usize, const ROUNDS: usize, const EXCLUSIVE: b
     R: Reducer<V::Item> + Copy,
 {
     let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let keys_of = share.read(keys);
+    let keys_of = share.read_or(keys, K::Item::ZERO);
     let values = share.read_or(values, op.identity());
     let bits = share.heads(cx, keys, &keys_of);
     let runs = Runs::in_warp(cx, bits, &values, &op);

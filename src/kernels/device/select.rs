@@ -19,7 +19,7 @@ use super::tile::{Share, TileStorage, WarpStorage, announce, by_rounds, copy_out
     <Span<u32>, BindSecond<GreaterThan, u32>, false>, <Span<i32>, BindSecond<GreaterThan, i32>, false>, <Span<f32>, BindSecond<GreaterThan, f32>, false>,
     <Span<u32>, BindSecond<NotEqual, u32>, false>, <Span<i32>, BindSecond<NotEqual, i32>, false>, <Span<f32>, BindSecond<NotEqual, f32>, false>,
     <Span<u32>, BindSecond<LessThan, u32>, true>, <Span<i32>, BindSecond<LessThan, i32>, true>, <Span<f32>, BindSecond<LessThan, f32>, true>,
-    <Zip<Span<f32>, Span<bool>>, Flagged, false>,
+    <Zip<Span<u32>, Span<bool>>, Flagged, false>, <Zip<Span<i32>, Span<bool>>, Flagged, false>, <Zip<Span<f32>, Span<bool>>, Flagged, false>,
 ))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn select_tiles<S, C, const REST: bool>(

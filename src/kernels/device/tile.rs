@@ -170,12 +170,18 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
     /// The items; `other` where it has no more.
     #[inline(always)]
     pub(super) fn read_or<S: Source>(&self, x: Input<S>, other: S::Item) -> [[S::Item; N]; ROUNDS] {
-        let mut items = self.read(x);
-        if !self.is_whole() {
+        let mut items = [[other; N]; ROUNDS];
+        if self.tile + Self::TILE <= x.len() {
+            for (round, items) in items.iter_mut().enumerate() {
+                // SAFETY: the whole tile is inside.
+                *items = unsafe { x.items_inside(self.at(round)) };
+            }
+        } else {
+            // One branch an item, lest the compiler take these loads and those of a whole tile whose address is odd together.
             for (round, items) in items.iter_mut().enumerate() {
                 for (i, item) in items.iter_mut().enumerate() {
-                    if self.at(round) + i >= self.len {
-                        *item = other;
+                    if let Some(value) = x.get(self.at(round) + i) {
+                        *item = value;
                     }
                 }
             }

@@ -81,7 +81,7 @@ fn unique_tile_of<K, V, const N: usize, const ROUNDS: usize, const VALUES: bool>
     V: Source<Item: Element>,
 {
     let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let items = share.read(keys);
+    let items = share.read_or(keys, K::Item::ZERO);
     let bits = share.heads(cx, keys, &items);
     let (places, total) = share.places(cx, warps, bits);
     announce(cx, &chain, tile, total as u64);
@@ -91,7 +91,7 @@ fn unique_tile_of<K, V, const N: usize, const ROUNDS: usize, const VALUES: bool>
     // SAFETY: each item that is kept has its place; they are read after a barrier.
     unsafe { share.compact(array, bits, &places, |round, i| items[round][i]) };
     // On their way while the block waits for the tiles before.
-    let values = if VALUES { Some(share.read(values)) } else { None };
+    let values = if VALUES { Some(share.read_or(values, V::Item::ZERO)) } else { None };
     if cx.warp() == 0 {
         let before = prefix(&chain, tile, total as u64, &Add);
         if cx.lane() == 0 {
