@@ -268,13 +268,15 @@ impl<T: Element, const N: usize, const ROUNDS: usize> Runs<T, N, ROUNDS> {
     fn in_warp<R: Reducer<T>>(cx: Block, bits: u32, values: &[[T; N]; ROUNDS], op: &R) -> Self {
         let lane = cx.lane();
         let mut heads = [0; ROUNDS];
-        let mut start = [0; ROUNDS];
+        // How many lanes below are still of this lane's run.
+        let mut reach = [0; ROUNDS];
         let mut upto = [T::ZERO; ROUNDS];
         for round in 0..ROUNDS {
             let own = bits >> (round * N) & const { !0u32 >> (32 - N) };
             heads[round] = cx.ballot(FULL_MASK, own != 0);
             // The first lane has no other before it in any case.
-            start[round] = (WARP - 1) - (heads[round] & (!0 >> (WARP - 1 - lane)) | 1).leading_zeros();
+            let start = (WARP - 1) - (heads[round] & (!0 >> (WARP - 1 - lane)) | 1).leading_zeros();
+            reach[round] = lane - start;
             let mut sum = values[round][0];
             let mut i = 1;
             while i < N {
@@ -288,7 +290,7 @@ impl<T: Element, const N: usize, const ROUNDS: usize> Runs<T, N, ROUNDS> {
         while delta < WARP {
             for round in 0..ROUNDS {
                 let below = cx.shuffle_up(FULL_MASK, upto[round], delta, WARP);
-                if lane >= start[round] + delta {
+                if reach[round] >= delta {
                     upto[round] = op.apply(below, upto[round]);
                 }
             }
