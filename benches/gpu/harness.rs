@@ -39,7 +39,7 @@ impl Options {
                 "--bench" => {} // from cargo
                 other => panic!(
                     "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, \
-                     --only launch,elementwise,block_sort,block,rows"
+                     --only launch,algorithms,elementwise,block_sort,block,rows"
                 ),
             }
         }

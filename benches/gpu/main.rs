@@ -11,6 +11,8 @@
 #![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
 
 #[cfg(feature = "cuda")]
+mod algorithms;
+#[cfg(feature = "cuda")]
 mod block;
 #[cfg(feature = "cuda")]
 mod block_sort;
@@ -48,7 +50,8 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 4] = [
+    let groups: [(&str, Group); 5] = [
+        ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
         ("block", block::run),

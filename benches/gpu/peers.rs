@@ -2,10 +2,14 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use kernel_primitives::{Result, Stream};
 use libloading::Library;
 
 type BlockSort = unsafe extern "C" fn(*const c_void, *mut c_void, c_uint, c_uint, *mut c_void) -> c_int;
 type Transform = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
+
+/// Temporary memory and its size, input, output, items, stream.
+type Algorithm = unsafe extern "C" fn(*mut c_void, *mut usize, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
 
 /// A block collective's launch: rounds, factor, input, output, items, stream.
 pub(crate) type BlockPeer<T> = Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)>;
@@ -27,6 +31,31 @@ impl Peers {
         let version = unsafe { self.0.get::<unsafe extern "C" fn() -> c_int>(b"cub_version\0").map(|get| get()) };
         let version = version.expect("the peers have a version");
         format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
+    }
+
+    /// An algorithm on `n` items, with the temporary memory that it asks for: input, output, stream.
+    pub(crate) fn algorithm(
+        &self,
+        name: &str,
+        stream: &Stream,
+        n: usize,
+    ) -> Result<impl Fn(u64, u64, *mut c_void) + use<>> {
+        let symbol = format!("cub_{name}\0");
+        // SAFETY: the function has this type, and the library stays loaded.
+        let call = unsafe { *self.0.get::<Algorithm>(symbol.as_bytes()).expect("the peers have this algorithm") };
+        let mut bytes = 0;
+        // SAFETY: without storage it says how much it wants, and looks at nothing else.
+        let code = unsafe {
+            call(std::ptr::null_mut(), &mut bytes, std::ptr::null(), std::ptr::null_mut(), n, stream.as_raw())
+        };
+        assert_eq!(code, 0, "CUB failed");
+        let storage = stream.buffer_uninit::<u8>(bytes.max(1))?;
+        Ok(move |x: u64, out: u64, stream| {
+            let mut bytes = bytes;
+            // SAFETY: the addresses are buffers of as many elements as it reads and writes, on the stream's device.
+            let code = unsafe { call(storage.address() as _, &mut bytes, x as _, out as _, n, stream) };
+            assert_eq!(code, 0, "CUB failed");
+        })
     }
 
     /// `out = x + y` by `cub::DeviceTransform`, for the element type of this name.

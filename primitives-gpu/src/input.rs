@@ -217,6 +217,19 @@ impl<'k, S: Source> Input<'k, S> {
         // SAFETY: the caller's contract; the memory is the view's.
         unsafe { self.source.items(self.cx, first) }
     }
+
+    /// `M` times `N` items, from `first`, `first + stride`, … on, or `None` unless all of them lie inside: accesses that do not
+    /// wait for each other, as for [`items`](Self::items).
+    #[inline(always)]
+    #[track_caller]
+    pub fn vectors<const N: usize, const M: usize>(self, first: usize, stride: usize) -> Option<[[S::Item; N]; M]> {
+        let (len, span) = (self.len(), (M - 1) * stride + N);
+        if len < span || first > len - span {
+            return None;
+        }
+        // SAFETY: inside; the memory is the view's.
+        Some(each!(m < M, unsafe { self.source.items(self.cx, first + m * stride) }))
+    }
 }
 
 /// Elements of a buffer.

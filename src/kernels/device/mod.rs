@@ -11,6 +11,8 @@ mod unique;
 
 pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
+#[doc(hidden)]
+pub use scan::scan_tile_of;
 pub use scan::{SCAN_THREADS, scan_tile, scan_tiles};
 pub use select::select_tiles;
 pub use sort::{

@@ -58,19 +58,20 @@ fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(cx: Block, x: Inpu
     let own = cx.thread_rank() as usize * N;
     let mut start = cx.block_rank() * tile;
     while start < x.len() {
-        let at = |v: usize| start + own + v * stride;
-        if start + tile <= x.len() {
-            let vectors: [Option<[S::Item; N]>; REDUCE_VECTORS] = core::array::from_fn(|v| x.items(at(v)));
-            for (v, items) in vectors.into_iter().enumerate() {
-                for (i, item) in items.into_iter().flatten().enumerate() {
-                    totals[i] = op.combine(totals[i], op.pre(item, (at(v) + i) as u64));
+        let first = start + own;
+        if let Some(vectors) = x.vectors::<N, REDUCE_VECTORS>(first, stride) {
+            for (v, items) in vectors.iter().enumerate() {
+                for (i, &item) in items.iter().enumerate() {
+                    totals[i] = op.combine(totals[i], op.pre(item, (first + v * stride + i) as u64));
                 }
             }
         } else {
+            // The end of the input.
             for v in 0..REDUCE_VECTORS {
                 for (i, total) in totals.iter_mut().enumerate() {
-                    if let Some(item) = x.get(at(v) + i) {
-                        *total = op.combine(*total, op.pre(item, (at(v) + i) as u64));
+                    let index = first + v * stride + i;
+                    if let Some(item) = x.get(index) {
+                        *total = op.combine(*total, op.pre(item, index as u64));
                     }
                 }
             }

@@ -36,7 +36,7 @@ const fn rounds(vector: usize, item: usize) -> usize {
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain` has the memory of a [`Chain`] of all
 /// tiles, or none if there is one tile.
-#[kernel(threads(SCAN_THREADS), min_blocks(6), instantiate(
+#[kernel(threads(SCAN_THREADS), min_blocks(if size_of::<S::Item>() > 4 { 5 } else { 6 }), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
     <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
     <Span<f32>, Max, false>, <Span<i32>, Max, false>, <Span<f32>, Min, false>, <Span<i32>, Min, false>,
@@ -82,7 +82,8 @@ fn by_rounds<S: Source<Item: Element>, R: Reducer<S::Item> + Copy, const N: usiz
 /// One tile: `ROUNDS` vectors of `N` items a thread, which the lanes of a warp read side by side.
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
 #[inline(always)]
-fn scan_tile_of<S, R, const N: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
+#[doc(hidden)]
+pub fn scan_tile_of<S, R, const N: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,
     first: S::Item,
@@ -100,12 +101,8 @@ fn scan_tile_of<S, R, const N: usize, const ROUNDS: usize, const EXCLUSIVE: bool
     let stride = WARP as usize * N;
     // What lies behind the end comes last in its tile, and changes nothing.
     let mut items = [[op.identity(); N]; ROUNDS];
-    if start + (ROUNDS - 1) * stride + N <= x.len() {
-        for (round, items) in items.iter_mut().enumerate() {
-            if let Some(vector) = x.items(start + round * stride) {
-                *items = vector;
-            }
-        }
+    if let Some(vectors) = x.vectors::<N, ROUNDS>(start, stride) {
+        items = vectors;
     } else {
         for (round, items) in items.iter_mut().enumerate() {
             for (i, item) in items.iter_mut().enumerate() {

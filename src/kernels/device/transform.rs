@@ -33,19 +33,19 @@ where
 {
     let stride = TRANSFORM_THREADS * N;
     let first = cx.block_rank() * (stride * TRANSFORM_VECTORS) + cx.thread_rank() as usize * N;
-    let vectors: [Option<[S::Item; N]>; TRANSFORM_VECTORS] = core::array::from_fn(|v| x.items(first + v * stride));
-    for (v, items) in vectors.into_iter().enumerate() {
-        let first = first + v * stride;
-        match items {
+    if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
+        for (v, items) in vectors.iter().enumerate() {
             // SAFETY: of all threads of the grid only this one has these places.
-            Some(items) => unsafe { out.write_items(first, &elementwise_unary(&items, |item| f.apply(item))) },
-            // The end of the input.
-            None => {
-                for i in first..first + N {
-                    if let Some(item) = x.get(i) {
-                        // SAFETY: as above.
-                        unsafe { out.write(i, f.apply(item)) };
-                    }
+            unsafe { out.write_items(first + v * stride, &elementwise_unary(items, |item| f.apply(item))) };
+        }
+    } else {
+        // The end of the input.
+        for v in 0..TRANSFORM_VECTORS {
+            for i in 0..N {
+                let index = first + v * stride + i;
+                if let Some(item) = x.get(index) {
+                    // SAFETY: as above.
+                    unsafe { out.write(index, f.apply(item)) };
                 }
             }
         }
