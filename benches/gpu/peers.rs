@@ -8,8 +8,8 @@ use libloading::Library;
 type BlockSort = unsafe extern "C" fn(*const c_void, *mut c_void, c_uint, c_uint, *mut c_void) -> c_int;
 type Transform = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
 
-/// Temporary memory and its size, input, output, items, stream.
-type Algorithm = unsafe extern "C" fn(*mut c_void, *mut usize, *const c_void, *mut c_void, usize, *mut c_void) -> c_int;
+/// Temporary memory and its size, the buffers, items, stream.
+type Algorithm = unsafe extern "C" fn(*mut c_void, *mut usize, *const *mut c_void, usize, *mut c_void) -> c_int;
 
 /// A block collective's launch: rounds, factor, input, output, items, stream.
 pub(crate) type BlockPeer<T> = Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)>;
@@ -33,27 +33,27 @@ impl Peers {
         format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
     }
 
-    /// An algorithm on `n` items, with the temporary memory that it asks for: input, output, stream.
+    /// An algorithm on `n` items in these buffers, with the temporary memory that it asks for.
     pub(crate) fn algorithm(
         &self,
         name: &str,
         stream: &Stream,
         n: usize,
-    ) -> Result<impl Fn(u64, u64, *mut c_void) + use<>> {
+        buffers: &[u64],
+    ) -> Result<impl Fn() + use<>> {
         let symbol = format!("cub_{name}\0");
         // SAFETY: the function has this type, and the library stays loaded.
         let call = unsafe { *self.0.get::<Algorithm>(symbol.as_bytes()).expect("the peers have this algorithm") };
+        let (buffers, raw) = (buffers.to_vec(), stream.as_raw());
         let mut bytes = 0;
         // SAFETY: without storage it says how much it wants, and looks at nothing else.
-        let code = unsafe {
-            call(std::ptr::null_mut(), &mut bytes, std::ptr::null(), std::ptr::null_mut(), n, stream.as_raw())
-        };
+        let code = unsafe { call(std::ptr::null_mut(), &mut bytes, buffers.as_ptr().cast(), n, raw) };
         assert_eq!(code, 0, "CUB failed");
         let storage = stream.buffer_uninit::<u8>(bytes.max(1))?;
-        Ok(move |x: u64, out: u64, stream| {
+        Ok(move || {
             let mut bytes = bytes;
             // SAFETY: the addresses are buffers of as many elements as it reads and writes, on the stream's device.
-            let code = unsafe { call(storage.address() as _, &mut bytes, x as _, out as _, n, stream) };
+            let code = unsafe { call(storage.address() as _, &mut bytes, buffers.as_ptr().cast(), n, raw) };
             assert_eq!(code, 0, "CUB failed");
         })
     }

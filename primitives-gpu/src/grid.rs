@@ -22,7 +22,7 @@ const TOTAL: u32 = 1;
 const COMPLETE: u32 = 2;
 
 /// Nanoseconds between two looks at a tile that is not ready.
-const WAIT: u32 = 20;
+const WAIT: u32 = 40;
 
 /// The tiles of a grid in a row, and what each amounts to, in global memory.
 ///
@@ -70,7 +70,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
     /// all its lanes; all of them get the result, the identity for the first tile.
     ///
-    /// Each step looks at as many tiles as the warp has lanes and ends at the last complete one. The values of floating-point
+    /// Each step looks at as many tiles as the warp has lanes, and the last one ends at a complete one. The values of floating-point
     /// sums depend on how far the tiles before have come: no two runs need to agree to the last bit.
     #[inline(always)]
     #[track_caller]
@@ -94,20 +94,17 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[track_caller]
     pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
         let cx = self.cx;
-        let (lane, lanes) = (cx.lane(), cx.warp_lanes());
-        let mask = cx.warp_mask();
+        let (lane, lanes, mask) = (cx.lane(), cx.warp_lanes(), cx.warp_mask());
         let mut before = op.identity();
         if tile > 0 {
             // The tile behind the last that the warp looks at.
             let mut end = tile;
             loop {
-                let at = (end + lane as usize).checked_sub(lanes as usize);
+                let at = (end + lane as usize).wrapping_sub(lanes as usize);
+                let mut turns = 0u32;
                 let (value, complete) = loop {
-                    let (kind, value) = match at {
-                        Some(at) => self.look(at),
-                        // Before the first tile there is nothing, all of it.
-                        None => (COMPLETE, op.identity()),
-                    };
+                    // Before the first tile there is nothing, all of it.
+                    let (kind, value) = if at < end { self.look(at) } else { (COMPLETE, op.identity()) };
                     let complete = cx.ballot(mask, kind == COMPLETE);
                     let missing = cx.ballot(mask, kind == NOTHING);
                     // What comes before the last complete one is in it.
@@ -115,7 +112,13 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                     if missing >> first == 0 {
                         break (if lane >= first { value } else { op.identity() }, complete);
                     }
-                    cx.spin(WAIT);
+                    turns += 1;
+                    // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+                    if cfg!(not(target_arch = "nvptx64")) || turns.is_multiple_of(32) {
+                        cx.spin(WAIT);
+                    } else {
+                        cx.pause(WAIT);
+                    }
                 };
                 before = op.apply(warp::reduce(cx, value, op), before);
                 if complete != 0 {

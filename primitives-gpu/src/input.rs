@@ -59,7 +59,7 @@ use crate::functor::UnaryFn;
 use crate::simt::{Block, FaultKind};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::view::RawView;
-use crate::view::{Elements, Layout};
+use crate::view::{Elements, Layout, SharedArray, wait_for_copies};
 
 /// An array of what an expression is for each index; no closure, which would hide the caller's place.
 macro_rules! each {
@@ -140,6 +140,21 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [Self::Item; N] {
         // SAFETY: the caller's contract.
         each!(i < N, unsafe { self.item(cx, first + i) })
+    }
+
+    /// Copies the `N` items from `first` on to shared memory, from `at` on; or begins to, where they lie in memory.
+    ///
+    /// # Safety
+    /// As for [`item`](Self::item), for each, and as for [`SharedArray::store_items`].
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, Self::Item>, at: usize)
+    where
+        Self::Item: Element,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { to.store_items(at, &self.items::<N>(cx, first)) };
     }
 }
 
@@ -230,6 +245,33 @@ impl<'k, S: Source> Input<'k, S> {
         // SAFETY: inside; the memory is the view's.
         Some(each!(m < M, unsafe { self.source.items(self.cx, first + m * stride) }))
     }
+
+    /// Copies the `N` items from `first` on to shared memory, from `at` on; false, and nothing is done, unless all of them lie
+    /// inside. What lies in memory on boundaries of 16 bytes goes there without passing through the thread, which must
+    /// [wait](Self::wait_for_copies) before it or others read it.
+    ///
+    /// # Safety
+    /// As for [`SharedArray::store_items`].
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn copy<const N: usize>(self, first: usize, to: SharedArray<'_, S::Item>, at: usize) -> bool
+    where
+        S::Item: Element,
+    {
+        let len = self.len();
+        let inside = len >= N && first <= len - N;
+        if inside {
+            // SAFETY: inside; the memory is the view's, the caller's contract for shared memory.
+            unsafe { self.source.copy::<N>(self.cx, first, to, at) };
+        }
+        inside
+    }
+
+    /// Waits for all that this thread has begun to [`copy`](Self::copy).
+    #[inline(always)]
+    pub fn wait_for_copies(self) {
+        wait_for_copies();
+    }
 }
 
 /// Elements of a buffer.
@@ -287,6 +329,13 @@ unsafe impl<T: Element> Source for Span<T> {
     unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [T; N] {
         // SAFETY: the caller's contract.
         unsafe { self.elements(cx).read_items_inside(first) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, T>, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).copy_inside::<N>(first, to, at) };
     }
 }
 

@@ -14,7 +14,7 @@ const THREADS: usize = device::REDUCE_THREADS;
 const BLOCKS: usize = 1024;
 
 /// Rounds that one block makes before two launches are worth their while.
-const ALONE: usize = 4;
+const ALONE: usize = 8;
 
 /// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
 ///
@@ -66,8 +66,8 @@ where
     let tiles = x.items().div_ceil(THREADS * S::VECTOR * device::REDUCE_VECTORS);
     let one = Dims::new(1, THREADS as u32);
     if tiles <= ALONE {
-        let mut none = stream.buffer_uninit::<R::Accum>(0)?;
-        let (parts, partials) = none.as_mut_slice().split_at(0)?;
+        let mut memory = run.memory(&[])?;
+        let (parts, partials) = memory.parts().take::<R::Accum>(0)?.split_at(0)?;
         return Kernel::<S, R>::launch(stream, one, x, &parts, partials, &mut out, op);
     }
     let blocks = tiles.min(BLOCKS);

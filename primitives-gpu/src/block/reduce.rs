@@ -167,7 +167,8 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
     let mut total = value;
     if THREADS > 0 {
         raking::check::<THREADS>(cx);
-        if warps > 1 {
+        // One instruction in each of a few warps is less than the raking of one of them, which is always the first.
+        if warps > 1 && !(op.has_instruction() && THREADS <= 128) {
             let slots = begin(shared);
             // SAFETY: the half is not in use until the barrier, and only read after it.
             unsafe {

@@ -107,6 +107,10 @@ pub unsafe trait Element: KernelParam {
     fn redux(self, _cx: Block<'_>, _op: Redux, _mask: u32) -> Option<Self> {
         None
     }
+
+    /// Whether [`redux`](Self::redux) gives something.
+    #[doc(hidden)]
+    const HAS_REDUX: bool = false;
 }
 
 /// What the hardware reduces over a warp.
@@ -140,6 +144,8 @@ macro_rules! elements {
         }
     )*};
     (@redux) => {
+        const HAS_REDUX: bool = true;
+
         #[inline(always)]
         #[track_caller]
         fn redux(self, cx: Block<'_>, op: Redux, mask: u32) -> Option<Self> {

@@ -302,6 +302,13 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
     fn warp(&self, _cx: Block<'_>, _mask: u32, _value: T) -> Option<T> {
         None
     }
+
+    /// Whether [`warp`](Self::warp) gives something.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn has_instruction(&self) -> bool {
+        false
+    }
 }
 
 /// Makes functors reducers: the identity, and the warp's instruction if there is one.
@@ -329,6 +336,10 @@ macro_rules! reducers {
             #[track_caller]
             fn warp(&self, cx: crate::Block<'_>, mask: u32, value: $t) -> Option<$t> {
                 value.redux(cx, crate::element::Redux::$redux, mask)
+            }
+            #[inline(always)]
+            fn has_instruction(&self) -> bool {
+                <$t as crate::element::Element>::HAS_REDUX
             }
         )?
     };

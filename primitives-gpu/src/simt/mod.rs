@@ -380,6 +380,15 @@ impl<'k> Block<'k> {
         }
     }
 
+    /// Sleeps for some `nanoseconds`, in a wait that [spins](Self::spin) now and then; nothing in the emulator.
+    #[inline(always)]
+    pub(crate) fn pause(self, nanoseconds: u32) {
+        #[cfg(target_arch = "nvptx64")]
+        nvptx::pause(nanoseconds);
+        #[cfg(not(target_arch = "nvptx64"))]
+        let _ = nanoseconds;
+    }
+
     /// Ends the thread and its launch with a fault of the author's own, which the host receives with `code` and the
     /// caller's source line.
     #[inline(always)]

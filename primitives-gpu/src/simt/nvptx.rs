@@ -65,6 +65,8 @@ unsafe extern "C" {
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_opaque(value: u32) -> u32;
+    fn __kp_copy_async_16(to: *mut u8, from: *const u8);
+    safe fn __kp_copy_async_wait();
     safe fn __kp_global(address: u64) -> *mut u8;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
     safe fn __kp_f32_to_bf16(value: f32) -> u16;
@@ -155,6 +157,11 @@ pub(crate) fn sync_warp(mask: u32) {
 #[inline(always)]
 pub(crate) fn fence(scope: Scope) {
     __kp_fence(scope as u32);
+}
+
+#[inline(always)]
+pub(crate) fn pause(nanoseconds: u32) {
+    __kp_nanosleep(nanoseconds);
 }
 
 /// # Safety
@@ -316,6 +323,33 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
             4 => __kp_store_4(to, from),
             _ => __kp_store_2(to, from),
         }
+    }
+}
+
+/// Begins to copy 16 bytes from global to shared memory; they are there after [`copy_async_wait`]. From sm_80 on.
+///
+/// # Safety
+/// Both are valid and aligned to 16 bytes, `from` is in global memory and `to` in shared memory; nobody else accesses that
+/// until this thread has waited.
+#[inline(always)]
+pub(crate) unsafe fn copy_async_16(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if arch() >= 800 {
+            __kp_copy_async_16(to, from);
+        } else {
+            let mut bytes = [0u8; 16];
+            load_vector(bytes.as_mut_ptr(), from, 16);
+            store_vector(to, bytes.as_ptr(), 16);
+        }
+    }
+}
+
+/// Waits for what this thread copies.
+#[inline(always)]
+pub(crate) fn copy_async_wait() {
+    if arch() >= 800 {
+        __kp_copy_async_wait();
     }
 }
 

@@ -100,6 +100,11 @@ pub(crate) fn fence(scope: Scope) {
     }
 }
 
+#[inline(always)]
+pub(crate) fn pause(nanoseconds: u32) {
+    thread::nanosleep(nanoseconds);
+}
+
 /// # Safety
 /// None: it is the seam that has one.
 #[inline(always)]
@@ -271,6 +276,19 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe { from.copy_to_nonoverlapping(to, bytes) };
 }
+
+/// Copies 16 bytes, at once.
+///
+/// # Safety
+/// Both are valid.
+#[inline(always)]
+pub(crate) unsafe fn copy_async_16(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's contract.
+    unsafe { from.copy_to_nonoverlapping(to, 16) };
+}
+
+#[inline(always)]
+pub(crate) fn copy_async_wait() {}
 
 #[inline(always)]
 pub(crate) fn opaque(value: u32) -> u32 {

@@ -6,10 +6,11 @@ macro_rules! check {
         const _: () = {
             let _: [fn() -> $crate::simt::Dim3; 4] = [thread_idx, block_idx, block_dim, grid_dim];
             let _: [fn() -> u32; 4] = [arch, lane_id, active_mask, dynamic_shared_len];
-            let _: fn() = barrier;
+            let _: [fn(); 2] = [barrier, copy_async_wait];
+            let _: unsafe fn(*mut u8, *const u8) = copy_async_16;
             let _: fn(bool) -> u32 = barrier_count;
             let _: [fn(bool) -> bool; 2] = [barrier_all, barrier_any];
-            let _: fn(u32) = sync_warp;
+            let _: [fn(u32); 2] = [sync_warp, pause];
             let _: unsafe fn(*const $crate::simt::FaultControl, u32) = spin;
             let _: fn($crate::simt::Scope) = fence;
             let _: fn($crate::simt::ShuffleMode, u32, u32, u32, u32) -> u32 = shuffle;

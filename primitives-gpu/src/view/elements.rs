@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 use core::panic::Location;
 
 use super::raw::{self, Borrowed};
+use super::shared::SharedArray;
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
@@ -131,6 +132,26 @@ impl<'k, T: Element> Elements<'k, T> {
         // SAFETY: the caller's contract.
         unsafe { raw::load_items(address, &mut items) };
         items
+    }
+
+    /// Begins to copy the `N` elements from `first` on to shared memory, or does it at once where they are not 16 bytes on a boundary
+    /// of such.
+    ///
+    /// # Safety
+    /// As for [`read_items_inside`](Self::read_items_inside), and as for [`SharedArray::store_items`] from `at` on.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn copy_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
+        let address = self.address.wrapping_add(first);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if N * size_of::<T>() == 16 && address.addr().is_multiple_of(16) {
+                self.show_read(address, N);
+                to.copy_from::<N>(at, address);
+            } else {
+                to.store_items(at, &self.read_items_inside::<N>(first));
+            }
+        }
     }
 
     /// Writes the element at `index`; a fault outside.

@@ -25,6 +25,7 @@ pub use partition::{
 };
 pub use raw::RawView;
 pub(crate) use raw::vector_items;
+pub(crate) use shared::wait_for_copies;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
 pub use striped::StripedMut;
 pub(crate) use striped::{stripe, warp_stripe};

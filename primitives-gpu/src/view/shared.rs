@@ -320,6 +320,27 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
+    /// Begins to copy `N` elements, 16 bytes, from global memory to `index` on. They are there for this thread after
+    /// [`wait_for_copies`].
+    ///
+    /// # Safety
+    /// As for [`store_items`](Self::store_items), and as for reading `from`; and that is aligned to 16 bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn copy_from<const N: usize>(self, index: usize, from: *const T) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.vector::<N>(index);
+            #[cfg(target_arch = "nvptx64")]
+            crate::simt::nvptx::copy_async_16(address.cast(), from.cast());
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                raw::report(self.cx, AccessKind::Write, Space::Shared, address, N);
+                from.copy_to_nonoverlapping(address, N);
+            }
+        }
+    }
+
     /// Writes `N` elements from `index` on, by accesses of up to 16 bytes; see [`load_items`](Self::load_items).
     ///
     /// # Safety
@@ -377,6 +398,13 @@ impl<'k, T: Element> SharedArray<'k, T> {
         raw::check_aligned::<T, N>(self.cx, address);
         address
     }
+}
+
+/// Waits for what this thread has begun to copy to shared memory.
+#[inline(always)]
+pub(crate) fn wait_for_copies() {
+    #[cfg(target_arch = "nvptx64")]
+    crate::simt::nvptx::copy_async_wait();
 }
 
 /// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them; without one a read

@@ -11,9 +11,9 @@ mod unique;
 
 pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
+pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
 #[doc(hidden)]
-pub use scan::scan_tile_of;
-pub use scan::{SCAN_THREADS, scan_tile, scan_tiles};
+pub use scan::{ScanTile, scan_by};
 pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,
@@ -25,13 +25,13 @@ pub use unique::{unique_tile, unique_tiles};
 
 /// Calls a function with the number of items in a vector of the source as its constant.
 macro_rules! by_vector {
-    ($source:ty, $f:ident::<$($t:ty),*; VECTOR $(, $constant:tt)*>($($arg:expr),*)) => {
+    ($source:ty, $f:ident::<$($t:ty),*; VECTOR>($($arg:expr),*)) => {
         match const { <$source as kernel_primitives::input::Source>::VECTOR } {
-            16 => $f::<$($t,)* 16 $(, $constant)*>($($arg),*),
-            8 => $f::<$($t,)* 8 $(, $constant)*>($($arg),*),
-            4 => $f::<$($t,)* 4 $(, $constant)*>($($arg),*),
-            2 => $f::<$($t,)* 2 $(, $constant)*>($($arg),*),
-            _ => $f::<$($t,)* 1 $(, $constant)*>($($arg),*),
+            16 => $f::<$($t,)* 16>($($arg),*),
+            8 => $f::<$($t,)* 8>($($arg),*),
+            4 => $f::<$($t,)* 4>($($arg),*),
+            2 => $f::<$($t,)* 2>($($arg),*),
+            _ => $f::<$($t,)* 1>($($arg),*),
         }
     };
 }

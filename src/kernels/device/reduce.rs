@@ -7,14 +7,14 @@ use kernel_primitives::prelude::*;
 use super::by_vector;
 
 /// Threads of a block of [`reduce_tiles`].
-pub const REDUCE_THREADS: usize = 256;
+pub const REDUCE_THREADS: usize = 128;
 
 /// Vectors that a thread of [`reduce_tiles`] has in flight.
 pub const REDUCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x`, or `parts` if there are any; to one
 /// of `partials` a block, or to `out` if there are none.
-#[kernel(threads(REDUCE_THREADS), min_blocks(4), instantiate(
+#[kernel(threads(REDUCE_THREADS), min_blocks(8), instantiate(
     <Span<f32>, Sum>, <Span<f64>, Sum>, <Span<f16>, Sum>, <Span<bf16>, Sum>, <Span<i32>, Sum>, <Span<u32>, Sum>, <Span<i64>, Sum>, <Span<u64>, Sum>,
     <Span<f32>, MinOf>, <Span<f32>, MaxOf>, <Span<f64>, MinOf>, <Span<f64>, MaxOf>, <Span<i32>, MinOf>, <Span<i32>, MaxOf>,
     <Span<f32>, ArgMin>, <Span<f32>, ArgMax>, <Span<i32>, ArgMin>, <Span<i32>, ArgMax>, <Span<f32>, Mean>, <Span<f64>, Mean>,
@@ -68,10 +68,16 @@ fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(cx: Block, x: Inpu
         } else {
             // The end of the input.
             for v in 0..REDUCE_VECTORS {
-                for (i, total) in totals.iter_mut().enumerate() {
-                    let index = first + v * stride + i;
-                    if let Some(item) = x.get(index) {
-                        *total = op.combine(*total, op.pre(item, index as u64));
+                let first = first + v * stride;
+                if let Some(items) = x.items::<N>(first) {
+                    for (i, &item) in items.iter().enumerate() {
+                        totals[i] = op.combine(totals[i], op.pre(item, (first + i) as u64));
+                    }
+                } else {
+                    for (i, total) in totals.iter_mut().enumerate() {
+                        if let Some(item) = x.get(first + i) {
+                            *total = op.combine(*total, op.pre(item, (first + i) as u64));
+                        }
                     }
                 }
             }
