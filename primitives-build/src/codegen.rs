@@ -100,6 +100,8 @@ pub(crate) fn compile(
     // A thread's items are an array, and an array is in registers only if every index is a constant: loops of a constant
     // length are unrolled, as `#pragma unroll` does elsewhere, up to this size.
     opt.arg("--unroll-threshold=2000");
+    // Where two sums of floats are one instruction, it takes loads of 16 bytes apart for that.
+    opt.arg("--vectorize-slp=false");
     let mut list = std::ffi::OsString::from("--internalize-public-api-file=");
     list.push(&linked.public);
     opt.arg(list);

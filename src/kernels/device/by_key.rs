@@ -149,7 +149,7 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
 /// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
 /// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(3), instantiate(
+#[kernel(threads(TILE_THREADS), min_blocks(if EXCLUSIVE { 3 } else { 2 }), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
 ))]

@@ -42,7 +42,7 @@ pub const fn scan_tile<S: Source>() -> usize {
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain` has the memory of a [`Chain`] of all
 /// tiles, or none if there is one tile.
-#[kernel(threads(SCAN_THREADS), min_blocks(8), instantiate(
+#[kernel(threads(SCAN_THREADS), min_blocks(if size_of::<S::Item>() > 4 { 6 } else { 7 }), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
     <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
     <Span<f32>, Max, false>, <Span<i32>, Max, false>, <Span<f32>, Min, false>, <Span<i32>, Min, false>,
