@@ -119,6 +119,14 @@ pub enum Error {
         /// Its length.
         second_len: usize,
     },
+    /// A histogram without bins, or of a range that is none.
+    #[error("{algorithm}: {reason}")]
+    Bins {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
     /// A sort by bits that the key does not have.
     #[error("{algorithm}: {start}..{end} is no range of the {bits} sort bits of {key}")]
     SortBits {

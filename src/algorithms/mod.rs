@@ -8,6 +8,9 @@
 //! | [`transform`], [`fill`] | a function of each item, one value |
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
 //! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
+//! | [`adjacent_difference`] | a function of each item and the one before |
+//! | [`histogram_even`], [`histogram_ranges`] | how many items are in each bin |
+//! | [`lower_bound`], [`upper_bound`] | where items go in a sorted input |
 //! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
 //! | [`select_if`], [`select_flagged`]; [`partition`] | the items of which a predicate or a flag is true; the others behind them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
@@ -46,18 +49,24 @@
 
 mod by_key;
 mod chained;
+mod difference;
+mod histogram;
 mod reduce;
 mod run;
 mod scan;
+mod search;
 mod select;
 mod sort;
 mod transform;
 mod unique;
 
 pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
+pub use difference::adjacent_difference;
+pub use histogram::{histogram_even, histogram_ranges};
 pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
+pub use search::{lower_bound, upper_bound};
 pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
 pub use transform::{fill, transform};

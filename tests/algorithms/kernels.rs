@@ -6,7 +6,7 @@ pub mod types;
 
 use kernel_primitives::functor::{Flagged as ByFlag, Max, Mul, OfPair, Square, Sum};
 use kernel_primitives::input::{self, Constant, Counting, Span, Strided, Zip};
-use kernel_primitives::kernels::device;
+use kernel_primitives::kernels::device::{self, EvenBins};
 use kernel_primitives::prelude::*;
 
 pub use types::*;
@@ -59,3 +59,12 @@ instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<f64>, Add>);
 instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<u8>, Max>);
 instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, false>);
 instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, true>);
+
+instantiate!(device::histogram_tiles<Span<i8>, EvenBins<i8>, u64>);
+instantiate!(device::histogram_tiles<Span<u64>, EvenBins<u64>, u64>);
+instantiate!(device::histogram_tiles<Span<i64>, EvenBins<i64>, u32>);
+instantiate!(device::histogram_tiles<Span<f16>, EvenBins<f16>, u64>);
+instantiate!(device::histogram_tiles<Span<bf16>, EvenBins<bf16>, u64>);
+instantiate!(device::histogram_tiles<Strided<Span<u16>>, EvenBins<u16>, u32>);
+instantiate!(device::search_tiles<Span<u64>, Counting<u64>, false>);
+instantiate!(device::difference_tiles<Span<u8>, Mul>);

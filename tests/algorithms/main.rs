@@ -10,8 +10,11 @@ mod kernels;
 mod runs;
 
 mod by_key;
+mod difference;
+mod histogram;
 mod reduce;
 mod scan;
+mod search;
 mod select;
 mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]

@@ -1,8 +1,11 @@
 //! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
 
 mod by_key;
+mod difference;
+mod histogram;
 mod reduce;
 mod scan;
+mod search;
 mod select;
 mod sort;
 mod tile;
@@ -10,10 +13,16 @@ mod transform;
 mod unique;
 
 pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
+pub use difference::{DIFFERENCE_THREADS, DIFFERENCE_VECTORS, difference_tiles};
+pub use histogram::{
+    Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
+    LongRatio, Ratio, histogram_counters, histogram_tiles,
+};
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
 #[doc(hidden)]
 pub use scan::{ScanTile, scan_by};
+pub use search::{SEARCH_THREADS, search_tiles};
 pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,

@@ -1,0 +1,55 @@
+//! Functions of neighbours.
+
+use super::run::{Run, check_output};
+use crate::__private::Instantiated;
+use crate::functor::BinaryFn;
+use crate::input::Source;
+use crate::kernels::device;
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+/// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
+///
+/// By [`Sub`](crate::functor::Sub) these are the differences, of which an [`inclusive_scan`](super::inclusive_scan) by
+/// [`Add`](crate::functor::Add) is the input again. `out` may be longer than the input: the rest of it stays as it is.
+///
+/// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No
+/// temporary memory.
+///
+/// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`.
+///
+/// ```
+/// use kernel_primitives::algorithms::adjacent_difference;
+/// use kernel_primitives::functor::Sub;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1, 4, 9, 16])?;
+/// let mut out = stream.buffer_zeroed::<i32>(4)?;
+/// adjacent_difference(&stream, &x, Sub, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 3, 5, 7]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than the input, and those of a launch.
+pub fn adjacent_difference<'a, 'o, I, S, F, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    f: F,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    F: BinaryFn<S::Item, Output = S::Item> + KernelParam,
+    device::difference_tiles<S, F>: Instantiated<Tag>,
+{
+    let (run, mut out) = (run.into(), out.into());
+    let len = x.items();
+    check_output("adjacent_difference", out.len(), len)?;
+    let blocks = len.div_ceil(device::DIFFERENCE_THREADS * device::DIFFERENCE_VECTORS * S::VECTOR);
+    let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::DIFFERENCE_THREADS as u32);
+    device::difference_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
+}

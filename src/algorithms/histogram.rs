@@ -1,0 +1,160 @@
+//! Histograms.
+
+use super::run::Run;
+use super::transform::fill;
+use crate::__private::Instantiated;
+use crate::functor::Identity;
+use crate::input::{Constant, Source};
+use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
+use crate::simt::AtomicElement;
+use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
+
+/// Blocks a multiprocessor: as many as have a place there, so that each clears and adds up its counters once.
+const BLOCKS: usize = 3;
+
+/// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to, but without, `high`.
+/// Items outside, and NaN, are not counted.
+///
+/// Items are integers of 8 to 64 bits, or floats. `low` and `high` are `i64` for integers of up to 32 bits and `i128` for those of
+/// 64, so that `0, 256` are all values of a `u8`; for floats they are of the items' type. An integer `x` is in bin
+/// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
+/// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
+///
+/// Cost: one read of the input, after a small launch that clears `counts`. Up to 16384 bins are counted in shared memory: up to
+/// 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever fewer copies, so
+/// that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+///
+/// CUB: `DeviceHistogram::HistogramEven`.
+///
+/// ```
+/// use kernel_primitives::algorithms::histogram_even;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[0.5f32, 2.0, 9.9, 2.5, 10.0, -1.0])?;
+/// let mut counts = stream.buffer_zeroed::<u32>(5)?;
+/// histogram_even(&stream, &x, 0.0, 10.0, &mut counts)?;
+/// assert_eq!(counts.to_vec()?, [1, 2, 0, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both (for
+/// `high` the number after its largest will do), or if a float's `high - low` overflows; and those of a launch.
+pub fn histogram_even<'a, 'o, I, S, C, Tag, Fill>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    low: <S::Item as Binnable>::Bound,
+    high: <S::Item as Binnable>::Bound,
+    counts: impl Into<BufferSliceMut<'o, C>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Binnable>,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+    device::histogram_tiles<S, EvenBins<S::Item>, C>: Instantiated<Tag>,
+    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+{
+    const NAME: &str = "histogram_even";
+    let (run, counts) = (run.into(), counts.into());
+    let bins = check_bins(NAME, counts.len())?;
+    let Some(binning) = EvenBins::<S::Item>::new(low, high, bins) else {
+        let item = std::any::type_name::<S::Item>();
+        let reason = format!("from {low} to {high} there is no range of {item} that {bins} bins divide");
+        return Err(Error::Bins { algorithm: NAME, reason });
+    };
+    let none = run.stream.buffer_uninit::<S::Item>(0)?;
+    histogram::<I, S, _, C, Tag, Fill>(run, x, none.as_slice(), binning, counts)
+}
+
+/// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to, but without, `levels[i + 1]`.
+/// Items outside, and NaN, are not counted.
+///
+/// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is not said which bins items are counted in.
+/// Otherwise as [`histogram_even`], with a binary search in the levels for each item, for each value of those of one byte.
+///
+/// CUB: `DeviceHistogram::HistogramRange`.
+///
+/// ```
+/// use kernel_primitives::algorithms::histogram_ranges;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let ages = stream.buffer_from(&[3, 17, 18, 40, 64, 65, 99])?;
+/// let levels = stream.buffer_from(&[0, 18, 65])?;
+/// let mut counts = stream.buffer_zeroed::<u32>(2)?;
+/// histogram_ranges(&stream, &ages, &levels, &mut counts)?;
+/// assert_eq!(counts.to_vec()?, [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and those of a
+/// launch.
+pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag, Fill>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    levels: impl Into<BufferSlice<'l, S::Item>>,
+    counts: impl Into<BufferSliceMut<'o, C>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Ordered>,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+    device::histogram_tiles<S, LevelBins, C>: Instantiated<Tag>,
+    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+{
+    const NAME: &str = "histogram_ranges";
+    let (levels, counts) = (levels.into(), counts.into());
+    let bins = check_bins(NAME, counts.len())?;
+    if levels.len() != bins + 1 {
+        return Err(Error::LengthMismatch {
+            kernel: NAME.into(),
+            first: "`counts`, with one more,".into(),
+            first_len: bins + 1,
+            second: "`levels`".into(),
+            second_len: levels.len(),
+        });
+    }
+    histogram::<I, S, _, C, Tag, Fill>(run.into(), x, levels, LevelBins, counts)
+}
+
+fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
+    if bins == 0 {
+        return Err(Error::Bins { algorithm, reason: "there are no bins".into() });
+    }
+    Ok(bins)
+}
+
+fn histogram<I, S, B, C, Tag, Fill>(
+    run: Run<'_>,
+    x: I,
+    levels: BufferSlice<'_, S::Item>,
+    binning: B,
+    mut counts: BufferSliceMut<'_, C>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    B: Binning<S::Item> + KernelParam,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+    device::histogram_tiles<S, B, C>: Instantiated<Tag>,
+    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+{
+    let stream = run.stream;
+    fill::<C, Fill>(stream, C::ZERO, &mut counts)?;
+    let most = const { device::histogram_counters::<S::Item>() } / counts.len();
+    // As many copies as there are lanes, if there is room.
+    let copies = most.clamp(1, 32).ilog2();
+    let tiles = x.items().div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
+    let blocks = tiles.min(BLOCKS * stream.device().properties().multiprocessors as usize);
+    let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32);
+    device::histogram_tiles::<S, B, C>::launch(stream, dims, x, levels, &mut counts, binning, copies)
+}

@@ -1,0 +1,47 @@
+//! The kernel of searches.
+
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::prelude::*;
+
+/// Threads of a block of [`search_tiles`].
+pub const SEARCH_THREADS: usize = 256;
+
+/// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
+/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query.
+#[kernel(threads(SEARCH_THREADS), instantiate(
+    <Span<u32>, Span<u32>, false>, <Span<i32>, Span<i32>, false>, <Span<f32>, Span<f32>, false>, <Span<u64>, Span<u64>, false>, <Span<f64>, Span<f64>, false>,
+    <Span<u32>, Span<u32>, true>, <Span<i32>, Span<i32>, true>, <Span<f32>, Span<f32>, true>, <Span<u64>, Span<u64>, true>, <Span<f64>, Span<f64>, true>,
+))]
+pub fn search_tiles<S, Q, const UPPER: bool>(
+    cx: Block,
+    sorted: Input<S>,
+    queries: Input<Q>,
+    mut positions: GlobalMut<u64>,
+) where
+    S: Source<Item: Ordered>,
+    Q: Source<Item = S::Item>,
+{
+    for i in cx.items(queries.len()) {
+        let Some(query) = queries.get(i.index()) else { return };
+        positions.set(i, bound(sorted, |item| if UPPER { !query.less(item) } else { item.less(query) }) as u64);
+    }
+}
+
+/// How many items come before the bound: those, at the beginning, of which `before` is true. As many steps for every query.
+#[inline(always)]
+pub(super) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
+    let (mut at, mut count) = (0, sorted.len());
+    if count == 0 {
+        return 0;
+    }
+    while count > 1 {
+        let half = count >> 1;
+        // SAFETY: `at + count` is the length at most, and `half` less than `count`.
+        let [item] = unsafe { sorted.items_inside::<1>(at + half - 1) };
+        at += if before(item) { half } else { 0 };
+        count -= half;
+    }
+    // SAFETY: as above.
+    let [item] = unsafe { sorted.items_inside::<1>(at) };
+    at + before(item) as usize
+}

@@ -1,0 +1,72 @@
+//! Binary searches, against `partition_point`.
+
+use kernel_primitives::algorithms::{lower_bound, upper_bound};
+use kernel_primitives::input::counting;
+use kernel_primitives::{Error, Result};
+
+use crate::support::{stream, values};
+
+macro_rules! searches {
+    ($($name:ident: $t:ty, |$x:ident| $of:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            let stream = stream()?;
+            for (k, len) in [0, 1, 2, 3, 31, 1000, 4097].into_iter().enumerate() {
+                // So few values that many are there several times.
+                let numbers = |len, seed| values::<u32>(len, seed).iter().map(|&$x| $of).collect::<Vec<$t>>();
+                let (mut sorted, queries) = (numbers(len, k as u64), numbers(3000, 100));
+                sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
+                let (x, q) = (stream.buffer_from(&sorted)?, stream.buffer_from(&queries)?);
+                let mut positions = stream.buffer_from(&[77u64; 3001])?;
+                let expected = |f: &dyn Fn($t) -> usize| {
+                    queries.iter().map(|&query| f(query) as u64).chain([77]).collect::<Vec<_>>()
+                };
+                lower_bound(&stream, &x, &q, &mut positions)?;
+                let lower = expected(&|query| sorted.partition_point(|&item| item < query));
+                assert!(positions.to_vec()? == lower, "{len}");
+                upper_bound(&stream, &x, &q, &mut positions)?;
+                let upper = expected(&|query| sorted.partition_point(|&item| item <= query));
+                assert!(positions.to_vec()? == upper, "{len}");
+            }
+            Ok(())
+        }
+    )*};
+}
+searches! {
+    u32_are_found: u32, |x| x >> 20;
+    i32_are_found_sanitize: i32, |x| x as i32 >> 20;
+    f32_are_found: f32, |x| (x as i32 >> 20) as f32 * 0.5;
+    u64_are_found: u64, |x| (x as u64 >> 20) << 40;
+    f64_are_found: f64, |x| (x as i32 >> 20) as f64 * 1e100;
+}
+
+#[test]
+fn nan_is_before_all_and_behind_all() -> Result<()> {
+    let stream = stream()?;
+    let (x, q) = (stream.buffer_from(&[1.0f32, 2.0, 3.0])?, stream.buffer_from(&[f32::NAN])?);
+    let mut position = stream.buffer_zeroed::<u64>(1)?;
+    lower_bound(&stream, &x, &q, &mut position)?;
+    assert_eq!(position.to_vec()?, [0]);
+    upper_bound(&stream, &x, &q, &mut position)?;
+    assert_eq!(position.to_vec()?, [3]);
+    Ok(())
+}
+
+#[test]
+fn queries_may_be_computed() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[2u64, 3, 3, 5])?;
+    let mut positions = stream.buffer_zeroed::<u64>(7)?;
+    lower_bound(&stream, &x, counting(0u64, 7), &mut positions)?;
+    assert_eq!(positions.to_vec()?, [0, 0, 0, 1, 3, 3, 4]);
+    Ok(())
+}
+
+#[test]
+fn no_place_for_a_position_is_an_error() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<f32>(9)?;
+    let error = upper_bound(&stream, &x, &x, &mut stream.buffer_zeroed(8)?).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 9, second_len: 8, .. }), "{error}");
+    Ok(())
+}
