@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`transform`], [`fill`] | a function of each item, one value |
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
+//! | [`segmented_reduce`] | the items of each segment as one |
 //! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
 //! | [`adjacent_difference`] | a function of each item and the one before |
 //! | [`histogram_even`], [`histogram_ranges`] | how many items are in each bin |
@@ -55,6 +56,7 @@ mod reduce;
 mod run;
 mod scan;
 mod search;
+mod segmented;
 mod select;
 mod sort;
 mod transform;
@@ -67,6 +69,7 @@ pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use search::{lower_bound, upper_bound};
+pub use segmented::segmented_reduce;
 pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
 pub use transform::{fill, transform};

@@ -4,7 +4,7 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{Flagged as ByFlag, Max, Mul, OfPair, Square, Sum};
+use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Max, Mul, OfPair, Square, Sum};
 use kernel_primitives::input::{self, Constant, Counting, Span, Strided, Zip};
 use kernel_primitives::kernels::device::{self, EvenBins};
 use kernel_primitives::prelude::*;
@@ -68,3 +68,5 @@ instantiate!(device::histogram_tiles<Span<bf16>, EvenBins<bf16>, u64>);
 instantiate!(device::histogram_tiles<Strided<Span<u16>>, EvenBins<u16>, u32>);
 instantiate!(device::search_tiles<Span<u64>, Counting<u64>, false>);
 instantiate!(device::difference_tiles<Span<u8>, Mul>);
+instantiate!(device::segment_tiles<Counting<u64>, Span<u32>, Sum>, device::segment_ends<u64, Span<u32>, Sum>);
+instantiate!(device::segment_tiles<Span<u8>, Span<u32>, ArgMax>, device::segment_ends<u8, Span<u32>, ArgMax>);

@@ -15,6 +15,7 @@ mod histogram;
 mod reduce;
 mod scan;
 mod search;
+mod segmented;
 mod select;
 mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]

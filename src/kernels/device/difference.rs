@@ -14,7 +14,7 @@ pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
 /// and `out[0] = x[0]`; a tile a block.
-#[kernel(threads(DIFFERENCE_THREADS), instantiate(<Span<f32>, Sub>, <Span<f64>, Sub>, <Span<i32>, Sub>, <Span<u32>, Sub>))]
+#[kernel(threads(DIFFERENCE_THREADS), min_blocks(4), instantiate(<Span<f32>, Sub>, <Span<f64>, Sub>, <Span<i32>, Sub>, <Span<u32>, Sub>))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where
     S: Source<Item: Element>,
@@ -30,33 +30,43 @@ where
     F: BinaryFn<S::Item, Output = S::Item>,
 {
     let stride = DIFFERENCE_THREADS * N;
-    let first = cx.block_rank() * (stride * DIFFERENCE_VECTORS) + cx.thread_rank() as usize * N;
-    let vectors: [Option<[S::Item; N]>; DIFFERENCE_VECTORS] = core::array::from_fn(|v| x.items(first + v * stride));
-    // The item before: another lane has read it, so that it is in the cache next to the multiprocessor.
-    let before: [Option<S::Item>; DIFFERENCE_VECTORS] =
-        core::array::from_fn(|v| x.get((first + v * stride).wrapping_sub(1)));
-    let difference = |item, before| match before {
-        Some(before) => f.apply(item, before),
-        None => item,
-    };
-    for (v, items) in vectors.into_iter().enumerate() {
-        let first = first + v * stride;
-        match items {
-            Some(items) => {
-                let differences: [S::Item; N] =
-                    core::array::from_fn(|i| difference(items[i], if i == 0 { before[v] } else { Some(items[i - 1]) }));
-                // SAFETY: of all threads of the grid only this one has these places.
-                unsafe { out.write_items(first, &differences) };
+    let tile = cx.block_rank() * (stride * DIFFERENCE_VECTORS);
+    let thread = cx.thread_rank() as usize;
+    if tile + stride * DIFFERENCE_VECTORS <= x.len() {
+        let first = |v: usize| tile + v * stride + thread * N;
+        let mut vectors = [[S::Item::ZERO; N]; DIFFERENCE_VECTORS];
+        let mut before = [S::Item::ZERO; DIFFERENCE_VECTORS];
+        for (v, items) in vectors.iter_mut().enumerate() {
+            // SAFETY: the whole tile is inside.
+            *items = unsafe { x.items_inside(first(v)) };
+        }
+        // Another lane has read it, so that it is in the cache next to the multiprocessor.
+        for (v, before) in before.iter_mut().enumerate() {
+            if let Some(item) = x.get(first(v).wrapping_sub(1)) {
+                *before = item;
             }
-            // The end of the input.
-            None => {
-                for i in first..first + N {
-                    if let Some(item) = x.get(i) {
-                        // SAFETY: as above.
-                        unsafe { out.write(i, difference(item, x.get(i.wrapping_sub(1)))) };
-                    }
-                }
+        }
+        for (v, items) in vectors.iter().enumerate() {
+            let mut differences = *items;
+            if first(v) > 0 {
+                differences[0] = f.apply(items[0], before[v]);
             }
+            for i in 1..N {
+                differences[i] = f.apply(items[i], items[i - 1]);
+            }
+            // SAFETY: of all threads of the grid only this one has these places.
+            unsafe { out.write_items(first(v), &differences) };
+        }
+    } else {
+        let mut at = tile + thread;
+        while let Some(item) = x.get(at) {
+            let difference = match x.get(at.wrapping_sub(1)) {
+                Some(before) => f.apply(item, before),
+                None => item,
+            };
+            // SAFETY: as above.
+            unsafe { out.write(at, difference) };
+            at += DIFFERENCE_THREADS;
         }
     }
 }

@@ -333,7 +333,7 @@ fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u
 
 /// Calls a function with each of the thread's items: of each of the block's tiles, `HISTOGRAM_VECTORS` vectors of `N`.
 #[inline(always)]
-fn for_each<S: Source, const N: usize>(cx: Block, x: Input<S>, f: impl Fn(S::Item)) {
+fn for_each<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>, f: impl Fn(S::Item)) {
     let stride = HISTOGRAM_THREADS * N;
     let tile = stride * HISTOGRAM_VECTORS;
     let own = cx.thread_rank() as usize * N;
@@ -341,9 +341,13 @@ fn for_each<S: Source, const N: usize>(cx: Block, x: Input<S>, f: impl Fn(S::Ite
     while start < x.len() {
         let at = |v: usize| start + own + v * stride;
         if start + tile <= x.len() {
-            let vectors: [Option<[S::Item; N]>; HISTOGRAM_VECTORS] = core::array::from_fn(|v| x.items(at(v)));
-            for items in vectors.into_iter().flatten() {
-                items.into_iter().for_each(&f);
+            let mut vectors = [[S::Item::ZERO; N]; HISTOGRAM_VECTORS];
+            for (v, items) in vectors.iter_mut().enumerate() {
+                // SAFETY: the whole tile is inside.
+                *items = unsafe { x.items_inside(at(v)) };
+            }
+            for items in &vectors {
+                items.iter().for_each(|&item| f(item));
             }
         } else {
             let mut at = start + cx.thread_rank() as usize;

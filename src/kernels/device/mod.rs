@@ -6,6 +6,7 @@ mod histogram;
 mod reduce;
 mod scan;
 mod search;
+mod segmented;
 mod select;
 mod sort;
 mod tile;
@@ -23,6 +24,7 @@ pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
 #[doc(hidden)]
 pub use scan::{ScanTile, scan_by};
 pub use search::{SEARCH_THREADS, search_tiles};
+pub use segmented::{SEGMENT_ENDS_THREADS, SEGMENT_THREADS, segment_ends, segment_tile_items, segment_tiles};
 pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,

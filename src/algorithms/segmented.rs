@@ -1,0 +1,99 @@
+//! Reductions of segments.
+
+use super::run::{Run, check_output};
+use crate::__private::{Again, Instantiated};
+use crate::functor::Reduction;
+use crate::input::Source;
+use crate::kernels::device;
+use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
+
+/// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
+/// an empty one.
+///
+/// `offsets` are `u32` or `u64` (or what [`input`](crate::input) makes of integers), one more than there are segments, and do not
+/// decrease; items before the first and from the last on are in no segment. `op` is any [`Reduction`] whose combination is commutative; an
+/// item's index is its place in the segment. `out` may be longer than there are segments: the rest of it stays as it is.
+///
+/// **Determinism.** The order of combination depends on the offsets and the number of items alone.
+///
+/// Cost: one read of the input and one of the offsets, and a small second launch. A warp takes a tile of the input, whatever
+/// segments it has: segments of any lengths are balanced, one that is all of the input too, and short ones have a lane each. Temporary memory:
+/// two accumulators and eight bytes for each tile of 8 KiB.
+///
+/// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
+///
+/// ```
+/// use kernel_primitives::algorithms::segmented_reduce;
+/// use kernel_primitives::functor::Sum;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+/// let offsets = stream.buffer_from(&[0u32, 3, 3, 5])?;
+/// let mut sums = stream.buffer_zeroed::<f32>(3)?;
+/// segmented_reduce(&stream, &x, &offsets, Sum, &mut sums)?;
+/// assert_eq!(sums.to_vec()?, [6.0, 0.0, 9.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `offsets` is empty, `out` is shorter than there are segments, and those of a launch. Offsets that decrease, or are more than
+/// there are items, are a fault of the launch, which names the larger and the smaller number.
+pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Tag, Ends>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    offsets: J,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, R::Output>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<O>,
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reduction<S::Item, Output: Element> + KernelParam,
+    device::segment_tiles<S, O, R>: Instantiated<Tag>,
+    device::segment_ends<S::Item, O, R>: Instantiated<Ends>,
+{
+    let (run, mut out) = (run.into(), out.into());
+    let Some(segments) = offsets.items().checked_sub(1) else {
+        return Err(Error::LengthMismatch {
+            kernel: "segmented_reduce".into(),
+            first: "the offset behind the last segment".into(),
+            first_len: 1,
+            second: "`offsets`".into(),
+            second_len: 0,
+        });
+    };
+    check_output("segmented_reduce", out.len(), segments)?;
+    if segments == 0 {
+        return Ok(());
+    }
+    let stream = run.stream;
+    let tile = const { device::segment_tile_items::<S>() };
+    let tiles = x.items().div_ceil(tile).max(1);
+    let mut memory = run.memory(&[2 * tiles * size_of::<R::Accum>(), tiles * size_of::<u64>()])?;
+    let mut parts = memory.parts();
+    let (mut partials, mut crossing) = (parts.take::<R::Accum>(2 * tiles)?, parts.take::<u64>(tiles)?);
+    let threads = device::SEGMENT_THREADS;
+    let dims = Dims::new((tiles * 32).div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
+    device::segment_tiles::<S, O, R>::launch(
+        stream,
+        dims,
+        x,
+        Again(&offsets),
+        &mut partials,
+        &mut crossing,
+        &mut out,
+        op,
+    )?;
+    if tiles == 1 {
+        return Ok(());
+    }
+    let threads = device::SEGMENT_ENDS_THREADS;
+    let dims = Dims::new(tiles.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
+    let bits = tile.ilog2();
+    device::segment_ends::<S::Item, O, R>::launch(stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
+}

@@ -1,0 +1,293 @@
+//! The kernels of segmented reductions.
+
+use kernel_primitives::functor::{MaxOf, MinOf, Reduction, Sum};
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
+use super::tile::{by_rounds, rounds};
+
+/// Threads of a block of [`segment_tiles`].
+pub const SEGMENT_THREADS: usize = 256;
+
+/// Threads of a block of [`segment_ends`], which is also how many tiles it looks at.
+pub const SEGMENT_ENDS_THREADS: usize = 1024;
+
+/// Times that a warp reads what it has in flight, in a tile.
+const BATCHES: usize = 2;
+
+/// Items of a segment that one lane reduces.
+const SHORT: u64 = 16;
+
+/// Tiles that one thread of [`segment_ends`] goes through, and that one warp does.
+const BY_THREAD: usize = 8;
+const BY_WARP: usize = 1024;
+
+/// No segment.
+const NONE: u64 = u64::MAX;
+
+/// Items of a warp's tile; a power of two.
+pub const fn segment_tile_items<S: Source>() -> usize {
+    WARP as usize * S::VECTOR * rounds(S::VECTOR, size_of::<S::Item>()) * BATCHES
+}
+
+/// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): a warp reduces what each
+/// segment has in its tile.
+///
+/// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of the segment
+/// that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on: `crossing[t]` is its number, or [`u64::MAX`].
+#[kernel(threads(SEGMENT_THREADS), min_blocks(4), instantiate(
+    <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
+    <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
+))]
+pub fn segment_tiles<S, O, R>(
+    cx: Block,
+    x: Input<S>,
+    offsets: Input<O>,
+    mut partials: GlobalMut<R::Accum>,
+    mut crossing: GlobalMut<u64>,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+) where
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reduction<S::Item, Output: Element> + KernelParam,
+{
+    let len = x.len() as u64;
+    let segments = offsets.len() - 1;
+    // All of them, also those that a search for others does not find.
+    for segment in cx.items(segments) {
+        let (begin, end) = bounds(offsets, segment.index());
+        cx.require_at_most(begin as usize, end as usize);
+        cx.require_at_most(end as usize, len as usize);
+    }
+
+    let tile = cx.block_rank() * const { SEGMENT_THREADS / WARP as usize } + cx.warp() as usize;
+    let items = const { segment_tile_items::<S>() } as u64;
+    let first = tile as u64 * items;
+    let is_last = first + items >= len;
+    // Tile 0 is there for the empty segments of an empty input.
+    if first >= len && tile > 0 {
+        return;
+    }
+    let last = if is_last { len } else { first + items };
+
+    // From the segment on that goes into the tile, if it does.
+    let mut next = warp_lower_bound(cx, offsets, segments, first).saturating_sub(1);
+    let mut goes_on = NONE;
+    loop {
+        let segment = next + cx.lane() as usize;
+        let (begin, end) = if segment < segments { bounds(offsets, segment) } else { (NONE, NONE) };
+        // An end of the input is a place for empty segments only.
+        let own = segment < segments && (begin < last || is_last);
+        let (from, to) = if own { (begin.max(first), end.min(last)) } else { (0, 0) };
+        let items = to.saturating_sub(from);
+
+        let mut total = op.identity();
+        if items <= SHORT {
+            for at in from..to {
+                if let Some(item) = x.get(at as usize) {
+                    total = op.combine(total, op.pre(item, at - begin));
+                }
+            }
+        }
+        let mut long = cx.ballot(FULL_MASK, items > SHORT);
+        while long != 0 {
+            let lane = long.trailing_zeros();
+            let [from, to, begin] = [from, to, begin].map(|place| warp_broadcast(cx, place, lane));
+            let all = by_rounds!(S, size_of::<S::Item>(), total_of::<S, R; VECTOR, ROUNDS>(cx, x, from as usize..to as usize, begin as usize, &op));
+            if cx.lane() == lane {
+                total = all;
+            }
+            long &= long - 1;
+        }
+
+        if own && begin < first {
+            if items > 0 {
+                // SAFETY: of the tile alone.
+                unsafe { partials.write(2 * tile, total) };
+            }
+        } else if own && end > last {
+            // SAFETY: as above; no other segment goes on behind the tile.
+            unsafe { partials.write(2 * tile + 1, total) };
+            goes_on = segment as u64;
+        } else if own {
+            // SAFETY: a segment begins in one tile.
+            unsafe { out.write(segment, op.post(total, end.wrapping_sub(begin))) };
+        }
+        if !cx.all(FULL_MASK, own) {
+            break;
+        }
+        next += WARP as usize;
+    }
+    let crosses = cx.ballot(FULL_MASK, goes_on != NONE);
+    if if crosses == 0 { cx.lane() == 0 } else { goes_on != NONE } {
+        // SAFETY: of the tile alone; one lane.
+        unsafe { crossing.write(tile, goes_on) };
+    }
+}
+
+/// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): adds up the shares of segments that
+/// lie in several tiles, of `1 << bits` items. A thread a tile.
+#[kernel(threads(SEGMENT_ENDS_THREADS), min_blocks(1), instantiate(
+    <f32, Span<u32>, Sum>, <f32, Span<u32>, MinOf>, <f32, Span<u32>, MaxOf>, <f64, Span<u32>, Sum>, <i32, Span<u32>, Sum>, <f32, Span<u64>, Sum>,
+))]
+pub fn segment_ends<T, O, R>(
+    cx: Block,
+    offsets: Input<O>,
+    partials: Global<R::Accum>,
+    crossing: Global<u64>,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+    bits: u32,
+    mut firsts: Shared<ReduceStorage<u64, SEGMENT_ENDS_THREADS>>,
+    mut totals: Shared<ReduceStorage<R::Accum, SEGMENT_ENDS_THREADS>>,
+) where
+    T: Element,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reduction<T, Output: Element> + KernelParam,
+{
+    // The last tile of the segment that crosses a tile's end, and how many items it has.
+    let segment_of = |tile: usize| match crossing.get(tile) {
+        Some(segment) if segment != NONE => {
+            let (begin, end) = bounds(offsets, segment as usize);
+            (segment as usize, ((end - 1) >> bits) as usize, end - begin)
+        }
+        _ => (0, tile, 0),
+    };
+    // The shares of so many threads, of which this is the `rank`th.
+    let share = |tile: usize, last: usize, rank: usize, threads: usize| {
+        let own = if rank == 0 { partials.get(2 * tile + 1) } else { None };
+        let mut total = own.unwrap_or(op.identity());
+        let mut at = tile + 1 + rank;
+        while at <= last {
+            let mut parts = [op.identity(); 8];
+            for (k, part) in parts.iter_mut().enumerate() {
+                let at = at + k * threads;
+                if at <= last {
+                    *part = partials.get(2 * at).unwrap_or(op.identity());
+                }
+            }
+            for &part in &parts {
+                total = op.combine(total, part);
+            }
+            at += 8 * threads;
+        }
+        total
+    };
+
+    let tile = cx.block_rank() * SEGMENT_ENDS_THREADS + cx.thread_rank() as usize;
+    let (segment, last, items) = segment_of(tile);
+    let tiles = last - tile;
+    let mut total = op.identity();
+    if tiles > 0 && tiles <= BY_THREAD {
+        total = share(tile, last, 0, 1);
+    }
+    let mut long = cx.ballot(FULL_MASK, tiles > BY_THREAD && tiles <= BY_WARP);
+    while long != 0 {
+        let lane = long.trailing_zeros();
+        let [tile, last] = [tile as u64, last as u64].map(|tile| warp_broadcast(cx, tile, lane) as usize);
+        let share = share(tile, last, cx.lane() as usize, WARP as usize);
+        let all = warp_reduce(cx, share, op.reducer());
+        if cx.lane() == lane {
+            total = all;
+        }
+        long &= long - 1;
+    }
+    let mut first = if tiles > BY_WARP { tile as u64 } else { NONE };
+    loop {
+        let tile = block_reduce(cx, &mut firsts, first, Min);
+        if tile == NONE {
+            break;
+        }
+        let (_, last, _) = segment_of(tile as usize);
+        let share = share(tile as usize, last, cx.thread_rank() as usize, SEGMENT_ENDS_THREADS);
+        let all = block_reduce(cx, &mut totals, share, op.reducer());
+        if first == tile {
+            (total, first) = (all, NONE);
+        }
+    }
+    if tiles > 0 {
+        // SAFETY: a segment crosses the end of its first tile once.
+        unsafe { out.write(segment, op.post(total, items)) };
+    }
+}
+
+/// Where a segment begins and ends.
+#[inline(always)]
+fn bounds<O: Source<Item: ConvertTo<u64>>>(offsets: Input<O>, segment: usize) -> (u64, u64) {
+    let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
+    (at(segment), at(segment + 1))
+}
+
+/// How many of the first `count` offsets are less than `place`: the lanes look at 32 places at once.
+#[inline(always)]
+fn warp_lower_bound<O: Source<Item: ConvertTo<u64>>>(cx: Block, offsets: Input<O>, count: usize, place: u64) -> usize {
+    let (mut at, mut rest) = (0, count);
+    let lane = cx.lane() as usize;
+    loop {
+        let step = (rest / WARP as usize).max(1);
+        let probe = (lane + 1) * step - 1;
+        let before = probe < rest && offsets.get(at + probe).is_some_and(|offset| offset.convert() < place);
+        let found = cx.ballot(FULL_MASK, before).count_ones() as usize;
+        at += found * step;
+        // The probe behind is not before the place.
+        rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
+        if rest == 0 {
+            return at;
+        }
+    }
+}
+
+/// The reduction of a range by a warp, `ROUNDS` vectors of `N` items a lane in flight; `begin` is the place of the item with index 0.
+#[inline(always)]
+fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const ROUNDS: usize>(
+    cx: Block,
+    x: Input<S>,
+    range: core::ops::Range<usize>,
+    begin: usize,
+    op: &R,
+) -> R::Accum {
+    let mut totals = [op.identity(); N];
+    let stride = WARP as usize * N;
+    // From where a vector lies.
+    let mut start = range.start & !(N - 1);
+    while start < range.end {
+        let at = |round: usize| start + cx.lane() as usize * N + round * stride;
+        let mut vectors = [[S::Item::ZERO; N]; ROUNDS];
+        if start >= range.start && start + stride * ROUNDS <= range.end {
+            for (round, items) in vectors.iter_mut().enumerate() {
+                // SAFETY: all that the warp reads is inside the range, which is inside the input.
+                *items = unsafe { x.items_inside(at(round)) };
+            }
+            for (round, items) in vectors.iter().enumerate() {
+                for (i, &item) in items.iter().enumerate() {
+                    totals[i] = op.combine(totals[i], op.pre(item, (at(round) + i - begin) as u64));
+                }
+            }
+        } else {
+            for (round, items) in vectors.iter_mut().enumerate() {
+                if at(round) < range.end {
+                    if at(round) + N <= x.len() {
+                        // SAFETY: inside.
+                        *items = unsafe { x.items_inside(at(round)) };
+                    } else {
+                        for (i, item) in items.iter_mut().enumerate() {
+                            *item = x.get(at(round) + i).unwrap_or(S::Item::ZERO);
+                        }
+                    }
+                }
+            }
+            for (round, items) in vectors.iter().enumerate() {
+                for (i, &item) in items.iter().enumerate() {
+                    let at = at(round) + i;
+                    if at >= range.start && at < range.end {
+                        totals[i] = op.combine(totals[i], op.pre(item, (at - begin) as u64));
+                    }
+                }
+            }
+        }
+        start += stride * ROUNDS;
+    }
+    warp_reduce(cx, thread_reduce(op.identity(), &totals, op.reducer()), op.reducer())
+}

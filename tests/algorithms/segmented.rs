@@ -1,0 +1,158 @@
+//! Reductions of segments, against iterators over each.
+
+use kernel_primitives::algorithms::segmented_reduce;
+use kernel_primitives::functor::{ArgMax, MaxOf, MinOf, Sum};
+use kernel_primitives::input::counting;
+use kernel_primitives::{Diagnosis, Error, Result};
+
+use crate::support::{stream, values};
+
+/// Small whole numbers, of which sums are exact in any order.
+fn whole(len: usize) -> Vec<f32> {
+    values::<u8>(len, 3).iter().map(|&x| x as f32 - 100.0).collect()
+}
+
+/// Offsets of segments with these lengths, from `first` on.
+fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
+    let mut end = first as u32;
+    let ends = lengths.into_iter().map(|length| {
+        end += length as u32;
+        end
+    });
+    [first as u32].into_iter().chain(ends).collect()
+}
+
+/// Lengths: all alike, none, one huge among small ones, and anything between.
+fn shapes() -> Vec<Vec<u32>> {
+    let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
+    vec![
+        offsets(0, [1024; 50]),
+        offsets(0, [0; 100]),
+        offsets(0, [1; 5000]),
+        offsets(3, [16, 17, 0, 0, 31, 33, 2047, 2048, 2049, 0, 1]),
+        offsets(5, (0..300).chain([70_000]).chain(0..100)),
+        offsets(1, [2047, 2048, 0, 2048, 4096, 0]),
+        offsets(0, random(10, 5000)),
+        offsets(7, random(300, 500)),
+        offsets(0, random(5000, 40)),
+        offsets(100, [100_000]),
+    ]
+}
+
+#[test]
+fn sums_of_segments_of_any_lengths() -> Result<()> {
+    let stream = stream()?;
+    for offsets in shapes() {
+        for (skipped, behind) in [(0, 0), (1, 3)] {
+            let len = offsets[offsets.len() - 1] as usize + behind;
+            let x = whole(skipped + len);
+            let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+            let x = &x[skipped..];
+            let mut out = stream.buffer_from(&vec![0.5f32; offsets.len()])?;
+            segmented_reduce(&stream, buffer.slice(skipped..)?, &at, Sum, &mut out)?;
+            let sums = offsets.windows(2).map(|ends| x[ends[0] as usize..ends[1] as usize].iter().sum());
+            // The place behind stays as it is.
+            assert!(out.to_vec()? == sums.chain([0.5]).collect::<Vec<f32>>(), "{:?}", &offsets[..offsets.len().min(9)]);
+        }
+    }
+    Ok(())
+}
+
+/// More tiles than a warp goes through.
+#[test]
+fn one_segment_in_thousands_of_tiles_has_its_sum() -> Result<()> {
+    let stream = stream()?;
+    let len = 5_000_000u64;
+    let ends = [0u32, 5, 1_000_000, 4_999_000, 4_999_000, 4_999_990];
+    let mut out = stream.buffer_zeroed::<u64>(5)?;
+    segmented_reduce(&stream, counting(0u64, len as usize), &stream.buffer_from(&ends)?, Sum, &mut out)?;
+    let sum = |end: u32| end as u64 * (end as u64).saturating_sub(1) / 2;
+    assert_eq!(out.to_vec()?, ends.windows(2).map(|ends| sum(ends[1]) - sum(ends[0])).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn every_type_and_reduction_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let offsets = offsets(2, [0, 3, 5000, 20, 1, 0, 300]);
+    let at = stream.buffer_from(&offsets)?;
+    let x = whole(5400);
+    let segments: Vec<&[f32]> = offsets.windows(2).map(|ends| &x[ends[0] as usize..ends[1] as usize]).collect();
+    let sums: Vec<f32> = segments.iter().map(|segment| segment.iter().sum()).collect();
+    let buffer = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed::<f32>(7)?;
+    segmented_reduce(&stream, &buffer, &at, MinOf, &mut out)?;
+    let least = |segment: &&[f32]| segment.iter().copied().fold(f32::INFINITY, f32::min);
+    assert_eq!(out.to_vec()?, segments.iter().map(least).collect::<Vec<_>>());
+    segmented_reduce(&stream, &buffer, &at, MaxOf, &mut out)?;
+    let greatest = |segment: &&[f32]| segment.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    assert_eq!(out.to_vec()?, segments.iter().map(greatest).collect::<Vec<_>>());
+
+    let wide = stream.buffer_from(&offsets.iter().map(|&offset| offset as u64).collect::<Vec<_>>())?;
+    segmented_reduce(&stream, &buffer, &wide, Sum, &mut out)?;
+    assert_eq!(out.to_vec()?, sums);
+
+    let mut out = stream.buffer_zeroed::<f64>(7)?;
+    segmented_reduce(
+        &stream,
+        &stream.buffer_from(&x.iter().map(|&x| x as f64).collect::<Vec<_>>())?,
+        &at,
+        Sum,
+        &mut out,
+    )?;
+    assert_eq!(out.to_vec()?, sums.iter().map(|&sum| sum as f64).collect::<Vec<_>>());
+    let mut out = stream.buffer_zeroed::<i32>(7)?;
+    segmented_reduce(
+        &stream,
+        &stream.buffer_from(&x.iter().map(|&x| x as i32).collect::<Vec<_>>())?,
+        &at,
+        Sum,
+        &mut out,
+    )?;
+    assert_eq!(out.to_vec()?, sums.iter().map(|&sum| sum as i32).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn the_index_of_an_item_is_its_place_in_the_segment() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u8>(30_000, 4);
+    let offsets = offsets(9, [0, 3, 20_000, 50, 1, 0, 300]);
+    let mut out = stream.buffer_zeroed(7)?;
+    segmented_reduce(&stream, &stream.buffer_from(&x)?, &stream.buffer_from(&offsets)?, ArgMax, &mut out)?;
+    for (i, largest) in out.to_vec()?.into_iter().enumerate() {
+        let segment = &x[offsets[i] as usize..offsets[i + 1] as usize];
+        let expected = segment.iter().max().map(|max| segment.iter().position(|x| x == max).expect("is there"));
+        assert_eq!(largest.index(), expected.map_or(u64::MAX, |index| index as u64), "{i}");
+    }
+    Ok(())
+}
+
+#[test]
+fn offsets_that_decrease_or_leave_the_input_are_faults() -> Result<()> {
+    for offsets in [vec![0u32, 5, 4, 9], vec![0, 9, 11], vec![11, 11], vec![3, 0, 10]] {
+        let stream = stream()?;
+        let x = stream.buffer_from(&whole(10))?;
+        let mut out = stream.buffer_zeroed::<f32>(offsets.len() - 1)?;
+        let at = stream.buffer_from(&offsets)?;
+        let result = segmented_reduce(&stream, &x, &at, Sum, &mut out).and_then(|()| stream.synchronize());
+        assert!(
+            matches!(&result, Err(Error::Fault(fault)) if matches!(fault.diagnosis, Diagnosis::Raised(_))),
+            "{result:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn no_place_for_a_segment_and_no_offsets_are_errors() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<f32>(9)?;
+    let offsets = stream.buffer_from(&[0u32, 3, 9])?;
+    let mut out = stream.buffer_zeroed::<f32>(1)?;
+    let error = segmented_reduce(&stream, &x, &offsets, Sum, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 2, second_len: 1, .. }), "{error}");
+    let error = segmented_reduce(&stream, &x, offsets.slice(..0)?, Sum, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
+    segmented_reduce(&stream, &x, offsets.slice(..1)?, Sum, &mut out)
+}
