@@ -237,6 +237,13 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
     if is_vector::<T, N>(address) {
         // SAFETY: the caller's contract, and aligned.
         unsafe { load_aligned(address, items) };
+        // Bytes are wanted in the end: of both sides the compiler would make the same loads, which are as narrow as these.
+        #[cfg(target_arch = "nvptx64")]
+        if const { size_of::<T>() == 1 && N == 16 } {
+            let words = items.as_mut_ptr().cast::<[u32; 4]>();
+            // SAFETY: bytes that were just written, and stay what they are.
+            unsafe { words.write_unaligned(words.read_unaligned().map(nvptx::opaque)) };
+        }
     } else {
         for (i, item) in items.iter_mut().enumerate() {
             // By the same means as vectors: of plain loads on one side the compiler makes one of a pointer to either side's

@@ -14,7 +14,7 @@ pub const SEGMENT_THREADS: usize = 256;
 pub const SEGMENT_ENDS_THREADS: usize = 1024;
 
 /// Times that a warp reads what it has in flight, in a tile.
-const BATCHES: usize = 2;
+const BATCHES: usize = 4;
 
 /// Items of a segment that one lane reduces.
 const SHORT: u64 = 16;
@@ -28,7 +28,7 @@ const NONE: u64 = u64::MAX;
 
 /// Items of a warp's tile; a power of two.
 pub const fn segment_tile_items<S: Source>() -> usize {
-    WARP as usize * S::VECTOR * rounds(S::VECTOR, size_of::<S::Item>()) * BATCHES
+    WARP as usize * S::VECTOR * rounds(S::VECTOR, 2 * size_of::<S::Item>()) * BATCHES
 }
 
 /// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): a warp reduces what each
@@ -36,7 +36,7 @@ pub const fn segment_tile_items<S: Source>() -> usize {
 ///
 /// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of the segment
 /// that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on: `crossing[t]` is its number, or [`u64::MAX`].
-#[kernel(threads(SEGMENT_THREADS), min_blocks(4), instantiate(
+#[kernel(threads(SEGMENT_THREADS), min_blocks(3), instantiate(
     <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
     <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
 ))]
@@ -95,7 +95,7 @@ pub fn segment_tiles<S, O, R>(
         while long != 0 {
             let lane = long.trailing_zeros();
             let [from, to, begin] = [from, to, begin].map(|place| warp_broadcast(cx, place, lane));
-            let all = by_rounds!(S, size_of::<S::Item>(), total_of::<S, R; VECTOR, ROUNDS>(cx, x, from as usize..to as usize, begin as usize, &op));
+            let all = by_rounds!(S, 2 * size_of::<S::Item>(), total_of::<S, R; VECTOR, ROUNDS>(cx, x, from as usize..to as usize, begin as usize, &op));
             if cx.lane() == lane {
                 total = all;
             }
@@ -278,11 +278,14 @@ fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, con
                     }
                 }
             }
+            // What the range has of the batch, by numbers of 32 bits.
+            let skip = range.start.saturating_sub(start) as u32;
+            let end = (range.end - start).min(stride * ROUNDS) as u32;
             for (round, items) in vectors.iter().enumerate() {
                 for (i, &item) in items.iter().enumerate() {
-                    let at = at(round) + i;
-                    if at >= range.start && at < range.end {
-                        totals[i] = op.combine(totals[i], op.pre(item, (at - begin) as u64));
+                    let place = cx.lane() * N as u32 + (round * stride + i) as u32;
+                    if place >= skip && place < end {
+                        totals[i] = op.combine(totals[i], op.pre(item, (at(round) + i - begin) as u64));
                     }
                 }
             }
