@@ -126,6 +126,10 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("select", "select_tiles__Span_u32_BindSecond_LessThan_u32_false", 4, 0),
         ("unique", "unique_tiles__Span_u32_Constant_u8_false", 4, 0),
         ("by_key", "reduce_by_key_tiles__Span_u32_Span_f32_Add", 4, 0),
+        ("histogram", "histogram_tiles__Span_u8_EvenBins_u8_u32", 4, 0),
+        ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
+        ("difference", "difference_tiles__Span_f32_Sub", 4, 4),
+        ("segmented", "segment_tiles__Span_f32_Span_u32_Sum", 8, 0),
     ] {
         for arch in ARCHS {
             let text = ptx(&format!("kernel_primitives::kernels::device::{module}"), kernel, arch);
