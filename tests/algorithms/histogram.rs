@@ -109,7 +109,7 @@ fn floats_outside_and_nan_are_in_no_bin_sanitize() -> Result<()> {
 fn halves_are_scaled_in_f32() -> Result<()> {
     let stream = stream()?;
     let numbers: Vec<f32> = values::<u8>(5000, 2).iter().map(|&x| x as f32).collect();
-    let expected = counted(&numbers, 4, |x| (x < 200.0).then(|| (x * 0.02) as usize));
+    let expected = counted(&numbers, 4, |x| (x < 200.0).then_some((x * 0.02) as usize));
     let mut counts = stream.buffer_zeroed::<u64>(4)?;
     let x: Vec<f16> = numbers.iter().map(|&x| f16::from_f32(x)).collect();
     histogram_even(&stream, &stream.buffer_from(&x)?, f16::ZERO, f16::from_f32(200.0), &mut counts)?;
