@@ -19,8 +19,8 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey, 
 /// and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022); whatever the keys are. Temporary memory: for a
 /// copy of the keys if there are more than eight bits, and 2 KiB a tile.
 ///
-/// For keys of a type of one's own: `instantiate!` of [`sort_tile`](device::sort_tile), [`count_digits`](device::count_digits) and
-/// [`sort_sweep`](device::sort_sweep).
+/// For keys of a type of one's own: `instantiate!` of [`sort_tile`](struct@device::sort_tile), [`count_digits`](struct@device::count_digits) and
+/// [`sort_sweep`](struct@device::sort_sweep).
 ///
 /// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
 ///
@@ -67,8 +67,8 @@ where
 /// A value is any element of up to 16 bytes, or larger ones at less than the full rate. The temporary memory is for a copy of the
 /// values as well.
 ///
-/// For types of one's own: `instantiate!` of [`sort_tile_pairs`](device::sort_tile_pairs), [`sort_sweep_pairs`](device::sort_sweep_pairs)
-/// and, if that is not there, [`count_digits`](device::count_digits) of the key.
+/// For types of one's own: `instantiate!` of [`sort_tile_pairs`](struct@device::sort_tile_pairs), [`sort_sweep_pairs`](struct@device::sort_sweep_pairs)
+/// and, if that is not there, [`count_digits`](struct@device::count_digits) of the key.
 ///
 /// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
 ///

@@ -40,7 +40,7 @@
 //! | [`Min`], [`Max`] | [`Ordered`](crate::Ordered) | the same |
 //! | [`Pow`], [`Hypot`], [`Atan2`] | [`Real`](crate::Real) | the same |
 //! | [`Equal`], [`NotEqual`]; [`LessThan`], [`LessOrEqual`], [`GreaterThan`], [`GreaterOrEqual`] | any with `==`; [`Ordered`](crate::Ordered) | `bool` |
-//! | [`Less`], [`Greater`], [`ByIndex`]: orders for sorts, total also for floats | [`SortKey`](crate::SortKey) | `bool` |
+//! | [`Less`], [`Greater`], [`ByIndex`]: orders for sorts, total also for floats | [`SortKey`] | `bool` |
 //! | [`LogicalAnd`], [`LogicalOr`], [`LogicalXor`], [`LogicalNot`] | [`ConvertTo<bool>`](crate::ConvertTo) | `bool` |
 //! | [`BitAnd`], [`BitOr`], [`BitXor`], [`BitNot`]; [`Shl`], [`Shr`] | [`Bits`](crate::Bits); [`Integer`](crate::Integer) | the same |
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |

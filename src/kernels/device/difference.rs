@@ -6,10 +6,10 @@ use kernel_primitives::prelude::*;
 
 use super::by_vector;
 
-/// Threads of a block of [`difference_tiles`].
+/// Threads of a block of [`difference_tiles`](struct@difference_tiles).
 pub const DIFFERENCE_THREADS: usize = 256;
 
-/// Vectors that a thread of [`difference_tiles`] has in flight.
+/// Vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
 pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,

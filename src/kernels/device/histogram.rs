@@ -10,10 +10,10 @@ use kernel_primitives::view::SharedStorage;
 
 use super::by_vector;
 
-/// Threads of a block of [`histogram_tiles`].
+/// Threads of a block of [`histogram_tiles`](struct@histogram_tiles).
 pub const HISTOGRAM_THREADS: usize = 512;
 
-/// Vectors that a thread of [`histogram_tiles`] has in flight.
+/// Vectors that a thread of [`histogram_tiles`](struct@histogram_tiles) has in flight.
 pub const HISTOGRAM_VECTORS: usize = 4;
 
 /// Which bin an item is in.
@@ -219,7 +219,7 @@ pub const fn histogram_counters<T: Element>() -> usize {
     if by_value::<T>() { VALUES * WARP as usize } else { 1 << 14 }
 }
 
-/// The shared memory of [`histogram_tiles`].
+/// The shared memory of [`histogram_tiles`](struct@histogram_tiles).
 pub struct HistogramCounters<T>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.

@@ -6,10 +6,10 @@ use kernel_primitives::prelude::*;
 
 use super::by_vector;
 
-/// Threads of a block of [`reduce_tiles`].
+/// Threads of a block of [`reduce_tiles`](struct@reduce_tiles).
 pub const REDUCE_THREADS: usize = 128;
 
-/// Vectors that a thread of [`reduce_tiles`] has in flight.
+/// Vectors that a thread of [`reduce_tiles`](struct@reduce_tiles) has in flight.
 pub const REDUCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x`, or `parts` if there are any; to one

@@ -9,7 +9,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-/// Threads of a block of [`scan_tiles`].
+/// Threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const SCAN_THREADS: usize = 128;
 
 /// Items of a vector: as many as the source has side by side, up to 16 bytes of results.
@@ -34,7 +34,7 @@ const fn vectors<S: Source>() -> usize {
     }
 }
 
-/// Items of a tile of [`scan_tiles`].
+/// Items of a tile of [`scan_tiles`](struct@scan_tiles).
 pub const fn scan_tile<S: Source>() -> usize {
     SCAN_THREADS * vectors::<S>() * vector::<S>()
 }
@@ -81,7 +81,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     shapes! { 16 x 13  8 x 13  4 x 13  2 x 13  1 x 13  1 x 7  1 x 3 }
 }
 
-/// The items of a tile of [`scan_tiles`].
+/// The items of a tile of [`scan_tiles`](struct@scan_tiles).
 pub struct ScanItems<S>(PhantomData<S>);
 
 // SAFETY: uninitialised elements.

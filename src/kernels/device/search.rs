@@ -3,7 +3,7 @@
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 
-/// Threads of a block of [`search_tiles`].
+/// Threads of a block of [`search_tiles`](struct@search_tiles).
 pub const SEARCH_THREADS: usize = 256;
 
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,

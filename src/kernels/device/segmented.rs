@@ -7,10 +7,10 @@ use kernel_primitives::simt::WARP;
 
 use super::tile::{by_rounds, rounds};
 
-/// Threads of a block of [`segment_tiles`].
+/// Threads of a block of [`segment_tiles`](struct@segment_tiles).
 pub const SEGMENT_THREADS: usize = 256;
 
-/// Threads of a block of [`segment_ends`], which is also how many tiles it looks at.
+/// Threads of a block of [`segment_ends`](struct@segment_ends), which is also how many tiles it looks at.
 pub const SEGMENT_ENDS_THREADS: usize = 1024;
 
 /// Times that a warp reads what it has in flight, in a tile.
@@ -19,7 +19,7 @@ const BATCHES: usize = 4;
 /// Items of a segment that one lane reduces.
 const SHORT: u64 = 16;
 
-/// Tiles that one thread of [`segment_ends`] goes through, and that one warp does.
+/// Tiles that one thread of [`segment_ends`](struct@segment_ends) goes through, and that one warp does.
 const BY_THREAD: usize = 8;
 const BY_WARP: usize = 1024;
 

@@ -18,7 +18,7 @@ pub const SORT_PORTION: usize = 1 << 30;
 
 /// Values of a digit.
 const DIGITS: usize = 256;
-/// Items of a thread of [`sort_tile`] and [`sort_sweep`] by the sizes of a key and a value: as many as two blocks on a
+/// Items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) by the sizes of a key and a value: as many as two blocks on a
 /// multiprocessor have registers and, on all from sm_80 on, shared memory for.
 const fn items(key: usize, value: usize) -> usize {
     match (key, value) {
@@ -30,7 +30,7 @@ const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// Items of a tile of [`sort_tile`] and [`sort_sweep`] whose keys and values have these sizes; 0 for keys alone.
+/// Items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these sizes; 0 for keys alone.
 pub const fn sort_tile_items(key: usize, value: usize) -> usize {
     SORT_THREADS * items(key, value)
 }
@@ -136,7 +136,7 @@ pub fn sort_tile<K: SortKey>(
     by_items!(K, Nothing, tile(cx, (keys, &mut out), None, (begin, end, descending), &mut ranks, &shared));
 }
 
-/// As [`sort_tile`], with a value a key that goes where its key goes.
+/// As [`sort_tile`](struct@sort_tile), with a value a key that goes where its key goes.
 #[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out), instantiate(
     <u32, u32>, <i32, u32>, <f32, u32>, <u64, u32>, <u32, u64>,
 ))]
@@ -304,7 +304,7 @@ fn for_each_of_tiles<K: SortKey, const ITEMS: usize>(cx: Block<'_>, keys: Global
     }
 }
 
-/// The shared memory of [`count_digits`]: counters of all digits, in copies.
+/// The shared memory of [`count_digits`](struct@count_digits): counters of all digits, in copies.
 pub struct DigitCounts<K>(PhantomData<K>);
 
 impl<K> DigitCounts<K> {
@@ -375,7 +375,7 @@ pub fn sort_sweep<K: SortKey>(
     by_items!(K, Nothing, sweep(cx, (keys, &mut out), None, memory, pass, &mut ranks, &shared));
 }
 
-/// As [`sort_sweep`], with a value a key that goes where its key goes.
+/// As [`sort_sweep`](struct@sort_sweep), with a value a key that goes where its key goes.
 #[kernel(threads(SORT_THREADS), min_blocks(2), equal_len(keys, values), equal_len(out, values_out), instantiate(
     <u32, u32>, <i32, u32>, <f32, u32>, <u64, u32>, <u32, u64>,
 ))]

@@ -6,10 +6,10 @@ use kernel_primitives::prelude::*;
 
 use super::by_vector;
 
-/// Threads of a block of [`transform_tiles`].
+/// Threads of a block of [`transform_tiles`](struct@transform_tiles).
 pub const TRANSFORM_THREADS: usize = 256;
 
-/// Vectors that a thread of [`transform_tiles`] has in flight.
+/// Vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
 pub const TRANSFORM_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, a tile a block.

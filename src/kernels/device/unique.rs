@@ -8,7 +8,7 @@ use kernel_primitives::view::Phases;
 use super::TILE_THREADS;
 use super::tile::{Share, TileStorage, WarpStorage, announce, by_rounds, copy_out, prefix, rounds};
 
-/// Items of a tile of [`unique_tiles`].
+/// Items of a tile of [`unique_tiles`](struct@unique_tiles).
 pub const fn unique_tile<K: Source, V: Source, const VALUES: bool>() -> usize {
     TILE_THREADS * rounds(K::VECTOR, item_bytes::<K, V, VALUES>()) * K::VECTOR
 }
