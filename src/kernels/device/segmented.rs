@@ -36,7 +36,7 @@ pub const fn segment_tile_items<S: Source>() -> usize {
 ///
 /// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of the segment
 /// that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on: `crossing[t]` is its number, or [`u64::MAX`].
-#[kernel(threads(SEGMENT_THREADS), min_blocks(3), instantiate(
+#[kernel(threads(SEGMENT_THREADS), min_blocks(2), instantiate(
     <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
     <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
 ))]
