@@ -59,25 +59,13 @@ struct Rows<'a> {
     sizes: Vec<u32>,
 }
 
-/// What a sum is compared by.
-trait Number64: Number {
-    fn number(self) -> f64;
-}
-macro_rules! numbers {
-    ($($t:ty)*) => {$(impl Number64 for $t { fn number(self) -> f64 { self as f64 } })*};
-}
-numbers! { f32 f64 i32 i64 }
-
 impl Rows<'_> {
-    fn numbers<T: Number64>(
+    fn numbers<T: Measured>(
         &mut self,
         ty: &str,
         value: impl Fn(usize) -> T,
         equal: impl Fn(T, f64) -> bool,
-    ) -> Result<()>
-    where
-        T: Measured,
-    {
+    ) -> Result<()> {
         let stream = self.stream;
         for log2 in self.sizes.clone() {
             let n = 1usize << log2;
@@ -236,6 +224,8 @@ impl Rows<'_> {
 
 /// Types with shipped sums.
 trait Measured: Number {
+    /// For comparisons.
+    fn number(self) -> f64;
     fn sum(run: Run<'_>, x: &Buffer<Self>, out: &mut Buffer<Self>) -> Result<()>;
     fn sums(run: Run<'_>, x: &Buffer<Self>, out: &mut Buffer<Self>) -> Result<()>;
 }
@@ -243,6 +233,9 @@ trait Measured: Number {
 macro_rules! measured {
     ($($t:ty)*) => {$(
         impl Measured for $t {
+            fn number(self) -> f64 {
+                self as f64
+            }
             fn sum(run: Run<'_>, x: &Buffer<Self>, out: &mut Buffer<Self>) -> Result<()> {
                 reduce(run, x, Sum, out)
             }
