@@ -5,7 +5,8 @@
 #
 #     scripts/bundle.sh [folder]        # bundle/ unless named; what it held is replaced
 #
-# KERNEL_PRIMITIVES_ARCHS=90 builds for one architecture: sooner, and a quarter of the size.
+# KERNEL_PRIMITIVES_ARCHS=90 builds for one architecture: sooner, and a quarter of the size. With NVCC, a compiler here, the peers
+# are built here too, for NVCC_ARCH, which must be set; otherwise where they run (benches/peers/build.sh says more).
 set -euo pipefail
 export LC_ALL=C
 
@@ -88,7 +89,12 @@ for program in "$bundle"/tests/*; do
     rm -rf "$bundle/ptx/$(basename "$program")::"*
 done
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
-cp benches/peers/*.{cu,py} "$bundle/peers/"
+cp benches/peers/*.{cu,cuh,py,sh} "$bundle/peers/"
+if [ -n "${NVCC:-}" ]; then
+    NVCC_ARCH="${NVCC_ARCH:?the architecture of the GPU machine, such as sm_90}" \
+        benches/peers/build.sh "$bundle/peers/libpeers.so"
+    strip "$bundle/peers/libpeers.so"
+fi
 if ! [ -s "$bundle/ptx/index.txt" ]; then
     echo "the build left no PTX" >&2
     exit 1
@@ -110,8 +116,9 @@ cat >"$bundle/run" <<'RUN'
 #     TEST_THREADS   tests at a time; 1, so that a fault or a full memory has one test to blame
 #     TOOLS          sanitizer tools; memcheck racecheck synccheck
 #     TIME_LIMIT     seconds for one program; 1200
-#     NVCC_ARCH      architecture of the peers; native
+#     NVCC_ARCH      architecture of the peers, unless the bundle has them; native
 #     CUDA_HOME      the toolkit; /usr/local/cuda
+#     LOG2           logarithm of the benchmarks' largest size; 30
 #     PYTHON         Python with PyTorch, for its times beside ours; python3
 set -uo pipefail
 export LC_ALL=C
@@ -204,17 +211,16 @@ bench() {
         fail bench "the benchmarks need a GPU, and DEVICE is emulator"
         return
     fi
-    arguments=()
-    if ! command -v nvcc >/dev/null; then
+    arguments=(--log2 "${LOG2:-30}")
+    if [ ! -e "$peers" ] && ! command -v nvcc >/dev/null; then
         fail peers "no nvcc in PATH nor in ${CUDA_HOME:-/usr/local/cuda}/bin: set CUDA_HOME"
-    elif step peers nvcc -O3 -std=c++17 -arch="${NVCC_ARCH:-native}" --shared -Xcompiler -fPIC -o "$peers" \
-        "$here"/peers/*.cu; then
-        arguments=(--peers "$peers")
+    elif [ -e "$peers" ] || step peers "$here/peers/build.sh" "$peers"; then
+        arguments+=(--peers "$peers")
     fi
     # Where there is no PyTorch, its columns are left out.
     if "${PYTHON:-python3}" -c 'import torch' 2>/dev/null; then
         rm -f "$results/torch.json"
-        step torch "${PYTHON:-python3}" "$here/peers/torch_peers.py" --json "$results/torch.json" &&
+        step torch "${PYTHON:-python3}" "$here/peers/torch_peers.py" --log2 "${LOG2:-30}" --json "$results/torch.json" &&
             arguments+=(--torch "$results/torch.json")
     else
         echo "        no PyTorch in ${PYTHON:-python3}: its times are left out"

@@ -1,5 +1,5 @@
 //! The pages of `docs/`: that they name everything they promise to. That their code runs, and that their links lead somewhere,
-//! is rustdoc's to test.
+//! is rustdoc's to test. And that figures are those of the recorded results.
 
 use std::collections::BTreeSet;
 
@@ -101,4 +101,12 @@ fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
         assert_eq!(page[begin..end], report, "the test tells how to update the page");
     }
     Ok(())
+}
+
+/// To write them, and the plots: `python3 benches/report.py`.
+#[test]
+fn the_figures_are_those_of_the_recorded_results() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/report.py");
+    let output = std::process::Command::new("python3").args([script, "--check"]).output().expect("python3 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

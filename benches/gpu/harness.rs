@@ -5,27 +5,43 @@ use std::time::Duration;
 
 use kernel_primitives::{Device, Result, Stream};
 
-/// Launches between two events.
-const BATCH: u32 = 8;
+/// Launches between two events, unless they take long.
+const BATCH: f64 = 8.0;
 
-/// Samples a row.
-const SAMPLES: usize = 25;
+/// The most samples a row, and the fewest.
+const SAMPLES: (f64, f64) = (25.0, 7.0);
+
+/// Milliseconds for the samples of a row, if the fewest take no longer.
+const ROW: f64 = 300.0;
+
+/// Milliseconds for one sample of long launches.
+const SAMPLE: f64 = 8.0;
 
 /// The command line.
 pub(crate) struct Options {
     pub(crate) peers: Option<String>,
-    pub(crate) torch: Option<String>,
-    pub(crate) json: Option<String>,
-    pub(crate) commit: String,
+    torch: Option<String>,
+    json: Option<String>,
+    commit: String,
+    /// The logarithm of the largest size.
     pub(crate) log2: u32,
+    /// Whether to run in the emulator, which checks the algorithms' rows at small sizes.
+    pub(crate) emulate: bool,
     /// The groups of rows to measure; all of them if none is named.
     only: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn parse() -> Self {
-        let mut options =
-            Self { peers: None, torch: None, json: None, commit: "unknown".into(), log2: 28, only: Vec::new() };
+        let mut options = Self {
+            peers: None,
+            torch: None,
+            json: None,
+            commit: "unknown".into(),
+            log2: 30,
+            emulate: false,
+            only: Vec::new(),
+        };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().unwrap_or_else(|| panic!("{argument} takes a value"));
@@ -36,9 +52,14 @@ impl Options {
                 "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
                 "--only" => options.only.extend(value().split(',').map(str::to_owned)),
+                "--emulate" => {
+                    options.emulate = true;
+                    options.log2 = 12;
+                    options.only = vec!["algorithms".into()];
+                }
                 "--bench" => {} // from cargo
                 other => panic!(
-                    "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, \
+                    "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, --emulate, \
                      --only launch,algorithms,elementwise,block_sort,block,rows"
                 ),
             }
@@ -57,19 +78,30 @@ pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Device time of one run of each contender in milliseconds: medians over samples that are taken in turn.
+/// Device time of one run of each contender in milliseconds: medians over samples that are taken in turn. Two runs of each go
+/// before, of which the second says how many samples there is time for, and how many launches each has.
 pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<f64>> {
+    let sample = |run: &mut dyn FnMut() -> Result<()>, batch: f64| -> Result<f64> {
+        let start = stream.record()?;
+        for _ in 0..batch as u32 {
+            run()?;
+        }
+        Ok(stream.record()?.since(&start)?.as_secs_f64() * 1e3 / batch)
+    };
+    let mut batches = Vec::new();
+    let mut total = 0.0;
+    for run in contenders.iter_mut() {
+        sample(*run, 1.0)?;
+        let ms = sample(*run, 1.0)?;
+        let batch = (SAMPLE / ms).floor().clamp(1.0, BATCH);
+        total += batch * ms;
+        batches.push(batch);
+    }
+    let samples = (ROW / total).floor().clamp(SAMPLES.1, SAMPLES.0) as usize;
     let mut times = vec![Vec::new(); contenders.len()];
-    for sample in 0..SAMPLES + 2 {
-        for (run, times) in contenders.iter_mut().zip(&mut times) {
-            let start = stream.record()?;
-            for _ in 0..BATCH {
-                run()?;
-            }
-            let time = stream.record()?.since(&start)?;
-            if sample >= 2 {
-                times.push(time.as_secs_f64() * 1e3 / f64::from(BATCH));
-            }
+    for _ in 0..samples {
+        for ((run, times), batch) in contenders.iter_mut().zip(&mut times).zip(&batches) {
+            times.push(sample(*run, *batch)?);
         }
     }
     Ok(times.into_iter().map(median).collect())
@@ -77,44 +109,102 @@ pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Res
 
 /// What was measured.
 pub(crate) struct Report {
-    device: String,
-    driver: String,
+    /// Texts by name: the machine, and who the peers are.
+    about: Vec<(String, String)>,
     rows: Vec<String>,
+    /// PyTorch's times in milliseconds by the names of rows, as long as no row has taken them.
+    torch: serde_json::Map<String, serde_json::Value>,
+    failures: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(device: &Device, until_open: Duration) -> Self {
+    pub(crate) fn new(device: &Device, options: &Options, until_open: Duration) -> Self {
         let driver = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
-        let driver =
-            driver.split_whitespace().find(|word| word.split('.').count() == 3).unwrap_or("unknown").to_owned();
+        let driver = driver.split_whitespace().find(|word| word.split('.').count() == 3).unwrap_or("unknown");
         println!("{device}, driver {driver}; process start to open device {:.0} ms", until_open.as_secs_f64() * 1e3);
-        Self { device: device.to_string(), driver, rows: Vec::new() }
+        // Files by their names: where they lie is the machine's affair.
+        let command: Vec<_> = std::env::args().skip(1).map(|argument| file_name(&argument).to_owned()).collect();
+        let mut report = Self {
+            about: [
+                ("device", device.to_string()),
+                ("driver", driver.to_owned()),
+                ("commit", options.commit.clone()),
+                ("command", format!("gpu {}", command.join(" "))),
+            ]
+            .map(|(name, text)| (name.to_owned(), text))
+            .into(),
+            rows: Vec::new(),
+            torch: serde_json::Map::new(),
+            failures: Vec::new(),
+        };
+        if let Some(path) = &options.torch {
+            let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let torch: serde_json::Value =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+            report.about("PyTorch", torch["torch"].as_str().unwrap_or("of an unknown version"));
+            report.torch = torch["rows"].as_object().cloned().unwrap_or_default();
+        }
+        report
     }
 
-    /// A row of numbers by name.
+    /// Notes something about all rows.
+    pub(crate) fn about(&mut self, name: &str, text: &str) {
+        println!("{name} {text}");
+        self.about.push((name.to_owned(), text.to_owned()));
+    }
+
+    /// A row of numbers by name; beside PyTorch's if there is one of the same name, and ours is in milliseconds.
     pub(crate) fn row(&mut self, name: &str, values: &[(&str, f64)]) {
+        self.row_of(name, &[], values);
+    }
+
+    /// As [`row`](Self::row), with texts that say what it is of.
+    pub(crate) fn row_of(&mut self, name: &str, texts: &[(&str, &str)], values: &[(&str, f64)]) {
+        let mut values = values.to_vec();
+        let ms = values.iter().find(|(key, _)| *key == "ms").map(|&(_, ms)| ms);
+        let torch = self.torch.remove(name).and_then(|ms| ms.as_f64());
+        if let (Some(ms), Some(torch)) = (ms, torch) {
+            values.extend([("torch ms", torch), ("ratio to torch", torch / ms)]);
+        }
         let mut line = format!("{name:34}");
         let mut json = format!("{{\"name\": \"{name}\"");
+        for (key, text) in texts {
+            let _ = write!(json, ", \"{key}\": \"{text}\"");
+        }
         for (key, value) in values {
-            let _ = write!(line, "  {key} {value:.4}");
-            let _ = write!(json, ", \"{key}\": {value:.5}");
+            if value.fract() == 0.0 {
+                let _ = write!(line, "  {key} {value}");
+                let _ = write!(json, ", \"{key}\": {value}");
+            } else {
+                let _ = write!(line, "  {key} {value:.4}");
+                let _ = write!(json, ", \"{key}\": {value:.5}");
+            }
         }
         println!("{line}");
         self.rows.push(json + "}");
     }
 
-    pub(crate) fn finish(self, options: &Options) {
-        let Some(path) = &options.json else { return };
-        let Self { device, driver, rows } = self;
-        // Files by their names: where they lie is the machine's affair.
-        let command: Vec<_> = std::env::args().skip(1).map(|argument| file_name(&argument).to_owned()).collect();
-        let json = format!(
-            "{{\n  \"device\": \"{device}\",\n  \"driver\": \"{driver}\",\n  \"commit\": \"{}\",\n  \"command\": \"gpu {}\",\n  \"rows\": [\n    {}\n  ]\n}}\n",
-            options.commit,
-            command.join(" "),
-            rows.join(",\n    "),
-        );
-        std::fs::write(path, json).unwrap_or_else(|error| panic!("{path}: {error}"));
+    /// Notes a wrong result, ours or a peer's; the others are measured all the same.
+    pub(crate) fn failure(&mut self, what: String) {
+        println!("FAILED {what}");
+        self.failures.push(what);
+    }
+
+    /// Writes the results, and says whether all were right.
+    pub(crate) fn finish(self, options: &Options) -> bool {
+        let Self { about, rows, torch, failures } = self;
+        if !torch.is_empty() {
+            println!("PyTorch's rows without one here: {}", torch.keys().cloned().collect::<Vec<_>>().join(", "));
+        }
+        if let Some(path) = &options.json {
+            let about: String = about.iter().map(|(name, text)| format!("  \"{name}\": \"{text}\",\n")).collect();
+            let json = format!("{{\n{about}  \"rows\": [\n    {}\n  ]\n}}\n", rows.join(",\n    "));
+            std::fs::write(path, json).unwrap_or_else(|error| panic!("{path}: {error}"));
+        }
+        if !failures.is_empty() {
+            println!("{} results are wrong:\n    {}", failures.len(), failures.join("\n    "));
+        }
+        failures.is_empty()
     }
 }
 

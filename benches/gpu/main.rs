@@ -1,12 +1,16 @@
 //! Benchmarks on a GPU, beside CUB and PyTorch.
 //!
 //! ```text
-//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 28] [--only rows,block]
+//! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 30] [--only rows,block]
 //! ```
 //!
-//! The peers are a shared library (`benches/peers/peers.cu`), so that both sides run in one process, on the same data, one
-//! sample after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is several launches between two events; the figures are medians over the samples.
-//! Every result is checked. Without a GPU the program says so and ends.
+//! CUB and Thrust are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
+//! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
+//! between two events; the figures are medians over the samples. Every result is checked, those of the peers in this process
+//! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size.
+//!
+//! Without a GPU the program says so and ends; `--emulate` runs the rows of algorithms in the emulator, at small sizes: it
+//! checks the benchmark, and measures nothing.
 
 #![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
 
@@ -38,13 +42,14 @@ fn main() -> kernel_primitives::Result<()> {
     let began = std::time::Instant::now();
     let options = harness::Options::parse();
     let device = match kernel_primitives::Device::gpu() {
+        _ if options.emulate => kernel_primitives::Device::emulator(),
         Ok(device) => device,
         Err(error) => {
             println!("the GPU benchmarks need a GPU: {error}");
             return Ok(());
         }
     };
-    let mut report = harness::Report::new(&device, began.elapsed());
+    let mut report = harness::Report::new(&device, &options, began.elapsed());
     if options.wants("launch") {
         launch::first(&device, &mut report)?;
         launch::overhead(&device, &mut report)?;
@@ -60,7 +65,9 @@ fn main() -> kernel_primitives::Result<()> {
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;
     }
-    report.finish(&options);
+    if !report.finish(&options) {
+        std::process::exit(1);
+    }
     Ok(())
 }
 

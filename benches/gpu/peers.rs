@@ -1,4 +1,4 @@
-//! CUB, in a shared library.
+//! CUB and Thrust, in a shared library.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -14,7 +14,7 @@ type Algorithm = unsafe extern "C" fn(*mut c_void, *mut usize, *const *mut c_voi
 /// A block collective's launch: rounds, factor, input, output, items, stream.
 pub(crate) type BlockPeer<T> = Box<dyn Fn(u32, T, u64, u64, usize, *mut c_void)>;
 
-/// The library of `benches/peers/peers.cu`.
+/// The library of `benches/peers/*.cu`.
 pub(crate) struct Peers(&'static Library);
 
 impl Peers {
@@ -33,29 +33,31 @@ impl Peers {
         format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
     }
 
-    /// An algorithm on `n` items in these buffers, with the temporary memory that it asks for.
+    /// An algorithm of `cub` or `thrust` on `n` items in these buffers, with the temporary memory that it asks for: what runs
+    /// it and returns CUDA's error. `None` if the library has none of this name.
     pub(crate) fn algorithm(
         &self,
+        library: &str,
         name: &str,
         stream: &Stream,
         n: usize,
         buffers: &[u64],
-    ) -> Result<impl Fn() + use<>> {
-        let symbol = format!("cub_{name}\0");
+    ) -> Result<Option<impl Fn() -> c_int + use<>>> {
+        let symbol = format!("{library}_{name}\0");
         // SAFETY: the function has this type, and the library stays loaded.
-        let call = unsafe { *self.0.get::<Algorithm>(symbol.as_bytes()).expect("the peers have this algorithm") };
-        let (buffers, raw) = (buffers.to_vec(), stream.as_raw());
+        let Ok(call) = (unsafe { self.0.get::<Algorithm>(symbol.as_bytes()) }) else { return Ok(None) };
+        let (call, buffers, raw) = (*call, buffers.to_vec(), stream.as_raw());
         let mut bytes = 0;
         // SAFETY: without storage it says how much it wants, and looks at nothing else.
         let code = unsafe { call(std::ptr::null_mut(), &mut bytes, buffers.as_ptr().cast(), n, raw) };
-        assert_eq!(code, 0, "CUB failed");
+        assert_eq!(code, 0, "{library}'s {name} does not say what memory it wants");
         let storage = stream.buffer_uninit::<u8>(bytes.max(1))?;
-        Ok(move || {
+        Ok(Some(move || {
             let mut bytes = bytes;
-            // SAFETY: the addresses are buffers of as many elements as it reads and writes, on the stream's device.
-            let code = unsafe { call(storage.address() as _, &mut bytes, buffers.as_ptr().cast(), n, raw) };
-            assert_eq!(code, 0, "CUB failed");
-        })
+            // SAFETY: the addresses are buffers of as many elements as it reads and writes, on the stream's device, or of the
+            // host's memory where the function writes there.
+            unsafe { call(storage.address() as _, &mut bytes, buffers.as_ptr().cast(), n, raw) }
+        }))
     }
 
     /// `out = x + y` by `cub::DeviceTransform`, for the element type of this name.

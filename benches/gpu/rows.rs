@@ -9,27 +9,8 @@ use kernel_primitives::{Accumulate, Device, Element, Result, Stream, f16};
 
 use crate::harness::{Options, Report, compare};
 
-/// PyTorch's times in milliseconds by the names of rows.
-struct Torch(Option<serde_json::Value>);
-
-impl Torch {
-    fn read(path: Option<&str>) -> Self {
-        let Some(path) = path else { return Self(None) };
-        let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
-        println!("PyTorch {}", value["torch"].as_str().unwrap_or("of an unknown version"));
-        Self(Some(value))
-    }
-
-    fn ms(&self, name: &str) -> Option<f64> {
-        let ms = self.0.as_ref()?["rows"][name].as_f64();
-        Some(ms.unwrap_or_else(|| panic!("PyTorch's times have no row `{name}`")))
-    }
-}
-
 struct Bench<'a> {
     stream: Stream,
-    torch: Torch,
     report: &'a mut Report,
 }
 
@@ -37,18 +18,13 @@ impl Bench<'_> {
     /// Times `run`, which moves so many bytes.
     fn row(&mut self, name: &str, bytes: usize, mut run: impl FnMut(&Stream) -> Result<()>) -> Result<()> {
         let ms = compare(&self.stream, &mut [&mut || run(&self.stream)])?[0];
-        let mut values = vec![("ms", ms), ("GB/s", bytes as f64 / ms / 1e6)];
-        if let Some(torch) = self.torch.ms(name) {
-            values.extend([("torch ms", torch), ("ratio to torch", torch / ms)]);
-        }
-        self.report.row(name, &values);
+        self.report.row(name, &[("ms", ms), ("GB/s", bytes as f64 / ms / 1e6)]);
         Ok(())
     }
 }
 
-pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Result<()> {
-    let torch = Torch::read(options.torch.as_deref());
-    let mut bench = Bench { stream: device.stream()?, torch, report };
+pub(crate) fn run(device: &Device, _: &Options, report: &mut Report) -> Result<()> {
+    let mut bench = Bench { stream: device.stream()?, report };
     macro_rules! normalised {
         ($($name:literal: $t:ty, $nx:literal, $rounds:literal, $tolerance:literal;)*) => {$({
             const ROWS: usize = 16384;

@@ -1,6 +1,6 @@
 // The peers of the GPU benchmarks, as a shared library that the benchmark loads, so that both sides run in one process, on
-// the same data and in turn. Built on the GPU machine:
-//     nvcc -O3 -std=c++17 -arch=native --shared -Xcompiler -fPIC -o libpeers.so peers.cu
+// the same data and in turn. `build.sh` builds it of all sources here; in this one are transformations and a block's reductions
+// and scans.
 #include <cub/cub.cuh>
 #include <cuda/std/tuple>
 #include <cuda_bf16.h>

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""PyTorch's times for the rows of benches/gpu/rows.rs, as JSON.
+"""PyTorch's times for the rows of benches/gpu/rows.rs and benches/gpu/algorithms/, as JSON.
 
-    python3 torch_peers.py --json torch.json
+    python3 torch_peers.py --json torch.json [--log2 30]
 
-Needs PyTorch and a GPU. Times are device times between two events, medians over 25 samples of 8 calls each, in milliseconds:
-as the benchmark takes its own. It is another process, so the two sides' samples are not taken in turn: run it on an
-otherwise idle machine, just before the benchmark.
+Needs PyTorch and a GPU. Times are device times between two events in milliseconds, medians over samples of one or several
+calls: as the benchmark takes its own (benches/gpu/harness.rs). A call that waits for a number from the device, such as that
+of the items which it keeps, has that wait in its time. It is another process, so the two sides' samples are not taken in turn:
+run it on an otherwise idle machine, just before the benchmark.
 """
 
 import argparse
@@ -14,23 +15,37 @@ import statistics
 
 import torch
 
+# As in benches/gpu/harness.rs.
 BATCH = 8
-SAMPLES = 25
+SAMPLES = (7, 25)
+ROW_MS = 100.0
+SAMPLE_MS = 8.0
+
+# As in benches/gpu/algorithms/mod.rs.
+EVERY = [10, 12, 16, 20, 24, 28, 30]
+MOST = [10, 12, 16, 20, 24, 28]
+SOME = [10, 16, 20, 28]
+LARGE = [20, 28]
+
+
+def sample(call, batch):
+    """Milliseconds of device time of one call, from so many."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(batch):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / batch
 
 
 def measure(call):
-    """Milliseconds of device time of one call."""
-    times = []
-    for sample in range(SAMPLES + 2):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(BATCH):
-            call()
-        end.record()
-        end.synchronize()
-        if sample >= 2:
-            times.append(start.elapsed_time(end) / BATCH)
-    return statistics.median(times)
+    """The median."""
+    sample(call, 1)
+    ms = max(sample(call, 1), 1e-3)
+    batch = int(min(max(SAMPLE_MS // ms, 1), BATCH))
+    samples = int(min(max(ROW_MS // (batch * ms), SAMPLES[0]), SAMPLES[1]))
+    return statistics.median(sample(call, batch) for _ in range(samples))
 
 
 def uniform(*shape, dtype=torch.float32):
@@ -38,8 +53,8 @@ def uniform(*shape, dtype=torch.float32):
     return (torch.rand(*shape, device="cuda") * 2 - 1).to(dtype)
 
 
-def rows():
-    """The names of the rows and their times."""
+def rows_and_columns():
+    """Of benches/gpu/rows.rs."""
     for name, dtype in [("f32", torch.float32), ("f16", torch.float16)]:
         x = uniform(16384, 4096, dtype=dtype)
         a = uniform(4096, dtype=dtype)
@@ -56,19 +71,151 @@ def rows():
     yield "sort dim 1 f32 16384x4096", measure(lambda: torch.sort(x, dim=1, stable=True))
 
 
+TYPES = {
+    "u8": torch.uint8,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "f16": torch.float16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+}
+
+
+def numbers(name, n, input=""):
+    """Integers from 0 to 99 as elements of a type, or keys of any value, as an input of this name has them."""
+    dtype = TYPES[name]
+    if input == "constant":
+        return torch.full((n,), 7, dtype=dtype, device="cuda")
+    if input == "few distinct":
+        return torch.randint(8, (n,), dtype=dtype, device="cuda")
+    if input == "keys":
+        if dtype.is_floating_point:
+            return (torch.rand(n, device="cuda") * 65000 - 32500).to(dtype)
+        limits = torch.iinfo(dtype)
+        return torch.randint(limits.min, limits.max, (n,), dtype=dtype, device="cuda")
+    return torch.randint(100, (n,), dtype=dtype, device="cuda")
+
+
+def algorithms(largest):
+    """Of benches/gpu/algorithms/: PyTorch has no unsigned integers of 32 or 64 bits, and an i32 sorts as an u32 does."""
+
+    def row(algorithm, name, sizes, make, input="", label=None):
+        for log2 in sizes:
+            if log2 > largest:
+                continue
+            between = f" {input} " if input else " "
+            title = f"{algorithm} {label or name}{between}2^{log2}"
+            try:
+                yield title, measure(make(1 << log2))
+            except RuntimeError as error:
+                print(f"{title}: {str(error).splitlines()[0]}")
+            if log2 >= 28:
+                torch.cuda.empty_cache()
+
+    def unary(name, function, input=""):
+        def make(n):
+            x = numbers(name, n, input)
+            return lambda: function(x)
+
+        return make
+
+    def add(name):
+        def make(n):
+            x, y, out = numbers(name, n), numbers(name, n), torch.empty(n, dtype=TYPES[name], device="cuda")
+            return lambda: torch.add(x, y, out=out)
+
+        return make
+
+    def into(name, function):
+        """A function with an output of the input's length."""
+
+        def make(n):
+            x = numbers(name, n)
+            out = torch.empty_like(x)
+            return lambda: function(x, out)
+
+        return make
+
+    def runs(name, length):
+        def make(n):
+            x = (torch.arange(n, device="cuda") // length % 1000).to(TYPES[name])
+            return lambda: torch.unique_consecutive(x)
+
+        return make
+
+    sizes = {
+        "f32": (EVERY, EVERY),
+        "i32": (SOME, EVERY),
+        "f64": (SOME, MOST),
+        "i64": (SOME, MOST),
+        "f16": (SOME, MOST),
+    }
+    for name, (some, most) in sizes.items():
+        dtype = TYPES[name]
+        # f16 is summed up in f32, as ours.
+        total = torch.float32 if name == "f16" else dtype
+        yield from row("transform", name, some, add(name))
+        yield from row("fill", name, some, into(name, lambda x, out: out.fill_(7)))
+        yield from row("reduce", name, most, unary(name, lambda x, total=total: torch.sum(x, dtype=total)))
+        cumsum = into(name, lambda x, out, dtype=dtype: torch.cumsum(x, 0, dtype=dtype, out=out))
+        yield from row("inclusive_scan", name, most, cumsum)
+        yield from row("adjacent_difference", name, SOME, unary(name, lambda x: torch.diff(x)))
+        yield from row("select", name, MOST if name == "f32" else SOME, unary(name, lambda x: x[x < 50]))
+        yield from row("unique", name, SOME, runs(name, 16))
+        keys = MOST if name == "f32" else SOME
+        yield from row("sort_keys", name, keys, unary(name, lambda x: torch.sort(x), "keys"))
+    yield from row("select", "i32", EVERY, unary("i32", lambda x: x[x < 50]), label="u32")
+    yield from row("unique", "i32", MOST, runs("i32", 16), label="u32")
+    # PyTorch sorts values of its own along, the places of the keys: a sort of pairs.
+    yield from row("sort_keys", "i32", EVERY, unary("i32", lambda x: torch.sort(x), "keys"), label="u32")
+    for input in ["constant", "few distinct"]:
+        sort = unary("i32", lambda x: torch.sort(x), input)
+        yield from row("sort_keys", "i32", LARGE, sort, input, label="u32")
+    yield from row("histogram_even", "u8", MOST, unary("u8", lambda x: torch.bincount(x, minlength=256)))
+
+    def histogram(n):
+        x = torch.rand(n, device="cuda") * 256
+        return lambda: torch.histc(x, bins=256, min=0, max=256)
+
+    yield from row("histogram_even", "f32", MOST, histogram)
+
+    def search(name):
+        def make(n):
+            ordered = (torch.arange(n, device="cuda") * 2).to(TYPES[name])
+            queries = torch.randint(2 * n, (n,), device="cuda").to(TYPES[name])
+            return lambda: torch.searchsorted(ordered, queries)
+
+        return make
+
+    yield from row("lower_bound", "i32", MOST, search("i32"), label="u32")
+    yield from row("lower_bound", "i64", [16, 24], search("i64"), label="u64")
+    yield from row("lower_bound", "f64", [16, 24], search("f64"))
+
+    def segments(n):
+        x = numbers("f32", n).view(-1, 1024)
+        return lambda: torch.sum(x, 1)
+
+    yield from row("segmented_reduce", "f32", MOST, segments)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", required=True, metavar="FILE")
-    path = parser.parse_args().json
+    parser.add_argument("--log2", type=int, default=30, metavar="N", help="the logarithm of the largest size")
+    parser.add_argument("--only", choices=["algorithms", "rows"], help="one group of rows")
+    arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("PyTorch finds no GPU")
     times = {}
     with torch.no_grad():
-        for name, ms in rows():
-            print(f"{name:34}  ms {ms:.4f}")
-            times[name] = ms
+        for group, rows in [("rows", rows_and_columns()), ("algorithms", algorithms(arguments.log2))]:
+            if arguments.only not in [None, group]:
+                continue
+            for name, ms in rows:
+                print(f"{name:34}  ms {ms:.4f}", flush=True)
+                times[name] = ms
     result = {"torch": torch.__version__, "device": torch.cuda.get_device_name(), "rows": times}
-    with open(path, "w", encoding="utf-8") as file:
+    with open(arguments.json, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=2)
 
 

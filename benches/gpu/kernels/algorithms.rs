@@ -1,0 +1,29 @@
+//! Kernels of algorithms for types that the library does not ship.
+
+use kernel_primitives::functor::{BindSecond, Identity, LessThan, OfPair, Sub};
+use kernel_primitives::input::{Constant, Span, Zip};
+use kernel_primitives::kernels::device;
+use kernel_primitives::prelude::*;
+
+type Pairs<T> = Zip<Span<T>, Span<T>>;
+
+instantiate!(
+    device::transform_tiles<Pairs<f32>, OfPair<Add>>,
+    device::transform_tiles<Pairs<f64>, OfPair<Add>>,
+    device::transform_tiles<Pairs<f16>, OfPair<Add>>,
+    device::transform_tiles<Pairs<i32>, OfPair<Add>>,
+    device::transform_tiles<Pairs<i64>, OfPair<Add>>,
+    device::transform_tiles<Constant<f16>, Identity>,
+    device::transform_tiles<Constant<i32>, Identity>,
+    device::transform_tiles<Constant<i64>, Identity>,
+    device::scan_tiles<Span<f16>, Add, false>,
+    device::scan_tiles<Span<f16>, Add, true>,
+    device::difference_tiles<Span<i64>, Sub>,
+    device::difference_tiles<Span<f16>, Sub>,
+    device::select_tiles<Span<i64>, BindSecond<LessThan, i64>, false>,
+    device::select_tiles<Span<f64>, BindSecond<LessThan, f64>, false>,
+    device::select_tiles<Span<f16>, BindSecond<LessThan, f16>, false>,
+    device::unique_tiles<Span<i64>, Constant<u8>, false>,
+    device::unique_tiles<Span<f64>, Constant<u8>, false>,
+    device::unique_tiles<Span<f16>, Constant<u8>, false>
+);

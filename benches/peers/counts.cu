@@ -1,0 +1,27 @@
+// Histograms, reductions of segments, and searches.
+#include "algorithms.cuh"
+
+#include <thrust/binary_search.h>
+
+// Bins and the ends of their range, as levels of type `L`, which the range's numbers are a divisor of.
+#define HISTOGRAM(name, T, L)                                                                                          \
+  CUB(histogram_even_##name,                                                                                           \
+      cub::DeviceHistogram::HistogramEven(storage, *bytes, IN(T, 0), OUT(uint32_t, 1), static_cast<int>(NUMBER(2) + 1), \
+                                          L(0), static_cast<L>(NUMBER(3)), static_cast<int64_t>(n), stream))
+HISTOGRAM(u8, uint8_t, int32_t)
+HISTOGRAM(i32, int32_t, int32_t)
+HISTOGRAM(f32, float, float)
+
+#define SEGMENTS(name, T)                                                                                              \
+  CUB(segmented_reduce_##name, cub::DeviceSegmentedReduce::Sum(storage, *bytes, IN(T, 0), OUT(T, 2), NUMBER(3),        \
+                                                               IN(uint32_t, 1), IN(uint32_t, 1) + 1, stream))
+SEGMENTS(i32, int32_t)
+SEGMENTS(f32, float)
+SEGMENTS(f64, double)
+
+#define SEARCH(name, T)                                                                                                \
+  THRUST(lower_bound_##name,                                                                                           \
+         thrust::lower_bound(policy, IN(T, 0), IN(T, 0) + n, IN(T, 1), IN(T, 1) + n, OUT(uint64_t, 2)))
+SEARCH(u32, uint32_t)
+SEARCH(u64, uint64_t)
+SEARCH(f64, double)

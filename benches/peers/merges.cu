@@ -1,0 +1,30 @@
+// Merges, merge sorts and sorts of segments.
+#include "algorithms.cuh"
+
+#include <thrust/merge.h>
+#include <thrust/sort.h>
+
+#define MERGES(name, T)                                                                                                \
+  CUB(merge_##name, cub::DeviceMerge::MergeKeys(storage, *bytes, IN(T, 0), n / 2, IN(T, 1), n - n / 2, OUT(T, 2),      \
+                                                Less{}, stream))                                                       \
+  THRUST(merge_##name,                                                                                                 \
+         thrust::merge(policy, IN(T, 0), IN(T, 0) + n / 2, IN(T, 1), IN(T, 1) + (n - n / 2), OUT(T, 2), Less{}))       \
+  CUB(merge_sort_##name,                                                                                               \
+      cub::DeviceMergeSort::StableSortKeysCopy(storage, *bytes, IN(T, 0), OUT(T, 1), n, Less{}, stream))               \
+  THRUST(merge_sort_##name,                                                                                            \
+         cudaMemcpyAsync(OUT(T, 1), IN(T, 0), n * sizeof(T), cudaMemcpyDeviceToDevice, stream);                        \
+         thrust::stable_sort(policy, OUT(T, 1), OUT(T, 1) + n, Less{}))                                                \
+  CUB(segmented_sort_##name,                                                                                           \
+      cub::DeviceSegmentedSort::StableSortKeys(storage, *bytes, IN(T, 0), OUT(T, 2), n, NUMBER(3), IN(uint32_t, 1),    \
+                                               IN(uint32_t, 1) + 1, stream))
+MERGES(u32, uint32_t)
+MERGES(f32, float)
+MERGES(i64, int64_t)
+
+CUB(merge_sort_pairs_u32_u32,
+    storage == nullptr
+        ? cub::DeviceMergeSort::StableSortPairs(storage, *bytes, OUT(uint32_t, 2), OUT(uint32_t, 3), n, Less{}, stream)
+        : (cudaMemcpyAsync(OUT(uint32_t, 2), IN(uint32_t, 0), n * 4, cudaMemcpyDeviceToDevice, stream),
+           cudaMemcpyAsync(OUT(uint32_t, 3), IN(uint32_t, 1), n * 4, cudaMemcpyDeviceToDevice, stream),
+           cub::DeviceMergeSort::StableSortPairs(storage, *bytes, OUT(uint32_t, 2), OUT(uint32_t, 3), n, Less{},
+                                                 stream)))

@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""From the benchmark's recorded results to the page of all rows, the plots, and the README's figures.
+
+    python3 benches/report.py            # writes all of them
+    python3 benches/report.py --check    # fails if the page or the README is another than the results say
+
+The results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes. The plots need matplotlib
+(`pip install matplotlib`).
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches/results"
+PAGE = RESULTS / "README.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+# The peers by the prefix of their columns.
+PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
+
+# What is plotted on one page, in order; an algorithm that is nowhere here is among the last.
+FAMILIES = {
+    "numbers": ["transform", "fill", "reduce", "inclusive_scan", "exclusive_scan", "adjacent_difference"],
+    "selections": ["select", "partition", "unique", "run_length_encode", "reduce_by_key", "scan_by_key"],
+    "sorts": ["sort_keys", "sort_pairs", "merge_sort", "merge", "segmented_sort", "top_k"],
+    "others": ["histogram_even", "segmented_reduce", "segmented_scan", "lower_bound", "gather", "scatter", "generate"],
+}
+
+# Algorithms whose types are all in the README.
+ALL_TYPES = ["reduce", "inclusive_scan", "sort_keys"]
+
+# What the first input of an algorithm is.
+INPUTS = {
+    "transform": "x + y",
+    "select": "half kept",
+    "partition": "half first",
+    "unique": "runs of 16",
+    "run_length_encode": "runs of 16",
+    "reduce_by_key": "runs of 16",
+    "scan_by_key": "runs of 16",
+    "sort_keys": "random",
+    "sort_pairs": "random",
+    "merge_sort": "random",
+    "segmented_sort": "segments of 1024",
+    "histogram_even": "256 bins",
+    "segmented_reduce": "segments of 1024",
+    "lower_bound": "as many queries",
+}
+
+
+def times(row):
+    """The peers' times in milliseconds by their names."""
+    return {peer: row[f"{key} ms"] for key, peer in PEERS.items() if f"{key} ms" in row}
+
+
+def best(row):
+    """The fastest peer and its time by ours; nothing if there is no peer."""
+    peers = times(row)
+    if not peers:
+        return None
+    peer = min(peers, key=peers.get)
+    return peer, peers[peer] / row["ms"]
+
+
+def digits(value):
+    """Three digits that count, or four."""
+    return f"{value:.{max(0, 3 - len(str(int(value))))}f}" if value >= 1 else f"{value:.{2 - math.floor(math.log10(value))}f}"
+
+
+def table(head, rows):
+    """Lines of a table, its first column to the left and numbers to the right."""
+    align = ["---", *["--:"] * (len(head) - 1)]
+    return [f"| {' | '.join(head)} |", f"|{'|'.join(align)}|", *(f"| {' | '.join(cells)} |" for cells in rows)]
+
+
+class Results:
+    def __init__(self, path):
+        self.about = json.loads(path.read_text(encoding="utf-8"))
+        self.rows = self.about.pop("rows")
+        self.by_name = {row["name"]: row for row in self.rows}
+        self.algorithms = {}
+        for row in self.rows:
+            if "algorithm" in row:
+                self.algorithms.setdefault(row["algorithm"], []).append(row)
+
+    def machine(self):
+        device = self.about["device"].split(" (")[0]
+        return f"{device}, driver {self.about['driver']}"
+
+    def peers(self):
+        versions = [f"{name} {self.about[name]}" for name in ["CUB", "PyTorch"] if name in self.about]
+        return ", ".join(versions)
+
+    def families(self):
+        """Names of families, each with the algorithms that have rows."""
+        known = {algorithm for family in FAMILIES.values() for algorithm in family}
+        for family, names in FAMILIES.items():
+            names = names + [name for name in self.algorithms if name not in known] if family == "others" else names
+            names = [name for name in names if name in self.algorithms]
+            if names:
+                yield family, names
+
+    def line(self, algorithm, types=None, input=""):
+        """The rows of an algorithm over size, of its first types unless others are named."""
+        rows = [row for row in self.algorithms[algorithm] if row["input"] == input]
+        types = types or rows[0]["types"]
+        return sorted((row for row in rows if row["types"] == types), key=lambda row: row["log2"])
+
+    def types(self, algorithm):
+        """Those that are measured with the first input, in order."""
+        return list(dict.fromkeys(row["types"] for row in self.algorithms[algorithm] if row["input"] == ""))
+
+
+def title(algorithm, types):
+    described = f", {INPUTS[algorithm]}" if algorithm in INPUTS else ""
+    return f"{algorithm}, {types.replace('_', ' and ')}{described}"
+
+
+def prose(text):
+    """Lines as long as the README's others."""
+    return textwrap.fill(text, 124, break_long_words=False, break_on_hyphens=False)
+
+
+# The page.
+
+
+def page(results):
+    about = results.about
+    lines = [
+        f"# Results on an {results.machine()}",
+        "",
+        prose(
+            "Made by `benches/report.py` from `h200.json`, which the benchmark wrote at commit "
+            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of device time. Our time, CUB's and "
+            "Thrust's are taken in turn in one process, on the same buffers; PyTorch's in a process of its own, just before. "
+            "Bytes are each input, read once, and each output, written once, however often an algorithm reads them: so the "
+            "share of a copy's bandwidth says how far an algorithm is from what the memory allows. The ratio is the best "
+            f"peer's time by ours. Every result was checked. The peers: {results.peers()}."
+        ),
+        "",
+        prose(
+            "Thrust takes its memory anew in each call, and waits for results that it returns to the host; its sorts are in "
+            "place, and copy first. PyTorch's sort has the places of the keys as a second result; it waits for the device "
+            "where the length of its result depends on the input. PyTorch has no unsigned integers of 32 and 64 bits: beside "
+            "those it sorts and searches signed ones."
+        ),
+        "",
+    ]
+    for family, names in results.families():
+        lines += [f"## {family.capitalize()}", ""]
+        for kind, what in [("throughput", "Throughput over size"), ("ratio", "The best peer's time by ours")]:
+            lines += [f"![{what}](plots/{kind}-{family}.svg)", ""]
+        head = ["", "ms", "bytes", "GB/s", "of a copy", *PEERS.values(), "best peer", "ratio"]
+        rows = []
+        for row in (row for name in names for row in results.algorithms[name]):
+            peers = times(row)
+            peer, ratio = best(row) or ("", None)
+            rows.append(
+                [
+                    row["name"].replace(" 2^", ", 2^"),
+                    digits(row["ms"]),
+                    f"{row['bytes']:.0f}",
+                    digits(row["GB/s"]),
+                    f"{row['of copy']:.2f}",
+                    *(digits(peers[name]) if name in peers else "" for name in PEERS.values()),
+                    peer,
+                    f"{ratio:.2f}" if ratio else "",
+                ]
+            )
+        lines += table(head, rows) + [""]
+    lines += ["## Launches, collectives of a block, rows and columns", ""]
+    for row in results.rows:
+        if "algorithm" not in row:
+            values = ", ".join(f"{key} {digits(value)}" for key, value in row.items() if key != "name" and value > 0)
+            lines.append(f"- {row['name']}: {values}")
+    return "\n".join(lines) + "\n"
+
+
+# The README's figures.
+
+
+def figures(results):
+    by_name = results.by_name
+    lines = [
+        prose(
+            f"Figures on an {results.machine()}: medians from `benches/results/h200.json`, the peers ({results.peers()}) in "
+            "the same process and in turn, PyTorch in one of its own. All rows, with other types and inputs, and plots over "
+            "size: [`benches/results/`](benches/results/README.md)."
+        ),
+        "",
+        "![The best peer's time by ours, for each algorithm](benches/results/plots/ratios.svg)",
+        "",
+    ]
+    head = ["whole buffers, the best peer's time by ours", "2^10", "2^16", "2^20", "2^28", "ms at 2^28", "GB/s", "of a copy", "best peer"]
+    rows = []
+    for algorithm in (name for _, names in results.families() for name in names):
+        every = results.types(algorithm)
+        for types in every if algorithm in ALL_TYPES else every[:1]:
+            line = {row["log2"]: row for row in results.line(algorithm, types)}
+            if 28 not in line:
+                continue
+            large = line[28]
+            ratios = [best(line[log2]) if log2 in line else None for log2 in (10, 16, 20, 28)]
+            rows.append(
+                [
+                    title(algorithm, types) if types == every[0] else f"the same, {types}",
+                    *(f"{ratio[1]:.2f}" if ratio else "" for ratio in ratios),
+                    digits(large["ms"]),
+                    digits(large["GB/s"]),
+                    f"{large['of copy']:.2f}",
+                    (best(large) or [""])[0],
+                ]
+            )
+    lines += table(head, rows) + [""]
+
+    head = ["2^28 elements, one kernel, `out = x + y`", "ms", "GB/s", "of a copy", "CUB's DeviceTransform, ms", "ratio"]
+    rows = []
+    for types in ["f32", "f64", "f16", "bf16"]:
+        row = by_name[f"elementwise add {types} 2^28"]
+        cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", f"{row['of copy']:.2f}", digits(row["CUB ms"])]
+        rows.append([types, *cells, f"{row['ratio to CUB']:.2f}"])
+    lines += table(head, rows) + [""]
+
+    shapes = [(128, 4), (256, 4), (128, 8), (256, 8)]
+    head = ["a block's collective, throughput by CUB's (threads × items)", *(f"{t} × {n}" for t, n in shapes)]
+    rows = []
+    for label, name in [
+        ("reduction, result in the first thread", "block reduce to first {} {}x{}"),
+        ("reduction, result in all threads", "block reduce to all {} {}x{}"),
+        ("scan, by the better of CUB's algorithms", "block scan {} {}x{}"),
+        ("radix sort", "block sort, radix, {} {} x {}"),
+        ("merge sort", "block sort, merge, {} {} x {}"),
+        ("bitonic sort, by CUB's radix sort", "block sort, network, {} {} x {}"),
+    ]:
+        for types in ["f32", "i32"]:
+            ratios = (by_name[name.format(types, *shape)]["ratio to CUB"] for shape in shapes)
+            rows.append([f"{label if types == 'f32' else 'the same'}, {types}", *(f"{ratio:.2f}" for ratio in ratios)])
+    lines += table(head, rows) + [""]
+
+    head = ["rows and columns", "ms", "GB/s", "PyTorch, ms", "ratio"]
+    rows = []
+    for label, name in [
+        ("softmax, 16384 × 4096, f32", "softmax f32 16384x4096"),
+        ("the same, f16", "softmax f16 16384x4096"),
+        ("layer norm, 16384 × 4096, f32", "layer norm f32 16384x4096"),
+        ("the same, f16", "layer norm f16 16384x4096"),
+        ("cumulative sum of rows, 8192 × 8192, f32", "cumsum dim 1 f32 8192x8192"),
+        ("sum of rows, 16384 × 16384, f32", "sum dim 1 f32 16384x16384"),
+        ("sum of columns, the same", "sum dim 0 f32 16384x16384"),
+        ("stable sort of rows, 16384 × 4096, f32", "sort dim 1 f32 16384x4096"),
+    ]:
+        row = by_name[name]
+        cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", digits(row["torch ms"]), f"{row['ratio to torch']:.2f}"]
+        rows.append([label, *cells])
+    lines += table(head, rows) + [""]
+
+    launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
+    first = by_name["first launch"]
+    lines.append(
+        prose(
+            f"A typed launch takes {launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs; a "
+            f"graph of 100 launches {graph['µs']:.1f} µs, where one by one they take {graph['one by one µs']:.0f}. A kernel's "
+            f"first launch takes {first['ms']:.1f} ms from its cubin and {first['PTX load ms']:.0f} ms where the driver "
+            "compiles its PTX."
+        )
+    )
+    return "\n".join(lines)
+
+
+def with_figures(readme, results):
+    before, rest = readme.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{figures(results)}\n{END}{after}"
+
+
+# The plots: text as text, and colours that can be read on white and on black.
+
+INK = "#808080"
+COLOURS = {"ours": "#d9480f", "CUB": "#4c8c2b", "Thrust": "#8a63d2", "PyTorch": "#1c7ed6"}
+TYPE_COLOURS = ["#d9480f", "#1c7ed6", "#4c8c2b", "#8a63d2", "#c2255c", "#0c8599", "#b08900"]
+
+
+def pyplot():
+    try:
+        import matplotlib
+    except ImportError:
+        raise SystemExit("the plots need matplotlib: pip install matplotlib") from None
+    matplotlib.use("svg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            # The same results make the same file.
+            "svg.hashsalt": "kernel-primitives",
+            "font.family": "sans-serif",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "lines.linewidth": 1.4,
+            "lines.markersize": 3.5,
+            "legend.frameon": False,
+            **{f"{key}color": INK for key in ["text.", "axes.edge", "axes.label", "xtick.", "ytick."]},
+            "grid.color": INK,
+            "grid.alpha": 0.3,
+        }
+    )
+    return plt
+
+
+def save(plt, figure, name):
+    folder = RESULTS / "plots"
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None}, bbox_inches="tight")
+    plt.close(figure)
+
+
+def panels(plt, names, legend_height=0.5):
+    """A panel an algorithm, three a row."""
+    columns = min(3, len(names))
+    rows = -(-len(names) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.5 * rows + legend_height), squeeze=False)
+    for axis in axes.flat[len(names) :]:
+        axis.remove()
+    for axis in axes.flat[: len(names)]:
+        axis.grid(True)
+        axis.set_xlabel("items")
+    return figure, axes.flat
+
+
+def sizes_below(axis, exponents):
+    exponents = sorted(set(exponents))
+    axis.set_xticks(exponents, [f"$2^{{{exponent}}}$" for exponent in exponents])
+
+
+def throughput(plt, results, family, names):
+    figure, axes = panels(plt, names)
+    labels = {}
+    for axis, algorithm in zip(axes, names):
+        line = results.line(algorithm)
+        axis.set_title(title(algorithm, line[0]["types"]), fontsize=9)
+        for who in COLOURS:
+            points = [(row["log2"], {"ours": row["ms"], **times(row)}.get(who), row["bytes"]) for row in line]
+            points = [(log2, bytes / ms / 1e6) for log2, ms, bytes in points if ms]
+            if points:
+                (labels[who],) = axis.plot(*zip(*points), marker="o", color=COLOURS[who], zorder=3 if who == "ours" else 2)
+        axis.set_yscale("log")
+        axis.set_ylabel("GB/s")
+        sizes_below(axis, (row["log2"] for row in line))
+    figure.legend([labels[who] for who in COLOURS if who in labels], [who for who in COLOURS if who in labels], loc="upper center", ncol=4)
+    figure.tight_layout(rect=(0, 0, 1, 0.94))
+    save(plt, figure, f"throughput-{family}")
+
+
+def ratio(plt, results, family, names):
+    figure, axes = panels(plt, names)
+    for axis, algorithm in zip(axes, names):
+        axis.set_title(algorithm, fontsize=9)
+        axis.axhline(1, color=INK, linewidth=1)
+        exponents = []
+        for colour, types in zip(TYPE_COLOURS, results.types(algorithm)):
+            points = [(row["log2"], best(row)[1]) for row in results.line(algorithm, types) if best(row)]
+            if points:
+                axis.plot(*zip(*points), marker="o", color=colour, label=types.replace("_", ", "))
+                exponents += [log2 for log2, _ in points]
+        axis.set_ylabel("best peer's time by ours")
+        sizes_below(axis, exponents)
+        if exponents:
+            axis.legend(fontsize=8)
+    figure.tight_layout()
+    save(plt, figure, f"ratio-{family}")
+
+
+def ratios(plt, results):
+    """One dot an algorithm and size."""
+    names = [name for _, names in results.families() for name in names]
+    figure, axis = plt.subplots(figsize=(7.5, 0.32 * len(names) + 1.2))
+    shown = {10: "#f59f00", 16: "#4c8c2b", 20: "#1c7ed6", 28: "#d9480f"}
+    for log2, colour in shown.items():
+        points = []
+        for y, name in enumerate(names):
+            row = next((row for row in results.line(name) if row["log2"] == log2), None)
+            if row and best(row):
+                points.append((best(row)[1], y))
+        if points:
+            axis.scatter(*zip(*points), color=colour, s=28, label=f"$2^{{{log2}}}$ items", zorder=3)
+    axis.axvline(1, color=INK, linewidth=1)
+    axis.set_xscale("log", base=2)
+    ticks = [tick for tick in (0.5, 0.71, 1, 1.41, 2, 4, 8) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set_yticks(range(len(names)), [f"{name} {results.line(name)[0]['types'].replace('_', ', ')}" for name in names])
+    axis.invert_yaxis()
+    axis.grid(True)
+    axis.set_xlabel("the best peer's time by ours: more than 1 is faster than all of CUB, Thrust and PyTorch")
+    axis.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    save(plt, figure, "ratios")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README is another")
+    parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
+    arguments = parser.parse_args()
+    results = Results(arguments.json)
+    texts = {PAGE: page(results), README: with_figures(README.read_text(encoding="utf-8"), results)}
+    if arguments.check:
+        stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+        kinds = [f"{kind}-{family}" for family, _ in results.families() for kind in ("throughput", "ratio")]
+        plots = [RESULTS / f"plots/{name}.svg" for name in ["ratios", *kinds]]
+        stale += [path for path in plots if not path.exists()]
+        if stale:
+            names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
+            sys.exit(f"not what the results say: {names}; python3 benches/report.py writes them")
+        return
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    plt = pyplot()
+    for family, names in results.families():
+        throughput(plt, results, family, names)
+        ratio(plt, results, family, names)
+    ratios(plt, results)
+
+
+if __name__ == "__main__":
+    main()
