@@ -28,7 +28,7 @@ PEERS = {"CUB": "CUB", "Thrust": "Thrust", "torch": "PyTorch"}
 FAMILIES = {
     "numbers": ["transform", "fill", "reduce", "inclusive_scan", "exclusive_scan", "adjacent_difference"],
     "selections": ["select", "partition", "unique", "run_length_encode", "reduce_by_key", "scan_by_key"],
-    "sorts": ["sort_keys", "sort_pairs", "merge_sort", "merge", "segmented_sort", "top_k"],
+    "sorts": ["sort_keys", "sort_pairs", "sort_by", "sort_pairs_by", "merge", "segmented_sort", "top_k"],
     "others": ["histogram_even", "segmented_reduce", "segmented_scan", "lower_bound", "gather", "scatter", "generate"],
 }
 
@@ -46,7 +46,10 @@ INPUTS = {
     "scan_by_key": "runs of 16",
     "sort_keys": "random",
     "sort_pairs": "random",
-    "merge_sort": "random",
+    "sort_by": "random",
+    "sort_pairs_by": "random",
+    "merge": "two halves",
+    "top_k": "100 of them",
     "segmented_sort": "segments of 1024",
     "histogram_even": "256 bins",
     "segmented_reduce": "segments of 1024",
@@ -321,17 +324,23 @@ def save(plt, figure, name):
     plt.close(figure)
 
 
-def panels(plt, names, legend_height=0.5):
+def panels(plt, names):
     """A panel an algorithm, three a row."""
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.5 * rows + legend_height), squeeze=False)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.5 * rows + 0.5), squeeze=False)
     for axis in axes.flat[len(names) :]:
         axis.remove()
     for axis in axes.flat[: len(names)]:
         axis.grid(True)
         axis.set_xlabel("items")
-    return figure, axes.flat
+    return figure, list(axes.flat[: len(names)])
+
+
+def legend(figure, lines):
+    """One for all panels, of lines by their names."""
+    figure.legend(lines.values(), lines.keys(), loc="upper center", ncol=len(lines))
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.4 / figure.get_figheight()))
 
 
 def sizes_below(axis, exponents):
@@ -341,39 +350,40 @@ def sizes_below(axis, exponents):
 
 def throughput(plt, results, family, names):
     figure, axes = panels(plt, names)
-    labels = {}
+    lines = {}
     for axis, algorithm in zip(axes, names):
-        line = results.line(algorithm)
-        axis.set_title(title(algorithm, line[0]["types"]), fontsize=9)
-        for who in COLOURS:
-            points = [(row["log2"], {"ours": row["ms"], **times(row)}.get(who), row["bytes"]) for row in line]
-            points = [(log2, bytes / ms / 1e6) for log2, ms, bytes in points if ms]
+        rows = results.line(algorithm)
+        axis.set_title(title(algorithm, rows[0]["types"]), fontsize=9)
+        lines["a copy"] = axis.axhline(rows[-1]["GB/s"] / rows[-1]["of copy"], color=INK, linewidth=1, linestyle="--")
+        for who, colour in COLOURS.items():
+            found = [(row["log2"], row["bytes"], {"ours": row["ms"], **times(row)}.get(who)) for row in rows]
+            points = [(log2, bytes / ms / 1e6) for log2, bytes, ms in found if ms]
             if points:
-                (labels[who],) = axis.plot(*zip(*points), marker="o", color=COLOURS[who], zorder=3 if who == "ours" else 2)
+                (lines[who],) = axis.plot(*zip(*points), marker="o", color=colour, zorder=3 if who == "ours" else 2)
         axis.set_yscale("log")
         axis.set_ylabel("GB/s")
-        sizes_below(axis, (row["log2"] for row in line))
-    figure.legend([labels[who] for who in COLOURS if who in labels], [who for who in COLOURS if who in labels], loc="upper center", ncol=4)
-    figure.tight_layout(rect=(0, 0, 1, 0.94))
+        sizes_below(axis, (row["log2"] for row in rows))
+    legend(figure, {who: lines[who] for who in [*COLOURS, "a copy"] if who in lines})
     save(plt, figure, f"throughput-{family}")
 
 
 def ratio(plt, results, family, names):
     figure, axes = panels(plt, names)
+    every = list(dict.fromkeys(types for name in names for types in results.types(name)))
+    lines = {}
     for axis, algorithm in zip(axes, names):
         axis.set_title(algorithm, fontsize=9)
         axis.axhline(1, color=INK, linewidth=1)
         exponents = []
-        for colour, types in zip(TYPE_COLOURS, results.types(algorithm)):
+        for types in results.types(algorithm):
             points = [(row["log2"], best(row)[1]) for row in results.line(algorithm, types) if best(row)]
             if points:
-                axis.plot(*zip(*points), marker="o", color=colour, label=types.replace("_", ", "))
+                colour = TYPE_COLOURS[every.index(types) % len(TYPE_COLOURS)]
+                (lines[types.replace("_", ", ")],) = axis.plot(*zip(*points), marker="o", color=colour)
                 exponents += [log2 for log2, _ in points]
         axis.set_ylabel("best peer's time by ours")
         sizes_below(axis, exponents)
-        if exponents:
-            axis.legend(fontsize=8)
-    figure.tight_layout()
+    legend(figure, lines)
     save(plt, figure, f"ratio-{family}")
 
 
@@ -392,7 +402,7 @@ def ratios(plt, results):
             axis.scatter(*zip(*points), color=colour, s=28, label=f"$2^{{{log2}}}$ items", zorder=3)
     axis.axvline(1, color=INK, linewidth=1)
     axis.set_xscale("log", base=2)
-    ticks = [tick for tick in (0.5, 0.71, 1, 1.41, 2, 4, 8) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]]
+    ticks = [tick for tick in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]]
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_yticks(range(len(names)), [f"{name} {results.line(name)[0]['types'].replace('_', ', ')}" for name in names])

@@ -7,6 +7,7 @@
 #
 # KERNEL_PRIMITIVES_ARCHS=90 builds for one architecture: sooner, and a quarter of the size. With NVCC, a compiler here, the peers
 # are built here too, for NVCC_ARCH, which must be set; otherwise where they run (benches/peers/build.sh says more).
+# PARTS=benches leaves out tests and examples.
 set -euo pipefail
 export LC_ALL=C
 
@@ -55,11 +56,13 @@ build() {
 
 list="$(mktemp)"
 trap 'rm -f "$list"' EXIT
-build test --release --no-run | programs >"$list"
-# A crate of a user's, whose kernels are compiled apart from those of the library.
-build test --release --no-run --manifest-path tests/user-crate/Cargo.toml --test kernels \
-    --target-dir "${CARGO_TARGET_DIR:-target}" | programs | sed -n 's/^test /test user_crate_/p' >>"$list"
-build bench --no-run --bench gpu | programs | sed -n '/^bench /p' >>"$list"
+build bench --no-run --bench gpu | programs >"$list"
+if [ "${PARTS:-all}" != benches ]; then
+    build test --release --no-run | programs | sed '/^ptx /d' >>"$list"
+    # A crate of a user's, whose kernels are compiled apart from those of the library.
+    build test --release --no-run --manifest-path tests/user-crate/Cargo.toml --test kernels \
+        --target-dir "${CARGO_TARGET_DIR:-target}" | programs | sed -n 's/^test /test user_crate_/p' >>"$list"
+fi
 
 rm -rf "$bundle"
 mkdir -p "$bundle"/{tests,examples,benches,peers,ptx}
@@ -85,8 +88,8 @@ done <"$list"
 # The programs carry their cubins; on the side, PTX and the report are for reading: not that of the tests' kernels, which is
 # most of it.
 find "$bundle/ptx" \( -name '*.cubin' -o -name '*.rs' \) -delete
-for program in "$bundle"/tests/*; do
-    rm -rf "$bundle/ptx/$(basename "$program")::"*
+for tests in tests/*/; do
+    rm -rf "$bundle/ptx/$(basename "$tests")::"*
 done
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
 cp benches/peers/*.{cu,cuh,py,sh} "$bundle/peers/"

@@ -9,9 +9,9 @@
                                                 Less{}, stream))                                                       \
   THRUST(merge_##name,                                                                                                 \
          thrust::merge(policy, IN(T, 0), IN(T, 0) + n / 2, IN(T, 1), IN(T, 1) + (n - n / 2), OUT(T, 2), Less{}))       \
-  CUB(merge_sort_##name,                                                                                               \
+  CUB(sort_by_##name,                                                                                               \
       cub::DeviceMergeSort::StableSortKeysCopy(storage, *bytes, IN(T, 0), OUT(T, 1), n, Less{}, stream))               \
-  THRUST(merge_sort_##name,                                                                                            \
+  THRUST(sort_by_##name,                                                                                            \
          cudaMemcpyAsync(OUT(T, 1), IN(T, 0), n * sizeof(T), cudaMemcpyDeviceToDevice, stream);                        \
          thrust::stable_sort(policy, OUT(T, 1), OUT(T, 1) + n, Less{}))                                                \
   CUB(segmented_sort_##name,                                                                                           \
@@ -21,7 +21,7 @@ MERGES(u32, uint32_t)
 MERGES(f32, float)
 MERGES(i64, int64_t)
 
-CUB(merge_sort_pairs_u32_u32,
+CUB(sort_pairs_by_u32_u32,
     storage == nullptr
         ? cub::DeviceMergeSort::StableSortPairs(storage, *bytes, OUT(uint32_t, 2), OUT(uint32_t, 3), n, Less{}, stream)
         : (cudaMemcpyAsync(OUT(uint32_t, 2), IN(uint32_t, 0), n * 4, cudaMemcpyDeviceToDevice, stream),

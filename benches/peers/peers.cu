@@ -17,12 +17,6 @@ template <class T> int transform_add(const void *x, const void *y, void *out, si
   return cub::DeviceTransform::Transform(inputs, static_cast<T *>(out), n, Sum{}, static_cast<cudaStream_t>(stream));
 }
 
-// The temporary storage is the caller's; asked for with a null pointer.
-template <class T> int reduce_sum(void *storage, size_t *bytes, const void *x, void *out, size_t n, void *stream) {
-  return cub::DeviceReduce::Sum(storage, *bytes, static_cast<const T *>(x), static_cast<T *>(out), n,
-                                static_cast<cudaStream_t>(stream));
-}
-
 // Collectives of a block, round after round on the same items; the kernels are those of `benches/gpu/kernels/block.rs`.
 template <class T, int THREADS, int ITEMS> __global__ __launch_bounds__(THREADS) void
 block_reduce_to_first(unsigned rounds, T zero, const T *x, T *out) {
@@ -93,13 +87,6 @@ TRANSFORM(f32, float)
 TRANSFORM(f64, double)
 TRANSFORM(f16, __half)
 TRANSFORM(bf16, __nv_bfloat16)
-
-#define REDUCE(name, type)                                                                                             \
-  EXPORT int cub_reduce_sum_##name(void *storage, size_t *bytes, const void *x, void *out, size_t n, void *stream) {   \
-    return reduce_sum<type>(storage, bytes, x, out, n, stream);                                                        \
-  }
-REDUCE(f32, float)
-REDUCE(f64, double)
 
 #define BLOCK_KERNEL(kind, name, type, threads, items, ...)                                                            \
   EXPORT int cub_block_##kind##_##name##_##threads##_##items(unsigned rounds, type factor, const void *x, void *out,   \

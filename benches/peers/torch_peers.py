@@ -82,7 +82,7 @@ TYPES = {
 
 
 def numbers(name, n, input=""):
-    """Integers from 0 to 99 as elements of a type, or keys of any value, as an input of this name has them."""
+    """Integers from 0 to 99 as elements of a type, bytes or keys of any value, as an input of this name has them."""
     dtype = TYPES[name]
     if input == "constant":
         return torch.full((n,), 7, dtype=dtype, device="cuda")
@@ -93,7 +93,7 @@ def numbers(name, n, input=""):
             return (torch.rand(n, device="cuda") * 65000 - 32500).to(dtype)
         limits = torch.iinfo(dtype)
         return torch.randint(limits.min, limits.max, (n,), dtype=dtype, device="cuda")
-    return torch.randint(100, (n,), dtype=dtype, device="cuda")
+    return torch.randint(256 if name == "u8" else 100, (n,), dtype=dtype, device="cuda")
 
 
 def algorithms(largest):
@@ -107,7 +107,7 @@ def algorithms(largest):
             title = f"{algorithm} {label or name}{between}2^{log2}"
             try:
                 yield title, measure(make(1 << log2))
-            except RuntimeError as error:
+            except Exception as error:  # of a type or a size that PyTorch does not take
                 print(f"{title}: {str(error).splitlines()[0]}")
             if log2 >= 28:
                 torch.cuda.empty_cache()
@@ -171,6 +171,11 @@ def algorithms(largest):
     for input in ["constant", "few distinct"]:
         sort = unary("i32", lambda x: torch.sort(x), input)
         yield from row("sort_keys", "i32", LARGE, sort, input, label="u32")
+    for name, label, sizes in [("i32", "u32", MOST), ("f32", "f32", SOME), ("i64", "i64", SOME)]:
+        sort = unary(name, lambda x: torch.sort(x, stable=True), "keys")
+        yield from row("sort_by", name, sizes, sort, label=label)
+    for input, k, sizes in [("", 100, MOST), ("k = 10", 10, LARGE), ("k = 1000", 1000, LARGE)]:
+        yield from row("top_k", "f32", sizes, unary("f32", lambda x, k=k: torch.topk(x, k), "keys"), input)
     yield from row("histogram_even", "u8", MOST, unary("u8", lambda x: torch.bincount(x, minlength=256)))
 
     def histogram(n):

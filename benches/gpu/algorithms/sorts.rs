@@ -11,7 +11,7 @@ use super::{Bench, Case, EVERY, LARGE, MOST, SOME, differs};
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     macro_rules! keys {
         ($name:literal, $t:ty, $input:literal, $sizes:expr) => {
-            bench.sort_keys::<$t>($name, $input, $sizes, |run, x, out| {
+            bench.sort_keys::<$t>("sort_keys", $name, $input, $sizes, |run, x, out| {
                 sort_keys(run, x, out, Less, 0..<$t>::SORT_BITS)
             })?
         };
@@ -28,8 +28,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     keys!("u64", u64, "few distinct", LARGE);
     macro_rules! pairs {
         ($name:literal, $k:ty, $input:literal, $sizes:expr) => {
-            bench.sort_pairs::<$k>($name, $input, $sizes, |run, (keys, values), (keys_out, values_out)| {
-                sort_pairs(run, keys, values, keys_out, values_out, Less, 0..<$k>::SORT_BITS)
+            bench.sort_pairs::<$k>("sort_pairs", $name, $input, $sizes, |run, x, out| {
+                sort_pairs(run, x.0, x.1, out.0, out.1, Less, 0..<$k>::SORT_BITS)
             })?
         };
     }
@@ -42,7 +42,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 /// The key of a number, as an input of this name has it.
-fn key<K: Random>(input: &str, i: usize) -> K {
+pub(super) fn key<K: Random>(input: &str, i: usize) -> K {
     match input {
         "" => K::random(random(i)),
         "constant" => K::of(7),
@@ -52,7 +52,7 @@ fn key<K: Random>(input: &str, i: usize) -> K {
 }
 
 /// A key of any value, but for NaN and −0.
-trait Random: Item + SortKey {
+pub(super) trait Random: Item + SortKey {
     fn random(bits: u64) -> Self;
 }
 
@@ -76,15 +76,16 @@ random! {
 }
 
 impl Bench<'_> {
-    fn sort_keys<K: Random>(
+    pub(super) fn sort_keys<K: Random>(
         &mut self,
+        algorithm: &str,
         types: &str,
         input: &str,
         sizes: &[u32],
         ours: impl Fn(Run<'_>, &Buffer<K>, &mut Buffer<K>) -> Result<()>,
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
-            let case = Case { algorithm: "sort_keys", types, input, log2 };
+            let case = Case { algorithm, types, input, log2 };
             let (n, stream) = (case.len(), self.stream);
             let keys = Repeated::new(self.period(n), |i| key::<K>(input, i));
             let x = keys.buffer(stream, n, 0)?;
@@ -104,15 +105,16 @@ impl Bench<'_> {
     }
 
     /// With the place of each key as its value.
-    fn sort_pairs<K: Random>(
+    pub(super) fn sort_pairs<K: Random>(
         &mut self,
+        algorithm: &str,
         types: &str,
         input: &str,
         sizes: &[u32],
         ours: impl Fn(Run<'_>, (&Buffer<K>, &Buffer<u32>), (&mut Buffer<K>, &mut Buffer<u32>)) -> Result<()>,
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
-            let case = Case { algorithm: "sort_pairs", types, input, log2 };
+            let case = Case { algorithm, types, input, log2 };
             let (n, period, stream) = (case.len(), self.period(case.len()), self.stream);
             let keys = Repeated::new(period, |i| key::<K>(input, i));
             let (x, places) = (keys.buffer(stream, n, 0)?, stream.buffer_from(&(0..n as u32).collect::<Vec<_>>())?);
