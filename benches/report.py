@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """From the benchmark's recorded results to the page of all rows, the plots, and the README's figures.
 
-    python3 benches/report.py            # writes all of them
-    python3 benches/report.py --check    # fails if the page or the README is another than the results say
+    python3 benches/report.py                                # writes all of them
+    python3 benches/report.py --check                        # fails if the page or the README is another than the results say
+    python3 benches/report.py --json gpu.json --out folder   # a page and plots of other results
 
-The results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes. The plots need matplotlib
-(`pip install matplotlib`).
+The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes. The plots need
+matplotlib (`pip install matplotlib`).
 """
 
 import argparse
@@ -17,7 +18,6 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches/results"
-PAGE = RESULTS / "README.md"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
@@ -84,6 +84,7 @@ def table(head, rows):
 
 class Results:
     def __init__(self, path):
+        self.name = path.name
         self.about = json.loads(path.read_text(encoding="utf-8"))
         self.rows = self.about.pop("rows")
         self.by_name = {row["name"]: row for row in self.rows}
@@ -139,7 +140,7 @@ def page(results):
         f"# Results on an {results.machine()}",
         "",
         prose(
-            "Made by `benches/report.py` from `h200.json`, which the benchmark wrote at commit "
+            f"Made by `benches/report.py` from `{results.name}`, which the benchmark wrote at commit "
             f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of device time. Our time, CUB's and "
             "Thrust's are taken in turn in one process, on the same buffers; PyTorch's in a process of its own, just before. "
             "Bytes are each input, read once, and each output, written once, however often an algorithm reads them: so the "
@@ -192,7 +193,7 @@ def figures(results):
     by_name = results.by_name
     lines = [
         prose(
-            f"Figures on an {results.machine()}: medians from `benches/results/h200.json`, the peers ({results.peers()}) in "
+            f"Figures on an {results.machine()}: medians from `benches/results/{results.name}`, the peers ({results.peers()}) in "
             "the same process and in turn, PyTorch in one of its own. All rows, with other types and inputs, and plots over "
             "size: [`benches/results/`](benches/results/README.md)."
         ),
@@ -317,11 +318,17 @@ def pyplot():
     return plt
 
 
-def save(plt, figure, name):
-    folder = RESULTS / "plots"
-    folder.mkdir(exist_ok=True)
-    figure.savefig(folder / f"{name}.svg", transparent=True, metadata={"Date": None}, bbox_inches="tight")
-    plt.close(figure)
+class Plots:
+    """Where plots go."""
+
+    def __init__(self, plt, folder):
+        self.plt = plt
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def save(self, figure, name):
+        figure.savefig(self.folder / f"{name}.svg", transparent=True, metadata={"Date": None}, bbox_inches="tight")
+        self.plt.close(figure)
 
 
 def panels(plt, names):
@@ -348,8 +355,8 @@ def sizes_below(axis, exponents):
     axis.set_xticks(exponents, [f"$2^{{{exponent}}}$" for exponent in exponents])
 
 
-def throughput(plt, results, family, names):
-    figure, axes = panels(plt, names)
+def throughput(plots, results, family, names):
+    figure, axes = panels(plots.plt, names)
     lines = {}
     for axis, algorithm in zip(axes, names):
         rows = results.line(algorithm)
@@ -364,11 +371,11 @@ def throughput(plt, results, family, names):
         axis.set_ylabel("GB/s")
         sizes_below(axis, (row["log2"] for row in rows))
     legend(figure, {who: lines[who] for who in [*COLOURS, "a copy"] if who in lines})
-    save(plt, figure, f"throughput-{family}")
+    plots.save(figure, f"throughput-{family}")
 
 
-def ratio(plt, results, family, names):
-    figure, axes = panels(plt, names)
+def ratio(plots, results, family, names):
+    figure, axes = panels(plots.plt, names)
     every = list(dict.fromkeys(types for name in names for types in results.types(name)))
     lines = {}
     for axis, algorithm in zip(axes, names):
@@ -384,13 +391,13 @@ def ratio(plt, results, family, names):
         axis.set_ylabel("best peer's time by ours")
         sizes_below(axis, exponents)
     legend(figure, lines)
-    save(plt, figure, f"ratio-{family}")
+    plots.save(figure, f"ratio-{family}")
 
 
-def ratios(plt, results):
+def ratios(plots, results):
     """One dot an algorithm and size."""
     names = [name for _, names in results.families() for name in names]
-    figure, axis = plt.subplots(figsize=(7.5, 0.32 * len(names) + 1.2))
+    figure, axis = plots.plt.subplots(figsize=(7.5, 0.32 * len(names) + 1.2))
     shown = {10: "#f59f00", 16: "#4c8c2b", 20: "#1c7ed6", 28: "#d9480f"}
     for log2, colour in shown.items():
         points = []
@@ -410,20 +417,25 @@ def ratios(plt, results):
     axis.grid(True)
     axis.set_xlabel("the best peer's time by ours: more than 1 is faster than all of CUB, Thrust and PyTorch")
     axis.legend(ncol=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    save(plt, figure, "ratios")
+    plots.save(figure, "ratios")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README is another")
     parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go, and the README stays")
     arguments = parser.parse_args()
     results = Results(arguments.json)
-    texts = {PAGE: page(results), README: with_figures(README.read_text(encoding="utf-8"), results)}
+    folder = arguments.out or RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {folder / "README.md": page(results)}
+    if not arguments.out:
+        texts[README] = with_figures(README.read_text(encoding="utf-8"), results)
     if arguments.check:
         stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
         kinds = [f"{kind}-{family}" for family, _ in results.families() for kind in ("throughput", "ratio")]
-        plots = [RESULTS / f"plots/{name}.svg" for name in ["ratios", *kinds]]
+        plots = [folder / f"plots/{name}.svg" for name in ["ratios", *kinds]]
         stale += [path for path in plots if not path.exists()]
         if stale:
             names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
@@ -431,11 +443,11 @@ def main():
         return
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
-    plt = pyplot()
+    plots = Plots(pyplot(), folder / "plots")
     for family, names in results.families():
-        throughput(plt, results, family, names)
-        ratio(plt, results, family, names)
-    ratios(plt, results)
+        throughput(plots, results, family, names)
+        ratio(plots, results, family, names)
+    ratios(plots, results)
 
 
 if __name__ == "__main__":

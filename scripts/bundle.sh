@@ -93,6 +93,7 @@ for tests in tests/*/; do
 done
 find "$bundle"/{tests,examples,benches} -type f -exec strip {} +
 cp benches/peers/*.{cu,cuh,py,sh} "$bundle/peers/"
+cp benches/report.py "$bundle/"
 if [ -n "${NVCC:-}" ]; then
     NVCC_ARCH="${NVCC_ARCH:?the architecture of the GPU machine, such as sm_90}" \
         benches/peers/build.sh "$bundle/peers/libpeers.so"
@@ -110,7 +111,7 @@ cat >"$bundle/run" <<'RUN'
 #     ./run tests        all tests
 #     ./run sanitize     the tests with `sanitize` in their names, under compute-sanitizer
 #     ./run quickstart   the example on its own data
-#     ./run bench        the benchmarks, beside their peers
+#     ./run bench        the benchmarks, beside their peers: JSON, a page of tables, and plots
 #     ./run all          all of it
 #
 # Settings, as environment variables:
@@ -122,7 +123,7 @@ cat >"$bundle/run" <<'RUN'
 #     NVCC_ARCH      architecture of the peers, unless the bundle has them; native
 #     CUDA_HOME      the toolkit; /usr/local/cuda
 #     LOG2           logarithm of the benchmarks' largest size; 30
-#     PYTHON         Python with PyTorch, for its times beside ours; python3
+#     PYTHON         Python with PyTorch, for its times beside ours, and matplotlib, for plots; python3
 set -uo pipefail
 export LC_ALL=C
 
@@ -237,6 +238,11 @@ bench() {
         sed 's/^/        /' "$results/bench-$name.log"
         # A benchmark without a GPU says so and ends well.
         [ -s "$json" ] || fail "bench $name" "no results"
+        if "${PYTHON:-python3}" -c 'import matplotlib' 2>/dev/null; then
+            step "report $name" "${PYTHON:-python3}" "$here/report.py" --json "$json" --out "$results"
+        else
+            echo "        no matplotlib in ${PYTHON:-python3}: no page and no plots"
+        fi
     done < <(programs benches)
     [ "$found" = yes ] || fail bench "the bundle has none"
 }
