@@ -130,6 +130,9 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
         ("difference", "difference_tiles__Span_f32_Sub", 4, 4),
         ("segmented", "segment_tiles__Span_f32_Span_u32_Sum", 8, 0),
+        ("merge", "merge_tiles__Span_u32_Span_u32_Less", 2, 4),
+        ("merge_sort", "merge_sort_tiles__Span_u32_Less", 4, 4),
+        ("top_k", "top_k_tiles__Span_f32_Greater", 2, 0),
     ] {
         for arch in ARCHS {
             let text = ptx(&format!("kernel_primitives::kernels::device::{module}"), kernel, arch);
@@ -137,7 +140,7 @@ fn algorithms_access_16_bytes_at_a_time() {
             let found = ["ld", "st"].map(|access| wide(access).iter().sum::<usize>());
             // From sm_80 on without a register in between.
             let copies = count(&text, "cp.async.cg.shared.global");
-            assert_eq!(copies > 0, module == "scan" && arch >= 80, "{kernel} for sm_{arch}");
+            assert_eq!(copies > 0, matches!(module, "scan" | "merge") && arch >= 80, "{kernel} for sm_{arch}");
             assert!(found[0] + copies >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}, {copies}");
         }
     }

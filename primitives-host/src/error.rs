@@ -141,6 +141,16 @@ pub enum Error {
         /// The key's sort bits.
         bits: u32,
     },
+    /// The first few of fewer.
+    #[error("{algorithm}: the first {wanted} of {len} items were asked for")]
+    TooFew {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// How many were asked for.
+        wanted: usize,
+        /// How many there are.
+        len: usize,
+    },
     /// An argument lies on another device than the stream.
     #[error("kernel `{kernel}` runs on {stream}, but its argument {argument} is on {buffer}")]
     WrongDevice {

@@ -13,6 +13,9 @@
 //! | [`histogram_even`], [`histogram_ranges`] | how many items are in each bin |
 //! | [`lower_bound`], [`upper_bound`] | where items go in a sorted input |
 //! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
+//! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
+//! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
+//! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`] | the items of which a predicate or a flag is true; the others behind them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
 //! | [`run_length_encode`]; [`reduce_by_key`] | and how many each run has; and its values as one |
@@ -52,6 +55,8 @@ mod by_key;
 mod chained;
 mod difference;
 mod histogram;
+mod merge;
+mod merge_sort;
 mod reduce;
 mod run;
 mod scan;
@@ -59,12 +64,15 @@ mod search;
 mod segmented;
 mod select;
 mod sort;
+mod top_k;
 mod transform;
 mod unique;
 
 pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
 pub use difference::adjacent_difference;
 pub use histogram::{histogram_even, histogram_ranges};
+pub use merge::{merge, merge_pairs};
+pub use merge_sort::{sort_by, sort_pairs_by};
 pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
@@ -72,5 +80,6 @@ pub use search::{lower_bound, upper_bound};
 pub use segmented::segmented_reduce;
 pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
+pub use top_k::{top_k, top_k_pairs};
 pub use transform::{fill, transform};
 pub use unique::{unique, unique_by_key};

@@ -90,6 +90,31 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// Temporary elements: a part of the memory, or, where not all bytes are values of them, a buffer of their own.
+pub(super) enum Scratch<'m, T> {
+    Part(BufferSliceMut<'m, T>),
+    Own(Buffer<T>),
+}
+
+impl<'m, T: Element> Scratch<'m, T> {
+    /// Bytes of the memory that so many take.
+    pub(super) fn bytes(len: usize) -> usize {
+        if T::ANY_BITS { len * size_of::<T>() } else { 0 }
+    }
+
+    /// The next part, of [`bytes`](Self::bytes), or a buffer.
+    pub(super) fn take(stream: &Stream, parts: &mut Parts<'m>, len: usize) -> Result<Self> {
+        Ok(if T::ANY_BITS { Self::Part(parts.take(len)?) } else { Self::Own(stream.buffer_uninit(len)?) })
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> BufferSliceMut<'_, T> {
+        match self {
+            Self::Part(part) => part.into(),
+            Self::Own(buffer) => buffer.into(),
+        }
+    }
+}
+
 /// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
 ///
 /// Calls on several streams may share one: the later then waits for the earlier.

@@ -4,8 +4,8 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Max, Mul, OfPair, Square, Sum};
-use kernel_primitives::input::{self, Constant, Counting, Span, Strided, Zip};
+use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Greater, Less, Max, Mul, OfPair, Square, Sum};
+use kernel_primitives::input::{self, Constant, Counting, Reversed, Span, Strided, Zip};
 use kernel_primitives::kernels::device::{self, EvenBins};
 use kernel_primitives::prelude::*;
 
@@ -27,6 +27,115 @@ instantiate!(device::transform_tiles<Span<u8>, Square>);
 instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
 instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
 instantiate!(device::sort_tile_pairs<u32, Flagged>, device::sort_sweep_pairs<u32, Flagged>);
+/// An order of numbers by their remainders.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct ByRemainder(pub u32);
+
+impl BinaryFn<u32> for ByRemainder {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        a % self.0.max(1) < b % self.0.max(1)
+    }
+}
+
+/// An order by one member.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct ByB;
+
+impl BinaryFn<Twelve> for ByB {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: Twelve, y: Twelve) -> bool {
+        x.b < y.b
+    }
+}
+
+/// An order by the first of several.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct ByFirst;
+
+impl BinaryFn<[u64; 5]> for ByFirst {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: [u64; 5], y: [u64; 5]) -> bool {
+        x[0] < y[0]
+    }
+}
+
+type Fives = Span<[u64; 5]>;
+instantiate!(device::merge_sort_tiles<Fives, ByFirst>, device::merge_splits<Fives, Fives, ByFirst>, device::merge_tiles<Fives, Fives, ByFirst>);
+
+/// A comparator that is no order: it answers by what seems chance.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct NoOrder;
+
+impl BinaryFn<u32> for NoOrder {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        (a ^ b.rotate_left(7)).wrapping_mul(0x9e37_79b1) >> 31 != 0
+    }
+}
+
+instantiate!(
+    device::merge_sort_tiles<Span<u32>, ByRemainder>,
+    device::merge_sort_tiles_pairs<Span<u32>, Counting<u32>, ByRemainder>
+);
+instantiate!(
+    device::merge_splits<Span<u32>, Span<u32>, ByRemainder>,
+    device::merge_tiles<Span<u32>, Span<u32>, ByRemainder>
+);
+instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u32>, Span<u32>, ByRemainder>);
+instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Counting<u32>, Counting<u32>, ByRemainder>);
+instantiate!(
+    device::merge_sort_tiles<Span<u32>, NoOrder>,
+    device::merge_sort_tiles_pairs<Span<u32>, Span<u32>, NoOrder>
+);
+instantiate!(device::merge_splits<Span<u32>, Span<u32>, NoOrder>, device::merge_tiles<Span<u32>, Span<u32>, NoOrder>);
+instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u32>, Span<u32>, NoOrder>);
+instantiate!(
+    device::merge_sort_tiles<Span<u8>, Less>,
+    device::merge_splits<Span<u8>, Span<u8>, Less>,
+    device::merge_tiles<Span<u8>, Span<u8>, Less>
+);
+instantiate!(
+    device::merge_sort_tiles<Span<u64>, Less>,
+    device::merge_splits<Span<u64>, Span<u64>, Less>,
+    device::merge_tiles<Span<u64>, Span<u64>, Less>
+);
+instantiate!(
+    device::merge_sort_tiles<Span<Twelve>, ByB>,
+    device::merge_splits<Span<Twelve>, Span<Twelve>, ByB>,
+    device::merge_tiles<Span<Twelve>, Span<Twelve>, ByB>
+);
+instantiate!(
+    device::merge_sort_tiles<Reversed<Span<f16>>, Less>,
+    device::merge_splits<Span<f16>, Span<f16>, Less>,
+    device::merge_tiles<Span<f16>, Span<f16>, Less>
+);
+instantiate!(
+    device::merge_sort_tiles_pairs<Span<u32>, Span<Sixteen>, Less>,
+    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<Sixteen>, Span<Sixteen>, Less>
+);
+instantiate!(
+    device::merge_sort_tiles_pairs<Span<u32>, Span<Flagged>, Less>,
+    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<Flagged>, Span<Flagged>, Less>
+);
+instantiate!(
+    device::merge_sort_tiles_pairs<Span<u32>, Span<u8>, Less>,
+    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u8>, Span<u8>, Less>
+);
+
+instantiate!(device::top_k_tiles<Reversed<Span<u64>>, Less>, device::top_k_last<u64, Less>, device::merge_sort_tiles<Reversed<Span<u64>>, Less>);
+instantiate!(device::top_k_tiles<Span<u8>, Greater>, device::top_k_last_pairs<u8, Span<Sixteen>, Greater>);
+instantiate!(
+    device::merge_sort_tiles_pairs<Span<u8>, Span<Sixteen>, Greater>,
+    device::merge_splits<Span<u8>, Span<u8>, Greater>
+);
+instantiate!(device::merge_tiles_pairs<Span<u8>, Span<u8>, Span<Sixteen>, Span<Sixteen>, Greater>);
+
 /// Whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Even;

@@ -12,6 +12,8 @@ mod runs;
 mod by_key;
 mod difference;
 mod histogram;
+mod merge;
+mod merge_sort;
 mod reduce;
 mod scan;
 mod search;
@@ -21,6 +23,7 @@ mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod top_k;
 mod transform;
 mod unique;
 

@@ -140,30 +140,11 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     k: usize,
     order: O,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
-    const { assert!(ITEMS >= 2, "the first few of many keys need room for two items a thread or more") };
     let _ = order;
     let threads = cx.block_threads() as usize;
     let (tile, step) = (threads * ITEMS, threads * (ITEMS / 2));
-    cx.require_at_most(tile, TILE);
-    cx.require_at_most(k, tile / 2);
     cx.require_at_most(x.len(), u32::MAX as usize);
-    shared.enter();
-    let mut candidates = Candidates::<K, TILE, ITEMS> {
-        cx,
-        records: shared.array(0, TILE),
-        other_half: shared.array(TILE * TopKStorage::<K, TILE>::RECORD, TILE),
-        threshold: shared.array(TopKStorage::<K, TILE>::THRESHOLD, 1),
-        count: shared.array(TopKStorage::<K, TILE>::COUNT, 1),
-        k: k as u32,
-        last: Record::LAST,
-    };
-    // SAFETY: only the first thread writes; the barrier comes before the others' accesses.
-    unsafe {
-        if cx.thread_rank() == 0 {
-            candidates.count.store(0, 0);
-        }
-    }
-    cx.barrier();
+    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
 
     // Half the items at a time: there is room for as many candidates again.
     let mut start = cx.thread_rank() as usize;
@@ -182,10 +163,83 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
         candidates.gather(&records, (tile - step) as u32);
         start += step;
     }
-    let records = candidates.cut();
-    let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
-    of_ranked::<K, O, ITEMS>(&records, &mut keys, &mut indices);
-    (keys, indices)
+    candidates.finish::<O>()
+}
+
+/// Finds the first `k` of any number of keys that the block's threads read, sorted, with their indices.
+///
+/// As [`block_top_k_of`]. In each of `rounds` rounds, which are as many in all threads, a thread `read`s up to `READ` keys, each with the index
+/// that decides among equal ones, and a bit for each that counts, the first's lowest; `READ` is a multiple of half of `ITEMS`, 16 at
+/// most. Keys come from anywhere: other inputs, some of a view, or in another order than that of their indices.
+///
+/// Phases and cost are those of [`block_top_k_of`], with a barrier a round, and another if a thread has a candidate: many keys a
+/// round are few barriers. A round is read while the one before is looked at.
+///
+/// ```
+/// use kernel_primitives::block::{TopKStorage, block_top_k_by};
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The largest two of the positive elements, from the first thread.
+/// #[kernel]
+/// fn largest(cx: Block, x: Global<f32>, mut out: GlobalMut<[f32; 2], PerBlock>, mut shared: Shared<TopKStorage<f32, 256>>) {
+///     let (found, _): ([f32; 4], _) = block_top_k_by(cx, &mut shared, x.len().div_ceil(128), 2, Greater, |round: usize| {
+///         let at = (round * 128) as u32 + cx.thread_rank() * 2;
+///         let mut keys = init::<f32, 2>(0.0);
+///         x.read_items(at as usize, &mut keys);
+///         (keys, [at, at + 1], (keys[0] > 0.0) as u32 | ((keys[1] > 0.0) as u32) << 1)
+///     });
+///     out.store([found[0], found[1]]);
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<f32> = (0..1000).map(|i| (i % 77) as f32 * if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+/// let mut out = stream.buffer_zeroed::<[f32; 2]>(1)?;
+/// largest::launch(&stream, (1, 64), &stream.buffer_from(&x)?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [[76.0, 76.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, TopKStorage<K, TILE>>,
+    rounds: usize,
+    k: usize,
+    order: O,
+    read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
+) -> ([K; ITEMS], [u32; ITEMS]) {
+    const { assert!(READ <= 16 && READ.is_multiple_of(ITEMS / 2), "a round has several halves of the items") };
+    let _ = order;
+    let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
+    let records = |(keys, indices, counting): ([K; READ], [u32; READ], u32)| {
+        let mut records = [Ranked::<K>::LAST; READ];
+        unrolled!(
+            i < READ,
+            if counting >> i & 1 != 0 {
+                records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+            }
+        );
+        records
+    };
+    let ahead = |round: usize| if round < rounds { read(round) } else { ([K::ZERO; READ], [0; READ], 0) };
+    let mut next = ahead(0);
+    let mut round = 0;
+    while round < rounds {
+        let here = next;
+        next = ahead(round + 1);
+        // Also keeps the additions apart from what was read of the count before.
+        let threads = cx.barrier_count(candidates.has_better(&records(here)));
+        if threads > 0 {
+            // Read again rather than kept in registers meanwhile, for it is rare.
+            candidates.gather_round(threads, || records(read(round)));
+            next = ahead(round + 1);
+        }
+        round += 1;
+    }
+    candidates.finish::<O>()
 }
 
 /// The records that may be among the first `k` so far.
@@ -201,29 +255,112 @@ struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
     last: Ranked<K>,
 }
 
-impl<K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'_, K, TILE, ITEMS> {
-    /// Adds those of the block's records that come before the `k`th, and cuts if more than `room` candidates are there then.
+impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TILE, ITEMS> {
+    /// None yet.
+    #[inline(always)]
+    #[track_caller]
+    fn begin<'s: 'k>(cx: Block<'k>, shared: &mut Shared<'s, TopKStorage<K, TILE>>, k: usize) -> Self {
+        const { assert!(ITEMS >= 2, "the first few of many keys need room for two items a thread or more") };
+        let tile = cx.block_threads() as usize * ITEMS;
+        cx.require_at_most(tile, TILE);
+        cx.require_at_most(k, tile / 2);
+        shared.enter();
+        let candidates = Self {
+            cx,
+            records: shared.array(0, TILE),
+            other_half: shared.array(TILE * TopKStorage::<K, TILE>::RECORD, TILE),
+            threshold: shared.array(TopKStorage::<K, TILE>::THRESHOLD, 1),
+            count: shared.array(TopKStorage::<K, TILE>::COUNT, 1),
+            k: k as u32,
+            last: Record::LAST,
+        };
+        // SAFETY: only the first thread writes; the barrier comes before the others' accesses.
+        unsafe {
+            if cx.thread_rank() == 0 {
+                candidates.count.store(0, 0);
+            }
+        }
+        cx.barrier();
+        candidates
+    }
+
+    /// The first `k`, sorted.
+    #[inline(always)]
+    #[track_caller]
+    fn finish<O: Direction>(mut self) -> ([K; ITEMS], [u32; ITEMS]) {
+        let records = self.cut();
+        let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
+        of_ranked::<K, O, ITEMS>(&records, &mut keys, &mut indices);
+        (keys, indices)
+    }
+
+    /// Whether one of the records comes before the `k`th.
+    #[inline(always)]
+    fn has_better<const N: usize>(&self, records: &[Ranked<K>; N]) -> bool {
+        let mut any = false;
+        unrolled!(i < N, any |= records[i].precedes(self.last));
+        any
+    }
+
+    /// Adds those of the block's records that come before the `k`th, half of them, and cuts if more than `room` candidates are there then.
     #[inline(always)]
     #[track_caller]
     fn gather(&mut self, records: &[Ranked<K>; ITEMS], room: u32) {
-        let cx = self.cx;
-        let mut better = [false; ITEMS];
-        let mut any = false;
-        unrolled!(i < ITEMS, {
-            better[i] = records[i].precedes(self.last);
-            any |= better[i];
-        });
         // Also keeps the additions below apart from what was read of the count before.
-        if !cx.barrier_any(any) {
-            return;
+        if self.cx.barrier_any(self.has_better(records)) {
+            self.append(records, ITEMS / 2);
+            self.cut_to(room);
         }
+    }
+
+    /// As `gather`, of all of the records that so many threads have any of: at once if there is room, else by halves of `ITEMS`.
+    #[inline(always)]
+    #[track_caller]
+    fn gather_round<const READ: usize>(&mut self, threads: u32, records: impl Fn() -> [Ranked<K>; READ]) {
+        let half = self.cx.block_threads() * (ITEMS / 2) as u32;
+        let at_once = threads * READ as u32 <= half;
+        let turns = if at_once { 1 } else { const { (READ / (ITEMS / 2)) as u32 } };
+        let mut turn = 0;
+        loop {
+            let mut own = records();
+            if !at_once {
+                let all = own;
+                unrolled!(i < READ, {
+                    own[i] = Ranked::<K>::LAST;
+                    unrolled!(
+                        k < READ,
+                        // No index that is data, which would want memory.
+                        if i < ITEMS / 2 && k % (ITEMS / 2) == i && (k / (ITEMS / 2)) as u32 == turn {
+                            own[i] = all[k];
+                        }
+                    );
+                });
+            }
+            self.append(&own, READ);
+            self.cut_to(half);
+            turn += 1;
+            if turn == turns {
+                return;
+            }
+            // Apart from the additions to come.
+            self.cx.barrier();
+        }
+    }
+
+    /// Adds those of the first `used` records that come before the `k`th. There is room for all.
+    #[inline(always)]
+    #[track_caller]
+    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
+        let cx = self.cx;
         let mask = cx.warp_mask();
         let below = (1 << cx.lane()) - 1;
-        let mut places = [0u32; ITEMS];
+        let mut better = [false; N];
+        let mut places = [0u32; N];
         let mut total = 0;
         unrolled!(
-            i < ITEMS,
-            if i < ITEMS / 2 {
+            i < N,
+            if i < used {
+                better[i] = records[i].precedes(self.last);
                 let votes = cx.ballot(mask, better[i]);
                 places[i] = total + (votes & below).count_ones();
                 total += votes.count_ones();
@@ -236,13 +373,19 @@ impl<K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'_, K, TILE, 
         }
         let start = cx.shuffle(mask, start, 0, WARP);
         unrolled!(
-            i < ITEMS,
+            i < N,
             if better[i] {
-                // SAFETY: a place of this thread alone, and inside: before this read there was room for all its records.
+                // SAFETY: a place of this thread alone, and inside: there was room for all.
                 unsafe { self.records.store((start + places[i]) as usize, records[i]) };
             }
         );
-        cx.barrier();
+    }
+
+    /// Cuts if there are more than `room` candidates. A barrier comes first.
+    #[inline(always)]
+    #[track_caller]
+    fn cut_to(&mut self, room: u32) {
+        self.cx.barrier();
         // SAFETY: the first thread has written it, and barriers came before and come after the additions.
         if unsafe { self.count.load(0) } > room {
             self.cut();

@@ -194,6 +194,17 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     pub fn phase<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const { assert!(U::BYTES <= S::BYTES, "the storage of the phase is larger than the memory it is to have") };
         const { assert!(U::ALIGN <= S::ALIGN, "the storage of the phase is aligned more than the memory it is to have") };
+        self.phase_checked()
+    }
+
+    /// As [`phase`](Self::phase), but it is a fault, not a compile error, if the memory is too small: for generic code with branches
+    /// that are taken only where the storage fits. The comparison is one of constants.
+    #[inline(always)]
+    #[track_caller]
+    pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
+        if U::BYTES > S::BYTES || U::ALIGN > S::ALIGN {
+            self.cx.raise(FaultKind::BadShape, [U::BYTES as u64, S::BYTES as u64], Location::caller());
+        }
         // SAFETY: the type has one layout for all storages; the memory is large enough and aligned, and starts undefined
         // for either.
         unsafe { &mut *core::ptr::from_mut(self).cast() }

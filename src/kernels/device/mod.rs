@@ -3,6 +3,8 @@
 mod by_key;
 mod difference;
 mod histogram;
+mod merge;
+mod merge_sort;
 mod reduce;
 mod scan;
 mod search;
@@ -10,6 +12,7 @@ mod segmented;
 mod select;
 mod sort;
 mod tile;
+mod top_k;
 mod transform;
 mod unique;
 
@@ -18,6 +21,13 @@ pub use difference::{DIFFERENCE_THREADS, DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
     LongRatio, Ratio, histogram_counters, histogram_tiles,
+};
+pub use merge::{
+    MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
+    merge_tiles_pairs,
+};
+pub use merge_sort::{
+    MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
@@ -31,6 +41,7 @@ pub use sort::{
     sort_tile, sort_tile_items, sort_tile_pairs,
 };
 pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
+pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
 pub use transform::{TRANSFORM_THREADS, TRANSFORM_VECTORS, transform_tiles};
 pub use unique::{unique_tile, unique_tiles};
 

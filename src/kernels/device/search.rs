@@ -2,6 +2,7 @@
 
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
 
 /// Threads of a block of [`search_tiles`](struct@search_tiles).
 pub const SEARCH_THREADS: usize = 256;
@@ -44,4 +45,21 @@ pub(super) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> boo
     // SAFETY: as above.
     let [item] = unsafe { sorted.items_inside::<1>(at) };
     at + before(item) as usize
+}
+
+/// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
+/// at once.
+#[inline(always)]
+pub(super) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut at, mut rest) = (0, count);
+    let lane = cx.lane() as usize;
+    while rest > 0 {
+        let step = (rest / WARP as usize).max(1);
+        let probe = (lane + 1) * step - 1;
+        let found = cx.ballot(FULL_MASK, probe < rest && before(at + probe)).count_ones() as usize;
+        at += found * step;
+        // The probe behind is not before the bound.
+        rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
+    }
+    at
 }

@@ -5,6 +5,7 @@ use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
+use super::search::warp_bound;
 use super::tile::{by_rounds, rounds};
 
 /// Threads of a block of [`segment_tiles`](struct@segment_tiles).
@@ -73,7 +74,8 @@ pub fn segment_tiles<S, O, R>(
     let last = if is_last { len } else { first + items };
 
     // From the segment on that goes into the tile, if it does.
-    let mut next = warp_lower_bound(cx, offsets, segments, first).saturating_sub(1);
+    let is_before = |at: usize| offsets.get(at).is_some_and(|offset| offset.convert() < first);
+    let mut next = warp_bound(cx, segments, is_before).saturating_sub(1);
     let mut goes_on = NONE;
     loop {
         let segment = next + cx.lane() as usize;
@@ -218,25 +220,6 @@ pub fn segment_ends<T, O, R>(
 fn bounds<O: Source<Item: ConvertTo<u64>>>(offsets: Input<O>, segment: usize) -> (u64, u64) {
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
     (at(segment), at(segment + 1))
-}
-
-/// How many of the first `count` offsets are less than `place`: the lanes look at 32 places at once.
-#[inline(always)]
-fn warp_lower_bound<O: Source<Item: ConvertTo<u64>>>(cx: Block, offsets: Input<O>, count: usize, place: u64) -> usize {
-    let (mut at, mut rest) = (0, count);
-    let lane = cx.lane() as usize;
-    loop {
-        let step = (rest / WARP as usize).max(1);
-        let probe = (lane + 1) * step - 1;
-        let before = probe < rest && offsets.get(at + probe).is_some_and(|offset| offset.convert() < place);
-        let found = cx.ballot(FULL_MASK, before).count_ones() as usize;
-        at += found * step;
-        // The probe behind is not before the place.
-        rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
-        if rest == 0 {
-            return at;
-        }
-    }
 }
 
 /// The reduction of a range by a warp, `ROUNDS` vectors of `N` items a lane in flight; `begin` is the place of the item with index 0.

@@ -1,0 +1,216 @@
+//! Merges.
+
+use super::run::{Run, check_output};
+use crate::__private::{Again, Instantiated};
+use crate::functor::Comparator;
+use crate::input::Source;
+use crate::kernels::device::{self, MergePass};
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+
+/// Merges two sorted inputs into one; stable: of equal items those of `a` come before those of `b`, and each input's stay in order.
+///
+/// Both are sorted by `order`, any [`Comparator`]. With inputs that are not, or an order that is none, what `out` has is unspecified.
+/// `out` may be longer than both together: the rest of it stays as it is.
+///
+/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small launch first finds where they
+/// begin in the inputs. Temporary memory: eight bytes a tile then, else none.
+///
+/// For types and orders of one's own: `instantiate!` of [`merge_tiles`](struct@device::merge_tiles) and
+/// [`merge_splits`](struct@device::merge_splits).
+///
+/// CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`.
+///
+/// ```
+/// use kernel_primitives::algorithms::merge;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = stream.buffer_from(&[1u32, 3, 5])?;
+/// let b = stream.buffer_from(&[2u32, 3])?;
+/// let mut out = stream.buffer_zeroed::<u32>(5)?;
+/// merge(&stream, &a, &b, Less, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 3, 3, 5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than both inputs together, and those of a launch and of an allocation.
+pub fn merge<'a, 'o, I, J, S, T, C, Splits, Tiles>(
+    run: impl Into<Run<'a>>,
+    a: I,
+    b: J,
+    order: C,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<T>,
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    C: Comparator<S::Item> + KernelParam,
+    device::merge_splits<S, T, C>: Instantiated<Splits>,
+    device::merge_tiles<S, T, C>: Instantiated<Tiles>,
+{
+    let (run, out) = (run.into(), out.into());
+    let stream = run.stream;
+    let tiles = MergeTiles::of(a.items() + b.items(), size_of::<S::Item>(), 0);
+    check_output("merge", out.len(), tiles.len)?;
+    let mut out = out.into_slice(..tiles.len)?;
+    let mut memory = run.memory(&[tiles.splits() * size_of::<u64>()])?;
+    let mut splits = memory.parts().take::<u64>(tiles.splits())?;
+    if !splits.is_empty() {
+        let dims = tiles.split_dims();
+        device::merge_splits::<S, T, C>::launch(
+            stream,
+            dims,
+            Again(&a),
+            Again(&b),
+            &mut splits,
+            MergePass::INPUTS,
+            tiles.tile,
+            order,
+        )?;
+    }
+    device::merge_tiles::<S, T, C>::launch(stream, tiles.dims(), a, b, &mut out, &splits, MergePass::INPUTS, order)
+}
+
+/// Merges two inputs that are sorted by their keys, with a value a key that goes where its key goes; stable. As [`merge`].
+///
+/// For types and orders of one's own: `instantiate!` of [`merge_tiles_pairs`](struct@device::merge_tiles_pairs) and, of the keys,
+/// [`merge_splits`](struct@device::merge_splits).
+///
+/// CUB: `DeviceMerge::MergePairs`. Thrust: `merge_by_key`.
+///
+/// ```
+/// use kernel_primitives::algorithms::merge_pairs;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let (a, b) = (stream.buffer_from(&[1u32, 3])?, stream.buffer_from(&[2u32, 3])?);
+/// let (x, y) = (stream.buffer_from(&[10u32, 30])?, stream.buffer_from(&[20u32, 31])?);
+/// let (mut keys, mut values) = (stream.buffer_zeroed::<u32>(4)?, stream.buffer_zeroed::<u32>(4)?);
+/// merge_pairs(&stream, (&a, &x), (&b, &y), Less, &mut keys, &mut values)?;
+/// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 2, 3, 3], vec![10, 20, 30, 31]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`merge`]; and unless there are as many values as keys.
+#[allow(clippy::type_complexity, reason = "pairs")]
+pub fn merge_pairs<'a, 'o, 'w, I, J, U, W, S, T, X, Y, C, Splits, Tiles>(
+    run: impl Into<Run<'a>>,
+    (a, a_values): (I, U),
+    (b, b_values): (J, W),
+    order: C,
+    keys_out: impl Into<BufferSliceMut<'o, S::Item>>,
+    values_out: impl Into<BufferSliceMut<'w, X::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<T>,
+    U: InputArg<X>,
+    W: InputArg<Y>,
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    X: Source<Item: Element>,
+    Y: Source<Item = X::Item>,
+    C: Comparator<S::Item> + KernelParam,
+    device::merge_splits<S, T, C>: Instantiated<Splits>,
+    device::merge_tiles_pairs<S, T, X, Y, C>: Instantiated<Tiles>,
+{
+    let (run, keys_out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let stream = run.stream;
+    check_values("merge_pairs", a.items(), a_values.items())?;
+    check_values("merge_pairs", b.items(), b_values.items())?;
+    let tiles = MergeTiles::of(a.items() + b.items(), size_of::<S::Item>(), size_of::<X::Item>());
+    check_output("merge_pairs", keys_out.len(), tiles.len)?;
+    check_output("merge_pairs", values_out.len(), tiles.len)?;
+    let (mut keys_out, mut values_out) = (keys_out.into_slice(..tiles.len)?, values_out.into_slice(..tiles.len)?);
+    let mut memory = run.memory(&[tiles.splits() * size_of::<u64>()])?;
+    let mut splits = memory.parts().take::<u64>(tiles.splits())?;
+    if !splits.is_empty() {
+        let dims = tiles.split_dims();
+        device::merge_splits::<S, T, C>::launch(
+            stream,
+            dims,
+            Again(&a),
+            Again(&b),
+            &mut splits,
+            MergePass::INPUTS,
+            tiles.tile,
+            order,
+        )?;
+    }
+    let out = (&mut keys_out, &mut values_out);
+    device::merge_tiles_pairs::<S, T, X, Y, C>::launch(
+        stream,
+        tiles.dims(),
+        a,
+        b,
+        a_values,
+        b_values,
+        out.0,
+        out.1,
+        &splits,
+        MergePass::INPUTS,
+        order,
+    )
+}
+
+/// An error unless there are as many values as keys.
+pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Result<()> {
+    if keys == values {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        kernel: algorithm.into(),
+        first: "`keys`".into(),
+        first_len: keys,
+        second: "`values`".into(),
+        second_len: values,
+    })
+}
+
+/// Tiles of merges that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
+/// no longer than a launch.
+const SEARCHING: usize = 1024;
+
+/// The tiles of one pass of merges.
+#[derive(Clone, Copy)]
+pub(super) struct MergeTiles {
+    /// Items of the result.
+    pub(super) len: usize,
+    /// Items of a tile.
+    pub(super) tile: usize,
+}
+
+impl MergeTiles {
+    /// Those of `len` items whose keys and values have so many bytes.
+    pub(super) fn of(len: usize, key: usize, value: usize) -> Self {
+        Self { len, tile: device::merge_tile_items(key, value) }
+    }
+
+    fn tiles(self) -> usize {
+        self.len.div_ceil(self.tile)
+    }
+
+    /// Tiles whose beginnings a launch of its own finds.
+    pub(super) fn splits(self) -> usize {
+        if self.tiles() > SEARCHING { self.tiles() } else { 0 }
+    }
+
+    pub(super) fn split_dims(self) -> Dims {
+        let threads = device::MERGE_SPLIT_THREADS;
+        Dims::new(self.tiles().div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32)
+    }
+
+    pub(super) fn dims(self) -> Dims {
+        Dims::new(self.tiles().try_into().unwrap_or(u32::MAX), device::MERGE_THREADS as u32)
+    }
+}

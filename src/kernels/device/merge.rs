@@ -1,0 +1,526 @@
+//! The kernels of merges.
+//!
+//! A block makes a tile of the result. Where in both runs the tile's items come from is where two diagonals cut the *merge
+//! path*: of the result's first `d` items, how many are of the first run. The items lie in shared memory then, where each thread
+//! finds its own part by the same search and merges it one item after the other (Green, McColl and Bader, 2012).
+
+use core::marker::PhantomData;
+
+use kernel_primitives::functor::{Comparator, Greater, Less};
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::SharedStorage;
+
+use super::search::warp_bound;
+
+/// Threads of a block of [`merge_tiles`](struct@merge_tiles).
+pub const MERGE_THREADS: usize = 256;
+
+/// Threads of a block of [`merge_splits`](struct@merge_splits).
+pub const MERGE_SPLIT_THREADS: usize = 256;
+
+/// Items of a thread of merges and merge sorts, whose keys and values have so many bytes: a power of two.
+pub(super) const fn items(key: usize, value: usize) -> usize {
+    match if key > value { key } else { value } {
+        ..=4 => 16,
+        ..=8 => 8,
+        ..=16 => 4,
+        ..=32 => 2,
+        _ => 1,
+    }
+}
+
+/// Items of a tile of [`merge_tiles`](struct@merge_tiles) whose keys and values have these sizes; 0 for keys alone. A power of two.
+pub const fn merge_tile_items(key: usize, value: usize) -> usize {
+    MERGE_THREADS * items(key, value)
+}
+
+/// No value.
+pub(super) type Nothing = [u8; 0];
+
+/// Elements of a vector of 16 bytes, or one.
+const fn vector<T: Element>() -> usize {
+    <Span<T> as Source>::VECTOR
+}
+
+/// Calls a function with the number of elements in a vector, as its first constant.
+macro_rules! by_element {
+    ($t:ty, $f:ident::<$($g:ty),*; VECTOR $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
+        match const { <kernel_primitives::input::Span<$t> as kernel_primitives::input::Source>::VECTOR } {
+            16 => $f::<$($g,)* 16 $(, $constant)*>($($arg),*),
+            8 => $f::<$($g,)* 8 $(, $constant)*>($($arg),*),
+            4 => $f::<$($g,)* 4 $(, $constant)*>($($arg),*),
+            2 => $f::<$($g,)* 2 $(, $constant)*>($($arg),*),
+            _ => $f::<$($g,)* 1 $(, $constant)*>($($arg),*),
+        }
+    };
+}
+pub(super) use by_element;
+
+/// Calls a function with the number of items of a thread as its last constant.
+macro_rules! by_items {
+    ($k:ty, $v:ty, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),* $(,)?)) => {
+        match const { super::merge::items(size_of::<$k>(), size_of::<$v>()) } {
+            16 => $f::<$($g,)* 16>($($arg),*),
+            8 => $f::<$($g,)* 8>($($arg),*),
+            4 => $f::<$($g,)* 4>($($arg),*),
+            2 => $f::<$($g,)* 2>($($arg),*),
+            _ => $f::<$($g,)* 1>($($arg),*),
+        }
+    };
+}
+pub(super) use by_items;
+
+/// The shared memory of a tile: the two splits, the keys of both runs, and the values.
+pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
+
+impl<K: Element, V: Element> MergeStorage<K, V> {
+    const KEYS: usize = 2 * size_of::<u64>();
+    const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
+
+    /// Each run has up to a vector more at either end.
+    const fn places<T: Element>() -> usize {
+        merge_tile_items(size_of::<K>(), size_of::<V>()) + 4 * vector::<T>()
+    }
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Element, V: Element> SharedStorage for MergeStorage<K, V> {
+    const BYTES: usize = Self::VALUES + Self::places::<V>() * size_of::<V>();
+    const ALIGN: usize = 16;
+}
+
+/// What a pass of merges merges.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct MergePass {
+    /// Items of a run, or 0 if each input is one.
+    pub run: usize,
+    /// How many of the first items of a run are wanted: nothing behind them is read or written.
+    pub keep: usize,
+}
+
+impl MergePass {
+    /// All of one input and all of another.
+    pub const INPUTS: Self = Self { run: 0, keep: usize::MAX };
+}
+
+/// Two runs that are merged, and where their result begins.
+#[derive(Clone, Copy)]
+struct Runs {
+    out: usize,
+    /// Where each begins in its input.
+    begins: [usize; 2],
+    lens: [usize; 2],
+}
+
+impl Runs {
+    /// Those that the result's item `first` is of: of both inputs, or of the one input's runs, each second and the one before it.
+    #[inline(always)]
+    fn at(first: usize, [a, b]: [usize; 2], MergePass { run, keep }: MergePass) -> Self {
+        if run == 0 {
+            Self { out: 0, begins: [0, 0], lens: [a, b] }
+        } else {
+            let begin = first & !(2 * run - 1);
+            let middle = (begin + run).min(a);
+            let lens = [middle - begin, run.min(a - middle)].map(|len| len.min(keep));
+            Self { out: begin, begins: [begin, middle], lens }
+        }
+    }
+
+    /// How many of the result's first `diagonal` items are of the first run, at least and at most.
+    #[inline(always)]
+    fn bounds(&self, diagonal: usize) -> [usize; 2] {
+        [diagonal.saturating_sub(self.lens[1]), diagonal.min(self.lens[0])]
+    }
+}
+
+/// Whether of two items that a diagonal lies between, the `at`th of the first run and its opposite, the first run's comes first.
+///
+/// # Safety
+/// `at` is within the bounds of the diagonal, and not the last.
+#[inline(always)]
+unsafe fn is_first<S, T, C>(a: Input<S>, b: Input<T>, runs: &Runs, diagonal: usize, at: usize, order: &C) -> bool
+where
+    S: Source,
+    T: Source<Item = S::Item>,
+    C: Comparator<S::Item>,
+{
+    // SAFETY: both are inside.
+    unsafe {
+        let [first] = a.items_inside::<1>(runs.begins[0] + at);
+        let [second] = b.items_inside::<1>(runs.begins[1] + diagonal - 1 - at);
+        !order.before(second, first)
+    }
+}
+
+/// Finds where the tiles of [`merge_tiles`](struct@merge_tiles), of `tile` items, begin: of each, how many items of its first run come
+/// before. A thread a tile.
+#[kernel(threads(MERGE_SPLIT_THREADS), instantiate(
+    <Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Greater>, <Span<f32>, Span<f32>, Less>,
+))]
+pub fn merge_splits<S, T, C>(
+    cx: Block,
+    a: Input<S>,
+    b: Input<T>,
+    mut splits: GlobalMut<u64>,
+    pass: MergePass,
+    tile: usize,
+    order: C,
+) where
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    for i in cx.items(splits.len()) {
+        let first = i.index() * tile;
+        let runs = Runs::at(first, [a.len(), b.len()], pass);
+        let diagonal = first - runs.out;
+        let [mut at, mut end] = runs.bounds(diagonal);
+        while at < end {
+            let half = at + (end - at) / 2;
+            // SAFETY: within the bounds.
+            if unsafe { is_first(a, b, &runs, diagonal, half, &order) } {
+                at = half + 1;
+            } else {
+                end = half;
+            }
+        }
+        splits.set(i, at as u64);
+    }
+}
+
+/// Merges sorted runs two by two; stable. A tile of [`merge_tile_items`] of the result a block.
+///
+/// If `pass.run` is 0, the items of `a` and those of `b` are one run each, and `out` has a place for all. Else the runs lie in `a`, of so many
+/// items each but the last one, a multiple of the tile and a power of two, and `b` is `a` again; `out` may be shorter. `splits` are those of
+/// [`merge_splits`](struct@merge_splits), or none: then the block's warps search themselves.
+#[kernel(threads(MERGE_THREADS), min_blocks(4), instantiate(
+    <Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Greater>, <Span<f32>, Span<f32>, Less>,
+))]
+pub fn merge_tiles<S, T, C>(
+    cx: Block,
+    a: Input<S>,
+    b: Input<T>,
+    mut out: GlobalMut<S::Item>,
+    splits: Global<u64>,
+    pass: MergePass,
+    order: C,
+    shared: Shared<MergeStorage<S::Item>>,
+) where
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    let values = None::<Values<Span<Nothing>, Span<Nothing>>>;
+    by_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+}
+
+/// As [`merge_tiles`](struct@merge_tiles), with a value a key that goes where its key goes.
+#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, values_out), instantiate(
+    <Span<u32>, Span<u32>, Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Span<u32>, Span<u32>, Greater>,
+    <Span<f32>, Span<f32>, Span<u64>, Span<u64>, Greater>,
+))]
+pub fn merge_tiles_pairs<S, T, X, Y, C>(
+    cx: Block,
+    a: Input<S>,
+    b: Input<T>,
+    a_values: Input<X>,
+    b_values: Input<Y>,
+    mut out: GlobalMut<S::Item>,
+    mut values_out: GlobalMut<X::Item>,
+    splits: Global<u64>,
+    pass: MergePass,
+    order: C,
+    shared: Shared<MergeStorage<S::Item, X::Item>>,
+) where
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    X: Source<Item: Element>,
+    Y: Source<Item = X::Item>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    cx.require_at_most(a.len(), a_values.len());
+    cx.require_at_most(b.len(), b_values.len());
+    let values = Some((a_values, b_values, &mut values_out));
+    by_items!(S::Item, X::Item, tile::<S, T, X, Y, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+}
+
+/// The values of both runs, and of the result.
+type Values<'v, 'i, 'k, X, Y> = (Input<'i, X>, Input<'i, Y>, &'v mut GlobalMut<'k, <X as Source>::Item>);
+
+#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
+#[inline(always)]
+fn tile<S, T, X, Y, C, const ITEMS: usize>(
+    cx: Block<'_>,
+    (a, b): (Input<'_, S>, Input<'_, T>),
+    out: &mut GlobalMut<'_, S::Item>,
+    values: Option<Values<'_, '_, '_, X, Y>>,
+    splits: Global<'_, u64>,
+    pass: MergePass,
+    order: &C,
+    shared: &Shared<'_, MergeStorage<S::Item, X::Item>>,
+) where
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    X: Source<Item: Element>,
+    Y: Source<Item = X::Item>,
+    C: Comparator<S::Item>,
+{
+    type Storage<S, X> = MergeStorage<<S as Source>::Item, <X as Source>::Item>;
+    let keys = shared.array::<S::Item>(Storage::<S, X>::KEYS, Storage::<S, X>::places::<S::Item>());
+    let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, Storage::<S, X>::places::<X::Item>());
+    let first = cx.block_rank() * const { MERGE_THREADS * ITEMS };
+    if first >= out.len() {
+        return;
+    }
+    let runs = Runs::at(first, [a.len(), b.len()], pass);
+    let begin = first - runs.out;
+    let all = runs.lens[0] + runs.lens[1];
+    if begin >= all.min(pass.keep) {
+        return;
+    }
+    let end = (begin + const { MERGE_THREADS * ITEMS }).min(all);
+
+    let [from, to] = if splits.is_empty() {
+        let ends = shared.array::<u64>(0, 2);
+        if cx.warp() < 2 {
+            let diagonal = if cx.warp() == 0 { begin } else { end };
+            let [least, most] = runs.bounds(diagonal);
+            // SAFETY: within the bounds.
+            let found =
+                warp_bound(cx, most - least, |at| unsafe { is_first(a, b, &runs, diagonal, least + at, order) });
+            if cx.lane() == 0 {
+                // SAFETY: the warp's own element.
+                unsafe { ends.store(cx.warp() as usize, (least + found) as u64) };
+            }
+        }
+        cx.barrier();
+        // SAFETY: written before the barrier.
+        unsafe { ends.load_items::<2>(0) }
+    } else {
+        let split = |tile: usize| splits.get(tile).unwrap_or(0);
+        [split(cx.block_rank()), if end == all { runs.lens[0] as u64 } else { split(cx.block_rank() + 1) }]
+    };
+    // With a comparator that is no order, the splits may say anything within their bounds.
+    let len = (end - begin) as u32;
+    let from = from as usize;
+    let to = (to as usize).max(from).min(from + len as usize);
+    let own = |run: usize| {
+        if run == 0 {
+            (runs.begins[0] + from, to - from)
+        } else {
+            (runs.begins[1] + begin - from, end - to - (begin - from))
+        }
+    };
+    let lens = [own(0).1 as u32, own(1).1 as u32];
+
+    // Both runs lie in shared memory as on their boundaries in the input.
+    let key_places = places::<S::Item>(&[own(0), own(1)]);
+    let value_places = places::<X::Item>(&[own(0), own(1)]);
+    // SAFETY: there is room for both runs, with what is left of the vectors at their ends; barriers come before and after.
+    unsafe {
+        by_element!(S::Item, stage::<S; VECTOR>(cx, a, own(0), keys, key_places[0]));
+        by_element!(S::Item, stage::<T; VECTOR>(cx, b, own(1), keys, key_places[1]));
+        if let Some((a_values, b_values, _)) = &values {
+            by_element!(X::Item, stage::<X; VECTOR>(cx, *a_values, own(0), in_values, value_places[0]));
+            by_element!(X::Item, stage::<Y; VECTOR>(cx, *b_values, own(1), in_values, value_places[1]));
+        }
+    }
+    a.wait_for_copies();
+    cx.barrier();
+
+    let mut own_keys = [S::Item::ZERO; ITEMS];
+    let mut own_values = [X::Item::ZERO; ITEMS];
+    // SAFETY: the places were written before the barrier, and are next written after another.
+    unsafe {
+        let share = Share { keys, values: in_values, key_places, value_places, lens };
+        share.merge(cx.thread_rank() * ITEMS as u32, order, &mut own_keys, &mut own_values);
+    }
+    cx.barrier();
+    // SAFETY: barriers before, between and after; the tile's places in the result are its own.
+    unsafe {
+        by_element!(S::Item, put::<S::Item; VECTOR, ITEMS>(cx, keys, &own_keys));
+        by_element!(X::Item, put::<X::Item; VECTOR, ITEMS>(cx, in_values, &own_values));
+        cx.barrier();
+        by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, keys, out, first, len));
+        if let Some((_, _, out)) = values {
+            by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len));
+        }
+    }
+}
+
+/// Where two pieces of inputs, each a first item and a length, begin in shared memory, so that vectors of both lie on their boundaries.
+#[inline(always)]
+fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
+    let vector = const { vector::<T>() };
+    let skip = [a.0 % vector, b.0 % vector];
+    let second = (skip[0] + a.1).next_multiple_of(vector);
+    [skip[0] as u32, (second + skip[1]) as u32]
+}
+
+/// Begins to copy a piece of an input to shared memory, from `place` on, by vectors of `N`, also what they have at its ends.
+///
+/// # Safety
+/// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
+#[inline(always)]
+unsafe fn stage<S: Source<Item: Element>, const N: usize>(
+    cx: Block<'_>,
+    x: Input<'_, S>,
+    (first, len): (usize, usize),
+    to: SharedArray<'_, S::Item>,
+    place: u32,
+) {
+    let skip = first % N;
+    let (first, place) = (first - skip, place as usize - skip);
+    let len = if len == 0 { 0 } else { skip + len } as u32;
+    let mut at = cx.thread_rank() * N as u32;
+    while at < len {
+        let from = first + at as usize;
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !x.copy::<N>(from, to, place + at as usize) {
+                for i in 0..N {
+                    if let Some(item) = x.get(from + i) {
+                        to.store(place + at as usize + i, item);
+                    }
+                }
+            }
+        }
+        at += (MERGE_THREADS * N) as u32;
+    }
+}
+
+/// The next item of a run.
+#[derive(Clone, Copy)]
+struct Head<K> {
+    at: u32,
+    key: K,
+}
+
+/// What a block merges, in shared memory.
+struct Share<'k, K, V> {
+    keys: SharedArray<'k, K>,
+    values: SharedArray<'k, V>,
+    key_places: [u32; 2],
+    value_places: [u32; 2],
+    lens: [u32; 2],
+}
+
+impl<K: Element, V: Element> Share<'_, K, V> {
+    /// Merges the items from `diagonal` on; what is behind the end is unspecified.
+    ///
+    /// # Safety
+    /// There is an item at least, and all of them may be read.
+    #[inline(always)]
+    unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
+        &self,
+        diagonal: u32,
+        order: &C,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+    ) {
+        let [a, b] = self.lens;
+        let diagonal = diagonal.min(a + b);
+        // SAFETY: of items only.
+        let key = |place: u32| unsafe { self.keys.load(place as usize) };
+        let (mut at, mut high) = (diagonal.saturating_sub(b), diagonal.min(a));
+        let opposite = self.key_places[1] + diagonal;
+        while at < high {
+            let half = (at + high) / 2;
+            if order.before(key(opposite - 1 - half), key(self.key_places[0] + half)) {
+                high = half;
+            } else {
+                at = half + 1;
+            }
+        }
+        // A run without items stands behind the other one: all threads read all the time, items only.
+        let begins = [
+            if a > 0 { self.key_places[0] } else { self.key_places[1] },
+            if b > 0 { self.key_places[1] } else { self.key_places[0] },
+        ];
+        let ends = [begins[0] + a, begins[1] + b];
+        let lasts = [if a > 0 { ends[0] } else { ends[1] } - 1, if b > 0 { ends[1] } else { ends[0] } - 1];
+        let to_value = [
+            if a > 0 { self.value_places[0] } else { self.value_places[1] }.wrapping_sub(begins[0]),
+            if b > 0 { self.value_places[1] } else { self.value_places[0] }.wrapping_sub(begins[1]),
+        ];
+        let head = |at: u32, last: u32| Head { at, key: key(at.min(last)) };
+        let (mut first, mut second) = (head(begins[0] + at, lasts[0]), head(begins[1] + diagonal - at, lasts[1]));
+        for i in 0..ITEMS {
+            let take_second = (second.at < ends[1]) & ((first.at >= ends[0]) | order.before(second.key, first.key));
+            let taken = if take_second { second } else { first };
+            let last = if take_second { lasts[1] } else { lasts[0] };
+            keys[i] = taken.key;
+            if size_of::<V>() > 0 {
+                let to_value = if take_second { to_value[1] } else { to_value[0] };
+                // SAFETY: of items only.
+                values[i] = unsafe { self.values.load(taken.at.min(last).wrapping_add(to_value) as usize) };
+            }
+            let next = head(taken.at + 1, last);
+            second = if take_second { next } else { second };
+            first = if take_second { first } else { next };
+        }
+    }
+}
+
+/// Where a vector of a tile stands in shared memory. Threads write four vectors each, and neighbours read neighbours: either way
+/// eight that are accessed at once lie in different banks.
+#[inline(always)]
+fn place_of_vector(vector: u32) -> u32 {
+    vector ^ (vector >> 3 & 3)
+}
+
+/// Puts each thread's items of a tile, blocked, where [`write_out`] finds them.
+///
+/// # Safety
+/// The array has a place for each item, and nobody else accesses it until the next barrier.
+#[inline(always)]
+pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    array: SharedArray<'_, T>,
+    items: &[T; ITEMS],
+) {
+    if size_of::<T>() == 0 {
+        return;
+    }
+    let (vectors, _) = items.as_chunks::<N>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        for (k, vector) in vectors.iter().enumerate() {
+            let at = cx.thread_rank() * const { (ITEMS / N) as u32 } + k as u32;
+            array.store_items(place_of_vector(at) as usize * N, vector);
+        }
+        // Fewer than a vector has.
+        if ITEMS < N {
+            for (i, &item) in items.iter().enumerate() {
+                let at = cx.thread_rank() as usize * ITEMS + i;
+                array.store(place_of_vector((at / N) as u32) as usize * N + at % N, item);
+            }
+        }
+    }
+}
+
+/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Those behind `len` are behind the end of `out`.
+///
+/// # Safety
+/// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.
+#[inline(always)]
+pub(super) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    array: SharedArray<'_, T>,
+    out: &mut GlobalMut<'_, T>,
+    first: usize,
+    len: u32,
+) {
+    for k in 0..const { ITEMS.div_ceil(N) } as u32 {
+        let vector = k * cx.block_threads() + cx.thread_rank();
+        if vector * (N as u32) < len {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let items = array.load_items::<N>(place_of_vector(vector) as usize * N);
+                out.write_items(first + vector as usize * N, &items);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The kernels of the first few of many.
+//!
+//! Each block goes through its share of the input once and keeps the first `k` of it; one block then does the same with what those have
+//! kept. After a few tiles hardly an item comes before the `k`th so far, so that what remains is to read.
+
+use kernel_primitives::block::block_top_k_by;
+use kernel_primitives::functor::{Direction, Greater, Less};
+use kernel_primitives::input::{Counting, Source, Span};
+use kernel_primitives::prelude::*;
+
+/// Threads of a block of these kernels.
+pub const TOP_K_THREADS: usize = 256;
+
+/// The most that they find.
+pub const TOP_K_MOST: usize = 1024;
+
+/// Items that a thread reads at once.
+const READ: usize = 8;
+
+/// Candidates of a thread that a block sorts.
+const ITEMS: usize = 8;
+
+/// Candidates that a block has room for.
+const ROOM: usize = TOP_K_THREADS * ITEMS;
+
+/// Items of a tile.
+pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
+
+/// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles, the others `tiles`. A share has
+/// `k` items at least, and `k` is at most [`TOP_K_MOST`].
+///
+/// Block `b` writes `keys` from `b * k` on and, unless there is no room, `places`: where in `x` they are.
+#[kernel(threads(TOP_K_THREADS), min_blocks(4), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
+pub fn top_k_tiles<S, O>(
+    cx: Block,
+    x: Input<S>,
+    mut keys: GlobalMut<S::Item>,
+    mut places: GlobalMut<u64>,
+    k: usize,
+    tiles: usize,
+    more: usize,
+    order: O,
+    mut shared: Shared<TopKStorage<S::Item, ROOM>>,
+) where
+    S: Source<Item: SortKey>,
+    O: Direction,
+{
+    let block = cx.block_rank();
+    let first = (block * tiles + block.min(more)) * TOP_K_TILE;
+    let tiles = (tiles + (block < more) as usize) as u32;
+    // With their bits in reverse, the tiles of an input that ascends come in an order in which few of them have anything new.
+    let bits = u32::BITS - tiles.saturating_sub(1).leading_zeros();
+    let (found, indices) =
+        block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, &mut shared, 1 << bits, k, order, |round: usize| {
+            let tile = (round as u32).reverse_bits().unbounded_shr(u32::BITS - bits);
+            let tile = if tile < tiles { first + tile as usize * TOP_K_TILE } else { x.len() };
+            tile_of::<S>(cx, x, first, tile)
+        });
+    for i in 0..ITEMS {
+        let at = cx.thread_rank() as usize * ITEMS + i;
+        if at < k {
+            // SAFETY: the block's own elements, and in them the thread's.
+            unsafe {
+                keys.write(block * k + at, found[i]);
+                if !places.is_empty() {
+                    places.write(block * k + at, (first + indices[i] as usize) as u64);
+                }
+            }
+        }
+    }
+}
+
+/// This thread's items of the tile that begins at `tile`, their places behind `first`, and a bit for each that the input has.
+#[inline(always)]
+fn tile_of<S: Source<Item: Element>>(
+    cx: Block<'_>,
+    x: Input<'_, S>,
+    first: usize,
+    tile: usize,
+) -> ([S::Item; READ], [u32; READ], u32) {
+    match const { S::VECTOR } {
+        16 | 8 => items_of::<S, 8>(cx, x, first, tile),
+        4 => items_of::<S, 4>(cx, x, first, tile),
+        2 => items_of::<S, 2>(cx, x, first, tile),
+        _ => items_of::<S, 1>(cx, x, first, tile),
+    }
+}
+
+/// As [`tile_of`], by vectors of `N`.
+#[inline(always)]
+fn items_of<S: Source<Item: Element>, const N: usize>(
+    cx: Block<'_>,
+    x: Input<'_, S>,
+    first: usize,
+    tile: usize,
+) -> ([S::Item; READ], [u32; READ], u32) {
+    let own = tile + cx.thread_rank() as usize * N;
+    let place = |i: usize| own + i / N * (TOP_K_THREADS * N) + i % N;
+    let mut items = [S::Item::ZERO; READ];
+    let mut bits = 0u32;
+    if tile + TOP_K_TILE <= x.len() {
+        let (vectors, _) = items.as_chunks_mut::<N>();
+        for (m, vector) in vectors.iter_mut().enumerate() {
+            // SAFETY: the whole tile is inside.
+            *vector = unsafe { x.items_inside(place(m * N)) };
+        }
+        bits = !0;
+    } else {
+        for (i, item) in items.iter_mut().enumerate() {
+            if let Some(key) = x.get(place(i)) {
+                *item = key;
+                bits |= 1 << i;
+            }
+        }
+    }
+    (items, core::array::from_fn(|i| (place(i) - first) as u32), bits)
+}
+
+/// Finds the first `k` of what the blocks of [`top_k_tiles`](struct@top_k_tiles) have found, sorted. One block.
+#[kernel(threads(TOP_K_THREADS), min_blocks(1), instantiate(<f32, Greater>, <f32, Less>))]
+pub fn top_k_last<K: SortKey, O: Direction>(
+    cx: Block,
+    keys: Global<K>,
+    mut out: GlobalMut<K>,
+    k: usize,
+    order: O,
+    mut shared: Shared<TopKStorage<K, ROOM>>,
+) {
+    let (found, _) = last_of(cx, keys, k, order, &mut shared);
+    for i in 0..ITEMS {
+        let at = cx.thread_rank() as usize * ITEMS + i;
+        if at < k {
+            // SAFETY: the thread's own element.
+            unsafe { out.write(at, found[i]) };
+        }
+    }
+}
+
+/// As [`top_k_last`](struct@top_k_last), with the values that belong to them, by their places.
+#[kernel(threads(TOP_K_THREADS), min_blocks(1), instantiate(<f32, Counting<u32>, Greater>, <f32, Counting<u64>, Greater>))]
+pub fn top_k_last_pairs<K, X, O>(
+    cx: Block,
+    keys: Global<K>,
+    places: Global<u64>,
+    values: Input<X>,
+    mut out: GlobalMut<K>,
+    mut values_out: GlobalMut<X::Item>,
+    k: usize,
+    order: O,
+    mut shared: Shared<TopKStorage<K, ROOM>>,
+) where
+    K: SortKey,
+    X: Source<Item: Element>,
+    O: Direction,
+{
+    let (found, indices) = last_of(cx, keys, k, order, &mut shared);
+    for i in 0..ITEMS {
+        let at = cx.thread_rank() as usize * ITEMS + i;
+        if at < k
+            && let Some(place) = places.get(indices[i] as usize)
+            && let Some(value) = values.get(place as usize)
+        {
+            // SAFETY: the thread's own elements.
+            unsafe {
+                out.write(at, found[i]);
+                values_out.write(at, value);
+            }
+        }
+    }
+}
+
+/// The first `k` of the keys, and where they are among them. Those of a block come in the order of their places, and the blocks' too: of equal
+/// keys the first one has the lowest place.
+#[inline(always)]
+fn last_of<K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    keys: Global<'_, K>,
+    k: usize,
+    order: O,
+    shared: &mut Shared<'_, TopKStorage<K, ROOM>>,
+) -> ([K; ITEMS], [u32; ITEMS]) {
+    block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, shared, keys.len().div_ceil(TOP_K_TILE), k, order, |round: usize| {
+        let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
+        let mut items = [K::ZERO; READ];
+        let mut bits = 0u32;
+        for (i, item) in items.iter_mut().enumerate() {
+            if let Some(key) = keys.get(place(i)) {
+                *item = key;
+                bits |= 1 << i;
+            }
+        }
+        (items, core::array::from_fn(|i| place(i) as u32), bits)
+    })
+}

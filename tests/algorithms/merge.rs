@@ -1,0 +1,100 @@
+//! Merges, against a stable sort of both inputs.
+
+use kernel_primitives::algorithms::{merge, merge_pairs};
+use kernel_primitives::functor::Less;
+use kernel_primitives::input::counting;
+use kernel_primitives::kernels::device::merge_tile_items;
+use kernel_primitives::{Error, Result};
+
+use crate::kernels::{ByRemainder, NoOrder};
+use crate::support::{stream, streams, values};
+
+/// Of four-byte items.
+const TILE: usize = merge_tile_items(4, 0);
+
+/// Sorted numbers, with as many different ones as `most` says.
+fn sorted(len: usize, most: u32, seed: u64) -> Vec<u32> {
+    let mut x: Vec<u32> = values::<u32>(len, seed).into_iter().map(|x| x % most).collect();
+    x.sort_unstable();
+    x
+}
+
+#[test]
+fn inputs_of_any_lengths_on_any_boundaries() -> Result<()> {
+    let stream = stream()?;
+    let lengths = [0, 1, 31, TILE / 2, TILE - 1, TILE, TILE + 1, 3 * TILE + 77, 50_001];
+    for (k, len) in lengths.into_iter().enumerate() {
+        for other in [lengths[(3 * k + 1) % 9], len / 3, 0] {
+            let (skip_a, skip_b) = (k % 4, (k + 1) % 3);
+            let (a, b) = (sorted(len + skip_a, 1 << 30, 1), sorted(other + skip_b, 1 << 30, 2));
+            let (x, y) = (stream.buffer_from(&a)?, stream.buffer_from(&b)?);
+            let mut out = stream.buffer_from(&vec![77; len + other + 3])?;
+            merge(&stream, x.slice(skip_a..)?, y.slice(skip_b..)?, Less, out.slice_mut(k % 3..)?)?;
+            let mut expected = [&a[skip_a..], &b[skip_b..]].concat();
+            expected.sort_unstable();
+            let found = out.to_vec()?;
+            assert!(found[k % 3..][..len + other] == expected, "{len} and {other}");
+            assert!(found[..k % 3].iter().chain(&found[k % 3 + len + other..]).all(|&x| x == 77), "{len} and {other}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn equal_items_of_the_first_come_first_and_stay_in_order() -> Result<()> {
+    for stream in streams()? {
+        for (len, other, most) in [(5000, 9000, 1), (9000, 100, 7), (6000, 6000, 1000)] {
+            let (a, b) = (sorted(len, most, 1), sorted(other, most, 2));
+            let (x, y) = (stream.buffer_from(&a)?, stream.buffer_from(&b)?);
+            let (mut keys, mut places) =
+                (stream.buffer_zeroed::<u32>(len + other)?, stream.buffer_zeroed::<u32>(len + other)?);
+            let from = (counting(0u32, len), counting(len as u32, other));
+            let from = [from.0, from.1];
+            merge_pairs(&stream, (&x, from[0]), (&y, from[1]), ByRemainder(1 << 20), &mut keys, &mut places)?;
+            let both = [a, b].concat();
+            let mut expected: Vec<u32> = (0..both.len() as u32).collect();
+            expected.sort_by_key(|&i| both[i as usize]);
+            assert!(places.to_vec()? == expected, "{len} and {other}");
+            expected.iter_mut().for_each(|i| *i = both[*i as usize]);
+            assert!(keys.to_vec()? == expected, "{len} and {other}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn two_small_inputs_sanitize() -> Result<()> {
+    for stream in streams()? {
+        let (a, b) = (sorted(300, 99, 1), sorted(77, 99, 2));
+        let (x, y) = (stream.buffer_from(&a)?, stream.buffer_from(&b)?);
+        let (mut keys, mut values) = (stream.buffer_zeroed::<u32>(377)?, stream.buffer_zeroed::<u32>(377)?);
+        merge_pairs(&stream, (&x, &x), (&y, &y), Less, &mut keys, &mut values)?;
+        let mut expected = [a, b].concat();
+        expected.sort_unstable();
+        assert_eq!(keys.to_vec()?, expected);
+        assert_eq!(values.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn inputs_in_no_order_do_no_harm() -> Result<()> {
+    let stream = stream()?;
+    let (x, y) = (stream.buffer_from(&values::<u32>(20_000, 1))?, stream.buffer_from(&values::<u32>(9000, 2))?);
+    let mut out = stream.buffer_zeroed::<u32>(29_000)?;
+    merge(&stream, &x, &y, Less, &mut out)?;
+    merge(&stream, &x, &y, NoOrder, &mut out)?;
+    stream.synchronize()
+}
+
+#[test]
+fn misuse_is_refused() -> Result<()> {
+    let stream = stream()?;
+    let (x, y) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(5)?);
+    let (mut out, mut values) = (stream.buffer_zeroed::<u32>(14)?, stream.buffer_zeroed::<u32>(15)?);
+    let error = merge(&stream, &x, &y, Less, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 15, second_len: 14, .. }), "{error}");
+    let error = merge_pairs(&stream, (&x, &x), (&y, &x), Less, &mut values, &mut out).unwrap_err();
+    assert!(error.to_string().contains("`keys` has 5 elements, but `values` has 10"), "{error}");
+    Ok(())
+}

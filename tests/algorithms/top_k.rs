@@ -1,0 +1,178 @@
+//! The first few of many, against a stable sort.
+
+use kernel_primitives::algorithms::{Run, Workspace, top_k, top_k_pairs};
+use kernel_primitives::functor::{Greater, Less};
+use kernel_primitives::input::{counting, reversed};
+use kernel_primitives::kernels::device::{TOP_K_MOST, TOP_K_TILE, merge_sort_tile_items};
+use kernel_primitives::{Device, Element, EmulatorOptions, Error, Result, SortKey, Stream};
+
+use crate::kernels::Sixteen;
+use crate::support::{stream, streams, values};
+
+/// Floats that searches are known to go wrong with, by turns.
+fn floats(len: usize, kind: usize) -> Vec<f32> {
+    let random = values::<u32>(len, kind as u64 + 1);
+    let special = [0.0f32, -0.0, f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40, -1e-40];
+    match kind % 6 {
+        0 => random.iter().map(|&x| x as f32).collect(),
+        1 => vec![2.5; len],
+        2 => random.iter().map(|&x| special.get(x as usize % 16).copied().unwrap_or(f32::from_bits(x))).collect(),
+        3 => (0..len).map(|i| i as f32).collect(),
+        4 => (0..len).map(|i| -(i as f32)).collect(),
+        _ => random.iter().map(|&x| (x % 3) as f32).collect(),
+    }
+}
+
+/// The places of the first `k`, of equal ones the first.
+fn first<K: SortKey>(x: &[K], k: usize, greatest: bool) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..x.len() as u32).collect();
+    if greatest {
+        places.sort_by_key(|&i| std::cmp::Reverse(x[i as usize].to_sort_bits()));
+    } else {
+        places.sort_by_key(|&i| x[i as usize].to_sort_bits());
+    }
+    places.truncate(k);
+    places
+}
+
+fn at<T: Copy>(x: &[T], places: &[u32]) -> Vec<T> {
+    places.iter().map(|&i| x[i as usize]).collect()
+}
+
+fn same(found: &[f32], expected: &[f32]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+/// Both ways, with and without places, behind `skip` items.
+fn check(stream: &Stream, x: &[f32], skip: usize, k: usize) -> Result<()> {
+    let buffer = stream.buffer_from(x)?;
+    let (x, len) = (&x[skip..], x.len() - skip);
+    let mut out = stream.buffer_from(&vec![7.0f32; k + 1])?;
+    let mut places = stream.buffer_zeroed::<u32>(k)?;
+    let slice = buffer.slice(skip..)?;
+    top_k(stream, slice, k, Less, &mut out)?;
+    let mut expected = at(x, &first(x, k, false));
+    expected.push(7.0);
+    assert!(same(&out.to_vec()?, &expected), "the least {k} of {len}");
+    let greatest = first(x, k, true);
+    top_k(stream, slice, k, Greater, &mut out)?;
+    assert!(same(&out.to_vec()?[..k], &at(x, &greatest)), "the greatest {k} of {len}");
+    top_k_pairs(stream, slice, counting(0u32, len), k, Greater, &mut out, &mut places)?;
+    assert!(same(&out.to_vec()?[..k], &at(x, &greatest)), "the greatest {k} of {len}, with places");
+    assert!(places.to_vec()? == greatest, "the places of the greatest {k} of {len}");
+    Ok(())
+}
+
+#[test]
+fn of_inputs_of_any_length_and_kind() -> Result<()> {
+    let stream = stream()?;
+    let lengths = [0, 1, 31, 1000, TOP_K_TILE - 1, TOP_K_TILE, TOP_K_TILE + 1, 70_000, 100_003];
+    for (i, len) in lengths.into_iter().enumerate() {
+        for (j, k) in [0, 1, 7, 100, TOP_K_MOST].into_iter().filter(|&k| k <= len).enumerate() {
+            let skip = (i + j) % 4;
+            check(&stream, &floats(len + skip, i + j), skip, k)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of which the last is not whole, and has fewer items than are found.
+#[test]
+fn of_more_tiles_than_a_block_has() -> Result<()> {
+    let stream = stream()?;
+    for kind in 0..6 {
+        check(&stream, &floats(33 * TOP_K_TILE + 5, kind), 0, [100, TOP_K_MOST][kind % 2])?;
+    }
+    Ok(())
+}
+
+/// A merge sort that keeps them.
+#[test]
+fn of_more_than_a_block_has_room_for() -> Result<()> {
+    let stream = stream()?;
+    let tile = merge_sort_tile_items(4, 0);
+    for (kind, (len, k)) in [
+        (TOP_K_MOST + 1, TOP_K_MOST + 1),
+        (tile, 5000),
+        (2 * tile, 1025),
+        (3 * tile + 9, 1100),
+        (5 * tile + 100, tile + 3),
+        (5 * tile + 100, 5 * tile + 100),
+        (100_003, 60_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        check(&stream, &floats(len, kind), kind % 2, k - kind % 2)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_and_values_of_any_type() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u64>(20_000, 1);
+    let mut out = stream.buffer_zeroed::<u64>(30)?;
+    top_k(&stream, reversed(&stream.buffer_from(&x)?), 30, Less, &mut out)?;
+    let mut expected = x;
+    expected.sort_unstable();
+    assert_eq!(out.to_vec()?, expected[..30]);
+
+    let x: Vec<u8> = values(20_000, 2);
+    let y = values::<Sixteen>(20_000, 3);
+    for k in [50, 2000] {
+        let mut out = stream.buffer_zeroed::<u8>(k)?;
+        let mut with = stream.buffer_from(&vec![Sixteen::ZERO; k])?;
+        let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+        top_k_pairs(&stream, &keys, &values, k, Greater, &mut out, &mut with)?;
+        let places = first(&x, k, true);
+        assert_eq!(out.to_vec()?, at(&x, &places));
+        assert!(with.to_vec()? == at(&y, &places), "values of {k}");
+    }
+    Ok(())
+}
+
+#[test]
+fn of_a_few_items_sanitize() -> Result<()> {
+    for stream in streams()? {
+        check(&stream, &floats(5000, 2), 1, 33)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_workspace_is_enough_and_nobody_waits() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&floats(100_000, 0))?;
+    let mut out = stream.buffer_zeroed::<f32>(2000)?;
+    let mut workspace = Workspace::new();
+    for k in [100, 2000] {
+        top_k(Run::on(&stream).with(&mut workspace), &x, k, Greater, &mut out)?;
+        let before = stream.device().counters();
+        top_k(Run::on(&stream).with(&mut workspace), &x, k, Greater, &mut out)?;
+        let counted = stream.device().counters().since(before);
+        assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
+        let graph = stream.capture(|stream| top_k(Run::on(stream).with(&mut workspace), &x, k, Greater, &mut out))?;
+        out.copy_from(&[0.0; 2000])?;
+        graph.launch(&stream)?;
+        let host = x.to_vec()?;
+        assert!(same(&out.to_vec()?[..k], &at(&host, &first(&host, k, true))), "{k}");
+    }
+    Ok(())
+}
+
+#[test]
+fn misuse_is_refused() -> Result<()> {
+    let stream = Device::emulator_with(EmulatorOptions::default()).stream()?;
+    let x = stream.buffer_zeroed::<f32>(10)?;
+    let (mut out, mut short) = (stream.buffer_zeroed::<f32>(11)?, stream.buffer_zeroed::<u32>(4)?);
+    let error = top_k(&stream, &x, 11, Greater, &mut out).unwrap_err();
+    assert_eq!(error.to_string(), "top_k: the first 11 of 10 items were asked for");
+    let error = top_k(&stream, &x, 5, Greater, out.slice_mut(..4)?).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 5, second_len: 4, .. }), "{error}");
+    let error = top_k_pairs(&stream, &x, counting(0u32, 9), 5, Greater, &mut out, &mut short).unwrap_err();
+    assert!(error.to_string().contains("`keys` has 10 elements, but `values` has 9"), "{error}");
+    let error = top_k_pairs(&stream, &x, counting(0u32, 10), 5, Greater, &mut out, &mut short).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 5, second_len: 4, .. }), "{error}");
+    Ok(())
+}
