@@ -14,6 +14,7 @@
 //! | [`lower_bound`], [`upper_bound`] | where items go in a sorted input |
 //! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
 //! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
+//! | [`segmented_sort`], [`segmented_sort_pairs`] | so the items of each segment |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`] | the items of which a predicate or a flag is true; the others behind them |
@@ -62,6 +63,7 @@ mod run;
 mod scan;
 mod search;
 mod segmented;
+mod segmented_sort;
 mod select;
 mod sort;
 mod top_k;
@@ -78,6 +80,7 @@ pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use search::{lower_bound, upper_bound};
 pub use segmented::segmented_reduce;
+pub use segmented_sort::{segmented_sort, segmented_sort_pairs};
 pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
 pub use top_k::{top_k, top_k_pairs};

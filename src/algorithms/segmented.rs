@@ -58,15 +58,7 @@ where
     device::segment_ends<S::Item, O, R>: Instantiated<Ends>,
 {
     let (run, mut out) = (run.into(), out.into());
-    let Some(segments) = offsets.items().checked_sub(1) else {
-        return Err(Error::LengthMismatch {
-            kernel: "segmented_reduce".into(),
-            first: "the offset behind the last segment".into(),
-            first_len: 1,
-            second: "`offsets`".into(),
-            second_len: 0,
-        });
-    };
+    let segments = segments_of("segmented_reduce", offsets.items())?;
     check_output("segmented_reduce", out.len(), segments)?;
     if segments == 0 {
         return Ok(());
@@ -96,4 +88,15 @@ where
     let dims = Dims::new(tiles.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
     let bits = tile.ilog2();
     device::segment_ends::<S::Item, O, R>::launch(stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
+}
+
+/// How many segments so many offsets make; an error if there is not even one offset.
+pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
+    offsets.checked_sub(1).ok_or_else(|| Error::LengthMismatch {
+        kernel: algorithm.into(),
+        first: "the offset behind the last segment".into(),
+        first_len: 1,
+        second: "`offsets`".into(),
+        second_len: 0,
+    })
 }

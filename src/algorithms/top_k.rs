@@ -15,7 +15,7 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey, Str
 /// The order is the total one of [`SortKey`]: NaN counts as larger than all. `out` may be longer than `k`: the rest of it stays as it is.
 ///
 /// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch, which looks at `k` items for
-/// each of four blocks a multiprocessor. Whatever the input is: items that are all equal are as fast as any, and so are those that ascend or
+/// each of two blocks a multiprocessor. Whatever the input is: items that are all equal are as fast as any, and so are those that ascend or
 /// descend. Beyond that `k`, a merge sort of tiles that then keeps `k` of each run. Temporary memory: for what the second launch looks
 /// at; or for two copies of the input.
 ///
@@ -199,7 +199,7 @@ impl Shares {
     fn of(stream: &Stream, len: usize) -> Self {
         const { assert!((FEW - 1) * device::TOP_K_TILE >= device::TOP_K_MOST, "a share has as many items as are found") };
         let tiles = len.div_ceil(device::TOP_K_TILE);
-        let most = 4 * stream.device().properties().multiprocessors as usize;
+        let most = 2 * stream.device().properties().multiprocessors as usize;
         let blocks = (tiles / FEW).clamp(1, most.max(1));
         Self { blocks, tiles: tiles / blocks, more: tiles % blocks }
     }

@@ -136,6 +136,9 @@ instantiate!(
 );
 instantiate!(device::merge_tiles_pairs<Span<u8>, Span<u8>, Span<Sixteen>, Span<Sixteen>, Greater>);
 
+instantiate!(device::segment_sort_tiles_pairs<Span<u32>, Counting<u32>, Span<u32>, ByRemainder>, device::segment_merge_tiles_pairs<u32, u32, ByRemainder>);
+instantiate!(device::segment_sort_tiles<Span<u32>, Span<u32>, NoOrder>, device::segment_merge_tiles<u32, NoOrder>);
+
 /// Whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Even;

@@ -18,6 +18,7 @@ mod reduce;
 mod scan;
 mod search;
 mod segmented;
+mod segmented_sort;
 mod select;
 mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]

@@ -243,6 +243,95 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
     });
 }
 
+/// The shared memory of [`block_segmented_merge_sort_pairs`]: that of a merge sort, and where a segment begins and ends a thread.
+pub struct SegmentedSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
+
+impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SegmentedSortStorage<THREADS, ITEMS, K, V> {
+    const SEGMENTS: usize = MergeSortStorage::<THREADS, ITEMS, K, V>::BYTES.next_multiple_of(16);
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SharedStorage
+    for SegmentedSortStorage<THREADS, ITEMS, K, V>
+{
+    const BYTES: usize = Self::SEGMENTS + THREADS * size_of::<[u32; 2]>();
+    const ALIGN: usize = 16;
+}
+
+/// Sorts pairs of a key and a value in each segment of the block's items, by the keys and any comparator; stable. For keys alone the
+/// values are `[u8; 0]`.
+///
+/// The arrangement is that of [`block_merge_sort_pairs`]; a segment is a run of positions, and stays where it is. Bit `i` of `heads` says that the
+/// thread's item `i` begins one; `segment` is the begin and the end of the one that its first item is in, which may lie outside the block.
+/// What they say of positions from `valid` on does not matter.
+///
+/// Phases and cost are those of [`block_merge_sort_pairs`]: of two runs that merge, only what the segment over their border has in both moves.
+///
+/// Shared memory: that of [`block_merge_sort_pairs`], and two words a thread.
+///
+/// ```
+/// use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+///
+/// /// Sorts each three neighbours.
+/// #[kernel]
+/// fn threes(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Tiles<1>>,
+///     mut shared: Shared<SegmentedSortStorage<32, 1, u32>>,
+/// ) {
+///     for tile in cx.tiles::<1>(out.len()) {
+///         let mut keys = init::<u32, 1>(0);
+///         read_data(cx, &mut keys, x.tile(tile));
+///         let begin = cx.thread_rank() / 3 * 3;
+///         let is_head = (cx.thread_rank() == begin) as u32;
+///         let segment = [begin, begin + 3];
+///         block_segmented_merge_sort_pairs(cx, &mut shared, &mut keys, &mut [[]], is_head, segment, tile.len(), Less);
+///         write_data(cx, out.tile(tile), &keys);
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let mut out = stream.buffer_zeroed::<u32>(8)?;
+/// threes::launch(&stream, (1, 32), &stream.buffer_from(&[3u32, 1, 2, 9, 8, 7, 1, 0])?, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 3, 7, 8, 9, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[allow(clippy::too_many_arguments, reason = "items, and where they are")]
+#[inline(always)]
+#[track_caller]
+pub fn block_segmented_merge_sort_pairs<
+    const THREADS: usize,
+    const ITEMS: usize,
+    K: Element,
+    V: Element,
+    C: Comparator<K>,
+>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, SegmentedSortStorage<THREADS, ITEMS, K, V>>,
+    keys: &mut [K; ITEMS],
+    values: &mut [V; ITEMS],
+    heads: u32,
+    segment: [u32; 2],
+    valid: usize,
+    order: C,
+) {
+    shared.enter();
+    cx.expect_at_most(valid, THREADS * ITEMS);
+    let valid = valid.min(THREADS * ITEMS) as u32;
+    let segments = shared.array(SegmentedSortStorage::<THREADS, ITEMS, K, V>::SEGMENTS, THREADS);
+    let runs = Runs::begin(cx, shared.phase::<MergeSortStorage<THREADS, ITEMS, K, V>>());
+    // SAFETY: this thread's element, which others read after a wait.
+    unsafe { segments.store(runs.rank as usize, segment) };
+    let own = runs.own(valid);
+    transpose_neighbours(keys, values, &order, |upper| upper < own && heads >> upper & 1 == 0);
+    runs.merge_all(keys, values, 1, THREADS as u32, valid, &order, Some(segments));
+}
+
 /// A sort of groups of `width` threads, before it is known what stands for the keys.
 struct MergeSort<'a, 'k, const THREADS: usize, const ITEMS: usize, K, V> {
     cx: Block<'k>,
@@ -262,7 +351,7 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
     fn by(self, order: &impl Comparator<K>) {
         let runs = Runs::begin(self.cx, self.shared);
         runs.sort_items(self.keys, self.values, self.valid, order);
-        runs.merge_all(self.keys, self.values, 1, self.width, self.valid, order);
+        runs.merge_all(self.keys, self.values, 1, self.width, self.valid, order, None);
     }
 
     #[inline(always)]
@@ -293,7 +382,7 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
         } else {
             runs.sort_items(&mut keys, self.values, self.valid, &order);
         }
-        runs.merge_all(&mut keys, self.values, run, self.width, self.valid, &order);
+        runs.merge_all(&mut keys, self.values, run, self.width, self.valid, &order, None);
         unrolled!(i < ITEMS, self.keys[i] = of_bits::<K, O>(keys[i]));
     }
 }
@@ -353,6 +442,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
     }
 
     /// Merges the runs of `first` threads until those of `width` threads are sorted, the last of which may be shorter.
+    #[allow(clippy::too_many_arguments, reason = "items, and where they are")]
     #[inline(always)]
     #[track_caller]
     fn merge_all<C: Comparator<K>>(
@@ -363,6 +453,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         width: u32,
         valid: u32,
         order: &C,
+        segments: Option<SharedArray<'k, [u32; 2]>>,
     ) {
         let mut run = first;
         // One copy of the merges' code, for registers and the instruction cache.
@@ -375,7 +466,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
                 // What is overwritten here was read by a group of this size.
                 self.wait(run);
             }
-            self.merge(keys, values, run, valid, order);
+            self.merge(keys, values, run, valid, order, segments);
             run *= 2;
         }
     }
@@ -391,10 +482,19 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         }
     }
 
-    /// Merges the runs of `run` threads two by two.
+    /// Merges the runs of `run` threads two by two; or, of segments, the one that goes over the border between both. `segments` has the one
+    /// that each thread's first position is in.
     #[inline(always)]
     #[track_caller]
-    fn merge<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], run: u32, valid: u32, order: &C) {
+    fn merge<C: Comparator<K>>(
+        &self,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+        run: u32,
+        valid: u32,
+        order: &C,
+        segments: Option<SharedArray<'k, [u32; 2]>>,
+    ) {
         let own = self.rank * ITEMS as u32;
         // SAFETY: this thread's places, which other threads have read before the wait.
         unsafe {
@@ -402,10 +502,23 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             self.values.store_items(own as usize, values);
         }
         self.wait(2 * run);
-        let start = (self.rank & !(2 * run - 1)) * ITEMS as u32;
-        let middle = (start + run * ITEMS as u32).min(valid).max(start);
-        let end = (start + 2 * run * ITEMS as u32).min(valid).max(start);
-        let skip = own.min(end) - start;
+        let group = self.rank & !(2 * run - 1);
+        let mut start = group * ITEMS as u32;
+        let mut end = (start + 2 * run * ITEMS as u32).min(valid).max(start);
+        let mut middle = (start + run * ITEMS as u32).min(valid).max(start);
+        if let Some(segments) = segments {
+            // Without a second run there is nothing to merge.
+            let [begins, ends] = if group + run < THREADS as u32 {
+                // SAFETY: written before the first wait.
+                unsafe { segments.load((group + run) as usize) }
+            } else {
+                [u32::MAX; 2]
+            };
+            start = start.max(begins).min(end);
+            end = end.min(ends).max(start);
+            middle = middle.max(start).min(end);
+        }
+        let skip = own.max(start).min(end) - start;
         // SAFETY: the group's positions were written before the wait, and are next written after another.
         let key = |position: u32| unsafe { self.keys.load(position as usize) };
         // The merge path: how far in the first run the result's first `skip` items reach, and so how far in the second.
@@ -422,6 +535,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         }
         // In bytes, which step without a multiplication.
         let bytes = size_of::<K>() as u32;
+        let (from, upto) = (start, end);
         let (middle, end) = (middle * bytes, end * bytes);
         // Where a read does no harm, even if both runs are empty: all lanes read all the time, and nothing is a branch.
         let last = end.saturating_sub(bytes).max(start * bytes);
@@ -430,16 +544,17 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         let mut heads = [head(first * bytes), head((both - first) * bytes)];
         unrolled!(i < ITEMS, {
             let [first, second] = heads;
+            let is_outside = segments.is_some() & ((own + (i as u32) < from) | (own + i as u32 >= upto));
             let take_second = (second.at < end) & ((first.at >= middle) | order.before(second.key, first.key));
             let taken = if take_second { second } else { first };
-            keys[i] = taken.key;
+            keys[i] = if is_outside { keys[i] } else { taken.key };
             // Beyond the end there is nothing to take.
-            if size_of::<V>() > 0 && taken.at < end {
+            if size_of::<V>() > 0 && taken.at < end && !is_outside {
                 // SAFETY: as for the keys.
                 values[i] = unsafe { self.values.load((taken.at / bytes) as usize) };
             }
             // One load for either run.
-            let next = head(taken.at + bytes);
+            let next = head(if is_outside { taken.at } else { taken.at + bytes });
             replace(&mut heads, take_second, next);
         });
     }

@@ -42,7 +42,8 @@ pub use exchange::{
 pub use histogram::{Bins, HistogramStorage, block_histogram};
 pub use load::{load_striped, load_warp_striped, store_striped};
 pub use merge_sort::{
-    MergeSortStorage, block_merge_sort, block_merge_sort_pairs, warp_merge_sort, warp_merge_sort_pairs,
+    MergeSortStorage, SegmentedSortStorage, block_merge_sort, block_merge_sort_pairs, block_segmented_merge_sort_pairs,
+    warp_merge_sort, warp_merge_sort_pairs,
 };
 pub use neighbours::{
     NeighbourStorage, RotateStorage, adjacent_difference_left, adjacent_difference_left_open,

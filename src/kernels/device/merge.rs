@@ -22,10 +22,10 @@ pub const MERGE_SPLIT_THREADS: usize = 256;
 /// Items of a thread of merges and merge sorts, whose keys and values have so many bytes: a power of two.
 pub(super) const fn items(key: usize, value: usize) -> usize {
     match if key > value { key } else { value } {
-        ..=4 => 16,
-        ..=8 => 8,
-        ..=16 => 4,
-        ..=32 => 2,
+        0..=4 => 16,
+        5..=8 => 8,
+        9..=16 => 4,
+        17..=32 => 2,
         _ => 1,
     }
 }
@@ -75,8 +75,8 @@ pub(super) use by_items;
 pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<K: Element, V: Element> MergeStorage<K, V> {
-    const KEYS: usize = 2 * size_of::<u64>();
-    const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
+    pub(super) const KEYS: usize = 2 * size_of::<u64>();
+    pub(super) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
     /// Each run has up to a vector more at either end.
     const fn places<T: Element>() -> usize {
@@ -399,12 +399,12 @@ struct Head<K> {
 }
 
 /// What a block merges, in shared memory.
-struct Share<'k, K, V> {
-    keys: SharedArray<'k, K>,
-    values: SharedArray<'k, V>,
-    key_places: [u32; 2],
-    value_places: [u32; 2],
-    lens: [u32; 2],
+pub(super) struct Share<'k, K, V> {
+    pub(super) keys: SharedArray<'k, K>,
+    pub(super) values: SharedArray<'k, V>,
+    pub(super) key_places: [u32; 2],
+    pub(super) value_places: [u32; 2],
+    pub(super) lens: [u32; 2],
 }
 
 impl<K: Element, V: Element> Share<'_, K, V> {
@@ -413,7 +413,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     /// # Safety
     /// There is an item at least, and all of them may be read.
     #[inline(always)]
-    unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
+    pub(super) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
         &self,
         diagonal: u32,
         order: &C,
@@ -467,7 +467,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
 /// Where a vector of a tile stands in shared memory. Threads write four vectors each, and neighbours read neighbours: either way
 /// eight that are accessed at once lie in different banks.
 #[inline(always)]
-fn place_of_vector(vector: u32) -> u32 {
+pub(super) fn place_of_vector(vector: u32) -> u32 {
     vector ^ (vector >> 3 & 3)
 }
 

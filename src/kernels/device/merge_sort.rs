@@ -126,7 +126,7 @@ fn tile<S, X, C, const ITEMS: usize>(
 
 /// The items from `first` on, and zeros behind the last one.
 #[inline(always)]
-fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
+pub(super) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
     if let Some(items) = x.items::<ITEMS>(first) {
         return items;
     }

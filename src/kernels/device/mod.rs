@@ -9,6 +9,7 @@ mod reduce;
 mod scan;
 mod search;
 mod segmented;
+mod segmented_sort;
 mod select;
 mod sort;
 mod tile;
@@ -35,6 +36,10 @@ pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
 pub use scan::{ScanTile, scan_by};
 pub use search::{SEARCH_THREADS, search_tiles};
 pub use segmented::{SEGMENT_ENDS_THREADS, SEGMENT_THREADS, segment_ends, segment_tile_items, segment_tiles};
+pub use segmented_sort::{
+    SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_tiles, segment_merge_tiles_pairs,
+    segment_sort_last, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
+};
 pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,

@@ -30,7 +30,7 @@ pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 /// `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///
 /// Block `b` writes `keys` from `b * k` on and, unless there is no room, `places`: where in `x` they are.
-#[kernel(threads(TOP_K_THREADS), min_blocks(4), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
+#[kernel(threads(TOP_K_THREADS), min_blocks(2), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
 pub fn top_k_tiles<S, O>(
     cx: Block,
     x: Input<S>,
@@ -127,11 +127,11 @@ pub fn top_k_last<K: SortKey, O: Direction>(
     mut shared: Shared<TopKStorage<K, ROOM>>,
 ) {
     let (found, _) = last_of(cx, keys, k, order, &mut shared);
-    for i in 0..ITEMS {
+    for (i, &key) in found.iter().enumerate() {
         let at = cx.thread_rank() as usize * ITEMS + i;
         if at < k {
             // SAFETY: the thread's own element.
-            unsafe { out.write(at, found[i]) };
+            unsafe { out.write(at, key) };
         }
     }
 }

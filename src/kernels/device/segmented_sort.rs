@@ -1,0 +1,486 @@
+//! The kernels of segmented sorts.
+//!
+//! Tiles are sorted first, each segment in them by itself. Passes of merges then join what a segment has in two neighbouring runs: only the
+//! segment that goes over the border between them is merged, and only the tiles that it has a part of are moved, from one of
+//! two buffers to the other. So short segments cost little after the first kernel, and long ones as much as in any sort.
+//! The idea is that of moderngpu's segmented sort (Baxter, 2013).
+
+use core::marker::PhantomData;
+
+use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
+use kernel_primitives::functor::{Comparator, Less};
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::SharedStorage;
+
+use super::merge::{
+    MERGE_THREADS, MergeStorage, Nothing, Share, by_element, by_items, items, place_of_vector, put, write_out,
+};
+use super::merge_sort::read;
+use super::search::warp_bound;
+
+/// Threads of a block of [`segment_sort_tiles`](struct@segment_sort_tiles).
+pub const SEGMENT_SORT_THREADS: usize = 256;
+
+/// Items of a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power
+/// of two, and a multiple of [`merge_tile_items`](super::merge_tile_items).
+pub const fn segment_sort_tile_items(key: usize, value: usize) -> usize {
+    SEGMENT_SORT_THREADS * items(key, value)
+}
+
+/// The shared memory of a tile.
+pub struct SegmentSortTileStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
+
+impl<K: Element, V: Element> SegmentSortTileStorage<K, V> {
+    const TILE: usize = segment_sort_tile_items(size_of::<K>(), size_of::<V>());
+    const VALUES: usize = (Self::TILE * size_of::<K>()).next_multiple_of(16);
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, V> {
+    /// Behind keys and values, the bounds of a segment a thread.
+    const BYTES: usize = (Self::VALUES + Self::TILE * size_of::<V>()).next_multiple_of(16)
+        + SEGMENT_SORT_THREADS * size_of::<[u32; 2]>();
+    const ALIGN: usize = 16;
+}
+
+/// Sorts what each segment has in a tile of [`segment_sort_tile_items`]; stable. A tile a block. What is in no segment stays where it is.
+///
+/// `borders[t]` is then the segment, its begin and its end, that goes over the border before tile `t`, or twice that border; and `moved` is zero for
+/// each of `tiles` tiles of merges.
+#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(4), instantiate(<Span<u32>, Span<u32>, Less>))]
+pub fn segment_sort_tiles<S, O, C>(
+    cx: Block,
+    x: Input<S>,
+    offsets: Input<O>,
+    mut out: GlobalMut<S::Item>,
+    mut borders: GlobalMut<[u64; 2]>,
+    mut moved: GlobalMut<u8>,
+    tiles: usize,
+    order: C,
+    mut words: Shared<[u64; 2]>,
+    mut shared: Shared<SegmentSortTileStorage<S::Item>>,
+) where
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    check_offsets(cx, offsets, x.len());
+    let values = None::<Values<Span<Nothing>>>;
+    let table = (&mut borders, &mut moved, tiles);
+    by_items!(S::Item, Nothing, sort_tile::<S, O, Span<Nothing>, C; ITEMS>(cx, x, offsets, &mut out, values, table, order, &mut words, &mut shared));
+}
+
+/// As [`segment_sort_tiles`](struct@segment_sort_tiles), with a value a key that goes where its key goes.
+#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(2), equal_len(out, values_out), instantiate(<Span<u32>, Span<u32>, Span<u32>, Less>))]
+pub fn segment_sort_tiles_pairs<S, X, O, C>(
+    cx: Block,
+    x: Input<S>,
+    values: Input<X>,
+    offsets: Input<O>,
+    mut out: GlobalMut<S::Item>,
+    mut values_out: GlobalMut<X::Item>,
+    mut borders: GlobalMut<[u64; 2]>,
+    mut moved: GlobalMut<u8>,
+    tiles: usize,
+    order: C,
+    mut words: Shared<[u64; 2]>,
+    mut shared: Shared<SegmentSortTileStorage<S::Item, X::Item>>,
+) where
+    S: Source<Item: Element>,
+    X: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    check_offsets(cx, offsets, x.len());
+    cx.require_at_most(x.len(), values.len());
+    let values = Some((values, &mut values_out));
+    let table = (&mut borders, &mut moved, tiles);
+    by_items!(S::Item, X::Item, sort_tile::<S, O, X, C; ITEMS>(cx, x, offsets, &mut out, values, table, order, &mut words, &mut shared));
+}
+
+/// The values, and where they go.
+type Values<'v, 'i, 'k, X> = (Input<'i, X>, &'v mut GlobalMut<'k, <X as Source>::Item>);
+
+/// What the first kernel tells the others.
+type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>, usize);
+
+/// A fault if offsets decrease or leave the input.
+#[inline(always)]
+fn check_offsets<O: Source<Item: ConvertTo<u64>>>(cx: Block<'_>, offsets: Input<'_, O>, len: usize) {
+    for segment in cx.items(offsets.len() - 1) {
+        let (begin, end) = (offset(offsets, segment.index()), offset(offsets, segment.index() + 1));
+        cx.require_at_most(begin as usize, end as usize);
+        cx.require_at_most(end as usize, len);
+    }
+}
+
+/// An offset; behind the last one, more than any.
+#[inline(always)]
+fn offset<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, index: usize) -> u64 {
+    offsets.get(index).map_or(u64::MAX, ConvertTo::convert)
+}
+
+/// Of the offsets from `at` to `end`, where the first is that is more than a place.
+#[inline(always)]
+fn behind<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, mut at: usize, mut end: usize, place: u64) -> usize {
+    while at < end {
+        let half = at + (end - at) / 2;
+        if offset(offsets, half) <= place {
+            at = half + 1;
+        } else {
+            end = half;
+        }
+    }
+    at
+}
+
+#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
+#[inline(always)]
+fn sort_tile<S, O, X, C, const ITEMS: usize>(
+    cx: Block<'_>,
+    x: Input<'_, S>,
+    offsets: Input<'_, O>,
+    out: &mut GlobalMut<'_, S::Item>,
+    values: Option<Values<'_, '_, '_, X>>,
+    (borders, moved, tiles): Table<'_, '_, '_>,
+    order: C,
+    words: &mut Shared<'_, [u64; 2]>,
+    shared: &mut Shared<'_, SegmentSortTileStorage<S::Item, X::Item>>,
+) where
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    X: Source<Item: Element>,
+    C: Comparator<S::Item>,
+{
+    type Storage<S, X> = SegmentSortTileStorage<<S as Source>::Item, <X as Source>::Item>;
+    let tile = const { SEGMENT_SORT_THREADS * ITEMS };
+    let first = cx.block_rank() * tile;
+    let len = x.len().saturating_sub(first).min(tile);
+    // The offsets that are more than the tile's first place, up to those that are more than its last one.
+    if cx.warp() < 2 {
+        let place = (if cx.warp() == 0 { first } else { first + tile - 1 }) as u64;
+        let found = warp_bound(cx, offsets.len(), |at| offset(offsets, at) <= place);
+        if cx.lane() == 0 {
+            words.set(cx.warp() as usize, found as u64);
+        }
+    }
+    let own = first + cx.thread_rank() as usize * ITEMS;
+    let mut keys = read::<S, ITEMS>(x, own);
+    let mut own_values = [X::Item::ZERO; ITEMS];
+    if let Some((values, _)) = &values {
+        own_values = read::<X, ITEMS>(*values, own);
+    }
+    cx.barrier();
+    let ends = [words.get(0) as usize, words.get(1) as usize];
+
+    // Where segments begin, and each place by itself that is in none: those before the first offset and those behind the last.
+    let mut at = behind(offsets, ends[0], ends[1], own as u64);
+    let is_inside = at > 0 && at < offsets.len();
+    let bounds = if is_inside { [offset(offsets, at - 1), offset(offsets, at)] } else { [own as u64, own as u64 + 1] };
+    let mut next = offset(offsets, at);
+    let bit = |place: u64| place.saturating_sub(own as u64).min(31) as u32;
+    let mut heads = if at == 0 { !(!0 << bit(next)) } else { 0u32 };
+    if at >= offsets.len() {
+        heads = !0;
+    }
+    while next < (own + ITEMS) as u64 {
+        heads |= 1 << bit(next);
+        let place = next;
+        at += 1;
+        if offset(offsets, at) <= place {
+            at = behind(offsets, at, ends[1], place);
+        }
+        next = offset(offsets, at);
+        if at >= offsets.len() {
+            heads |= !0 << bit(place);
+        }
+    }
+    if cx.thread_rank() == 0 && len > 0 {
+        // SAFETY: of the block alone.
+        unsafe { borders.write(cx.block_rank(), bounds) };
+    }
+    let merges = const { tile_ratio() };
+    let merge_tile = cx.block_rank() * merges + cx.thread_rank() as usize;
+    if cx.thread_rank() < merges as u32 && merge_tile < tiles {
+        // SAFETY: of the thread alone.
+        unsafe { moved.write(merge_tile, 0) };
+    }
+
+    let bounds = bounds.map(|place| place.saturating_sub(first as u64).min(tile as u64) as u32);
+    let storage = shared.phase_checked::<SegmentedSortStorage<SEGMENT_SORT_THREADS, ITEMS, S::Item, X::Item>>();
+    block_segmented_merge_sort_pairs(cx, storage, &mut keys, &mut own_values, heads, bounds, len, order);
+    shared.sync();
+    let in_keys = shared.array::<S::Item>(0, tile);
+    let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, tile);
+    // SAFETY: barriers before and between; the tile's places in the result are its own.
+    unsafe {
+        by_element!(S::Item, put::<S::Item; VECTOR, ITEMS>(cx, in_keys, &keys));
+        by_element!(X::Item, put::<X::Item; VECTOR, ITEMS>(cx, in_values, &own_values));
+        cx.barrier();
+        by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, in_keys, out, first, len as u32));
+        if let Some((_, out)) = values {
+            by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len as u32));
+        }
+    }
+}
+
+/// Tiles of merges in one of the first kernel.
+const fn tile_ratio() -> usize {
+    SEGMENT_SORT_THREADS / MERGE_THREADS
+}
+
+/// What a pass of [`segment_merge_tiles`](struct@segment_merge_tiles) merges.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct SegmentMergePass {
+    /// Items of a run: a power of two, a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) at least.
+    pub run: usize,
+    /// The number of the pass, from 1 on.
+    pub pass: usize,
+}
+
+/// Joins what a segment has in two neighbouring runs; stable. A tile of merges a block.
+///
+/// Where a tile lies after pass `p`, `moved[p * tiles + t]` says: in `out`, or, if it is not zero, in `copy`. A block that has a part of a segment
+/// that is joined writes its tile to where it does not lie.
+#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy), instantiate(<u32, Less>))]
+pub fn segment_merge_tiles<K, C>(
+    cx: Block,
+    mut out: GlobalMut<K>,
+    mut copy: GlobalMut<K>,
+    borders: Global<[u64; 2]>,
+    mut moved: GlobalMut<u8>,
+    pass: SegmentMergePass,
+    order: C,
+    shared: Shared<MergeStorage<K>>,
+) where
+    K: Element,
+    C: Comparator<K> + KernelParam,
+{
+    let values = None::<Both<Nothing>>;
+    by_items!(K, Nothing, merge_tile::<K, Nothing, C; ITEMS>(cx, (&mut out, &mut copy), values, borders, &mut moved, pass, &order, &shared));
+}
+
+/// As [`segment_merge_tiles`](struct@segment_merge_tiles), with a value a key that goes where its key goes.
+#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy), instantiate(<u32, u32, Less>))]
+pub fn segment_merge_tiles_pairs<K, V, C>(
+    cx: Block,
+    mut out: GlobalMut<K>,
+    mut copy: GlobalMut<K>,
+    mut values_out: GlobalMut<V>,
+    mut values_copy: GlobalMut<V>,
+    borders: Global<[u64; 2]>,
+    mut moved: GlobalMut<u8>,
+    pass: SegmentMergePass,
+    order: C,
+    shared: Shared<MergeStorage<K, V>>,
+) where
+    K: Element,
+    V: Element,
+    C: Comparator<K> + KernelParam,
+{
+    let values = Some((&mut values_out, &mut values_copy));
+    by_items!(K, V, merge_tile::<K, V, C; ITEMS>(cx, (&mut out, &mut copy), values, borders, &mut moved, pass, &order, &shared));
+}
+
+/// The result and the copy, of which each tile lies in one.
+type Both<'v, 'o, 'c, T> = (&'v mut GlobalMut<'o, T>, &'v mut GlobalMut<'c, T>);
+
+/// Reads from where it lies.
+///
+/// # Safety
+/// Nobody writes it meanwhile.
+#[inline(always)]
+unsafe fn read_from<T: Element>(both: &Both<'_, '_, '_, T>, in_copy: bool, at: usize) -> T {
+    // SAFETY: the caller's contract.
+    unsafe { if in_copy { both.1.read(at) } else { both.0.read(at) } }
+}
+
+/// Writes to where it is to lie.
+///
+/// # Safety
+/// Nobody else accesses it meanwhile.
+#[inline(always)]
+unsafe fn write_to<T: Element>(both: &mut Both<'_, '_, '_, T>, in_copy: bool, at: usize, value: T) {
+    // SAFETY: the caller's contract.
+    unsafe { if in_copy { both.1.write(at, value) } else { both.0.write(at, value) } }
+}
+
+#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
+#[inline(always)]
+fn merge_tile<K, V, C, const ITEMS: usize>(
+    cx: Block<'_>,
+    mut keys: Both<'_, '_, '_, K>,
+    mut values: Option<Both<'_, '_, '_, V>>,
+    borders: Global<'_, [u64; 2]>,
+    moved: &mut GlobalMut<'_, u8>,
+    SegmentMergePass { run, pass }: SegmentMergePass,
+    order: &C,
+    shared: &Shared<'_, MergeStorage<K, V>>,
+) where
+    K: Element,
+    V: Element,
+    C: Comparator<K>,
+{
+    let tile = const { MERGE_THREADS * ITEMS };
+    let bits = const { (MERGE_THREADS * ITEMS).ilog2() };
+    let (rank, all) = (cx.block_rank(), keys.0.len());
+    let tiles = all.div_ceil(tile);
+    let first = rank * tile;
+    if first >= all {
+        return;
+    }
+    // SAFETY: the row of the pass before, which nobody writes.
+    let lies_in_copy = |tile: usize| unsafe { moved.read((pass - 1) * tiles + tile) != 0 };
+    let in_copy = lies_in_copy(rank);
+    let begin = first & !(2 * run - 1);
+    let middle = begin + run;
+    // What the segment over the border has in both runs.
+    let [from, to] = borders.get(middle >> const { bits_of_sort_tile(ITEMS) }).unwrap_or([middle as u64; 2]);
+    let from = (from as usize).max(begin).min(middle);
+    let to = (to as usize).min(begin + 2 * run).min(all).max(middle);
+    let last = (first + tile).min(all);
+    let is_joined = middle < all && from < middle && middle < to && first < to && from < last;
+    if cx.thread_rank() == 0 {
+        // SAFETY: the row of this pass, of which the block has one element.
+        unsafe { moved.write(pass * tiles + rank, (in_copy != is_joined) as u8) };
+    }
+    if !is_joined {
+        return;
+    }
+
+    // What a block reads lies where no block writes in this pass.
+    // SAFETY: as above.
+    let lies_in_copy = |tile: usize| unsafe { moved.read((pass - 1) * tiles + tile) != 0 };
+    let (start, end) = (first.max(from), last.min(to));
+    let diagonals = [start - from, end - from];
+    let lens = [middle - from, to - middle];
+    let ends = shared.array::<u64>(0, 2);
+    if cx.warp() < 2 {
+        let diagonal = if cx.warp() == 0 { diagonals[0] } else { diagonals[1] };
+        let least = diagonal.saturating_sub(lens[1]);
+        let found = warp_bound(cx, diagonal.min(lens[0]) - least, |at| {
+            let places = [from + least + at, middle + diagonal - 1 - least - at];
+            // SAFETY: see above.
+            let [a, b] = places.map(|at| unsafe { read_from(&keys, lies_in_copy(at >> bits), at) });
+            !order.before(b, a)
+        });
+        if cx.lane() == 0 {
+            // SAFETY: the warp's own element.
+            unsafe { ends.store(cx.warp() as usize, (least + found) as u64) };
+        }
+    }
+    cx.barrier();
+    // SAFETY: written before the barrier.
+    let [split, split_end] = unsafe { ends.load_items::<2>(0) };
+    // With a comparator that is no order, the splits may say anything within their bounds.
+    let len = end - start;
+    let split = split as usize;
+    let split_end = (split_end as usize).max(split).min(split + len);
+    let own = [(from + split, split_end - split), (middle + diagonals[0] - split, len - (split_end - split))];
+    let lens = own.map(|(_, len)| len as u32);
+
+    // Each piece is of two tiles at most.
+    let sides = own.map(|(at, len)| {
+        let last = if len > 0 { at + len - 1 } else { at };
+        if len > 0 { [lies_in_copy(at >> bits), lies_in_copy(last >> bits)] } else { [false; 2] }
+    });
+    let in_keys = shared.array::<K>(MergeStorage::<K, V>::KEYS, tile);
+    let in_values = shared.array::<V>(MergeStorage::<K, V>::VALUES, tile);
+    let thread = cx.thread_rank();
+    for i in 0..ITEMS {
+        let at = (i * MERGE_THREADS) as u32 + thread;
+        if at < len as u32 {
+            let second = at >= lens[0];
+            let (piece, sides) = if second { (own[1].0, sides[1]) } else { (own[0].0, sides[0]) };
+            let place = piece + (if second { at - lens[0] } else { at }) as usize;
+            let in_copy = if place >> bits == piece >> bits { sides[0] } else { sides[1] };
+            // SAFETY: see above; a place of this thread.
+            unsafe {
+                in_keys.store(at as usize, read_from(&keys, in_copy, place));
+                if let Some(values) = &values {
+                    in_values.store(at as usize, read_from(values, in_copy, place));
+                }
+            }
+        }
+    }
+    // What the tile has of other segments goes along.
+    for i in 0..ITEMS {
+        let at = first + i * MERGE_THREADS + thread as usize;
+        if at < last && (at < start || at >= end) {
+            // SAFETY: see above; the tile's place where it does not lie.
+            unsafe {
+                let key = read_from(&keys, in_copy, at);
+                write_to(&mut keys, !in_copy, at, key);
+                if let Some(values) = &mut values {
+                    let value = read_from(values, in_copy, at);
+                    write_to(values, !in_copy, at, value);
+                }
+            }
+        }
+    }
+    cx.barrier();
+    let mut own_keys = [K::ZERO; ITEMS];
+    let mut own_values = [V::ZERO; ITEMS];
+    // SAFETY: the places were written before the barrier, and are next written after another.
+    unsafe {
+        let places = [0, lens[0]];
+        let share = Share { keys: in_keys, values: in_values, key_places: places, value_places: places, lens };
+        share.merge(thread * ITEMS as u32, order, &mut own_keys, &mut own_values);
+    }
+    cx.barrier();
+    // SAFETY: barriers before, between and after; the tile's places where it does not lie are its own.
+    unsafe {
+        by_element!(K, put::<K; VECTOR, ITEMS>(cx, in_keys, &own_keys));
+        by_element!(V, put::<V; VECTOR, ITEMS>(cx, in_values, &own_values));
+        cx.barrier();
+        for i in 0..ITEMS {
+            let at = (i * MERGE_THREADS) as u32 + thread;
+            if at < len as u32 {
+                let key = in_keys.load(place_of_item::<K>(at));
+                write_to(&mut keys, !in_copy, start + at as usize, key);
+                if let Some(values) = &mut values {
+                    let value = in_values.load(place_of_item::<V>(at));
+                    write_to(values, !in_copy, start + at as usize, value);
+                }
+            }
+        }
+    }
+}
+
+/// The binary digits of a place in a tile of the first kernel.
+const fn bits_of_sort_tile(items: usize) -> u32 {
+    (SEGMENT_SORT_THREADS * items).ilog2()
+}
+
+/// Where [`put`] puts an item.
+#[inline(always)]
+fn place_of_item<T: Element>(at: u32) -> usize {
+    let vector = const { <Span<T> as Source>::VECTOR as u32 };
+    (place_of_vector(at / vector) * vector + at % vector) as usize
+}
+
+/// Brings the tiles that lie in `copy` after the last pass, whose row `moved` is, to `out`. A tile a block.
+#[kernel(threads(MERGE_THREADS), equal_len(out, copy), instantiate(<u32>))]
+pub fn segment_sort_last<T: Element>(
+    cx: Block,
+    mut out: GlobalMut<T>,
+    copy: Global<T>,
+    moved: Global<u8>,
+    tile: usize,
+) {
+    let first = cx.block_rank() * tile;
+    if moved.get(cx.block_rank()).unwrap_or(0) == 0 {
+        return;
+    }
+    let end = (first + tile).min(out.len());
+    let mut at = first + cx.thread_rank() as usize;
+    while at < end {
+        if let Some(item) = copy.get(at) {
+            // SAFETY: the thread's own element.
+            unsafe { out.write(at, item) };
+        }
+        at += MERGE_THREADS;
+    }
+}

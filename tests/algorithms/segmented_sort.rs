@@ -1,0 +1,174 @@
+//! Sorts of segments, against the standard library's stable sort of each.
+
+use kernel_primitives::algorithms::{Run, Workspace, segmented_sort, segmented_sort_pairs};
+use kernel_primitives::functor::Less;
+use kernel_primitives::input::counting;
+use kernel_primitives::kernels::device::{merge_tile_items, segment_sort_tile_items};
+use kernel_primitives::{Diagnosis, Error, Result};
+
+use crate::kernels::{ByRemainder, NoOrder};
+use crate::support::{stream, streams, values};
+
+/// Of four-byte keys.
+const TILE: usize = segment_sort_tile_items(4, 0);
+
+/// Offsets of segments with these lengths, from `first` on.
+fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
+    let mut end = first as u32;
+    let ends = lengths.into_iter().map(|length| {
+        end += length as u32;
+        end
+    });
+    [first as u32].into_iter().chain(ends).collect()
+}
+
+/// Lengths: all alike, none, one huge among small ones, and borders on those of tiles and beside them.
+fn shapes() -> Vec<Vec<u32>> {
+    let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
+    let merge = merge_tile_items(4, 0);
+    vec![
+        offsets(0, []),
+        offsets(0, [0; 100]),
+        offsets(3, [1; 3000]),
+        offsets(0, [100; 300]),
+        offsets(0, [TILE, TILE, TILE]),
+        offsets(1, [TILE - 1, 0, 1, TILE - 1, 0, 1, 2 * TILE, 5]),
+        offsets(5, [TILE + 1, merge, merge, 3, 3 * TILE]),
+        offsets(0, (0..300).chain([70_000]).chain(0..100)),
+        offsets(0, random(10, 9000)),
+        offsets(7, random(300, 500)),
+        offsets(0, random(5000, 40)),
+        offsets(0, random(40_000, 9)),
+        offsets(100, [100_003]),
+    ]
+}
+
+/// The places of the items in order.
+fn sorted(x: &[u32], offsets: &[u32], key: impl Fn(u32) -> u32) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..x.len() as u32).collect();
+    for ends in offsets.windows(2) {
+        places[ends[0] as usize..ends[1] as usize].sort_by_key(|&i| key(x[i as usize]));
+    }
+    places
+}
+
+#[test]
+fn segments_of_any_lengths_are_sorted_and_the_rest_stays() -> Result<()> {
+    let stream = stream()?;
+    for (k, offsets) in shapes().into_iter().enumerate() {
+        let (skip, behind) = (k % 3, 5 * (k % 4));
+        let len = offsets[offsets.len() - 1] as usize + behind;
+        let x = values::<u32>(skip + len, k as u64);
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let x = &x[skip..];
+        let mut out = stream.buffer_from(&vec![77; len + 2])?;
+        segmented_sort(&stream, buffer.slice(skip..)?, &at, Less, &mut out)?;
+        let mut expected: Vec<u32> = sorted(x, &offsets, |x| x).into_iter().map(|i| x[i as usize]).collect();
+        expected.extend([77, 77]);
+        assert!(out.to_vec()? == expected, "keys of shape {k}");
+    }
+    Ok(())
+}
+
+#[test]
+fn equal_keys_stay_in_their_order() -> Result<()> {
+    let stream = stream()?;
+    for (k, offsets) in shapes().into_iter().enumerate() {
+        let len = offsets[offsets.len() - 1] as usize;
+        let x = values::<u32>(len, k as u64);
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let (mut out, mut places) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_zeroed::<u32>(len)?);
+        segmented_sort_pairs(&stream, &buffer, counting(0u32, len), &at, ByRemainder(10), &mut out, &mut places)?;
+        let expected = sorted(&x, &offsets, |x| x % 10);
+        assert!(places.to_vec()? == expected, "places of shape {k}");
+        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>(), "keys of shape {k}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_few_segments_sanitize() -> Result<()> {
+    for stream in streams()? {
+        let offsets = offsets(2, [0, 3, 300, 20, 1, 0, TILE, 7]);
+        let len = offsets[offsets.len() - 1] as usize + 3;
+        let x = values::<u32>(len, 1);
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let mut out = stream.buffer_zeroed::<u32>(len)?;
+        segmented_sort(&stream, &buffer, &at, Less, &mut out)?;
+        let expected = sorted(&x, &offsets, |x| x);
+        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
+        let mut values = stream.buffer_zeroed::<u32>(len)?;
+        segmented_sort_pairs(&stream, &buffer, &buffer, &at, Less, &mut out, &mut values)?;
+        assert!(out.to_vec()? == values.to_vec()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_function_that_is_no_order_does_no_harm() -> Result<()> {
+    let stream = stream()?;
+    let offsets = offsets(2, [5, 3 * TILE, 20, TILE]);
+    let len = offsets[offsets.len() - 1] as usize;
+    let mut out = stream.buffer_zeroed::<u32>(len)?;
+    let x = stream.buffer_from(&values::<u32>(len, 1))?;
+    segmented_sort(&stream, &x, &stream.buffer_from(&offsets)?, NoOrder, &mut out)?;
+    stream.synchronize()
+}
+
+#[test]
+fn a_graph_sorts_again_and_a_workspace_is_enough() -> Result<()> {
+    let stream = stream()?;
+    let offsets = offsets(0, [TILE, 100, 2 * TILE]);
+    let len = offsets[3] as usize;
+    let (mut x, at) = (stream.buffer_from(&values::<u32>(len, 1))?, stream.buffer_from(&offsets)?);
+    let mut out = stream.buffer_zeroed::<u32>(len)?;
+    let mut workspace = Workspace::new();
+    segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
+    let before = stream.device().counters();
+    segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
+    let counted = stream.device().counters().since(before);
+    assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
+    let graph =
+        stream.capture(|stream| segmented_sort(Run::on(stream).with(&mut workspace), &x, &at, Less, &mut out))?;
+    for seed in 2..4 {
+        let host = values::<u32>(len, seed);
+        x.copy_from(&host)?;
+        graph.launch(&stream)?;
+        let expected = sorted(&host, &offsets, |x| x);
+        assert!(out.to_vec()? == expected.iter().map(|&i| host[i as usize]).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+#[test]
+fn offsets_that_decrease_or_leave_the_input_are_faults() -> Result<()> {
+    for offsets in [vec![0u32, 5, 4, 9], vec![0, 9, 11], vec![11, 11], vec![3, 0, 10]] {
+        let stream = stream()?;
+        let x = stream.buffer_from(&values::<u32>(10, 1))?;
+        let mut out = stream.buffer_zeroed::<u32>(10)?;
+        let at = stream.buffer_from(&offsets)?;
+        let result = segmented_sort(&stream, &x, &at, Less, &mut out).and_then(|()| stream.synchronize());
+        assert!(
+            matches!(&result, Err(Error::Fault(fault)) if matches!(fault.diagnosis, Diagnosis::Raised(_))),
+            "{result:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn misuse_is_refused() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_zeroed::<u32>(9)?;
+    let offsets = stream.buffer_from(&[0u32, 3, 9])?;
+    let (mut out, mut short) = (stream.buffer_zeroed::<u32>(9)?, stream.buffer_zeroed::<u32>(8)?);
+    let error = segmented_sort(&stream, &x, &offsets, Less, &mut short).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 9, second_len: 8, .. }), "{error}");
+    let error = segmented_sort(&stream, &x, offsets.slice(..0)?, Less, &mut out).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
+    let mut values = stream.buffer_zeroed::<u32>(9)?;
+    let few = x.slice(1..)?;
+    let error = segmented_sort_pairs(&stream, &x, few, &offsets, Less, &mut out, &mut values).unwrap_err();
+    assert!(error.to_string().contains("`keys` has 9 elements, but `values` has 8"), "{error}");
+    Ok(())
+}
