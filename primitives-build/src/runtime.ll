@@ -286,13 +286,27 @@ define void @__kp_exit() alwaysinline noreturn nounwind {
 
 ; --- Memory
 
-; Copies of 16 bytes from global to shared memory that a thread waits for later: from sm_80 on.
+; Copies from global to shared memory that a thread waits for later: from sm_80 on.
 declare void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3), ptr addrspace(1))
+declare void @llvm.nvvm.cp.async.ca.shared.global.8(ptr addrspace(3), ptr addrspace(1))
+declare void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3), ptr addrspace(1))
 declare void @llvm.nvvm.cp.async.wait.all()
 define void @__kp_copy_async_16(ptr %to, ptr %from) alwaysinline nounwind {
   %to.shared = addrspacecast ptr %to to ptr addrspace(3)
   %from.global = addrspacecast ptr %from to ptr addrspace(1)
   call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to.shared, ptr addrspace(1) %from.global)
+  ret void
+}
+define void @__kp_copy_async_8(ptr %to, ptr %from) alwaysinline nounwind {
+  %to.shared = addrspacecast ptr %to to ptr addrspace(3)
+  %from.global = addrspacecast ptr %from to ptr addrspace(1)
+  call void @llvm.nvvm.cp.async.ca.shared.global.8(ptr addrspace(3) %to.shared, ptr addrspace(1) %from.global)
+  ret void
+}
+define void @__kp_copy_async_4(ptr %to, ptr %from) alwaysinline nounwind {
+  %to.shared = addrspacecast ptr %to to ptr addrspace(3)
+  %from.global = addrspacecast ptr %from to ptr addrspace(1)
+  call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %to.shared, ptr addrspace(1) %from.global)
   ret void
 }
 define void @__kp_copy_async_wait() alwaysinline nounwind {

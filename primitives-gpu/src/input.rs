@@ -16,6 +16,7 @@
 //! | [`permutation`]`(x, at)` | `x[at[i]]` | [`Permutation<S, I>`] |
 //! | [`strided`]`(x, step)` | `x[i * step]` | [`Strided<S>`] |
 //! | [`reversed`]`(x)` | `x[len - 1 - i]` | [`Reversed<S>`] |
+//! | [`segments`]`(offsets, len)` | how many offsets are `i` at most | [`Segments<S>`] |
 //!
 //! ```
 //! use kernel_primitives::functor::{Mul, of_pair};
@@ -142,6 +143,27 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         each!(i < N, unsafe { self.item(cx, first + i) })
     }
 
+    /// Whether vectors of `N` items, from `first` on or any multiple of `N` further, lie in memory aligned for their accesses, if
+    /// they lie there.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_aligned<const N: usize>(&self, cx: Block<'_>, first: usize) -> bool {
+        let _ = (cx, first);
+        true
+    }
+
+    /// As [`items`](Self::items), by vector accesses.
+    ///
+    /// # Safety
+    /// As there; and they [are aligned](Self::is_aligned).
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vector<const N: usize>(&self, cx: Block<'_>, first: usize) -> [Self::Item; N] {
+        // SAFETY: the caller's contract.
+        unsafe { self.items(cx, first) }
+    }
+
     /// Copies the `N` items from `first` on to shared memory, from `at` on; or begins to, where they lie in memory.
     ///
     /// # Safety
@@ -155,6 +177,26 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     {
         // SAFETY: the caller's contract.
         unsafe { to.store_items(at, &self.items::<N>(cx, first)) };
+    }
+
+    /// As [`copy`](Self::copy), by vectors.
+    ///
+    /// # Safety
+    /// As there; and they [are aligned](Self::is_aligned).
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy_vector<const N: usize>(
+        &self,
+        cx: Block<'_>,
+        first: usize,
+        to: SharedArray<'_, Self::Item>,
+        at: usize,
+    ) where
+        Self::Item: Element,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { to.store_items(at, &self.vector::<N>(cx, first)) };
     }
 }
 
@@ -267,6 +309,39 @@ impl<'k, S: Source> Input<'k, S> {
         inside
     }
 
+    /// Whether [`vector_inside`](Self::vector_inside) can read `N` items from `first` on, and from each multiple of `N` further: by
+    /// their addresses, if they lie in memory.
+    #[inline(always)]
+    pub fn is_aligned<const N: usize>(self, first: usize) -> bool {
+        self.source.is_aligned::<N>(self.cx, first)
+    }
+
+    /// The `N` items from `first` on, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
+    /// comparison, so that no branch lies between their loads.
+    ///
+    /// # Safety
+    /// All `N` items from `first` on lie inside, and [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn vector_inside<const N: usize>(self, first: usize) -> [S::Item; N] {
+        // SAFETY: the caller's contract; the memory is the view's.
+        unsafe { self.source.vector(self.cx, first) }
+    }
+
+    /// As [`copy`](Self::copy), of items that are known to lie inside and to be aligned.
+    ///
+    /// # Safety
+    /// As for [`vector_inside`](Self::vector_inside) and [`SharedArray::store_items`].
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn copy_vector_inside<const N: usize>(self, first: usize, to: SharedArray<'_, S::Item>, at: usize)
+    where
+        S::Item: Element,
+    {
+        // SAFETY: the caller's contract; the memory is the view's.
+        unsafe { self.source.copy_vector::<N>(self.cx, first, to, at) };
+    }
+
     /// Waits for all that this thread has begun to [`copy`](Self::copy).
     #[inline(always)]
     pub fn wait_for_copies(self) {
@@ -336,6 +411,26 @@ unsafe impl<T: Element> Source for Span<T> {
     unsafe fn copy<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, T>, at: usize) {
         // SAFETY: the caller's contract.
         unsafe { self.elements(cx).copy_inside::<N>(first, to, at) };
+    }
+
+    #[inline(always)]
+    fn is_aligned<const N: usize>(&self, cx: Block<'_>, first: usize) -> bool {
+        // SAFETY: only the address is looked at.
+        unsafe { self.elements(cx) }.is_aligned::<N>(first)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vector<const N: usize>(&self, cx: Block<'_>, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).read_vector_inside(first) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy_vector<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, T>, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).copy_vector_inside::<N>(first, to, at) };
     }
 }
 
@@ -468,6 +563,19 @@ unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source f
         let items: [S::Item; N] = unsafe { self.source.items(cx, first) };
         each!(i < N, self.f.apply(items[i]))
     }
+
+    #[inline(always)]
+    fn is_aligned<const N: usize>(&self, cx: Block<'_>, first: usize) -> bool {
+        self.source.is_aligned::<N>(cx, first)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vector<const N: usize>(&self, cx: Block<'_>, first: usize) -> [F::Output; N] {
+        // SAFETY: the caller's contract.
+        let items: [S::Item; N] = unsafe { self.source.vector(cx, first) };
+        each!(i < N, self.f.apply(items[i]))
+    }
 }
 
 /// Pairs of items; from [`zip`].
@@ -514,6 +622,20 @@ unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
         // SAFETY: the caller's contract.
         let (a, b): ([S::Item; N], [R::Item; N]) =
             unsafe { (self.first.items(cx, first), self.second.items(cx, first)) };
+        each!(i < N, (a[i], b[i]))
+    }
+
+    #[inline(always)]
+    fn is_aligned<const N: usize>(&self, cx: Block<'_>, first: usize) -> bool {
+        self.first.is_aligned::<N>(cx, first) && self.second.is_aligned::<N>(cx, first)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn vector<const N: usize>(&self, cx: Block<'_>, first: usize) -> [Self::Item; N] {
+        // SAFETY: the caller's contract.
+        let (a, b): ([S::Item; N], [R::Item; N]) =
+            unsafe { (self.first.vector(cx, first), self.second.vector(cx, first)) };
         each!(i < N, (a[i], b[i]))
     }
 }
@@ -643,5 +765,89 @@ unsafe impl<S: Source> Source for Reversed<S> {
         // SAFETY: the caller's contract: the last of them is at the lowest place.
         let items: [S::Item; N] = unsafe { self.source.items(cx, self.source.len() - N - first) };
         each!(i < N, items[N - 1 - i])
+    }
+}
+
+/// Numbers of segments; from [`segments`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Segments<S> {
+    #[doc(hidden)]
+    pub offsets: S,
+    len: usize,
+}
+
+/// For each index below `len` how many of the offsets are not above it: 0 before the first segment, 1 in that of
+/// `offsets[0]..offsets[1]`, and so on. Keys, for what is done by key to be done by segment.
+///
+/// `offsets` are integers of any type that do not decrease; else the numbers are any. An item costs as many looks at the offsets as
+/// their number has bits, and a vector of items hardly more.
+pub fn segments<S>(offsets: S, len: usize) -> Segments<S> {
+    Segments { offsets, len }
+}
+
+impl<S> Segments<S> {
+    #[doc(hidden)]
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn items(&self) -> usize {
+        self.len
+    }
+}
+
+impl<S: Source<Item: Integer + ConvertTo<u64>>> Segments<S> {
+    /// How many offsets are `index` at most, and the next one.
+    ///
+    /// # Safety
+    /// As for [`Source::item`], of all offsets.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn upto(&self, cx: Block<'_>, index: u64) -> (usize, u64) {
+        let (mut low, mut high, mut next) = (0, self.offsets.len(), u64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            // SAFETY: inside, and the caller's contract.
+            let offset = unsafe { self.offsets.item(cx, middle) }.convert();
+            if offset <= index {
+                low = middle + 1;
+            } else {
+                (high, next) = (middle, offset);
+            }
+        }
+        (low, next)
+    }
+}
+
+impl<S> Sealed for Segments<S> {}
+// SAFETY: `repr(C)`, of a source and a number.
+unsafe impl<S: Source<Item: Integer + ConvertTo<u64>>> Source for Segments<S> {
+    type Item = u32;
+    const LAYOUT: Layout = Layout::of::<Self>("segments").with("offsets", offset_of!(Self, offsets), S::LAYOUT);
+    const VECTOR: usize = 4;
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn item(&self, cx: Block<'_>, index: usize) -> u32 {
+        // SAFETY: the caller's contract, for the memory.
+        unsafe { self.upto(cx, index as u64) }.0 as u32
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [u32; N] {
+        // SAFETY: as above.
+        let (mut count, mut next) = unsafe { self.upto(cx, first as u64) };
+        each!(i < N, {
+            let index = (first + i) as u64;
+            if index >= next {
+                // SAFETY: as above.
+                (count, next) = unsafe { self.upto(cx, index) };
+            }
+            count as u32
+        })
     }
 }

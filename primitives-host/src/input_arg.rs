@@ -2,7 +2,9 @@
 
 use primitives_gpu::element::{Arithmetic, ConvertTo, Integer};
 use primitives_gpu::functor::UnaryFn;
-use primitives_gpu::input::{Constant, Counting, Map, Permutation, Reversed, Source, Span, Strided, Zip};
+use primitives_gpu::input::{
+    Constant, Counting, Map, Permutation, Reversed, Segments, Source, Span, Strided, Zip, segments,
+};
 use primitives_gpu::{Element, KernelParam};
 
 use crate::Result;
@@ -136,6 +138,16 @@ impl<I: Enter<Source: Source>> Enter for Strided<I> {
     }
     fn count(&self) -> usize {
         self.source.count().div_ceil(self.step)
+    }
+}
+
+impl<I: Enter<Source: Source<Item: Integer>>> Enter for Segments<I> {
+    type Source = Segments<I::Source>;
+    fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
+        Ok(segments(self.offsets.enter(launch, name)?, self.items()))
+    }
+    fn count(&self) -> usize {
+        self.items()
     }
 }
 

@@ -204,7 +204,7 @@ where
     scan_by_key::<I, J, K, V, R, Tag, true>(run.into(), keys, values, first, op, out.into())
 }
 
-fn scan_by_key<I, J, K, V, R, Tag, const EXCLUSIVE: bool>(
+pub(super) fn scan_by_key<I, J, K, V, R, Tag, const EXCLUSIVE: bool>(
     run: Run<'_>,
     keys: I,
     values: J,

@@ -5,9 +5,10 @@
 //!
 //! | algorithm | result |
 //! |---|---|
-//! | [`transform`], [`fill`] | a function of each item, one value |
+//! | [`transform`], [`transform_pair`]; [`generate`], [`fill`] | a function of each item, with one result or two; of each index; one value |
+//! | [`gather`], [`scatter`] | items from or to indices |
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
-//! | [`segmented_reduce`] | the items of each segment as one |
+//! | [`segmented_reduce`]; [`segmented_inclusive_scan`], [`segmented_exclusive_scan`] | the items of each segment as one; a scan of each |
 //! | [`inclusive_scan`], [`exclusive_scan`] | all items up to each, or before it, as one |
 //! | [`adjacent_difference`] | a function of each item and the one before |
 //! | [`histogram_even`], [`histogram_ranges`] | how many items are in each bin |
@@ -79,10 +80,10 @@ pub use reduce::reduce;
 pub use run::{Run, Workspace};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use search::{lower_bound, upper_bound};
-pub use segmented::segmented_reduce;
+pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
 pub use segmented_sort::{segmented_sort, segmented_sort_pairs};
 pub use select::{partition, select_flagged, select_if};
 pub use sort::{sort_keys, sort_pairs};
 pub use top_k::{top_k, top_k_pairs};
-pub use transform::{fill, transform};
+pub use transform::{fill, gather, generate, scatter, transform, transform_pair};
 pub use unique::{unique, unique_by_key};

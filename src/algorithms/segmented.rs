@@ -1,9 +1,10 @@
-//! Reductions of segments.
+//! Reductions and scans of segments.
 
+use super::by_key::scan_by_key;
 use super::run::{Run, check_output};
 use crate::__private::{Again, Instantiated};
-use crate::functor::Reduction;
-use crate::input::Source;
+use crate::functor::{Reducer, Reduction};
+use crate::input::{Segments, Source, segments};
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
@@ -99,4 +100,111 @@ pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
         second: "`offsets`".into(),
         second_len: 0,
     })
+}
+
+/// Combines, for each item, the items of its segment up to and including it.
+///
+/// Segments are those of [`segmented_reduce`]; items before the first and behind the last are scanned as a segment each. `op` is
+/// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
+///
+/// Cost: what [`inclusive_scan_by_key`](super::inclusive_scan_by_key) costs for keys that are not read but computed, by
+/// [`segments`]: segments of any lengths are balanced. A small launch before looks at the offsets.
+///
+/// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`.
+///
+/// ```
+/// use kernel_primitives::algorithms::segmented_inclusive_scan;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+/// let offsets = stream.buffer_from(&[0u32, 3, 3, 5])?;
+/// let mut sums = stream.buffer_zeroed::<f32>(5)?;
+/// segmented_inclusive_scan(&stream, &x, &offsets, Add, &mut sums)?;
+/// assert_eq!(sums.to_vec()?, [1.0, 3.0, 6.0, 4.0, 9.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// `out` is shorter than the input, and those of a launch. Offsets that decrease, or are more than there are items, are a fault of the
+/// launch, which names the larger and the smaller number.
+pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag, Check>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    offsets: J,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<O>,
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reducer<S::Item> + KernelParam,
+    device::scan_by_key_tiles<Segments<O>, S, R, false>: Instantiated<Tag>,
+    device::check_offsets<O>: Instantiated<Check>,
+{
+    let (run, len) = (run.into(), x.items());
+    check_offsets::<J, O, Check>(&run, &offsets, len)?;
+    let first = op.identity();
+    scan_by_key::<_, I, Segments<O>, S, R, Tag, false>(run, segments(offsets, len), x, first, op, out.into())
+}
+
+/// Combines, for each item, `first` and the items of its segment before it: the first of each segment gets `first`.
+///
+/// As [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
+///
+/// ```
+/// use kernel_primitives::algorithms::segmented_exclusive_scan;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[1u32, 2, 3, 4, 5])?;
+/// let offsets = stream.buffer_from(&[0u32, 3, 3, 5])?;
+/// let mut sums = stream.buffer_zeroed::<u32>(5)?;
+/// segmented_exclusive_scan(&stream, &x, &offsets, 100, Add, &mut sums)?;
+/// assert_eq!(sums.to_vec()?, [100, 101, 103, 100, 104]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`segmented_inclusive_scan`].
+pub fn segmented_exclusive_scan<'a, 'o, I, J, S, O, R, Tag, Check>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    offsets: J,
+    first: S::Item,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<O>,
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reducer<S::Item> + KernelParam,
+    device::scan_by_key_tiles<Segments<O>, S, R, true>: Instantiated<Tag>,
+    device::check_offsets<O>: Instantiated<Check>,
+{
+    let (run, len) = (run.into(), x.items());
+    check_offsets::<J, O, Check>(&run, &offsets, len)?;
+    scan_by_key::<_, I, Segments<O>, S, R, Tag, true>(run, segments(offsets, len), x, first, op, out.into())
+}
+
+/// Looks at the offsets before anything depends on them.
+fn check_offsets<J, O, Check>(run: &Run<'_>, offsets: &J, len: usize) -> Result<()>
+where
+    J: InputArg<O>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    device::check_offsets<O>: Instantiated<Check>,
+{
+    let threads = device::SEGMENT_THREADS;
+    let blocks = offsets.items().div_ceil(threads).min(1 << 16);
+    device::check_offsets::<O>::launch(run.stream, Dims::new(blocks as u32, threads as u32), Again(offsets), len)
 }

@@ -3,20 +3,19 @@
 use super::run::{Run, check_output};
 use crate::__private::Instantiated;
 use crate::functor::{Identity, UnaryFn};
-use crate::input::{Constant, Source, constant};
+use crate::input::{Constant, Counting, Permutation, Source, constant, counting, permutation};
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
 ///
 /// Items are anything that [`input`](crate::input) makes, so this is also the algorithm of several inputs
-/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`), a gather (`permutation(&x, &indices)` with
-/// [`Identity`]), and what others call generate and tabulate (`counting(0, n)`). `out` may be longer than the input: the rest of it
-/// stays as it is.
+/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`); [`gather`] and [`generate`] are names for two others. `out` may be
+/// longer than the input: the rest of it stays as it is.
 ///
 /// Cost: one launch; accesses of 16 bytes where the buffers are aligned for them. No temporary memory.
 ///
-/// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `tabulate`, `gather`, `copy`.
+/// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `copy`.
 ///
 /// # Errors
 /// `out` is shorter than the input, and those of a launch.
@@ -33,11 +32,171 @@ where
     device::transform_tiles<S, F>: Instantiated<Tag>,
 {
     let (run, mut out) = (run.into(), out.into());
-    let len = x.items();
-    check_output("transform", out.len(), len)?;
+    check_output("transform", out.len(), x.items())?;
+    device::transform_tiles::<S, F>::launch(run.stream, dims::<S>(x.items()), x, &mut out, f)
+}
+
+/// A tile a block, of so many items.
+fn dims<S: Source>(len: usize) -> Dims {
     let blocks = len.div_ceil(device::TRANSFORM_THREADS * device::TRANSFORM_VECTORS * S::VECTOR);
+    Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::TRANSFORM_THREADS as u32)
+}
+
+/// Applies a function with two results to each item: `(a[i], b[i]) = f(x[i])`.
+///
+/// As [`transform`], with two outputs; each may be longer than the input.
+///
+/// For a function of one's own: `instantiate!` of [`transform_pair_tiles`](struct@device::transform_pair_tiles)`<S, F, A, B>`.
+///
+/// # Errors
+/// An output is shorter than the input, and those of a launch.
+pub fn transform_pair<'a, 'o, 'p, I, S, F, A, B, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    f: F,
+    a: impl Into<BufferSliceMut<'o, A>>,
+    b: impl Into<BufferSliceMut<'p, B>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source,
+    F: UnaryFn<S::Item, Output = (A, B)> + KernelParam,
+    A: Element,
+    B: Element,
+    device::transform_pair_tiles<S, F, A, B>: Instantiated<Tag>,
+{
+    let (run, mut a, mut b) = (run.into(), a.into(), b.into());
+    check_output("transform_pair", a.len().min(b.len()), x.items())?;
+    device::transform_pair_tiles::<S, F, A, B>::launch(run.stream, dims::<S>(x.items()), x, &mut a, &mut b, f)
+}
+
+/// Writes a function of its index to each place: `out[i] = f(i)`.
+///
+/// ```
+/// use kernel_primitives::algorithms::generate;
+/// use kernel_primitives::functor::Identity;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut indices = stream.buffer_uninit::<u64>(5)?;
+/// generate(&stream, Identity, &mut indices)?;
+/// assert_eq!(indices.to_vec()?, [0, 1, 2, 3, 4]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Thrust: `tabulate`, `sequence`; `generate` with a state that is a function of the index, such as
+/// [`Philox`](crate::thread::Philox)'s.
+///
+/// # Errors
+/// Those of a launch.
+pub fn generate<'a, 'o, F, Tag>(
+    run: impl Into<Run<'a>>,
+    f: F,
+    out: impl Into<BufferSliceMut<'o, F::Output>>,
+) -> Result<()>
+where
+    F: UnaryFn<u64, Output: Element> + KernelParam,
+    device::transform_tiles<Counting<u64>, F>: Instantiated<Tag>,
+{
+    let out = out.into();
+    transform::<_, Counting<u64>, F, Tag>(run, counting(0, out.len()), f, out)
+}
+
+/// Collects items by their indices: `out[i] = x[at[i]]`.
+///
+/// Indices are integers of any type; one that `x` does not have is a fault of the launch. As [`transform`], of
+/// [`permutation`]`(x, at)`, which other algorithms take as an input without copying anything.
+///
+/// ```
+/// use kernel_primitives::algorithms::gather;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[10.0f32, 11.0, 12.0])?;
+/// let at = stream.buffer_from(&[2u32, 0, 2, 1])?;
+/// let mut out = stream.buffer_uninit::<f32>(4)?;
+/// gather(&stream, &x, &at, &mut out)?;
+/// assert_eq!(out.to_vec()?, [12.0, 10.0, 12.0, 11.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Thrust: `gather`.
+///
+/// # Errors
+/// As [`transform`].
+pub fn gather<'a, 'o, I, J, S, A, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    at: J,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<A>,
+    S: Source<Item: Element>,
+    A: Source<Item: Integer + ConvertTo<usize>>,
+    device::transform_tiles<Permutation<S, A>, Identity>: Instantiated<Tag>,
+{
+    transform::<_, Permutation<S, A>, Identity, Tag>(run, permutation(x, at), Identity, out)
+}
+
+/// Puts items at indices: `out[at[i]] = x[i]`.
+///
+/// Indices are integers of any type, each at most once: two items for one place race, and the emulator says so. One that `out` does not have is a
+/// fault of the launch. The other places of `out` stay as they are.
+///
+/// Cost: one launch; reads are side by side, writes where they go.
+///
+/// ```
+/// use kernel_primitives::algorithms::scatter;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[10.0f32, 11.0, 12.0])?;
+/// let at = stream.buffer_from(&[3u32, 0, 2])?;
+/// let mut out = stream.buffer_zeroed::<f32>(4)?;
+/// scatter(&stream, &x, &at, &mut out)?;
+/// assert_eq!(out.to_vec()?, [11.0, 0.0, 12.0, 10.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Thrust: `scatter`.
+///
+/// # Errors
+/// There are more or fewer indices than items, and those of a launch.
+pub fn scatter<'a, 'o, I, J, S, A, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    at: J,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<A>,
+    S: Source<Item: Element>,
+    A: Source<Item: Integer + ConvertTo<usize>>,
+    device::scatter_tiles<S, A>: Instantiated<Tag>,
+{
+    let (run, mut out) = (run.into(), out.into());
+    let len = x.items();
+    if at.items() != len {
+        return Err(Error::LengthMismatch {
+            kernel: "scatter".into(),
+            first: "`x`".into(),
+            first_len: len,
+            second: "`at`".into(),
+            second_len: at.items(),
+        });
+    }
+    let blocks = len.div_ceil(device::TRANSFORM_THREADS * device::SCATTER_ITEMS);
     let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::TRANSFORM_THREADS as u32);
-    device::transform_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
+    device::scatter_tiles::<S, A>::launch(run.stream, dims, x, at, &mut out)
 }
 
 /// Writes one value to all places.

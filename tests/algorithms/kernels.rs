@@ -4,8 +4,9 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Greater, Less, Max, Mul, OfPair, Square, Sum};
-use kernel_primitives::input::{self, Constant, Counting, Reversed, Span, Strided, Zip};
+use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Greater, Identity, Less, Max, Mul, OfPair, Square, Sum};
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Segments, Span, Strided, Zip};
 use kernel_primitives::kernels::device::{self, EvenBins};
 use kernel_primitives::prelude::*;
 
@@ -182,3 +183,41 @@ instantiate!(device::search_tiles<Span<u64>, Counting<u64>, false>);
 instantiate!(device::difference_tiles<Span<u8>, Mul>);
 instantiate!(device::segment_tiles<Counting<u64>, Span<u32>, Sum>, device::segment_ends<u64, Span<u32>, Sum>);
 instantiate!(device::segment_tiles<Span<u8>, Span<u32>, ArgMax>, device::segment_ends<u8, Span<u32>, ArgMax>);
+
+/// The quotient and the remainder by ten.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct ByTen;
+
+impl UnaryFn<u32> for ByTen {
+    type Output = (u32, u8);
+    #[inline(always)]
+    fn apply(&self, x: u32) -> (u32, u8) {
+        (x / 10, (x % 10) as u8)
+    }
+}
+
+instantiate!(device::transform_pair_tiles<Span<u32>, ByTen, u32, u8>);
+instantiate!(device::transform_tiles<Permutation<Span<u16>, Reversed<Counting<i64>>>, Identity>);
+instantiate!(device::scatter_tiles<Span<u8>, Reversed<Counting<i64>>>);
+instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, false>);
+instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, true>);
+
+/// What the tiles before each amount to: a tile a block.
+#[kernel]
+pub fn prefixes_of_tiles(
+    cx: Block,
+    x: Global<Map<u32>>,
+    mut out: GlobalMut<Map<u32>, PerBlock>,
+    chain: GlobalMut<u64, Atomic>,
+    mut word: Shared<[u64; 1]>,
+) {
+    let chain = Chain::new(cx, &chain, x.len());
+    let tile = chain.take_tile(&mut word);
+    if cx.warp() == 0 {
+        let before = chain.prefix(tile, x[tile], &Compose);
+        if cx.lane() == 0 {
+            // SAFETY: of all blocks only this one has the tile.
+            unsafe { out.write(tile, before) };
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod kernels;
 mod runs;
 
 mod by_key;
+mod chain;
 mod difference;
 mod histogram;
 mod merge;

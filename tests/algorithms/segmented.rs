@@ -1,10 +1,11 @@
 //! Reductions of segments, against iterators over each.
 
-use kernel_primitives::algorithms::segmented_reduce;
-use kernel_primitives::functor::{ArgMax, MaxOf, MinOf, Sum};
+use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
+use kernel_primitives::functor::{Add, ArgMax, BinaryFn, MaxOf, MinOf, Sum};
 use kernel_primitives::input::counting;
 use kernel_primitives::{Diagnosis, Error, Result};
 
+use crate::kernels::{Compose, Map};
 use crate::support::{stream, values};
 
 /// Small whole numbers, of which sums are exact in any order.
@@ -155,4 +156,65 @@ fn no_place_for_a_segment_and_no_offsets_are_errors() -> Result<()> {
     let error = segmented_reduce(&stream, &x, offsets.slice(..0)?, Sum, &mut out).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
     segmented_reduce(&stream, &x, offsets.slice(..1)?, Sum, &mut out)
+}
+
+#[test]
+fn scans_begin_anew_with_each_segment() -> Result<()> {
+    let stream = stream()?;
+    for offsets in shapes() {
+        let len = offsets[offsets.len() - 1] as usize + 3;
+        let x = whole(len + 1);
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let x = &x[1..];
+        let mut expected = vec![vec![], vec![]];
+        let ends = offsets.iter().map(|&end| end as usize);
+        for (begin, end) in [0].into_iter().chain(ends.clone()).zip(ends.chain([len])) {
+            let mut sum = 0.0;
+            for &x in &x[begin..end] {
+                expected[1].push(5.0 + sum);
+                sum += x;
+                expected[0].push(sum);
+            }
+        }
+        let mut out = stream.buffer_zeroed::<f32>(len)?;
+        segmented_inclusive_scan(&stream, buffer.slice(1..)?, &at, Add, &mut out)?;
+        assert!(out.to_vec()? == expected[0], "{:?}", &offsets[..offsets.len().min(9)]);
+        segmented_exclusive_scan(&stream, buffer.slice(1..)?, &at, 5.0, Add, &mut out)?;
+        assert!(out.to_vec()? == expected[1], "{:?}", &offsets[..offsets.len().min(9)]);
+    }
+    Ok(())
+}
+
+#[test]
+fn segments_are_scanned_in_order_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let offsets = [0u64, 3, 3, 700, 5000];
+    let x: Vec<Map<u32>> = (0..5000).map(|i| Map { a: 2 * (i % 7) + 1, b: i }).collect();
+    let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+    let mut out = stream.buffer_from(&x)?;
+    segmented_inclusive_scan(&stream, &buffer, &at, Compose, &mut out)?;
+    let mut expected = x.clone();
+    for i in (1..5000).filter(|i| !offsets.contains(i)) {
+        expected[i as usize] = Compose.apply(expected[i as usize - 1], x[i as usize]);
+    }
+    assert!(out.to_vec()? == expected);
+    let first = Map { a: 3, b: 1 };
+    segmented_exclusive_scan(&stream, &buffer, &at, first, Compose, &mut out)?;
+    let before = |i: usize| if offsets.contains(&(i as u64)) { first } else { Compose.apply(first, expected[i - 1]) };
+    assert!(out.to_vec()? == (0..5000).map(before).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1.0f32; 10])?;
+    for (offsets, numbers) in [([0u32, 7, 5], ["7", "5"]), ([0, 5, 11], ["11", "10"])] {
+        let mut out = stream.buffer_zeroed::<f32>(10)?;
+        let at = stream.buffer_from(&offsets)?;
+        let error = segmented_inclusive_scan(&stream, &x, &at, Add, &mut out).and_then(|()| stream.synchronize());
+        let error = error.unwrap_err().to_string();
+        assert!(numbers.iter().all(|number| error.contains(number)), "{error}");
+    }
+    Ok(())
 }

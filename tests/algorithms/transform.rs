@@ -1,11 +1,12 @@
 //! Functions of each item, against iterators.
 
-use kernel_primitives::algorithms::{fill, transform};
+use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform, transform_pair};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
-use kernel_primitives::input::zip;
+use kernel_primitives::input::{counting, reversed, zip};
 use kernel_primitives::{Error, Result};
 
 use crate::LENGTHS;
+use crate::kernels::ByTen;
 use crate::support::{stream, values};
 
 #[test]
@@ -57,5 +58,58 @@ fn an_output_that_is_too_short_is_an_error() -> Result<()> {
     let stream = stream()?;
     let error = transform(&stream, &stream.buffer_zeroed::<u8>(9)?, Square, &mut stream.buffer_zeroed(8)?).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { first_len: 9, second_len: 8, .. }), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_function_with_two_results_has_two_outputs_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for len in LENGTHS {
+        let x = values::<u32>(len + 1, 5);
+        let buffer = stream.buffer_from(&x)?;
+        let (mut a, mut b) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_from(&vec![77u8; len + 2])?);
+        transform_pair(&stream, buffer.slice(1..)?, ByTen, &mut a, &mut b)?;
+        assert!(a.to_vec()?.iter().eq(x[1..].iter().map(|x| x / 10).collect::<Vec<_>>().iter()));
+        assert!(b.to_vec()? == x[1..].iter().map(|x| (x % 10) as u8).chain([77; 2]).collect::<Vec<_>>());
+    }
+    let x = stream.buffer_from(&[1u32, 2])?;
+    let (mut a, mut b) = (stream.buffer_zeroed::<u32>(2)?, stream.buffer_zeroed::<u8>(1)?);
+    assert!(matches!(transform_pair(&stream, &x, ByTen, &mut a, &mut b), Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn indices_are_generated_gathered_and_scattered_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for len in LENGTHS {
+        let mut indices = stream.buffer_zeroed::<u64>(len)?;
+        generate(&stream, Identity, &mut indices)?;
+        assert!(indices.to_vec()?.into_iter().eq(0..len as u64));
+
+        let x = values::<u16>(len, 9);
+        let backwards = || reversed(counting(0i64, len));
+        let mut out = stream.buffer_from(&vec![7u16; len + 1])?;
+        gather(&stream, &stream.buffer_from(&x)?, backwards(), &mut out)?;
+        assert!(out.to_vec()?.iter().eq(x.iter().rev().chain(&[7])));
+
+        let x = values::<u8>(len, 9);
+        let mut out = stream.buffer_from(&vec![7u8; len + 1])?;
+        scatter(&stream, &stream.buffer_from(&x)?, backwards(), &mut out)?;
+        assert!(out.to_vec()?.iter().eq(x.iter().rev().chain(&[7])));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_place_outside_is_a_fault_and_too_few_places_are_an_error() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1.0f32, 2.0])?;
+    let mut out = stream.buffer_zeroed::<f32>(3)?;
+    let error = scatter(&stream, &x, &stream.buffer_from(&[0u32])?, &mut out).unwrap_err().to_string();
+    assert!(error.contains("`x`") && error.contains("`at`"), "{error}");
+    let error = scatter(&stream, &x, &stream.buffer_from(&[0u32, 3])?, &mut out).and_then(|()| stream.synchronize());
+    assert!(error.unwrap_err().to_string().contains('3'));
+    let error = gather(&stream, &x, &stream.buffer_from(&[0u32, 2])?, &mut out).and_then(|()| stream.synchronize());
+    assert!(error.unwrap_err().to_string().contains('2'));
     Ok(())
 }

@@ -64,5 +64,5 @@ pub use scan::{
     ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,
     block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
 };
-pub use scan_rounds::{block_exclusive_scan_rounds, block_inclusive_scan_rounds};
+pub use scan_rounds::{block_exclusive_scan_rounds, block_exclusive_scan_rounds_after, block_inclusive_scan_rounds};
 pub use top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of};

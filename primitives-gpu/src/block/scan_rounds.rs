@@ -1,7 +1,7 @@
 //! Scans of items that a warp reads side by side.
 
 use super::each::Each;
-use super::partials;
+use super::partials::{self, MAX_WARPS};
 use super::scan::{SLOTS, ScanStorage, after, exclusive, inclusive};
 use crate::element::Element;
 use crate::functor::Reducer;
@@ -118,6 +118,22 @@ pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
     scan_rounds(cx, shared, items, initial, op, exclusive)
 }
 
+/// As [`block_exclusive_scan_rounds`], after a prefix that depends on the total: what a scan over many blocks needs.
+///
+/// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
+/// counts. One barrier more. See [`block_exclusive_scan_after`](super::block_exclusive_scan_after) and its example.
+#[inline(always)]
+#[track_caller]
+pub fn block_exclusive_scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[[T; N]; ROUNDS],
+    op: R,
+    prefix: impl FnOnce(T) -> T,
+) -> [[T; N]; ROUNDS] {
+    scan_rounds_after(cx, shared, items, op, prefix, exclusive)
+}
+
 #[inline(always)]
 #[track_caller]
 fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
@@ -128,26 +144,10 @@ fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     op: R,
     own: impl Fn(T, &[T; N], &R) -> [T; N],
 ) -> ([[T; N]; ROUNDS], T) {
-    const { assert!(ROUNDS > 0, "a scan has at least one round") };
-    let (warps, mask) = (partials::warps(cx), cx.warp_mask());
+    let warps = partials::warps(cx);
     let each = Each(op);
+    let (before, mut total) = in_warp(cx, items, &each);
     let op = &each.0;
-    let sums: [T; ROUNDS] = core::array::from_fn(|round| partials::tree(&items[round], op));
-    let scanned = warp::inclusive(cx, mask, sums, &each);
-    // What is before a lane's items of a round in its warp, and the warp's total: all that is held over the barrier. Round by
-    // round, so that each takes the place of its sum.
-    let last = cx.warp_lanes() - 1;
-    let mut before = scanned;
-    let mut total = op.identity();
-    let mut round = 0;
-    while round < ROUNDS {
-        let below = cx.try_shuffle_up(mask, scanned[round], 1, WARP);
-        let sum = cx.shuffle(mask, scanned[round], last, WARP);
-        (before[round], total) =
-            if round == 0 { (below.unwrap_or(total), sum) } else { (after(total, below, op), op.apply(total, sum)) };
-        round += 1;
-    }
-
     let mut start = initial;
     if warps > 1 {
         let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
@@ -161,11 +161,88 @@ fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
         start = after(initial, warps_below, op);
         total = all;
     }
+    (results(items, &before, start, op, own), total)
+}
+
+#[inline(always)]
+#[track_caller]
+fn scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<T>>,
+    items: &[[T; N]; ROUNDS],
+    op: R,
+    prefix: impl FnOnce(T) -> T,
+    own: impl Fn(T, &[T; N], &R) -> [T; N],
+) -> [[T; N]; ROUNDS] {
+    let warps = partials::warps(cx);
+    let each = Each(op);
+    let (before, total) = in_warp(cx, items, &each);
+    let op = &each.0;
+    if warps == 1 {
+        let start = cx.shuffle(cx.warp_mask(), prefix(total), 0, WARP);
+        return results(items, &before, start, op, own);
+    }
+    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let totals = shared.array::<T>(half, SLOTS);
+    // SAFETY: the half is not in use until the barrier; the first thread writes the prefix, which is read after the second
+    // one, and all of it is written again two barriers later.
+    let start = unsafe {
+        partials::put(cx, totals, warps, 0, total, op);
+        cx.barrier();
+        let (warps_below, total) = partials::scan(totals, warps, cx.warp() as usize, op);
+        if cx.warp() == 0 {
+            let prefix = prefix(total);
+            if cx.lane() == 0 {
+                totals.store(MAX_WARPS, prefix);
+            }
+        }
+        cx.barrier();
+        after(totals.load(MAX_WARPS), warps_below, op)
+    };
+    results(items, &before, start, op, own)
+}
+
+/// What is before a lane's items of each round in its warp, and the warp's total: all that is held over the barrier.
+#[inline(always)]
+#[track_caller]
+fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    cx: Block<'_>,
+    items: &[[T; N]; ROUNDS],
+    each: &Each<R>,
+) -> ([T; ROUNDS], T) {
+    const { assert!(ROUNDS > 0, "a scan has at least one round") };
+    let (mask, last) = (cx.warp_mask(), cx.warp_lanes() - 1);
+    let op = &each.0;
+    let sums: [T; ROUNDS] = core::array::from_fn(|round| partials::tree(&items[round], op));
+    let scanned = warp::inclusive(cx, mask, sums, each);
+    // Round by round, so that each takes the place of its sum.
+    let mut before = scanned;
+    let mut total = op.identity();
+    let mut round = 0;
+    while round < ROUNDS {
+        let below = cx.try_shuffle_up(mask, scanned[round], 1, WARP);
+        let sum = cx.shuffle(mask, scanned[round], last, WARP);
+        (before[round], total) =
+            if round == 0 { (below.unwrap_or(total), sum) } else { (after(total, below, op), op.apply(total, sum)) };
+        round += 1;
+    }
+    (before, total)
+}
+
+/// Each item's result, from what is before its warp.
+#[inline(always)]
+fn results<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
+    items: &[[T; N]; ROUNDS],
+    before: &[T; ROUNDS],
+    start: T,
+    op: &R,
+    own: impl Fn(T, &[T; N], &R) -> [T; N],
+) -> [[T; N]; ROUNDS] {
     let mut out = *items;
     let mut round = 0;
     while round < ROUNDS {
         out[round] = own(op.apply(start, before[round]), &items[round], op);
         round += 1;
     }
-    (out, total)
+    out
 }

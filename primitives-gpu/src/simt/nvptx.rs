@@ -66,6 +66,8 @@ unsafe extern "C" {
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_opaque(value: u32) -> u32;
     fn __kp_copy_async_16(to: *mut u8, from: *const u8);
+    fn __kp_copy_async_8(to: *mut u8, from: *const u8);
+    fn __kp_copy_async_4(to: *mut u8, from: *const u8);
     safe fn __kp_copy_async_wait();
     safe fn __kp_global(address: u64) -> *mut u8;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
@@ -326,21 +328,25 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Begins to copy 16 bytes from global to shared memory; they are there after [`copy_async_wait`]. From sm_80 on.
+/// Begins to copy 4, 8 or 16 bytes from global to shared memory; they are there after [`copy_async_wait`]. At once before sm_80.
 ///
 /// # Safety
-/// Both are valid and aligned to 16 bytes, `from` is in global memory and `to` in shared memory; nobody else accesses that
+/// Both are valid and aligned to as many bytes, `from` is in global memory and `to` in shared memory; nobody else accesses that
 /// until this thread has waited.
 #[inline(always)]
-pub(crate) unsafe fn copy_async_16(to: *mut u8, from: *const u8) {
+pub(crate) unsafe fn copy_async(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe {
-        if arch() >= 800 {
-            __kp_copy_async_16(to, from);
-        } else {
-            let mut bytes = [0u8; 16];
-            load_vector(bytes.as_mut_ptr(), from, 16);
-            store_vector(to, bytes.as_ptr(), 16);
+        if arch() < 800 {
+            let mut copy = [0u8; 16];
+            load_vector(copy.as_mut_ptr(), from, bytes);
+            store_vector(to, copy.as_ptr(), bytes);
+            return;
+        }
+        match bytes {
+            16 => __kp_copy_async_16(to, from),
+            8 => __kp_copy_async_8(to, from),
+            _ => __kp_copy_async_4(to, from),
         }
     }
 }

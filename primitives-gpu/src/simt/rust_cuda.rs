@@ -277,14 +277,14 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
     unsafe { from.copy_to_nonoverlapping(to, bytes) };
 }
 
-/// Copies 16 bytes, at once.
+/// Copies so many bytes, at once.
 ///
 /// # Safety
 /// Both are valid.
 #[inline(always)]
-pub(crate) unsafe fn copy_async_16(to: *mut u8, from: *const u8) {
+pub(crate) unsafe fn copy_async(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
-    unsafe { from.copy_to_nonoverlapping(to, 16) };
+    unsafe { from.copy_to_nonoverlapping(to, bytes) };
 }
 
 #[inline(always)]

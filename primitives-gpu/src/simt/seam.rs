@@ -7,7 +7,6 @@ macro_rules! check {
             let _: [fn() -> $crate::simt::Dim3; 4] = [thread_idx, block_idx, block_dim, grid_dim];
             let _: [fn() -> u32; 4] = [arch, lane_id, active_mask, dynamic_shared_len];
             let _: [fn(); 2] = [barrier, copy_async_wait];
-            let _: unsafe fn(*mut u8, *const u8) = copy_async_16;
             let _: fn(bool) -> u32 = barrier_count;
             let _: [fn(bool) -> bool; 2] = [barrier_all, barrier_any];
             let _: [fn(u32); 2] = [sync_warp, pause];
@@ -25,7 +24,7 @@ macro_rules! check {
             let _: unsafe fn(*mut u64, bool, $crate::simt::atomic::Update, u64, $crate::simt::Scope) -> u64 =
                 atomic_update;
             let _: unsafe fn(*mut u64, bool, u64, u64, $crate::simt::Scope) -> u64 = atomic_cas;
-            let _: [unsafe fn(*mut u8, *const u8, usize); 2] = [load_vector, store_vector];
+            let _: [unsafe fn(*mut u8, *const u8, usize); 3] = [load_vector, store_vector, copy_async];
             let _: [fn(u32) -> u32; 2] = [match_byte, opaque];
             let _: fn(u64) -> *mut u8 = global;
             let _: fn(u16) -> f32 = f16_to_f32;

@@ -134,22 +134,78 @@ impl<'k, T: Element> Elements<'k, T> {
         items
     }
 
-    /// Begins to copy the `N` elements from `first` on to shared memory, or does it at once where they are not 16 bytes on a boundary
-    /// of such.
+    /// Whether vectors of `N` elements, from `first` on or any multiple of `N` further, are aligned for their accesses.
+    #[inline(always)]
+    pub(crate) fn is_aligned<const N: usize>(self, first: usize) -> bool {
+        self.address.wrapping_add(first).addr().is_multiple_of(const { raw::vector_align::<T>(N) })
+    }
+
+    /// The `N` elements from `first` on, by vector accesses.
+    ///
+    /// # Safety
+    /// As for [`read_items_inside`](Self::read_items_inside); and they [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn read_vector_inside<const N: usize>(self, first: usize) -> [T; N] {
+        let address = self.address.wrapping_add(first);
+        self.show_read(address, N);
+        let mut items = [T::ZERO; N];
+        // SAFETY: the caller's contract.
+        unsafe { raw::load_aligned(address, &mut items) };
+        items
+    }
+
+    /// Writes the `N` elements from `first` on, by vector accesses.
+    ///
+    /// # Safety
+    /// As for [`write_inside`](Self::write_inside), for each; and they [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_vector_inside<const N: usize>(self, first: usize, items: &[T; N]) {
+        let address = self.address.wrapping_add(first);
+        self.show_write(address, N);
+        // SAFETY: the caller's contract.
+        unsafe { raw::store_aligned(address, items) };
+    }
+
+    /// Begins to copy the `N` elements from `first` on to shared memory, or does it at once if there are no such copies of their size.
     ///
     /// # Safety
     /// As for [`read_items_inside`](Self::read_items_inside), and as for [`SharedArray::store_items`] from `at` on.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
-        let address = self.address.wrapping_add(first);
+        // SAFETY: the caller's contract; elements of 4 and 8 bytes are aligned for copies of as many.
+        unsafe {
+            if self.is_aligned::<N>(first) {
+                self.copy_vector_inside::<N>(first, to, at);
+            } else if const { matches!(size_of::<T>(), 4 | 8) && align_of::<T>() == size_of::<T>() } {
+                for i in 0..N {
+                    let address = self.address.wrapping_add(first + i);
+                    self.show_read(address, 1);
+                    to.copy_from::<1>(at + i, address);
+                }
+            } else {
+                to.store_items(at, &self.read_items_inside::<N>(first));
+            }
+        }
+    }
+
+    /// As [`copy_inside`](Self::copy_inside), by vectors.
+    ///
+    /// # Safety
+    /// As there; and the elements [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn copy_vector_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
         // SAFETY: the caller's contract.
         unsafe {
-            if N * size_of::<T>() == 16 && address.addr().is_multiple_of(16) {
+            if const { N * size_of::<T>() == 16 && raw::vector_align::<T>(N) == 16 } {
+                let address = self.address.wrapping_add(first);
                 self.show_read(address, N);
                 to.copy_from::<N>(at, address);
             } else {
-                to.store_items(at, &self.read_items_inside::<N>(first));
+                to.store_items(at, &self.read_vector_inside::<N>(first));
             }
         }
     }

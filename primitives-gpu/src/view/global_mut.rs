@@ -116,6 +116,25 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_items(first, items) }
     }
 
+    /// Whether [`write_vector_inside`](Self::write_vector_inside) can write `N` elements from `first` on, and from each multiple of `N`
+    /// further: by their addresses.
+    #[inline(always)]
+    pub fn is_aligned<const N: usize>(&self, first: usize) -> bool {
+        self.elements.is_aligned::<N>(first)
+    }
+
+    /// Writes the `N` elements from `first` on, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after
+    /// one comparison, so that no branch lies between them.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each element; all lie inside, and [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_vector_inside<const N: usize>(&mut self, first: usize, items: &[T; N]) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements.write_vector_inside(first, items) }
+    }
+
     /// Writes the `N` elements from `first` on, by accesses of up to 16 bytes; see
     /// [`Global::read_vector`](crate::Global::read_vector). An end outside the view is a fault.
     ///

@@ -331,11 +331,11 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Begins to copy `N` elements, 16 bytes, from global memory to `index` on. They are there for this thread after
+    /// Begins to copy `N` elements, 4, 8 or 16 bytes, from global memory to `index` on. They are there for this thread after
     /// [`wait_for_copies`].
     ///
     /// # Safety
-    /// As for [`store_items`](Self::store_items), and as for reading `from`; and that is aligned to 16 bytes.
+    /// As for [`store_items`](Self::store_items), and as for reading `from`; and that is aligned to as many bytes.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_from<const N: usize>(self, index: usize, from: *const T) {
@@ -343,7 +343,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         unsafe {
             let address = self.vector::<N>(index);
             #[cfg(target_arch = "nvptx64")]
-            crate::simt::nvptx::copy_async_16(address.cast(), from.cast());
+            crate::simt::nvptx::copy_async(address.cast(), from.cast(), N * size_of::<T>());
             #[cfg(not(target_arch = "nvptx64"))]
             {
                 raw::report(self.cx, AccessKind::Write, Space::Shared, address, N);

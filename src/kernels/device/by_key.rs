@@ -3,7 +3,7 @@
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Constant, Source, Span, Zip};
+use kernel_primitives::input::{Constant, Segments, Source, Span, Zip};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
@@ -44,7 +44,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     by_rounds!(
         Zip<K, V>,
@@ -152,6 +152,8 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
 #[kernel(threads(TILE_THREADS), min_blocks(if EXCLUSIVE { 3 } else { 2 }), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
+    <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,
+    <Segments<Span<u32>>, Span<f32>, Add, true>, <Segments<Span<u32>>, Span<u32>, Add, true>,
 ))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
@@ -174,7 +176,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     if keys.is_empty() {
         return;
     }
-    let chain = Chain::new(cx, &chain);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     by_rounds!(
         Zip<K, V>,

@@ -32,10 +32,10 @@ pub use merge_sort::{
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
-#[doc(hidden)]
-pub use scan::{ScanTile, scan_by};
 pub use search::{SEARCH_THREADS, search_tiles};
-pub use segmented::{SEGMENT_ENDS_THREADS, SEGMENT_THREADS, segment_ends, segment_tile_items, segment_tiles};
+pub use segmented::{
+    SEGMENT_ENDS_THREADS, SEGMENT_THREADS, check_offsets, segment_ends, segment_tile_items, segment_tiles,
+};
 pub use segmented_sort::{
     SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_tiles, segment_merge_tiles_pairs,
     segment_sort_last, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
@@ -47,7 +47,9 @@ pub use sort::{
 };
 pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
 pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
-pub use transform::{TRANSFORM_THREADS, TRANSFORM_VECTORS, transform_tiles};
+pub use transform::{
+    SCATTER_ITEMS, TRANSFORM_THREADS, TRANSFORM_VECTORS, scatter_tiles, transform_pair_tiles, transform_tiles,
+};
 pub use unique::{unique_tile, unique_tiles};
 
 /// Calls a function with the number of items in a vector of the source as its constant.

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::block::block_exclusive_scan_after;
+use kernel_primitives::block::block_exclusive_scan_rounds_after;
 use kernel_primitives::grid::Chain;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
@@ -24,25 +24,31 @@ const fn vector<S: Source>() -> usize {
     }
 }
 
-/// Vectors that a thread has of a tile, up to some 200 bytes: an odd number, so that lanes which read their own meet in no bank.
-const fn vectors<S: Source>() -> usize {
-    match (vector::<S>() * size_of::<S::Item>()).div_ceil(16) {
-        0 | 1 => 13,
-        2 => 7,
-        3 | 4 => 3,
-        _ => 1,
+/// Vectors of a thread in shared memory, up to some 430 bytes: an odd number, so that lanes which read their own meet in no bank. And those
+/// in its registers. Together they are what a block has under way while it waits for the tiles before: the time of a scan is that wait
+/// by the bytes under way.
+const fn vectors<S: Source>() -> (usize, usize) {
+    match ((vector::<S>() * size_of::<S::Item>()).div_ceil(16), vector::<S>()) {
+        (0 | 1, 4) => (27, 11),
+        (0 | 1, 1 | 2) => (27, 8),
+        (0 | 1, _) => (27, 4),
+        (2, _) => (13, 0),
+        (3 | 4, _) => (7, 0),
+        (5..=8, _) => (3, 0),
+        _ => (1, 0),
     }
 }
 
 /// Items of a tile of [`scan_tiles`](struct@scan_tiles).
 pub const fn scan_tile<S: Source>() -> usize {
-    SCAN_THREADS * vectors::<S>() * vector::<S>()
+    let (staged, held) = vectors::<S>();
+    SCAN_THREADS * (staged + held) * vector::<S>()
 }
 
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain` has the memory of a [`Chain`] of all
 /// tiles, or none if there is one tile.
-#[kernel(threads(SCAN_THREADS), min_blocks(if size_of::<S::Item>() > 4 { 6 } else { 7 }), instantiate(
+#[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
     <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
     <Span<f32>, Max, false>, <Span<i32>, Max, false>, <Span<f32>, Min, false>, <Span<i32>, Min, false>,
@@ -56,117 +62,152 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     op: R,
     mut ticket: Shared<[u64; 1]>,
     items: Shared<ScanItems<S>>,
-    mut shared: Shared<ScanStorage<S::Item, SCAN_THREADS>>,
+    mut shared: Shared<ScanStorage<S::Item>>,
 ) where
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
     let tile = ScanTile { cx, x, first, chain, tile, op };
     macro_rules! shapes {
-        ($($n:literal x $vectors:literal)*) => {
+        ($($n:literal x $staged:literal + $held:literal)*) => {
             match const { (vector::<S>(), vectors::<S>()) } {
-                $(($n, $vectors) => {
-                    let items = items.array(0, SCAN_THREADS * $vectors * $n);
-                    scan_by::<S, R, $n, $vectors, SCAN_THREADS, EXCLUSIVE>(tile, &mut out, items, &mut shared)
+                $(($n, ($staged, $held)) => {
+                    let items = items.array(0, SCAN_THREADS * $staged * $n);
+                    scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
                 })*
                 _ => {
                     let items = items.array(0, SCAN_THREADS);
-                    scan_by::<S, R, 1, 1, SCAN_THREADS, EXCLUSIVE>(tile, &mut out, items, &mut shared)
+                    scan_by::<S, R, 1, 1, 0, 1, EXCLUSIVE>(tile, &mut out, items, &mut shared)
                 }
             }
         };
     }
-    shapes! { 16 x 13  8 x 13  4 x 13  2 x 13  1 x 13  1 x 7  1 x 3 }
+    shapes! { 16 x 27 + 4  8 x 27 + 4  4 x 27 + 11  2 x 27 + 8  1 x 27 + 8  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
 }
 
-/// The items of a tile of [`scan_tiles`](struct@scan_tiles).
+/// The items of a tile of [`scan_tiles`](struct@scan_tiles) that are in shared memory.
 pub struct ScanItems<S>(PhantomData<S>);
 
 // SAFETY: uninitialised elements.
 unsafe impl<S: Source> SharedStorage for ScanItems<S> {
-    const BYTES: usize = scan_tile::<S>() * size_of::<S::Item>();
+    const BYTES: usize = SCAN_THREADS * vectors::<S>().0 * vector::<S>() * size_of::<S::Item>();
     const ALIGN: usize = 16;
 }
 
 /// What one block scans.
-#[doc(hidden)]
-#[allow(missing_docs, reason = "for this library's own tuning")]
-pub struct ScanTile<'a, 'k, S: Source, R> {
-    pub cx: Block<'k>,
-    pub x: Input<'k, S>,
-    pub first: S::Item,
-    pub chain: Chain<'a, 'k, S::Item>,
-    pub tile: usize,
-    pub op: R,
+struct ScanTile<'a, 'k, S: Source, R> {
+    cx: Block<'k>,
+    x: Input<'k, S>,
+    first: S::Item,
+    chain: Chain<'a, 'k, S::Item>,
+    tile: usize,
+    op: R,
 }
 
-/// Scans a tile: its items go to shared memory side by side, each thread combines its own `VECTORS` vectors of `N`, which lie there
-/// one after the other, and once it knows what comes before them, once more for the results, which leave side by side. Every warp has a part
-/// of `items`, the block's memory for the tile, to itself.
-#[doc(hidden)]
+/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane go to shared memory side by side,
+/// where each lane combines as many that lie one after the other; the `HELD` vectors behind them stay in the registers of the lanes
+/// that read them, a round of 32 after the other. What comes before each of these shares is scanned at once, and each share once more for its
+/// results, which leave side by side. `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
 #[inline(always)]
-pub fn scan_by<S, R, const N: usize, const VECTORS: usize, const THREADS: usize, const EXCLUSIVE: bool>(
+fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     scan: ScanTile<'_, '_, S, R>,
     out: &mut GlobalMut<S::Item>,
     items: SharedArray<'_, S::Item>,
-    shared: &mut Shared<ScanStorage<S::Item, THREADS>>,
+    shared: &mut Shared<ScanStorage<S::Item>>,
 ) where
     S: Source<Item: Element>,
     R: Reducer<S::Item> + Copy,
 {
+    const { assert!(ROUNDS == HELD + 1, "one round for what is in shared memory") };
     let ScanTile { cx, x, first, chain, tile, op } = scan;
-    let (lane, len) = (cx.lane() as usize, x.len());
-    // The warp's part, in the tile and in the input.
-    let part = cx.warp() as usize * (WARP as usize * VECTORS * N);
-    let start = tile * (THREADS * VECTORS * N) + part;
-    let beside = |v: usize| (v * WARP as usize + lane) * N;
-    for v in 0..VECTORS {
-        let (at, from) = (part + beside(v), start + beside(v));
-        // SAFETY: the warp's part, of which each lane writes its vectors; the warp waits below before it reads.
+    let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, x.len());
+    // The warp's part, in shared memory and in the input: rounds of a vector a lane; how many it has, and how many of those are
+    // whole and aligned.
+    let round = WARP as usize * N;
+    let part = warp * (STAGED * round);
+    let start = (tile * (SCAN_THREADS / WARP as usize) + warp) * ((STAGED + HELD) * round);
+    let rest = len.saturating_sub(start);
+    let rounds = rest.div_ceil(round).min(STAGED + HELD);
+    let vectors = if x.is_aligned::<N>(start) && out.is_aligned::<N>(start) { rest / round } else { 0 };
+    let is_whole = vectors >= STAGED + HELD;
+    let beside = |v: usize| v * round + lane * N;
+    let stage = |v: usize| {
+        let (from, at) = (start + beside(v), part + beside(v));
+        // SAFETY: the warp's part of shared memory, of which each lane writes its vectors; the warp waits below before it reads. Of the
+        // input what is known to be inside.
         unsafe {
-            if !x.copy::<N>(from, items, at) {
+            if is_whole || v < vectors {
+                x.copy_vector_inside::<N>(from, items, at);
+            } else if !x.copy::<N>(from, items, at) {
                 // What lies behind the end comes last, and changes nothing.
                 for i in 0..N {
                     items.store(at + i, x.get(from + i).unwrap_or(op.identity()));
                 }
             }
         }
+    };
+    let mut held = [[op.identity(); N]; HELD];
+    if is_whole {
+        for v in 0..STAGED {
+            stage(v);
+        }
+        for (v, items) in held.iter_mut().enumerate() {
+            // SAFETY: inside.
+            *items = unsafe { x.vector_inside(start + beside(STAGED + v)) };
+        }
+    } else {
+        for v in 0..rounds.min(STAGED) {
+            stage(v);
+        }
+        for v in rounds.min(STAGED)..STAGED {
+            // SAFETY: as for the copies.
+            unsafe { items.store_items(part + beside(v), &[op.identity(); N]) };
+        }
+        for (v, items) in held.iter_mut().enumerate() {
+            if STAGED + v < rounds {
+                for (i, item) in items.iter_mut().enumerate() {
+                    if let Some(value) = x.get(start + beside(STAGED + v) + i) {
+                        *item = value;
+                    }
+                }
+            }
+        }
     }
     x.wait_for_copies();
     cx.sync_warp(FULL_MASK);
-    let own = part + lane * (VECTORS * N);
+    let own = part + lane * (STAGED * N);
     let vector = |v: usize| -> [S::Item; N] {
         // SAFETY: this lane's own vectors, which the warp has written before it waited.
         unsafe { items.load_items(own + v * N) }
     };
-    let mut total = thread_reduce_in_order(&vector(0), &op);
-    for v in 1..VECTORS {
-        total = op.apply(total, thread_reduce_in_order(&vector(v), &op));
+    let mut shares = [[op.identity()]; ROUNDS];
+    let mut total = in_order(&vector(0), &op);
+    for v in 1..STAGED {
+        total = op.apply(total, in_order(&vector(v), &op));
     }
-    let [mut before] = block_exclusive_scan_after(cx, shared, &[total], op, |total| {
+    shares[0] = [total];
+    for v in 0..HELD {
+        shares[v + 1] = [in_order(&held[v], &op)];
+    }
+    let before = block_exclusive_scan_rounds_after(cx, shared, &shares, op, |total| {
         let before = if chain.is_empty() { op.identity() } else { chain.prefix(tile, total, &op) };
         op.apply(first, before)
     });
-    for v in 0..VECTORS {
-        let mut results = vector(v);
-        for result in &mut results {
-            let upto = op.apply(before, *result);
-            *result = if EXCLUSIVE { before } else { upto };
-            before = upto;
+    let results = |before: &mut S::Item, items: &mut [S::Item; N]| {
+        for item in items {
+            let upto = op.apply(*before, *item);
+            *item = if EXCLUSIVE { *before } else { upto };
+            *before = upto;
         }
-        // SAFETY: as above; the other lanes read these after the next wait.
-        unsafe { items.store_items(own + v * N, &results) };
-    }
-    cx.sync_warp(FULL_MASK);
-    for v in 0..VECTORS {
+    };
+    let mut write = |v: usize, results: &[S::Item; N]| {
         let to = start + beside(v);
-        // SAFETY: written before the wait; of all threads of the grid only this one has these places of the result.
+        // SAFETY: of all threads of the grid only this one has these places of the result.
         unsafe {
-            let results: [S::Item; N] = items.load_items(part + beside(v));
-            if to + N <= len {
-                out.write_items(to, &results);
+            if is_whole || v < vectors {
+                out.write_vector_inside(to, results);
             } else {
                 for (i, result) in results.iter().enumerate() {
                     if to + i < len {
@@ -175,15 +216,55 @@ pub fn scan_by<S, R, const N: usize, const VECTORS: usize, const THREADS: usize,
                 }
             }
         }
+    };
+    if is_whole {
+        for (v, items) in held.iter_mut().enumerate() {
+            results(&mut { before[v + 1][0] }, items);
+            write(STAGED + v, items);
+        }
+    } else {
+        for (v, items) in held.iter_mut().enumerate() {
+            if STAGED + v < rounds {
+                results(&mut { before[v + 1][0] }, items);
+                write(STAGED + v, items);
+            }
+        }
+    }
+    let mut before = before[0][0];
+    for v in 0..STAGED {
+        let mut items_of = vector(v);
+        results(&mut before, &mut items_of);
+        // SAFETY: as for the loads; the other lanes read these after the next wait.
+        unsafe { items.store_items(own + v * N, &items_of) };
+    }
+    cx.sync_warp(FULL_MASK);
+    // SAFETY: written before the wait.
+    let staged = |v: usize| unsafe { items.load_items(part + beside(v)) };
+    if is_whole {
+        for v in 0..STAGED {
+            write(v, &staged(v));
+        }
+    } else {
+        for v in 0..rounds.min(STAGED) {
+            write(v, &staged(v));
+        }
     }
 }
 
-/// The items combined from the left.
+/// The items combined in order, as a tree whose branches are independent of each other.
 #[inline(always)]
-fn thread_reduce_in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
-    let mut total = items[0];
-    for &item in &items[1..] {
-        total = op.apply(total, item);
+fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
+    let mut items = *items;
+    // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
+    macro_rules! levels {
+        ($($apart:literal)*) => {$(
+            let mut i = 0;
+            while i + $apart < N {
+                items[i] = op.apply(items[i], items[i + $apart]);
+                i += 2 * $apart;
+            }
+        )*};
     }
-    total
+    levels!(1 2 4 8);
+    items[0]
 }

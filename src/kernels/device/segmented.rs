@@ -32,6 +32,26 @@ pub const fn segment_tile_items<S: Source>() -> usize {
     WARP as usize * S::VECTOR * rounds(S::VECTOR, 2 * size_of::<S::Item>()) * BATCHES
 }
 
+/// Faults unless the offsets do not decrease and are at most `len`: what scans of segments begin with.
+#[kernel(threads(SEGMENT_THREADS), instantiate(<Span<u32>>, <Span<u64>>))]
+pub fn check_offsets<O>(cx: Block, offsets: Input<O>, len: usize)
+where
+    O: Source<Item: Integer + ConvertTo<u64>>,
+{
+    check(cx, offsets, len);
+}
+
+/// Faults unless all offsets are in order and inside.
+#[inline(always)]
+#[track_caller]
+fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
+    for segment in cx.items(offsets.len().saturating_sub(1)) {
+        let (begin, end) = bounds(offsets, segment.index());
+        cx.require_at_most(begin as usize, end as usize);
+        cx.require_at_most(end as usize, len);
+    }
+}
+
 /// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): a warp reduces what each
 /// segment has in its tile.
 ///
@@ -57,11 +77,7 @@ pub fn segment_tiles<S, O, R>(
     let len = x.len() as u64;
     let segments = offsets.len() - 1;
     // All of them, also those that a search for others does not find.
-    for segment in cx.items(segments) {
-        let (begin, end) = bounds(offsets, segment.index());
-        cx.require_at_most(begin as usize, end as usize);
-        cx.require_at_most(end as usize, len as usize);
-    }
+    check(cx, offsets, x.len());
 
     let tile = cx.block_rank() * const { SEGMENT_THREADS / WARP as usize } + cx.warp() as usize;
     let items = const { segment_tile_items::<S>() } as u64;

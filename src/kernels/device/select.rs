@@ -43,7 +43,7 @@ pub fn select_tiles<S, C, const REST: bool>(
         return;
     }
     let only_count = REST && out.is_empty();
-    let chain = Chain::new(cx, &chain);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if only_count {
         cx.block_rank()
     } else if chain.is_empty() {

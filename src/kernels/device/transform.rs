@@ -1,7 +1,7 @@
 //! The kernel of transformations.
 
 use kernel_primitives::functor::Identity;
-use kernel_primitives::input::{Constant, Source, Span};
+use kernel_primitives::input::{Constant, Counting, Permutation, Source, Span};
 use kernel_primitives::prelude::*;
 
 use super::by_vector;
@@ -15,7 +15,8 @@ pub const TRANSFORM_VECTORS: usize = 4;
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, a tile a block.
 #[kernel(threads(TRANSFORM_THREADS), instantiate(
     <Constant<u64>, Identity>, <Constant<u32>, Identity>, <Constant<f32>, Identity>, <Constant<f64>, Identity>, <Constant<u8>, Identity>,
-    <Span<f32>, Identity>,
+    <Span<f32>, Identity>, <Span<u32>, Identity>, <Counting<u32>, Identity>, <Counting<u64>, Identity>,
+    <Permutation<Span<f32>, Span<u32>>, Identity>, <Permutation<Span<u32>, Span<u32>>, Identity>,
 ))]
 pub fn transform_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<F::Output>, f: F)
 where
@@ -51,3 +52,84 @@ where
         }
     }
 }
+
+/// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, a tile a block.
+#[kernel(threads(TRANSFORM_THREADS))]
+pub fn transform_pair_tiles<S, F, A, B>(cx: Block, x: Input<S>, mut a: GlobalMut<A>, mut b: GlobalMut<B>, f: F)
+where
+    S: Source,
+    F: UnaryFn<S::Item, Output = (A, B)> + KernelParam,
+    A: Element,
+    B: Element,
+{
+    by_vector!(S, pair_tile::<S, F, A, B; VECTOR>(cx, x, &mut a, &mut b, &f));
+}
+
+#[inline(always)]
+fn pair_tile<S, F, A, B, const N: usize>(cx: Block, x: Input<S>, a: &mut GlobalMut<A>, b: &mut GlobalMut<B>, f: &F)
+where
+    S: Source,
+    F: UnaryFn<S::Item, Output = (A, B)>,
+    A: Element,
+    B: Element,
+{
+    let stride = TRANSFORM_THREADS * N;
+    let first = cx.block_rank() * (stride * TRANSFORM_VECTORS) + cx.thread_rank() as usize * N;
+    if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
+        for (v, items) in vectors.iter().enumerate() {
+            let results = elementwise_unary(items, |item| f.apply(item));
+            // SAFETY: of all threads of the grid only this one has these places.
+            unsafe {
+                a.write_items(first + v * stride, &elementwise_unary(&results, |result: (A, B)| result.0));
+                b.write_items(first + v * stride, &elementwise_unary(&results, |result: (A, B)| result.1));
+            }
+        }
+    } else {
+        // The end of the input.
+        for v in 0..TRANSFORM_VECTORS {
+            for i in 0..N {
+                let index = first + v * stride + i;
+                if let Some(item) = x.get(index) {
+                    let result = f.apply(item);
+                    // SAFETY: as above.
+                    unsafe {
+                        a.write(index, result.0);
+                        b.write(index, result.1);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Items of a thread of [`scatter_tiles`](struct@scatter_tiles).
+pub const SCATTER_ITEMS: usize = 8;
+
+/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, a tile a block; a place outside
+/// is a fault.
+#[kernel(threads(TRANSFORM_THREADS), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
+pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
+where
+    S: Source<Item: Element>,
+    I: Source<Item: Integer + ConvertTo<usize>>,
+{
+    let first = cx.block_rank() * (TRANSFORM_THREADS * SCATTER_ITEMS) + cx.thread_rank() as usize;
+    // Rounds of single items, so that a warp reads side by side whatever the types; all reads before all writes.
+    let mut values = [S::Item::ZERO; SCATTER_ITEMS];
+    let mut places = [NOWHERE; SCATTER_ITEMS];
+    for round in 0..SCATTER_ITEMS {
+        let index = first + round * TRANSFORM_THREADS;
+        if let (Some(value), Some(place)) = (x.get(index), at.get(index)) {
+            (values[round], places[round]) = (value, place.convert());
+        }
+    }
+    for round in 0..SCATTER_ITEMS {
+        if places[round] != NOWHERE {
+            // SAFETY: the caller of the algorithm says that no place is named twice.
+            unsafe { out.write(places[round], values[round]) };
+        }
+    }
+}
+
+/// No place: no buffer is as long.
+const NOWHERE: usize = usize::MAX;

@@ -50,7 +50,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     by_rounds!(
         K,
