@@ -1,9 +1,9 @@
 //! What the blocks of a grid do together: tiles in the order of the blocks' beginning, and prefixes over tiles in one pass.
 //!
 //! A scan over many tiles needs for each what all tiles before it amount to. With a [`Chain`], a block publishes its tile's
-//! total as soon as it has it, looks back over the totals of the tiles before it until it finds one that is complete, and
-//! publishes its own complete one: each element of memory is read and written once. Source: the decoupled look-back of
-//! Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back" (2016).
+//! total as soon as it has it, and looks back over what the tiles before it have published: each element of memory is read and
+//! written once. After the decoupled look-back of Merrill and Garland, "Single-pass parallel prefix scan with decoupled
+//! look-back" (2016), with a tree of fixed shape in place of their row.
 
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -14,14 +14,10 @@ use crate::simt::{AtomicRef, Block, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
 use crate::warp;
 
-/// Nothing is known yet.
-const NOTHING: u32 = 0;
-/// The total of a tile or of a group.
-const TOTAL: u32 = 1;
-/// The total of a group and all before it.
-const COMPLETE: u32 = 2;
+/// A word's upper half once there is a value in the lower one.
+const PRESENT: u64 = 1 << 32;
 
-/// Tiles of a group.
+/// Tiles of a group, and groups of a section.
 const GROUP: usize = WARP as usize;
 
 /// Nanoseconds between two looks at what is not ready.
@@ -30,10 +26,12 @@ const WAIT: u32 = 40;
 /// The tiles of a grid in a row, and what each amounts to, in global memory.
 ///
 /// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins. A word has 32 bits of a value and beside them
-/// what kind of value it is, so that a value of any size is whole if all its words agree: no fence is needed.
+/// whether it is there, so that a value of any size is whole if all its words are: no fence is needed.
 ///
-/// Behind the tiles' values come those of groups of 32 of them. A tile looks back over its own group, and then over groups, 32 at a time: two
-/// looks suffice while no more than a thousand tiles are on their way, where one tile after the other would take dozens.
+/// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of a section what
+/// all tiles up to there amount to. A tile combines what the section before says, the totals of the groups before it in its section, and those of
+/// the tiles before it in its group: three looks, of which the first is seldom waited for. Which values are combined in which order
+/// depends on the tile alone, so that results have the same bits on every run.
 pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
@@ -47,7 +45,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
 
     /// The words of memory that a chain of `tiles` tiles takes.
     pub const fn words(tiles: usize) -> usize {
-        1 + (tiles + tiles.div_ceil(GROUP)) * Self::WORDS
+        1 + (tiles + tiles.div_ceil(GROUP) + tiles.div_ceil(GROUP * GROUP)) * Self::WORDS
     }
 
     /// A chain of `tiles` tiles in this memory.
@@ -83,8 +81,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
 
     /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
     /// all its lanes; all of them get the result, the identity for the first tile.
-    ///
-    /// The values of floating-point sums depend on how far the tiles before have come: no two runs need to agree to the last bit.
     #[inline(always)]
     #[track_caller]
     pub fn prefix<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
@@ -97,48 +93,52 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn announce(&self, tile: usize, total: T) {
-        self.publish(tile, TOTAL, total);
+        self.publish(tile, total);
     }
 
     /// The second half of [`prefix`](Self::prefix), with the same arguments as [`announce`](Self::announce).
     #[inline(always)]
     #[track_caller]
     pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
-        let (group, place) = (tile / GROUP, tile % GROUP);
-        let closes = place == GROUP - 1;
-        let in_group = self.fold(tile - place, tile, op);
-        if closes {
-            self.publish(self.tiles + group, if group > 0 { TOTAL } else { COMPLETE }, op.apply(in_group, total));
+        let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
+        let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
+        let closes = |size: usize| tile % size == size - 1;
+        // On its way while the tiles of the group are waited for.
+        let upto_section = if section > 0 { self.look(sections + section - 1) } else { None };
+        let mut before = self.fold(group * GROUP, tile, op);
+        if closes(GROUP) {
+            self.publish(groups + group, op.apply(before, total));
         }
-        if group == 0 {
-            return in_group;
+        if group % GROUP > 0 {
+            before = op.apply(self.fold(groups + section * GROUP, groups + group, op), before);
         }
-        let before = op.apply(self.fold(self.tiles, self.tiles + group, op), in_group);
-        if closes {
-            self.publish(self.tiles + group, COMPLETE, op.apply(before, total));
+        if section > 0 {
+            let upto_section = match upto_section {
+                Some(value) => value,
+                None => self.fold(sections + section - 1, sections + section, op),
+            };
+            before = op.apply(upto_section, before);
+        }
+        if closes(GROUP * GROUP) {
+            self.publish(sections + section, op.apply(before, total));
         }
         before
     }
 
-    /// The values from `begin` to `end` in order, waited for: from the last complete one on, if one is. All lanes of the warp get the result.
+    /// The values from `begin` to `end` in order, waited for. All lanes of the warp get the result.
     #[inline(always)]
     #[track_caller]
     fn fold<R: Reducer<T>>(&self, begin: usize, mut end: usize, op: &R) -> T {
         let cx = self.cx;
-        let (lane, lanes, mask) = (cx.lane(), cx.warp_lanes(), cx.warp_mask());
+        let (lane, lanes, mask) = (cx.lane() as usize, cx.warp_lanes() as usize, cx.warp_mask());
         let mut result = op.identity();
         while end > begin {
-            let at = (end + lane as usize).wrapping_sub(lanes as usize);
+            let at = (end + lane).wrapping_sub(lanes);
             let mut turns = 0u32;
-            let (value, complete) = loop {
-                // Before the first one there is nothing, all of it.
-                let (kind, value) = if at >= begin && at < end { self.look(at) } else { (COMPLETE, op.identity()) };
-                let complete = cx.ballot(mask, kind == COMPLETE);
-                let missing = cx.ballot(mask, kind == NOTHING);
-                // What comes before the last complete one is in it.
-                let first = WARP - 1 - (complete | 1).leading_zeros();
-                if missing >> first == 0 {
-                    break (if lane >= first { value } else { op.identity() }, complete);
+            let value = loop {
+                let value = if at >= begin && at < end { self.look(at) } else { Some(op.identity()) };
+                if cx.all(mask, value.is_some()) {
+                    break value.unwrap_or(op.identity());
                 }
                 turns += 1;
                 // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
@@ -149,24 +149,21 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 }
             };
             result = op.apply(warp::reduce(cx, value, op), result);
-            if complete != 0 {
-                break;
-            }
-            end -= lanes as usize;
+            end = end.saturating_sub(lanes).max(begin);
         }
         result
     }
 
-    /// A word of a tile's value, or of a group's, which come behind those of all tiles.
+    /// A word of a value: of the tiles' first, then the groups', then the sections'.
     #[inline(always)]
-    fn at(&self, tile: usize, word: usize) -> AtomicRef<'k, u64> {
-        self.words.at(1 + tile * Self::WORDS + word)
+    fn at(&self, value: usize, word: usize) -> AtomicRef<'k, u64> {
+        self.words.at(1 + value * Self::WORDS + word)
     }
 
-    /// Writes what a tile or a group amounts to; the first lane does.
+    /// Writes a value; the first lane does.
     #[inline(always)]
     #[track_caller]
-    fn publish(&self, tile: usize, kind: u32, value: T) {
+    fn publish(&self, at: usize, value: T) {
         const { _ = T::ANY_BITS };
         if self.cx.lane() != 0 {
             return;
@@ -174,39 +171,38 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let mut word = 0;
         while word < Self::WORDS {
             let mut bits = 0u32;
-            let len = if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 };
             // SAFETY: inside both; an element has no padding, so that its bytes are initialised.
             unsafe {
                 let from = (&raw const value).cast::<u8>().add(word * 4);
-                core::ptr::copy_nonoverlapping(from, (&raw mut bits).cast(), len);
+                core::ptr::copy_nonoverlapping(from, (&raw mut bits).cast(), Self::bytes(word));
             }
-            self.at(tile, word).store((kind as u64) << 32 | bits as u64);
+            self.at(at, word).store(PRESENT | bits as u64);
             word += 1;
         }
     }
 
-    /// What is known of a tile or a group.
+    /// A value, if it is there.
     #[inline(always)]
     #[track_caller]
-    fn look(&self, tile: usize) -> (u32, T) {
+    fn look(&self, at: usize) -> Option<T> {
         let mut value = T::ZERO;
-        let mut kind = None;
+        let mut is_present = true;
         let mut word = 0;
         while word < Self::WORDS {
-            let bits = self.at(tile, word).load();
-            let (this, bits) = ((bits >> 32) as u32, bits as u32);
-            kind = match kind {
-                Some(kind) if kind != this => Some(NOTHING),
-                _ => Some(this),
-            };
-            let len = if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 };
-            // SAFETY: inside both. If the words are of one kind, the bytes are those of a value; else nobody looks at it.
+            let bits = self.at(at, word).load();
+            is_present &= bits >= PRESENT;
+            // SAFETY: inside both. If the words are all there, the bytes are those of a value; else nobody looks at it.
             unsafe {
                 let to = (&raw mut value).cast::<u8>().add(word * 4);
-                core::ptr::copy_nonoverlapping((&raw const bits).cast(), to, len);
+                core::ptr::copy_nonoverlapping((&raw const bits).cast(), to, Self::bytes(word));
             }
             word += 1;
         }
-        (kind.unwrap_or(COMPLETE), value)
+        if is_present { Some(value) } else { None }
+    }
+
+    /// The bytes of a value in a word.
+    const fn bytes(word: usize) -> usize {
+        if size_of::<T>() - word * 4 < 4 { size_of::<T>() - word * 4 } else { 4 }
     }
 }

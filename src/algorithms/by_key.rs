@@ -16,8 +16,7 @@ use crate::{Arithmetic, BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `op` is any [`Reducer`],
 /// commutative or not. The outputs need not be as long as the input, only long enough: what is behind the runs stays as it is.
 ///
-/// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): sums of floating-point numbers may differ in the last bits
-/// from run to run, here only those of keys whose run goes over more than one tile.
+/// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): the same bits on every run and every device.
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes, and 8
@@ -119,7 +118,7 @@ where
 /// run.
 ///
 /// Equal is what `==` says, as for [`reduce_by_key`]. `op` is any [`Reducer`], commutative or not. `out` may be longer than the
-/// input: the rest of it stays as it is. What [`inclusive_scan`](super::inclusive_scan) says of determinism holds within a run.
+/// input: the rest of it stays as it is. **Determinism** as for [`inclusive_scan`](super::inclusive_scan).
 ///
 /// Cost: one read of keys and values and one write, launches and temporary memory as [`reduce_by_key`].
 ///

@@ -14,8 +14,8 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 /// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
 /// stays as it is.
 ///
-/// **Determinism.** Integers and extremes give the same bits on every run. Sums of floating-point numbers are rounded by how
-/// the blocks happened to run, and may differ in the last bits from run to run.
+/// **Determinism.** Which items are combined in which order depends on their number and type alone: the same bits on every run and
+/// every device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)), after a small one that
 /// clears the chain; a single tile is one launch. Temporary memory: 8 bytes for each 4 of an item, a tile.

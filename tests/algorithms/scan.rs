@@ -168,3 +168,21 @@ fn an_output_that_is_too_short_is_an_error() -> Result<()> {
     assert!(matches!(error, Error::LengthMismatch { first_len: 10, second_len: 9, .. }), "{error}");
     Ok(())
 }
+
+#[test]
+fn scans_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
+    // More than a group of tiles.
+    let x: Vec<f32> = values::<u32>(1_000_003, 8).iter().map(|&x| x as f32 * 1e-5).collect();
+    let mut bits = Vec::new();
+    for (device, runs) in [(Device::auto()?, 5), (Device::emulator(), 1)] {
+        let stream = device.stream()?;
+        let buffer = stream.buffer_from(&x)?;
+        for _ in 0..runs {
+            let mut sums = stream.buffer_zeroed::<f32>(x.len())?;
+            inclusive_scan(&stream, &buffer, Add, &mut sums)?;
+            bits.push(sums.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+        }
+    }
+    assert!(bits.windows(2).all(|two| two[0] == two[1]));
+    Ok(())
+}
