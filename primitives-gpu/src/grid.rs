@@ -30,7 +30,7 @@ const WAIT: u32 = 40;
 ///
 /// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of a section what
 /// all tiles up to there amount to. A tile combines what the section before says, the totals of the groups before it in its section, and those of
-/// the tiles before it in its group: three looks, of which the first is seldom waited for. Which values are combined in which order
+/// the tiles before it in its group: two looks of a warp. Which values are combined in which order
 /// depends on the tile alone, so that results have the same bits on every run.
 pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
@@ -103,40 +103,32 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
         let closes = |size: usize| tile % size == size - 1;
-        // On its way while the tiles of the group are waited for.
-        let upto_section = if section > 0 { self.look(sections + section - 1) } else { None };
-        let mut before = self.fold(group * GROUP, tile, op);
+        let in_group = self.fold(tile % GROUP, |i| group * GROUP + i, op);
         if closes(GROUP) {
-            self.publish(groups + group, op.apply(before, total));
+            self.publish(groups + group, op.apply(in_group, total));
         }
-        if group % GROUP > 0 {
-            before = op.apply(self.fold(groups + section * GROUP, groups + group, op), before);
-        }
-        if section > 0 {
-            let upto_section = match upto_section {
-                Some(value) => value,
-                None => self.fold(sections + section - 1, sections + section, op),
-            };
-            before = op.apply(upto_section, before);
-        }
+        // The section before and the groups of this one that are before: no more than a warp has lanes.
+        let upto = (section > 0) as usize;
+        let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
+        let before = op.apply(self.fold(upto + group % GROUP, place, op), in_group);
         if closes(GROUP * GROUP) {
             self.publish(sections + section, op.apply(before, total));
         }
         before
     }
 
-    /// The values from `begin` to `end` in order, waited for. All lanes of the warp get the result.
+    /// So many values in order, waited for, the last ones first. All lanes of the warp get the result.
     #[inline(always)]
     #[track_caller]
-    fn fold<R: Reducer<T>>(&self, begin: usize, mut end: usize, op: &R) -> T {
+    fn fold<R: Reducer<T>>(&self, count: usize, place: impl Fn(usize) -> usize, op: &R) -> T {
         let cx = self.cx;
         let (lane, lanes, mask) = (cx.lane() as usize, cx.warp_lanes() as usize, cx.warp_mask());
-        let mut result = op.identity();
-        while end > begin {
+        let (mut result, mut end) = (op.identity(), count);
+        while end > 0 {
             let at = (end + lane).wrapping_sub(lanes);
             let mut turns = 0u32;
             let value = loop {
-                let value = if at >= begin && at < end { self.look(at) } else { Some(op.identity()) };
+                let value = if at < end { self.look(place(at)) } else { Some(op.identity()) };
                 if cx.all(mask, value.is_some()) {
                     break value.unwrap_or(op.identity());
                 }
@@ -149,7 +141,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 }
             };
             result = op.apply(warp::reduce(cx, value, op), result);
-            end = end.saturating_sub(lanes).max(begin);
+            end = end.saturating_sub(lanes);
         }
         result
     }

@@ -146,10 +146,16 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
     }
 }
 
+/// Blocks a multiprocessor of [`scan_by_key_tiles`](struct@scan_by_key_tiles): more where keys are read, which takes fewer registers
+/// than to compute them.
+const fn scan_blocks<K>(exclusive: bool) -> u32 {
+    if exclusive && size_of::<K>() == size_of::<Span<u32>>() { 3 } else { 2 }
+}
+
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
 /// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
 /// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(if EXCLUSIVE { 3 } else { 2 }), instantiate(
+#[kernel(threads(TILE_THREADS), min_blocks(scan_blocks::<K>(EXCLUSIVE)), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
     <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,

@@ -13,7 +13,7 @@ pub const TRANSFORM_THREADS: usize = 256;
 pub const TRANSFORM_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS), instantiate(
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(6), instantiate(
     <Constant<u64>, Identity>, <Constant<u32>, Identity>, <Constant<f32>, Identity>, <Constant<f64>, Identity>, <Constant<u8>, Identity>,
     <Span<f32>, Identity>, <Span<u32>, Identity>, <Counting<u32>, Identity>, <Counting<u64>, Identity>,
     <Permutation<Span<f32>, Span<u32>>, Identity>, <Permutation<Span<u32>, Span<u32>>, Identity>,
@@ -54,7 +54,7 @@ where
 }
 
 /// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS))]
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(6))]
 pub fn transform_pair_tiles<S, F, A, B>(cx: Block, x: Input<S>, mut a: GlobalMut<A>, mut b: GlobalMut<B>, f: F)
 where
     S: Source,
@@ -77,11 +77,14 @@ where
     let first = cx.block_rank() * (stride * TRANSFORM_VECTORS) + cx.thread_rank() as usize * N;
     if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
         for (v, items) in vectors.iter().enumerate() {
-            let results = elementwise_unary(items, |item| f.apply(item));
+            let (mut of_a, mut of_b) = ([A::ZERO; N], [B::ZERO; N]);
+            for i in 0..N {
+                (of_a[i], of_b[i]) = f.apply(items[i]);
+            }
             // SAFETY: of all threads of the grid only this one has these places.
             unsafe {
-                a.write_items(first + v * stride, &elementwise_unary(&results, |result: (A, B)| result.0));
-                b.write_items(first + v * stride, &elementwise_unary(&results, |result: (A, B)| result.1));
+                a.write_items(first + v * stride, &of_a);
+                b.write_items(first + v * stride, &of_b);
             }
         }
     } else {
@@ -107,7 +110,7 @@ pub const SCATTER_ITEMS: usize = 8;
 
 /// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, a tile a block; a place outside
 /// is a fault.
-#[kernel(threads(TRANSFORM_THREADS), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(6), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
     S: Source<Item: Element>,
