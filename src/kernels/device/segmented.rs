@@ -44,7 +44,7 @@ where
 /// Faults unless all offsets are in order and inside.
 #[inline(always)]
 #[track_caller]
-fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
+pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
     for segment in cx.items(offsets.len().saturating_sub(1)) {
         let (begin, end) = bounds(offsets, segment.index());
         cx.require_at_most(begin as usize, end as usize);

@@ -18,6 +18,7 @@ use super::merge::{
 };
 use super::merge_sort::read;
 use super::search::warp_bound;
+use super::segmented::check;
 
 /// Threads of a block of [`segment_sort_tiles`](struct@segment_sort_tiles).
 pub const SEGMENT_SORT_THREADS: usize = 256;
@@ -65,7 +66,7 @@ pub fn segment_sort_tiles<S, O, C>(
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
 {
-    check_offsets(cx, offsets, x.len());
+    check(cx, offsets, x.len());
     let values = None::<Values<Span<Nothing>>>;
     let table = (&mut borders, &mut moved, tiles);
     by_items!(S::Item, Nothing, sort_tile::<S, O, Span<Nothing>, C; ITEMS>(cx, x, offsets, &mut out, values, table, order, &mut words, &mut shared));
@@ -92,7 +93,7 @@ pub fn segment_sort_tiles_pairs<S, X, O, C>(
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
 {
-    check_offsets(cx, offsets, x.len());
+    check(cx, offsets, x.len());
     cx.require_at_most(x.len(), values.len());
     let values = Some((values, &mut values_out));
     let table = (&mut borders, &mut moved, tiles);
@@ -104,16 +105,6 @@ type Values<'v, 'i, 'k, X> = (Input<'i, X>, &'v mut GlobalMut<'k, <X as Source>:
 
 /// What the first kernel tells the others.
 type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>, usize);
-
-/// A fault if offsets decrease or leave the input.
-#[inline(always)]
-fn check_offsets<O: Source<Item: ConvertTo<u64>>>(cx: Block<'_>, offsets: Input<'_, O>, len: usize) {
-    for segment in cx.items(offsets.len() - 1) {
-        let (begin, end) = (offset(offsets, segment.index()), offset(offsets, segment.index() + 1));
-        cx.require_at_most(begin as usize, end as usize);
-        cx.require_at_most(end as usize, len);
-    }
-}
 
 /// An offset; behind the last one, more than any.
 #[inline(always)]
