@@ -6,6 +6,7 @@
 
 mod counts;
 mod inputs;
+mod merges;
 mod numbers;
 mod runs;
 mod selections;
@@ -40,6 +41,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     selections::run(&mut bench)?;
     runs::run(&mut bench)?;
     sorts::run(&mut bench)?;
+    merges::run(&mut bench)?;
     counts::run(&mut bench)
 }
 

@@ -1,6 +1,6 @@
 //! Kernels of algorithms for types that the library does not ship.
 
-use kernel_primitives::functor::{BindSecond, Identity, LessThan, OfPair, Sub};
+use kernel_primitives::functor::{BindSecond, Identity, Less, LessThan, OfPair, Sub};
 use kernel_primitives::input::{Constant, Span, Zip};
 use kernel_primitives::kernels::device;
 use kernel_primitives::prelude::*;
@@ -23,6 +23,9 @@ instantiate!(
     device::select_tiles<Span<i64>, BindSecond<LessThan, i64>, false>,
     device::select_tiles<Span<f64>, BindSecond<LessThan, f64>, false>,
     device::select_tiles<Span<f16>, BindSecond<LessThan, f16>, false>,
+    device::merge_sort_tiles<Span<i64>, Less>,
+    device::merge_splits<Span<i64>, Span<i64>, Less>,
+    device::merge_tiles<Span<i64>, Span<i64>, Less>,
     device::unique_tiles<Span<i64>, Constant<u8>, false>,
     device::unique_tiles<Span<f64>, Constant<u8>, false>,
     device::unique_tiles<Span<f16>, Constant<u8>, false>
