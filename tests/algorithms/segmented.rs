@@ -166,7 +166,7 @@ fn scans_begin_anew_with_each_segment() -> Result<()> {
         let x = whole(len + 1);
         let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
         let x = &x[1..];
-        let mut expected = vec![vec![], vec![]];
+        let mut expected = [vec![], vec![]];
         let ends = offsets.iter().map(|&end| end as usize);
         for (begin, end) in [0].into_iter().chain(ends.clone()).zip(ends.chain([len])) {
             let mut sum = 0.0;
