@@ -186,3 +186,21 @@ fn scans_of_floats_have_the_same_bits_on_every_device_and_run() -> Result<()> {
     assert!(bits.windows(2).all(|two| two[0] == two[1]));
     Ok(())
 }
+
+#[test]
+fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
+    let stream = stream()?;
+    // The emulator would take an hour for so many.
+    let far = if stream.device().is_gpu() { 1usize << 32 } else { 100_000 };
+    let len = far + 12_345;
+    let mut x = stream.buffer_zeroed::<u8>(len)?;
+    for (place, value) in [(5, 3), (far - 1, 4), (far + 7, 9)] {
+        x.slice_mut(place..=place)?.copy_from(&[value])?;
+    }
+    let mut out = stream.buffer_zeroed::<u8>(len)?;
+    inclusive_scan(&stream, strided(&x, 1), Max, &mut out)?;
+    for (begin, expected) in [(4, [0, 3, 3]), (far - 2, [3, 4, 4]), (far + 6, [4, 9, 9]), (len - 3, [9; 3])] {
+        assert_eq!(out.slice(begin..begin + 3)?.to_vec()?, expected, "from {begin}");
+    }
+    Ok(())
+}

@@ -159,3 +159,20 @@ fn one_item_more_than_the_output_has_is_a_fault() -> Result<()> {
     assert!(matches!(error, Error::Fault { .. }), "{error:?}");
     Ok(())
 }
+
+#[test]
+fn more_items_than_thirty_two_bits_count_are_selected_from() -> Result<()> {
+    let stream = stream()?;
+    // The emulator would take an hour for so many.
+    let far = if stream.device().is_gpu() { 1usize << 32 } else { 100_000 };
+    let mut flags = stream.buffer_zeroed::<bool>(far + 12_345)?;
+    let places = [5, far - 1, far, far + 12_344];
+    for place in places {
+        flags.slice_mut(place..=place)?.copy_from(&[true])?;
+    }
+    let (mut kept, mut count) = (stream.buffer_zeroed::<u64>(9)?, stream.buffer_zeroed::<u64>(1)?);
+    select_flagged(&stream, counting(0u64, flags.len()), &flags, &mut kept, &mut count)?;
+    assert_eq!(count.to_vec()?, [4]);
+    assert_eq!(kept.to_vec()?[..4], places.map(|place| place as u64));
+    Ok(())
+}
