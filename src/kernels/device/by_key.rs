@@ -13,7 +13,7 @@ use super::tile::{Share, TileStorage, WARPS, WarpStorage, announce, by_rounds, c
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal keys, the first
 /// goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are to `count`. A tile a block;
 /// `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(3), instantiate(
+#[kernel(threads(TILE_THREADS), min_blocks(if size_of::<V::Item>() > 4 { 2 } else { 3 }), instantiate(
     <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
     <Span<u32>, Constant<u32>, Add>, <Span<i32>, Constant<u32>, Add>, <Span<f32>, Constant<u32>, Add>, <Span<u64>, Constant<u32>, Add>,
 ))]
@@ -146,16 +146,10 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
     }
 }
 
-/// Blocks a multiprocessor of [`scan_by_key_tiles`](struct@scan_by_key_tiles): more where keys are read, which takes fewer registers
-/// than to compute them.
-const fn scan_blocks<K>(exclusive: bool) -> u32 {
-    if exclusive && size_of::<K>() == size_of::<Span<u32>>() { 3 } else { 2 }
-}
-
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
 /// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
 /// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(scan_blocks::<K>(EXCLUSIVE)), instantiate(
+#[kernel(threads(TILE_THREADS), min_blocks(2), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
     <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,

@@ -31,7 +31,7 @@ const fn vectors<S: Source>() -> (usize, usize) {
     match ((vector::<S>() * size_of::<S::Item>()).div_ceil(16), vector::<S>()) {
         (0 | 1, 4) => (27, 11),
         (0 | 1, 1 | 2) => (27, 6),
-        (0 | 1, _) => (27, 0),
+        (0 | 1, _) => (13, 0),
         (2, _) => (13, 0),
         (3 | 4, _) => (7, 0),
         (5..=8, _) => (3, 0),
@@ -84,7 +84,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
             }
         };
     }
-    shapes! { 16 x 27 + 0  8 x 27 + 0  4 x 27 + 11  2 x 27 + 6  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
+    shapes! { 16 x 13 + 0  8 x 13 + 0  4 x 27 + 11  2 x 27 + 6  1 x 27 + 6  1 x 13 + 0  1 x 7 + 0  1 x 3 + 0 }
 }
 
 /// The items of a tile of [`scan_tiles`](struct@scan_tiles) that are in shared memory.

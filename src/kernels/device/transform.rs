@@ -13,7 +13,7 @@ pub const TRANSFORM_THREADS: usize = 256;
 pub const TRANSFORM_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(6), instantiate(
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(4), instantiate(
     <Constant<u64>, Identity>, <Constant<u32>, Identity>, <Constant<f32>, Identity>, <Constant<f64>, Identity>, <Constant<u8>, Identity>,
     <Span<f32>, Identity>, <Span<u32>, Identity>, <Counting<u32>, Identity>, <Counting<u64>, Identity>,
     <Permutation<Span<f32>, Span<u32>>, Identity>, <Permutation<Span<u32>, Span<u32>>, Identity>,
@@ -54,7 +54,7 @@ where
 }
 
 /// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(6))]
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(4))]
 pub fn transform_pair_tiles<S, F, A, B>(cx: Block, x: Input<S>, mut a: GlobalMut<A>, mut b: GlobalMut<B>, f: F)
 where
     S: Source,
@@ -110,7 +110,7 @@ pub const SCATTER_ITEMS: usize = 8;
 
 /// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, a tile a block; a place outside
 /// is a fault.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(6), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
+#[kernel(threads(TRANSFORM_THREADS), min_blocks(4), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
     S: Source<Item: Element>,
