@@ -181,7 +181,11 @@ def page(results):
     lines += ["## Launches, collectives of a block, rows and columns", ""]
     for row in results.rows:
         if "algorithm" not in row:
-            values = ", ".join(f"{key} {digits(value)}" for key, value in row.items() if key != "name" and value > 0)
+            values = ", ".join(
+                f"{key} {value}" if key == "commit" else f"{key} {digits(value)}"
+                for key, value in row.items()
+                if key != "name" and value
+            )
             lines.append(f"- {row['name']}: {values}")
     return "\n".join(lines) + "\n"
 

@@ -91,7 +91,8 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     let raw_stream = stream.as_raw();
     let (x_address, y_address, out_address) = (x.address(), y.address(), out.address());
     let raw_launch = || {
-        let values = [&x_address, &(n as u64), &y_address, &(n as u64), &out_address, &(n as u64)];
+        // The last is the functor, which has no bytes, but a parameter.
+        let values = [&x_address, &(n as u64), &y_address, &(n as u64), &out_address, &(n as u64), &0];
         let mut params = values.map(|value| std::ptr::from_ref(value).cast_mut().cast::<c_void>());
         // SAFETY: the kernel's parameters in order; the buffers outlive the launch.
         let code = unsafe {
