@@ -11,7 +11,6 @@
 set -euo pipefail
 export LC_ALL=C
 
-readonly limit_mib=64
 # Tests that need cargo, the sources or the build's folders: their binaries would not work elsewhere.
 readonly stay_here=' compile_fail dump package pages ptx unsafe_list '
 
@@ -285,7 +284,3 @@ chmod +x "$bundle/run"
 size="$(du -sm "$bundle" | cut -f 1)"
 find "$bundle"/{tests,examples,benches} -type f -printf '%P  %s bytes (%h)\n' | sort
 echo "$bundle: $size MiB; copy it to the GPU machine and start ./run"
-if [ "$size" -ge "$limit_mib" ]; then
-    echo "that is more than $limit_mib MiB: set KERNEL_PRIMITIVES_ARCHS to that machine's architecture" >&2
-    exit 1
-fi
