@@ -69,7 +69,7 @@ pub use element::{
 pub use functor::{BinaryFn, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
 pub use half::{bf16, f16};
 pub use input::Input;
-pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
+pub use primitives_macros::{Element, KernelParam, device_function, instantiate, kernel};
 pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};
 
@@ -99,5 +99,5 @@ pub mod prelude {
         warp_reduce_by_tails,
     };
     pub use half::{bf16, f16};
-    pub use primitives_macros::{Element, KernelParam, instantiate, kernel};
+    pub use primitives_macros::{Element, KernelParam, device_function, instantiate, kernel};
 }

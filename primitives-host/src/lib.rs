@@ -35,6 +35,7 @@ mod device;
 mod dims;
 mod emulator;
 mod error;
+mod function;
 mod graph;
 mod input_arg;
 mod kernel;
@@ -51,15 +52,17 @@ pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, S
 pub use dims::Dims;
 pub use emulator::EmulatorOptions;
 pub use error::{Accessor, Diagnosis, Error, KernelFault, MemoryAction, MemoryPlace, Result};
+pub use function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
 pub use graph::Graph;
 pub use input_arg::InputArg;
 pub use kernel::{Image, Images, KernelInfo};
 pub use pinned::PinnedBuffer;
 pub use stream::{Event, Stream};
 
-/// What the expansion of `#[kernel]` calls. No stable API.
+/// What the expansions of `#[kernel]` and `#[device_function]` call. No stable API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::function::symbol;
     pub use crate::input_arg::Again;
     pub use crate::kernel::{Images, Instantiated, KernelInfo, Launch, param};
 }

@@ -17,7 +17,7 @@ pub(crate) const PTX_FOLDER: &str = "KERNEL_PRIMITIVES_PTX";
 pub(crate) struct Environment {
     /// Whether PTX entries are wanted.
     pub(crate) entries: bool,
-    /// The entries of this crate that were compiled to PTX, by the last component of their names.
+    /// The entries and device functions of this crate that were compiled to PTX, by the last component of their names.
     pub(crate) images: HashSet<String>,
 }
 
@@ -36,8 +36,8 @@ fn images() -> Option<HashSet<String>> {
     if !compiles(&crate_name, env::args()) {
         return None;
     }
-    let index = fs::read_to_string(Path::new(&folder).join("index.txt")).ok()?;
-    Some(names_in(&index, &crate_name))
+    let index = |name| fs::read_to_string(Path::new(&folder).join(name)).unwrap_or_default();
+    Some(names_in(&(index("index.txt") + &index("functions.txt")), &crate_name))
 }
 
 /// False if the compiler's arguments show that it compiles another crate: by its name, or by a source without a name, as

@@ -36,12 +36,12 @@ struct Kernel {
 }
 
 /// A name of generated code, which nothing of the user's can collide with.
-fn internal(name: &str) -> Ident {
+pub(crate) fn internal(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
 /// A place of the user's with the hygiene of generated code: errors point there, lints know better.
-fn at(span: Span) -> Span {
+pub(crate) fn at(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
 }
 
@@ -59,7 +59,7 @@ fn moved(tokens: &TokenStream, span: Span) -> TokenStream {
 
 /// Tokens as if the macro had written them. Otherwise an item that begins with them counts as the user's, and lints such
 /// as `unsafe_code` look into it.
-fn generated(tokens: impl ToTokens) -> TokenStream {
+pub(crate) fn generated(tokens: impl ToTokens) -> TokenStream {
     let set = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             token = Group::new(group.delimiter(), generated(group.stream())).into();
@@ -745,7 +745,7 @@ impl Kernel {
 }
 
 /// Documentation, one attribute a line, as a doc comment has them.
-fn docs(lines: &[&str]) -> TokenStream {
+pub(crate) fn docs(lines: &[&str]) -> TokenStream {
     let lines = lines.iter().map(|line| format!(" {line}"));
     quote!(#(#[doc = #lines])*)
 }

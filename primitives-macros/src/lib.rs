@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`macro@kernel`] | makes a function a kernel |
 //! | [`instantiate!`] | adds an instantiation to a generic kernel of another crate |
+//! | [`macro@device_function`] | makes a function one that kernels written at run time can call |
 //! | [`macro@KernelParam`] | makes a struct a kernel parameter |
 //! | [`macro@Element`] | makes a struct an element of device memory |
 //!
@@ -24,6 +25,7 @@
 mod arguments;
 mod derive;
 mod environment;
+mod function;
 mod instance;
 mod instantiate;
 mod kernel;
@@ -134,6 +136,54 @@ use proc_macro::TokenStream;
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = proc_macro2::TokenStream::from(item);
     match kernel::expand(arguments.into(), item.clone(), &Environment::read()) {
+        Ok(tokens) => tokens.into(),
+        Err(error) => {
+            // With the function as it is, or each of its uses would be an error too.
+            let error = error.into_compile_error();
+            quote::quote!(#item #error).into()
+        }
+    }
+}
+
+/// Makes a function of values one that kernels written at run time can call: vector expressions on a GPU.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// 3x² − 2x³ between 0 and 1
+/// #[device_function]
+/// pub fn smooth(x: f32) -> f32 {
+///     let x = x.clamp(0.0, 1.0);
+///     x * x * (3.0 - 2.0 * x)
+/// }
+///
+/// assert_eq!(smooth(0.5), 0.5);
+/// assert_eq!(smooth::info().function()(0.5), 0.5);
+/// assert!(smooth::info().name().ends_with("::smooth"));
+/// ```
+///
+/// It stands in a kernel module, which the build script compiles for the GPU. Parameters and result are `f32`, `f64`, `bool`
+/// and integers of 8 to 64 bits, by value. The function is safe, not generic, and returns something.
+///
+/// # What it makes
+///
+/// * **The function**, as it was written. The host and kernels may call it.
+/// * **A type** of the same name. It has no values; its method `info` gives the function's `FunctionInfo`, one a program.
+/// * **A PTX function**, `my_crate__kernels__smooth`, which a kernel that was written at run time calls. Functions that it
+///   calls are inlined, or stand beside it.
+///
+/// An attribute `#[cfg(…)]` on the function holds for all of them.
+///
+/// A function may panic: `FunctionImage::can_panic` says what the kernel does for that. A function that cannot panic costs
+/// less.
+///
+/// # Arguments
+///
+/// * `crate = path`: where `kernel-primitives` is, if not at `::kernel_primitives`.
+#[proc_macro_attribute]
+pub fn device_function(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let item = proc_macro2::TokenStream::from(item);
+    match function::expand(arguments.into(), item.clone(), &Environment::read()) {
         Ok(tokens) => tokens.into(),
         Err(error) => {
             // With the function as it is, or each of its uses would be an error too.

@@ -52,7 +52,7 @@ impl Param {
 
 /// The parameters of a kernel, or every mistake in its signature.
 pub(crate) fn parse(item: &ItemFn) -> Result<Vec<Param>> {
-    let mut errors = Errors(None);
+    let mut errors = Errors::default();
     check_function(item, &mut errors);
 
     let mut params = Vec::new();
@@ -68,21 +68,22 @@ pub(crate) fn parse(item: &ItemFn) -> Result<Vec<Param>> {
 }
 
 /// All errors of a signature as one.
-struct Errors(Option<Error>);
+#[derive(Default)]
+pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
-    fn push(&mut self, error: Error) {
+    pub(crate) fn push(&mut self, error: Error) {
         match &mut self.0 {
             Some(first) => first.combine(error),
             None => self.0 = Some(error),
         }
     }
 
-    fn at(&mut self, place: impl ToTokens, message: &str) {
+    pub(crate) fn at(&mut self, place: impl ToTokens, message: &str) {
         self.push(Error::new_spanned(place, message));
     }
 
-    fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }
 }

@@ -4,6 +4,7 @@
 mod columns;
 pub mod device;
 mod elementwise;
+pub mod functions;
 mod reduce;
 mod rows;
 mod scan;

@@ -77,6 +77,8 @@ math! {
     exp() = __nv_expf, __nv_exp, |x| x.exp();
     /// 2 to the power of this.
     exp2() = __nv_exp2f, __nv_exp2, |x| x.exp2();
+    /// 10 to the power of this.
+    exp10() = __nv_exp10f, __nv_exp10, HostOnly::exp10;
     /// e to the power of this, minus 1, accurate near 0.
     exp_m1() = __nv_expm1f, __nv_expm1, |x| x.exp_m1();
     /// The natural logarithm.
@@ -95,6 +97,10 @@ math! {
     cos() = __nv_cosf, __nv_cos, |x| x.cos();
     /// The tangent, of radians.
     tan() = __nv_tanf, __nv_tan, |x| x.tan();
+    /// The sine, of half turns: of this times π.
+    sin_pi() = __nv_sinpif, __nv_sinpi, HostOnly::sin_pi;
+    /// The cosine, of half turns: of this times π.
+    cos_pi() = __nv_cospif, __nv_cospi, HostOnly::cos_pi;
     /// The arcsine, in radians.
     asin() = __nv_asinf, __nv_asin, |x| x.asin();
     /// The arccosine, in radians.
@@ -119,6 +125,10 @@ math! {
     erf() = __nv_erff, __nv_erf, HostOnly::erf;
     /// 1 minus the error function, accurate for large values.
     erfc() = __nv_erfcf, __nv_erfc, HostOnly::erfc;
+    /// The gamma function.
+    tgamma() = __nv_tgammaf, __nv_tgamma, HostOnly::tgamma;
+    /// The natural logarithm of the gamma function's absolute value.
+    lgamma() = __nv_lgammaf, __nv_lgamma, HostOnly::lgamma;
     /// The length of the hypotenuse.
     hypot(other) = __nv_hypotf, __nv_hypot, |x, y| x.hypot(y);
     /// The absolute value.
@@ -135,7 +145,8 @@ math! {
     round() = __nv_roundf, __nv_round, |x| x.round();
 }
 
-/// What the standard library lacks, or overflows in for large arguments. `libm::acosh` is wrong below 1.
+/// What the standard library lacks, or overflows in for large arguments. `libm::acosh` is wrong below 1, and some functions
+/// of `f32` are better computed in `f64`.
 #[cfg(not(target_arch = "nvptx64"))]
 trait HostOnly {
     fn asinh(self) -> Self;
@@ -143,16 +154,21 @@ trait HostOnly {
     fn atanh(self) -> Self;
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
+    fn exp10(self) -> Self;
+    fn tgamma(self) -> Self;
+    fn lgamma(self) -> Self;
+    fn sin_pi(self) -> Self;
+    fn cos_pi(self) -> Self;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! host_only {
-    ($($t:ty: $($name:ident = $function:ident),*;)*) => {$(
+    ($($t:ty: $($name:ident = $function:expr),*;)*) => {$(
         impl HostOnly for $t {
             $(
                 #[inline]
                 fn $name(self) -> $t {
-                    libm::$function(self)
+                    $function(self)
                 }
             )*
         }
@@ -160,8 +176,28 @@ macro_rules! host_only {
 }
 #[cfg(not(target_arch = "nvptx64"))]
 host_only! {
-    f32: asinh = asinhf, acosh = acoshf, atanh = atanhf, erf = erff, erfc = erfcf;
-    f64: asinh = asinh, acosh = acosh, atanh = atanh, erf = erf, erfc = erfc;
+    f32: asinh = libm::asinhf, acosh = libm::acoshf, atanh = libm::atanhf, erf = libm::erff, erfc = libm::erfcf,
+        exp10 = |x| libm::exp10(f64::from(x)) as f32, tgamma = libm::tgammaf,
+        lgamma = |x| libm::lgamma(f64::from(x)) as f32,
+        sin_pi = |x| sin_of_half_turns(f64::from(x), 0) as f32, cos_pi = |x| sin_of_half_turns(f64::from(x), 1) as f32;
+    f64: asinh = libm::asinh, acosh = libm::acosh, atanh = libm::atanh, erf = libm::erf, erfc = libm::erfc,
+        exp10 = libm::exp10, tgamma = libm::tgamma, lgamma = libm::lgamma,
+        sin_pi = |x| sin_of_half_turns(x, 0), cos_pi = |x| sin_of_half_turns(x, 1);
+}
+
+/// The sine of `x + quarters / 2` half turns.
+#[cfg(not(target_arch = "nvptx64"))]
+fn sin_of_half_turns(x: f64, quarters: i32) -> f64 {
+    // Exact: what is left is at most a quarter of a half turn.
+    let turn = x % 2.0;
+    let nearest = (2.0 * turn).round();
+    let rest = (turn - 0.5 * nearest) * core::f64::consts::PI;
+    match (nearest as i32 + quarters) & 3 {
+        0 => rest.sin(),
+        1 => rest.cos(),
+        2 => -rest.sin(),
+        _ => -rest.cos(),
+    }
 }
 
 // SAFETY: functions of libdevice, with its signatures; all are defined for all values.

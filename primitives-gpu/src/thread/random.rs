@@ -147,8 +147,9 @@ impl UnaryFn<[u32; 4]> for NormalF64 {
 fn box_muller<T: Real>(a: T, b: T) -> [T; 2] {
     // 1 − a is exact and not 0.
     let radius = T::from_f64(-2.0).mul(T::ONE.sub(a).ln()).sqrt();
-    let angle = T::from_f64(core::f64::consts::TAU).mul(b);
-    [radius.mul(angle.cos()), radius.mul(angle.sin())]
+    // In half turns, which need no reduction of large angles, and with it no local memory.
+    let angle = b.add(b);
+    [radius.mul(angle.cos_pi()), radius.mul(angle.sin_pi())]
 }
 
 /// Fills registers with random numbers: each `K` of them are what `f` makes of the next 128 bits of `random`.

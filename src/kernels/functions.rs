@@ -1,0 +1,187 @@
+//! Device functions that the library ships: elementary functions, and random numbers by a counter.
+//!
+//! Each is an ordinary function on the host, and a PTX function for kernels that are written at run time; see
+//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of them panics.
+//!
+//! | functions | |
+//! |---|---|
+//! | `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `atan2` | of radians |
+//! | `sinh`, `cosh`, `tanh`, `asinh`, `acosh`, `atanh` | |
+//! | `exp`, `exp2`, `exp10`, `exp_m1`, `ln`, `log2`, `log10`, `ln_1p` | |
+//! | `pow`, `powi`, `cbrt`, `hypot`, `fmod` | |
+//! | `erf`, `erfc`, `tgamma`, `lgamma` | |
+//! | `uniform`, `normal` | of a seed and an index |
+//!
+//! Host and GPU agree as far as [`Real`] says; `powi`, `fmod` and `uniform` give the same bits. `lgamma` and `tgamma` of libdevice
+//! are up to 10 units in the last place off; near the zeros of `lgamma` the error is so many units of 1.
+//!
+//! ```
+//! use kernel_primitives::kernels::functions::{self, hypot_f64, uniform_f32};
+//!
+//! assert_eq!(hypot_f64(3.0, 4.0), 5.0);
+//! // Element 7 of the stream with the seed 2024.
+//! assert!((0.0..1.0).contains(&uniform_f32(2024, 7)));
+//!
+//! let names: Vec<_> = functions::all().iter().map(|code| code.name()).collect();
+//! assert!(names.contains(&"kernel_primitives::kernels::functions::hypot_f64"));
+//! ```
+
+use crate::prelude::*;
+use crate::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
+
+macro_rules! functions {
+    ([$($other:ident),*] $($(#[$doc:meta])* $f32:ident, $f64:ident = $function:path, $($x:ident),+;)*) => {
+        $(
+            $(#[$doc])*
+            #[device_function]
+            pub fn $f32($($x: f32),+) -> f32 {
+                $function($($x),+)
+            }
+
+            $(#[$doc])*
+            #[device_function]
+            pub fn $f64($($x: f64),+) -> f64 {
+                $function($($x),+)
+            }
+        )*
+
+        /// What the host knows of all functions of this module.
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub fn all() -> Vec<&'static crate::FunctionCode> {
+            vec![$($f32::info().code(), $f64::info().code(),)* $($other::info().code()),*]
+        }
+    };
+}
+
+functions! {
+    // Written out below.
+    [powi_f32, powi_f64, uniform_f32, uniform_f64, normal_f32, normal_f64]
+    /// The sine, of radians.
+    sin_f32, sin_f64 = Real::sin, x;
+    /// The cosine, of radians.
+    cos_f32, cos_f64 = Real::cos, x;
+    /// The tangent, of radians.
+    tan_f32, tan_f64 = Real::tan, x;
+    /// The arcsine, in radians.
+    asin_f32, asin_f64 = Real::asin, x;
+    /// The arccosine, in radians.
+    acos_f32, acos_f64 = Real::acos, x;
+    /// The arctangent, in radians.
+    atan_f32, atan_f64 = Real::atan, x;
+    /// The arctangent of `y / x`, in the quadrant of the two.
+    atan2_f32, atan2_f64 = Real::atan2, y, x;
+    /// The hyperbolic sine.
+    sinh_f32, sinh_f64 = Real::sinh, x;
+    /// The hyperbolic cosine.
+    cosh_f32, cosh_f64 = Real::cosh, x;
+    /// The hyperbolic tangent.
+    tanh_f32, tanh_f64 = Real::tanh, x;
+    /// The inverse hyperbolic sine.
+    asinh_f32, asinh_f64 = Real::asinh, x;
+    /// The inverse hyperbolic cosine.
+    acosh_f32, acosh_f64 = Real::acosh, x;
+    /// The inverse hyperbolic tangent.
+    atanh_f32, atanh_f64 = Real::atanh, x;
+    /// e to the power of `x`.
+    exp_f32, exp_f64 = Real::exp, x;
+    /// 2 to the power of `x`.
+    exp2_f32, exp2_f64 = Real::exp2, x;
+    /// 10 to the power of `x`.
+    exp10_f32, exp10_f64 = Real::exp10, x;
+    /// e to the power of `x`, minus 1, accurate near 0.
+    exp_m1_f32, exp_m1_f64 = Real::exp_m1, x;
+    /// The natural logarithm.
+    ln_f32, ln_f64 = Real::ln, x;
+    /// The base 2 logarithm.
+    log2_f32, log2_f64 = Real::log2, x;
+    /// The base 10 logarithm.
+    log10_f32, log10_f64 = Real::log10, x;
+    /// The natural logarithm of `x + 1`, accurate near 0.
+    ln_1p_f32, ln_1p_f64 = Real::ln_1p, x;
+    /// `x` to the power of `y`.
+    pow_f32, pow_f64 = Real::powf, x, y;
+    /// The cube root.
+    cbrt_f32, cbrt_f64 = Real::cbrt, x;
+    /// The length of the hypotenuse.
+    hypot_f32, hypot_f64 = Real::hypot, x, y;
+    /// What a division with a whole quotient, rounded to 0, leaves: Rust's `x % y`.
+    fmod_f32, fmod_f64 = Quotient::trunc_remainder, x, y;
+    /// The error function.
+    erf_f32, erf_f64 = Real::erf, x;
+    /// 1 minus the error function, accurate for large values.
+    erfc_f32, erfc_f64 = Real::erfc, x;
+    /// The gamma function.
+    tgamma_f32, tgamma_f64 = Real::tgamma, x;
+    /// The natural logarithm of the gamma function's absolute value.
+    lgamma_f32, lgamma_f64 = Real::lgamma, x;
+}
+
+/// `x` to a whole power, by repeated squaring: for an exponent beyond a few dozens, `pow_f32` is more accurate.
+#[device_function]
+pub fn powi_f32(x: f32, n: i32) -> f32 {
+    powi(x, n)
+}
+
+/// `x` to a whole power, by repeated squaring: for an exponent beyond a few dozens, `pow_f64` is more accurate.
+#[device_function]
+pub fn powi_f64(x: f64, n: i32) -> f64 {
+    powi(x, n)
+}
+
+#[inline(always)]
+fn powi<T: Real + Divide>(mut x: T, n: i32) -> T {
+    let mut rest = n.unsigned_abs();
+    let mut power = T::ONE;
+    loop {
+        if rest & 1 == 1 {
+            power = power.mul(x);
+        }
+        rest >>= 1;
+        if rest == 0 {
+            break;
+        }
+        x = x.mul(x);
+    }
+    if n < 0 { T::ONE.divide(power) } else { power }
+}
+
+/// A random number, uniform in 0 to 1 (exclusive): element `index` of those that the seed's stream 0 of
+/// [`Philox`] gives as [`UniformF32`]. Four that follow one another are of one draw.
+#[device_function]
+pub fn uniform_f32(seed: u64, index: u64) -> f32 {
+    let [a, b, c, d] = UniformF32.apply(bits(seed, index / 4));
+    let (a, b) = if index & 2 == 0 { (a, b) } else { (c, d) };
+    if index & 1 == 0 { a } else { b }
+}
+
+/// A random number, uniform in 0 to 1 (exclusive): element `index` of those that the seed's stream 0 of
+/// [`Philox`] gives as [`UniformF64`]. An even index and the next are of one draw.
+#[device_function]
+pub fn uniform_f64(seed: u64, index: u64) -> f64 {
+    let [a, b] = UniformF64.apply(bits(seed, index / 2));
+    if index & 1 == 0 { a } else { b }
+}
+
+/// A random number of the normal distribution with mean 0 and variance 1: element `index` of those that the seed's stream 0
+/// of [`Philox`] gives as [`NormalF32`]. Four that follow one another are of one draw.
+#[device_function]
+pub fn normal_f32(seed: u64, index: u64) -> f32 {
+    let [a, b, c, d] = bits(seed, index / 4);
+    let (a, b) = if index & 2 == 0 { (a, b) } else { (c, d) };
+    // The other two are not computed.
+    let [x, y, ..] = NormalF32.apply([a, b, a, b]);
+    if index & 1 == 0 { x } else { y }
+}
+
+/// A random number of the normal distribution with mean 0 and variance 1: element `index` of those that the seed's stream 0
+/// of [`Philox`] gives as [`NormalF64`]. An even index and the next are of one draw.
+#[device_function]
+pub fn normal_f64(seed: u64, index: u64) -> f64 {
+    let [x, y] = NormalF64.apply(bits(seed, index / 2));
+    if index & 1 == 0 { x } else { y }
+}
+
+#[inline(always)]
+fn bits(seed: u64, draw: u64) -> [u32; 4] {
+    Philox::new(seed, 0).skip(draw).draw()
+}
