@@ -26,8 +26,8 @@
 //! assert!(names.contains(&"kernel_primitives::kernels::functions::hypot_f64"));
 //! ```
 
-use crate::prelude::*;
-use crate::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
+use kernel_primitives::prelude::*;
+use kernel_primitives::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
 
 macro_rules! functions {
     ([$($other:ident),*] $($(#[$doc:meta])* $f32:ident, $f64:ident = $function:path, $($x:ident),+;)*) => {
