@@ -14,11 +14,12 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 6] = [
+    const DEVELOPMENT: [(&str, &str); 7] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
+        ("functions", "tests/functions/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
     ];

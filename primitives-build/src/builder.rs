@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::arch::{self, Arch};
-use crate::codegen::{self, Cubin, Kernel, Linked, Options};
+use crate::codegen::{self, Cubin, FunctionPtx, Kernel, Linked, Options};
 use crate::dump;
 use crate::files::{self, OutputDir};
-use crate::ir::Entry;
+use crate::ir::{Entry, Function};
 use crate::module::{KernelModule, Package, Source};
 use crate::process;
 use crate::report::Report;
@@ -208,18 +208,19 @@ impl PtxBuilder {
             let compiled = inner.compile(name, modules)?;
             inputs.extend(compiled.sources);
             linked.push(codegen::link(&tools, &work, name, &compiled.bitcode)?);
-            if linked.last().is_some_and(|linked| linked.entries.is_empty()) {
-                println!("cargo::warning=no kernels in the kernel modules of `{name}`");
+            let exports = linked.last().map(|linked: &Linked| &linked.exports);
+            if exports.is_some_and(|exports| exports.entries.is_empty() && exports.functions.is_empty()) {
+                println!("cargo::warning=no kernels and device functions in the kernel modules of `{name}`");
             }
         }
 
         let tasks: Vec<(&Linked, Arch)> =
             linked.iter().flat_map(|linked| options.archs.iter().map(move |&arch| (linked, arch))).collect();
-        let kernels: Vec<Kernel> =
-            process::parallel(&tasks, |&(linked, arch)| codegen::compile(&tools, &options, &work, linked, arch))?
-                .into_iter()
-                .flatten()
-                .collect();
+        let compiled =
+            process::parallel(&tasks, |&(linked, arch)| codegen::compile(&tools, &options, &work, linked, arch))?;
+        let (kernels, functions): (Vec<_>, Vec<_>) = compiled.into_iter().unzip();
+        let kernels: Vec<Kernel> = kernels.into_iter().flatten().collect();
+        let functions: Vec<FunctionPtx> = functions.into_iter().flatten().collect();
         let cubins = process::parallel(&kernels, |kernel| match &ptxas {
             Some((ptxas, known)) if known.contains(&kernel.arch) => {
                 codegen::assemble(ptxas, &options, &work, kernel).map(Some)
@@ -231,10 +232,11 @@ impl PtxBuilder {
         if self.keep_ir {
             write_ir(&mut output, &tools, &work, &tasks)?;
         }
+        write_functions(&mut output, &functions)?;
         let report = write_kernels(output, &kernels, cubins)?;
         let dump = env::var_os(DUMP).filter(|folder| !folder.is_empty()).map(PathBuf::from);
         if let Some(folder) = dump.as_ref().or(self.dump.as_ref()) {
-            dump::write(&package.root.join(folder), &package.name, &tools, &kernels, &report)?;
+            dump::write(&package.root.join(folder), &package.name, &tools, (&kernels, &functions), &report)?;
         }
 
         println!("cargo::rustc-env={OUTPUT}={}", report.directory().display());
@@ -298,6 +300,40 @@ fn write_ir(output: &mut OutputDir, tools: &Toolchain, work: &Path, tasks: &[(&L
         text_of(&codegen::optimised_bitcode(work, name, *arch), format!("{name}.{}.ll", arch.name()))?;
     }
     Ok(())
+}
+
+/// Where items lie that are of no exported function.
+const ITEMS: &str = "functions";
+
+/// Writes what the host includes of device functions: the items, an expression that lists them, and the index.
+fn write_functions(output: &mut OutputDir, functions: &[FunctionPtx]) -> Result<(), Error> {
+    let by_symbol: BTreeMap<&str, &Function> =
+        functions.iter().map(|ptx| (ptx.function.symbol.as_str(), &ptx.function)).collect();
+    let mut by_function: BTreeMap<&Function, String> = BTreeMap::new();
+    for FunctionPtx { function, arch, items } in functions {
+        let mut files = Vec::new();
+        for item in items {
+            let (folder, file) = match &item.function {
+                Some(symbol) => {
+                    let (module, name) = by_symbol[symbol.as_str()].split();
+                    (module, format!("{name}.{}.ptx", arch.name()))
+                }
+                None => (ITEMS, format!("{}.ptx", files::key(&item.text))),
+            };
+            output.write(Path::new(folder).join(&file), &item.text)?;
+            files.push(format!("include_str!(\"../{folder}/{file}\")"));
+        }
+        let images = by_function.entry(function).or_default();
+        writeln!(images, "    ({}u32, {}u32, &[{}] as &[&str]),", arch.sm, arch.ptx, files.join(", "))
+            .expect("writing to a string");
+    }
+    let mut index = String::new();
+    for (function, images) in by_function {
+        let (module, name) = function.split();
+        output.write(format!("{module}/{name}.rs"), format!("&[\n{images}]\n"))?;
+        writeln!(index, "{}", function.path).expect("writing to a string");
+    }
+    output.write("functions.txt", index)
 }
 
 /// Writes what the host includes: the images, an expression that lists them, the index and the report.

@@ -1,4 +1,4 @@
-//! From rustc's bitcode to one PTX module per kernel, and from there to cubins.
+//! From rustc's bitcode to one PTX module per kernel and the items of each device function, and from there to cubins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::process::Command;
 use crate::Error;
 use crate::arch::Arch;
 use crate::files;
-use crate::ir::{self, Entry};
+use crate::ir::{self, Entry, Exports, Function};
 use crate::process;
-use crate::ptx::{self, Cut, Module};
+use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
 use crate::runtime;
 use crate::toolchain::{Ptxas, Toolchain};
@@ -30,7 +30,7 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Linked {
     pub(crate) crate_name: String,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) exports: Exports,
     pub(crate) bitcode: PathBuf,
     public: PathBuf,
 }
@@ -41,6 +41,14 @@ pub(crate) struct Kernel {
     pub(crate) entry: Entry,
     pub(crate) arch: Arch,
     pub(crate) ptx: String,
+}
+
+/// One device function's PTX for one architecture: items of a module, what each needs before it.
+#[derive(Debug)]
+pub(crate) struct FunctionPtx {
+    pub(crate) function: Function,
+    pub(crate) arch: Arch,
+    pub(crate) items: Vec<FunctionItem>,
 }
 
 /// A kernel assembled.
@@ -54,14 +62,16 @@ pub(crate) struct Cubin {
 pub(crate) fn link(tools: &Toolchain, work: &Path, crate_name: &str, bitcode: &Path) -> Result<Linked, Error> {
     let dis =
         process::run("reading the compiler's bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
-    let (text, entries) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
+    let (text, exports) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
     let kernels = work.join(format!("{crate_name}.kernels.ll"));
     files::write(&kernels, text)?;
     let runtime = work.join("runtime.ll");
     let runtime_ir = runtime::ir();
     files::write(&runtime, &runtime_ir)?;
 
-    let mut public: Vec<&str> = entries.iter().map(|entry| entry.symbol.as_str()).collect();
+    let mut public: Vec<&str> = exports.entries.iter().map(|entry| entry.symbol.as_str()).collect();
+    public.extend(exports.functions.iter().map(|function| function.symbol.as_str()));
+    public.push(ir::CONTROL_SETTER);
     public.extend(ir::public_variables(&runtime_ir));
     let public_file = work.join(format!("{crate_name}.public.txt"));
     files::write(&public_file, public.join("\n") + "\n")?;
@@ -76,7 +86,7 @@ pub(crate) fn link(tools: &Toolchain, work: &Path, crate_name: &str, bitcode: &P
             .arg("-o")
             .arg(&linked),
     )?;
-    Ok(Linked { crate_name: crate_name.to_owned(), entries, bitcode: linked, public: public_file })
+    Ok(Linked { crate_name: crate_name.to_owned(), exports, bitcode: linked, public: public_file })
 }
 
 /// Optimises and compiles a crate for one architecture, and cuts the result up.
@@ -86,7 +96,7 @@ pub(crate) fn compile(
     work: &Path,
     linked: &Linked,
     arch: Arch,
-) -> Result<Vec<Kernel>, Error> {
+) -> Result<(Vec<Kernel>, Vec<FunctionPtx>), Error> {
     let name = arch.name();
     let base = work.join(format!("{}.{name}", linked.crate_name));
     let ptx_file = base.with_added_extension("ptx");
@@ -132,16 +142,21 @@ pub(crate) fn compile(
 
     let fail = |reason| Error::Ptx { crate_name: linked.crate_name.clone(), arch: name.clone(), reason };
     let module = Module::parse(&ptx::respell(&files::read_text(&ptx_file)?)).map_err(fail)?;
-    linked
-        .entries
-        .iter()
-        .map(|entry| match module.cut(&entry.symbol) {
-            // The host reads the first line when it loads the kernel.
-            Ok(ptx) => Ok(Kernel { entry: entry.clone(), arch, ptx: format!("// layout {}\n{ptx}", entry.layout) }),
-            Err(Cut::Unresolved(symbol)) => Err(Error::Unresolved { kernel: entry.path.clone(), symbol }),
-            Err(Cut::NoEntry) => Err(fail(format!("no entry `{}`", entry.symbol))),
-        })
-        .collect()
+    let failed = |path: &str, symbol: &str, cut| match cut {
+        Cut::Unresolved(symbol) => Error::Unresolved { kernel: path.to_owned(), symbol },
+        Cut::NoEntry => fail(format!("no entry `{symbol}`")),
+    };
+    let kernels = linked.exports.entries.iter().map(|entry| {
+        let ptx = module.cut(&entry.symbol).map_err(|cut| failed(&entry.path, &entry.symbol, cut))?;
+        // The host reads the first line when it loads the kernel.
+        Ok(Kernel { entry: entry.clone(), arch, ptx: format!("// layout {}\n{ptx}", entry.layout) })
+    });
+    let mut cutter = module.functions(linked.exports.functions.iter().map(|function| function.symbol.as_str()));
+    let functions = linked.exports.functions.iter().map(|function| {
+        let items = cutter.cut(&function.symbol).map_err(|cut| failed(&function.path, &function.symbol, cut))?;
+        Ok(FunctionPtx { function: function.clone(), arch, items })
+    });
+    Ok((kernels.collect::<Result<_, Error>>()?, functions.collect::<Result<_, Error>>()?))
 }
 
 /// Where [`compile`] leaves the bitcode that `llc` gets.

@@ -1,22 +1,22 @@
-//! What each kernel became, in a folder for people to read.
+//! What each kernel and device function became, in a folder for people to read.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::Error;
-use crate::codegen::Kernel;
+use crate::codegen::{FunctionPtx, Kernel};
 use crate::files;
 use crate::process;
 use crate::report::Report;
 use crate::toolchain::Toolchain;
 
-/// Writes each kernel's PTX and SASS into `dir`, and the resources of all as `PACKAGE.tsv`; a program with kernels of several
+/// Writes each kernel's PTX and SASS and each device function's PTX into `dir`, and the resources of all as `PACKAGE.tsv`; a program with kernels of several
 /// packages has one dump. What earlier builds left there stays.
 pub(crate) fn write(
     dir: &Path,
     package: &str,
     tools: &Toolchain,
-    kernels: &[Kernel],
+    (kernels, functions): (&[Kernel], &[FunctionPtx]),
     report: &Report,
 ) -> Result<(), Error> {
     let missing = match (&tools.ptxas, &tools.nvdisasm) {
@@ -44,5 +44,10 @@ pub(crate) fn write(
         }
         Ok(())
     })?;
+    for FunctionPtx { function, arch, items } in functions {
+        let (module, name) = function.split();
+        let text: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+        files::write(&dir.join(module).join(format!("{name}.{}.ptx", arch.name())), text.join("\n\n") + "\n")?;
+    }
     files::write(&dir.join(format!("{package}.tsv")), report.to_string())
 }

@@ -113,8 +113,8 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A kernel's name cannot be a PTX symbol.
-    #[error("kernel `{name}`: {reason}")]
+    /// The name of a kernel or device function cannot be a PTX symbol.
+    #[error("`{name}`: {reason}")]
     KernelName {
         /// The name as it stands in the compiled module.
         name: String,
@@ -122,13 +122,13 @@ pub enum Error {
         reason: String,
     },
 
-    /// A kernel calls something that has no definition on the device.
+    /// A kernel or device function calls something that has no definition on the device.
     #[error(
-        "kernel `{kernel}` calls `{symbol}`, which has no definition on the GPU\n\
+        "`{kernel}` calls `{symbol}`, which has no definition on the GPU\n\
          \x20 the compiler puts such calls in for comparing memory, 128-bit arithmetic and the like; rewrite that part"
     )]
     Unresolved {
-        /// The kernel.
+        /// The kernel or device function.
         kernel: String,
         /// The symbol that nothing defines.
         symbol: String,

@@ -18,23 +18,69 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(path: &str, layout: &str) -> Result<Self, Error> {
-        let error = |reason: &str| Error::KernelName { name: path.to_owned(), reason: reason.to_owned() };
-        if !path.contains("::") {
-            return Err(error("an entry is named by its crate, module and function; write kernels with `#[kernel]`"));
-        }
-        let symbol = path.replace("::", "__");
-        // rustc would take `é` in a name; PTX knows ASCII only.
-        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
-        if !symbol.chars().all(legal) || symbol.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(error("a PTX symbol has ASCII letters, digits, `_` and `$` only"));
-        }
-        Ok(Self { path: path.to_owned(), symbol, layout: layout.to_owned() })
+        Ok(Self { path: path.to_owned(), symbol: symbol_of(path)?, layout: layout.to_owned() })
     }
 
     /// Module path and kernel name.
     pub(crate) fn split(&self) -> (&str, &str) {
         self.path.rsplit_once("::").expect("checked by `new`")
     }
+}
+
+/// A device function.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Function {
+    /// `crate::module::function`, as `#[device_function]` exported it.
+    pub(crate) path: String,
+    /// The PTX symbol: the path with `__` for `::`.
+    pub(crate) symbol: String,
+}
+
+impl Function {
+    pub(crate) fn new(path: &str) -> Result<Self, Error> {
+        Ok(Self { path: path.to_owned(), symbol: symbol_of(path)? })
+    }
+
+    /// Module path and function name.
+    pub(crate) fn split(&self) -> (&str, &str) {
+        self.path.rsplit_once("::").expect("checked by `new`")
+    }
+}
+
+/// The PTX symbol of a path.
+fn symbol_of(path: &str) -> Result<String, Error> {
+    let error = |reason: &str| Error::KernelName { name: path.to_owned(), reason: reason.to_owned() };
+    if !path.contains("::") {
+        return Err(error("an entry is named by its crate, module and function; write kernels with `#[kernel]`"));
+    }
+    let symbol = path.replace("::", "__");
+    // rustc would take `é` in a name; PTX knows ASCII only.
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    if !symbol.chars().all(legal) || symbol.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(error("a PTX symbol has ASCII letters, digits, `_` and `$` only"));
+    }
+    Ok(symbol)
+}
+
+/// A function that stays beside device functions, where nothing calls it.
+pub(crate) const CONTROL_SETTER: &str = "kp_control_setter";
+
+/// Shows the optimiser that the launch's control has a value in device functions, which the kernel that calls them has
+/// stored. In a module without kernels it would take a panic for undefined behaviour.
+fn control_setter(ir: &str) -> String {
+    const SET: &str = "void @__kp_set_control(ptr";
+    let declaration = match ir.lines().any(|line| line.starts_with("declare ") && line.contains(SET)) {
+        true => String::new(),
+        false => format!("declare {SET})\n"),
+    };
+    format!("{declaration}define void @{CONTROL_SETTER}(ptr %control) {{\n  call {SET} %control)\n  ret void\n}}\n")
+}
+
+/// What the host uses of a module.
+#[derive(Debug)]
+pub(crate) struct Exports {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) functions: Vec<Function>,
 }
 
 /// What `#[kernel]` says of the launches of an entry: the extents of every block, the most threads of one and the fewest
@@ -65,34 +111,46 @@ impl Bounds {
     }
 }
 
-/// Finds the kernels of `crate_name` in the output of `llvm-dis` and gives them their PTX names.
+/// Finds the kernels and device functions of `crate_name` in the output of `llvm-dis` and gives them their PTX names.
 ///
 /// Entries of other crates are left as they are: nothing keeps them alive when the module is internalised.
-pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Vec<Entry>), Error> {
-    let mut by_symbol = BTreeMap::new();
+pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Exports), Error> {
+    let (mut paths, mut entries, mut functions) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut renames = HashMap::new();
     let beside = |what| ir.lines().filter_map(move |line| constant_beside_entry(line, what));
     let layouts: HashMap<&str, &str> = beside("::__layout").collect();
     let bounds: HashMap<&str, Bounds> =
         beside("::__bounds").filter_map(|(name, digits)| Some((name, Bounds::parse(digits)?))).collect();
-    for name in ir.lines().filter_map(kernel_name) {
-        if name.split_once("::").is_some_and(|(owner, _)| owner != crate_name) {
-            continue;
-        }
+    let foreign = |name: &str| name.split_once("::").is_some_and(|(owner, _)| owner != crate_name);
+    let mut add = |path: &str, symbol: &str| match paths.insert(symbol.to_owned(), path.to_owned()) {
+        None => Ok(()),
+        Some(first) => Err(Error::KernelName {
+            name: path.to_owned(),
+            reason: format!("has the same PTX symbol as `{first}`; rename one of them"),
+        }),
+    };
+    for name in ir.lines().filter_map(kernel_name).filter(|name| !foreign(name)) {
         let layout = layouts.get(name).ok_or_else(|| Error::KernelName {
             name: name.to_owned(),
             reason: "has no layout of its parameters beside it; write kernels with `#[kernel]`".to_owned(),
         })?;
         let entry = Entry::new(name, layout)?;
+        add(name, &entry.symbol)?;
         renames.insert(name, entry.symbol.clone());
-        if let Some(Entry { path, .. }) = by_symbol.insert(entry.symbol.clone(), entry) {
-            return Err(Error::KernelName {
-                name: name.to_owned(),
-                reason: format!("has the same PTX symbol as `{path}`; rename one of them"),
-            });
-        }
+        entries.insert(entry.symbol.clone(), entry);
     }
-    Ok((rewrite(ir, &renames, &bounds), by_symbol.into_values().collect()))
+    for name in ir.lines().filter_map(function_name).filter(|name| !foreign(name)) {
+        let function = Function::new(name)?;
+        add(name, &function.symbol)?;
+        renames.insert(name, function.symbol.clone());
+        functions.insert(function.symbol.clone(), function);
+    }
+    let exports = Exports { entries: entries.into_values().collect(), functions: functions.into_values().collect() };
+    let mut text = rewrite(ir, &renames, &bounds);
+    if !exports.functions.is_empty() {
+        text.push_str(&control_setter(ir));
+    }
+    Ok((text, exports))
 }
 
 /// The name of the kernel that a line defines.
@@ -103,6 +161,14 @@ fn kernel_name(line: &str) -> Option<&str> {
         Some(quoted) => quoted.split('"').next(),
         None => tail.split('(').next(),
     }
+}
+
+/// The name of the device function that a line defines: it is exported, and no other name than a path has `::`.
+fn function_name(line: &str) -> Option<&str> {
+    let (head, tail) = line.strip_prefix("define ")?.split_once("@\"")?;
+    let hidden = head.split(' ').any(|word| ["internal", "private", "ptx_kernel"].contains(&word));
+    let name = tail.split('"').next()?;
+    (!hidden && name.contains("::")).then_some(name)
 }
 
 /// The kernel of which a line defines such a constant, and its text: `#[kernel]` exports digits beside the entry.
@@ -190,13 +256,18 @@ define dso_local ptx_kernel void @"app::kernels::saxpy"(ptr %x) unnamed_addr #0 
 }
 define ptx_kernel void @"other::kernels::saxpy"(ptr %x) #0 {
 define internal fastcc void @"app::kernels::no_kernel"() #1 {
+define dso_local noundef float @"app::kernels::smooth"(float noundef %x) unnamed_addr #1 {
+define float @"other::kernels::smooth"(float %x) #1 {
+define void @plain() #1 {
 attributes #0 = { convergent nounwind "target-cpu"="sm_30" "target-features"="+ptx60" }
 attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
 "#;
 
     #[test]
     fn kernels_of_the_crate_are_found_and_renamed() {
-        let (text, entries) = prepare(IR, "app").unwrap();
+        let (text, Exports { entries, functions }) = prepare(IR, "app").unwrap();
+        assert_eq!(functions, [Function::new("app::kernels::smooth").unwrap()]);
+        assert!(text.contains("float @app__kernels__smooth(float"));
         assert_eq!(entries, [Entry::new("app::kernels::saxpy", "01ef").unwrap()]);
         assert_eq!(entries[0].symbol, "app__kernels__saxpy");
         assert_eq!(entries[0].split(), ("app::kernels", "saxpy"));

@@ -16,7 +16,8 @@
 //!    `core` and its dependencies for rustc's `nvptx64-nvidia-cuda` target, to a single module of LLVM bitcode.
 //! 2. Links that with a small runtime module and NVIDIA's libdevice.
 //! 3. For each architecture, optimises it and generates PTX, both with LLVM's own tools.
-//! 4. Cuts the PTX into one module per kernel, and assembles each with ptxas where there is one.
+//! 4. Cuts the PTX into one module per kernel, and assembles each with ptxas where there is one; and into the items of each
+//!    device function.
 //!
 //! Arithmetic is IEEE: square roots and divisions are correctly rounded, denormals are kept, and multiplications
 //! are not contracted with additions unless [`PtxBuilder::fuse_multiply_add`] asks for it.
@@ -31,6 +32,10 @@
 //! | `crate::module/kernel.sm_90.cubin` | the same assembled, where [`Cubins`] were made |
 //! | `crate::module/kernel.rs` | an expression of type `&[(u32, &str, Option<&[u8]>)]`: architecture, PTX, cubin |
 //! | `index.txt` | the kernels' paths, one a line |
+//! | `crate::module/function.sm_90.ptx` | a device function's PTX, an item of a module to be written; the symbol is `crate__module__function` |
+//! | `functions/….ptx` | what device functions need beside them, an item each: functions that they call, tables |
+//! | `crate::module/function.rs` | an expression of type `&[(u32, u32, &[&str])]`: architecture, PTX version, the items, what each needs before it |
+//! | `functions.txt` | the device functions' paths, one a line |
 //! | `report.tsv` | registers, shared memory, stack and spills of each kernel: the [`Report`] |
 //!
 //! # Looking at kernels

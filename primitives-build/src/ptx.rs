@@ -1,9 +1,14 @@
-//! Cuts the PTX of a whole module into one module per kernel.
+//! Cuts the PTX of a whole module into one module per kernel, and into the items of each device function.
 //!
 //! The driver compiles what it is given: a module with every kernel of a crate would be compiled whole when
 //! the first of them is launched. Each kernel gets the functions and variables that it reaches, and nothing else.
+//!
+//! The items of a device function go into modules that are written at run time, beside those of other functions and of other
+//! crates. So every name that is not exported gets a hash of what it names: equal names have equal texts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::files;
 
 /// Functions that the driver itself provides; everything else must be in the module.
 const PROVIDED: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
@@ -150,6 +155,164 @@ impl Module {
         }
         Ok(renumber_labels(&without_unread_control(&text)))
     }
+}
+
+/// What the runtime module defines and the host knows by name.
+const RUNTIME: &str = "kp_";
+
+/// A part of a module that device functions need: a function or a variable, or several that need each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionItem {
+    pub(crate) text: String,
+    /// The symbol of the device function, if it is one's own.
+    pub(crate) function: Option<String>,
+}
+
+/// Cuts out device functions.
+pub(crate) struct Functions<'a> {
+    module: &'a Module,
+    exported: HashSet<&'a str>,
+    /// The finished items, each after what it needs.
+    items: Vec<FunctionItem>,
+    /// Of a finished name, its item, and the name that it has there.
+    finished: HashMap<&'a str, (usize, String)>,
+    /// Of each item, those that it names.
+    needs: Vec<BTreeSet<usize>>,
+    /// Tarjan's algorithm: the names on the stack, and of every name seen its number and the lowest that it reaches.
+    stack: Vec<&'a str>,
+    numbers: HashMap<&'a str, (usize, usize)>,
+}
+
+impl Module {
+    /// A cutter for these exported functions.
+    pub(crate) fn functions<'a>(&'a self, exported: impl Iterator<Item = &'a str>) -> Functions<'a> {
+        Functions {
+            module: self,
+            exported: exported.collect(),
+            items: Vec::new(),
+            finished: HashMap::new(),
+            needs: Vec::new(),
+            stack: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<'a> Functions<'a> {
+    /// The items of a function, each after what it needs; the function's own is the last.
+    pub(crate) fn cut(&mut self, symbol: &'a str) -> Result<Vec<FunctionItem>, Cut> {
+        if !self.module.by_name.contains_key(symbol) {
+            return Err(Cut::NoEntry);
+        }
+        self.visit(symbol)?;
+        let mut keep = BTreeSet::new();
+        let mut open = vec![self.finished[symbol].0];
+        while let Some(item) = open.pop() {
+            if keep.insert(item) {
+                open.extend(&self.needs[item]);
+            }
+        }
+        Ok(keep.into_iter().map(|item| self.items[item].clone()).collect())
+    }
+
+    fn visit(&mut self, name: &'a str) -> Result<(), Cut> {
+        if self.numbers.contains_key(name) {
+            return Ok(());
+        }
+        let number = self.numbers.len();
+        self.numbers.insert(name, (number, number));
+        self.stack.push(name);
+        for next in self.references(name)? {
+            self.visit(next)?;
+            if !self.finished.contains_key(next) {
+                let reached = self.numbers[next].1;
+                let own = self.numbers.get_mut(name).expect("seen");
+                own.1 = own.1.min(reached);
+            }
+        }
+        if self.numbers[name] == (number, number) {
+            let start = self.stack.iter().position(|&other| other == name).expect("on the stack");
+            let group = self.stack.split_off(start);
+            self.finish(group);
+        }
+        Ok(())
+    }
+
+    /// The names of the module that its items of this name contain.
+    fn references(&self, name: &str) -> Result<Vec<&'a str>, Cut> {
+        let items: Vec<&Item> = self.module.by_name[name].iter().map(|&i| &self.module.items[i]).collect();
+        let defined = items.iter().any(|item| item.has_body);
+        if items.iter().any(|item| item.is_function) && !defined && !PROVIDED.contains(&name) {
+            return Err(Cut::Unresolved(name.to_owned()));
+        }
+        let names = items.iter().flat_map(|item| &item.references);
+        Ok(names.filter_map(|name| self.module.by_name.get_key_value(name)).map(|(name, _)| name.as_str()).collect())
+    }
+
+    /// Makes one item of names that need each other, mostly of one.
+    fn finish(&mut self, mut group: Vec<&'a str>) {
+        // In the module's order, for the same text whichever of them was met first.
+        group.sort_unstable_by_key(|name| self.module.by_name[*name].first());
+        let text = renumber_labels(&self.text(&group));
+        let needs = tokens(&text).into_iter().filter_map(|name| Some(self.finished.get(name)?.0)).collect();
+        let text = rename(&text, |name| Some(self.finished.get(name)?.1.clone()));
+        let hash = files::key(&text);
+        let mut function = None;
+        let mut names = HashMap::new();
+        for &name in &group {
+            let exported = self.exported.contains(name);
+            if exported {
+                function.get_or_insert_with(|| name.to_owned());
+            }
+            let fixed = exported || name.starts_with(RUNTIME) || PROVIDED.contains(&name);
+            names.insert(name, if fixed { name.to_owned() } else { format!("{name}_{hash}") });
+        }
+        let text = rename(&text, |name| names.get(name).cloned());
+        let item = self.items.len();
+        self.items.push(FunctionItem { text, function });
+        self.needs.push(needs);
+        self.finished.extend(names.into_iter().map(|(name, new)| (name, (item, new))));
+    }
+
+    fn text(&self, group: &[&str]) -> String {
+        let items = || group.iter().flat_map(|name| &self.module.by_name[*name]).map(|&i| &self.module.items[i]);
+        let mut parts: Vec<String> = Vec::new();
+        if group.len() > 1 {
+            let heads = items().filter(|item| item.has_body).filter_map(|item| item.text.split_once('{'));
+            parts.extend(heads.map(|(head, _)| head.trim_end().to_owned() + ";"));
+        }
+        parts.extend(items().filter(|item| !item.is_function || item.is_external).map(|item| item.text.clone()));
+        parts.extend(items().filter(|item| item.has_body).map(|item| without_module_state(&item.text)));
+        parts.join("\n")
+    }
+}
+
+/// A function's body without line numbers, which refer to the module's files, and with a name for its stack that does not
+/// count the module's functions.
+fn without_module_state(text: &str) -> String {
+    const STACK: &str = "__local_depot";
+    let counts = |line: &str| line.split_whitespace().next() == Some(".loc");
+    let lines: Vec<&str> = text.lines().filter(|line| !counts(line)).collect();
+    rename(&lines.join("\n"), |name| {
+        let number = name.strip_prefix(STACK)?;
+        number.bytes().all(|b| b.is_ascii_digit()).then(|| STACK.to_owned())
+    })
+}
+
+/// The text with other names.
+fn rename(text: &str, new: impl Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for token in tokens(text) {
+        if let Some(new) = new(token) {
+            let start = token.as_ptr().addr() - text.as_ptr().addr();
+            out.push_str(&text[copied..start]);
+            out.push_str(&new);
+            copied = start + token.len();
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
 }
 
 /// The runtime's variable for what has no token: see `runtime.ll`.
@@ -502,6 +665,138 @@ $L__BB7_1:
         let module = Module::parse(PTX).unwrap();
         assert_eq!(module.cut("a__three"), Err(Cut::Unresolved("memcmp".into())));
         assert_eq!(module.cut("a__none"), Err(Cut::NoEntry));
+    }
+
+    const FUNCTIONS: &str = r#"
+.version 8.0
+.target sm_90
+.address_size 64
+.func  (.param .b32 func_retval0) slow
+(
+	.param .b32 slow_param_0
+)
+;
+.func odd
+()
+;
+.extern .func  (.param .b32 func_retval0) vprintf
+(
+	.param .b64 vprintf_param_0
+)
+;
+.extern .func memcmp
+()
+;
+.shared .align 8 .b64 kp_control;
+.global .align 4 .b8 table[8] = {0, 0, 0, 0, 0, 0, 192, 63};
+.visible .func  (.param .b32 func_retval0) a__sin(
+	.param .b32 a__sin_param_0
+)
+{
+	.loc	5 7 18
+	@%p1 bra 	$L__BB4_2;
+	call.uni (retval0), slow, (param0);
+$L__BB4_2:
+	ret;
+}
+.visible .func  (.param .b32 func_retval0) a__cos(
+	.param .b32 a__cos_param_0
+)
+{
+	call.uni (retval0), slow, (param0);
+	ret;
+}
+.func  (.param .b32 func_retval0) slow(
+	.param .b32 slow_param_0
+)
+{
+	.local .align 4 .b8 	__local_depot7[28];
+	mov.b64 	%SPL, __local_depot7;
+	mov.b64 	%rd3, table;
+	ret;
+}
+.visible .func a__parity()
+{
+	ld.shared.b64 	%rd2, [kp_control];
+	call.uni even, ();
+	call.uni vprintf, ();
+	ret;
+}
+.func even()
+{
+	call.uni odd, ();
+	ret;
+}
+.func odd()
+{
+	call.uni even, ();
+	ret;
+}
+.visible .func a__compare()
+{
+	call.uni memcmp, ();
+	ret;
+}
+"#;
+
+    fn functions(text: &str, symbols: &[&'static str]) -> Vec<Vec<FunctionItem>> {
+        let module = Module::parse(text).unwrap();
+        let mut cutter = module.functions(["a__sin", "a__cos", "a__parity", "a__compare"].into_iter());
+        symbols.iter().map(|symbol| cutter.cut(symbol).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_functions_need_stands_before_them_and_is_shared() {
+        let cut = functions(FUNCTIONS, &["a__sin", "a__cos"]);
+        let (sin, cos) = (&cut[0], &cut[1]);
+        let heads = sin.iter().map(|item| item.text.split('\n').next().unwrap()).collect::<Vec<_>>();
+        assert!(heads[0].starts_with(".global .align 4 .b8 table_"), "{heads:?}");
+        assert!(heads[1].starts_with(".func  (.param .b32 func_retval0) slow_"), "{heads:?}");
+        assert_eq!(heads[2], ".visible .func  (.param .b32 func_retval0) a__sin(");
+        assert_eq!((sin.len(), cos.len(), &sin[..2]), (3, 3, &cos[..2]));
+        assert_eq!((sin[1].function.as_deref(), sin[2].function.as_deref()), (None, Some("a__sin")));
+        // The names of the called function and of the table are those of their items.
+        let name = function_name(&sin[1].text).unwrap();
+        assert!(sin[2].text.contains(&format!(", {name}, (param0);")), "{}", sin[2].text);
+        let table = heads[0].split([' ', '[']).find(|word| word.starts_with("table_")).unwrap();
+        assert!(sin[1].text.contains(&format!("%rd3, {table};")) && sin[1].text.contains(" __local_depot;"));
+        assert!(sin[1].text.contains(".local .align 4 .b8 \t__local_depot[28];"), "{}", sin[1].text);
+        assert!(sin[2].text.contains("bra \t$L__BB0_2;") && !sin[2].text.contains(".loc"), "{}", sin[2].text);
+    }
+
+    #[test]
+    fn functions_that_call_each_other_are_one_item_with_declarations() {
+        let parity = functions(FUNCTIONS, &["a__parity"]).remove(0);
+        let group = &parity.iter().find(|item| item.text.contains("even_")).unwrap().text;
+        assert_eq!(group.matches(".func").count(), 4, "{group}");
+        assert!(group.find("();").unwrap() < group.find('{').unwrap(), "{group}");
+        assert!(parity.iter().any(|item| item.text == ".shared .align 8 .b64 kp_control;\n"), "{parity:?}");
+        assert!(parity.iter().any(|item| item.text.starts_with(".extern .func  (.param .b32 func_retval0) vprintf\n")));
+    }
+
+    #[test]
+    fn equal_names_have_equal_texts() {
+        // The table differs, and with it what names it, but not the rest.
+        let cut = functions(FUNCTIONS, &["a__sin", "a__parity"]);
+        let other = functions(&FUNCTIONS.replace("192, 63}", "192, 64}"), &["a__sin", "a__parity"]);
+        assert_eq!(cut[1], other[1]);
+        for (one, two) in cut[0].iter().zip(&other[0]).take(2) {
+            let name = |item: &FunctionItem| Item::new(item.text.clone()).name.unwrap();
+            assert_ne!(name(one), name(two));
+        }
+        // The place in the module does not count.
+        assert_eq!(
+            cut,
+            functions(&FUNCTIONS.replace("BB4", "BB9").replace("depot7", "depot3"), &["a__sin", "a__parity"])
+        );
+    }
+
+    #[test]
+    fn undefined_function_of_a_device_function_is_reported() {
+        let module = Module::parse(FUNCTIONS).unwrap();
+        let mut cutter = module.functions(["a__compare"].into_iter());
+        assert_eq!(cutter.cut("a__compare"), Err(Cut::Unresolved("memcmp".into())));
+        assert_eq!(module.functions(["a__none"].into_iter()).cut("a__none"), Err(Cut::NoEntry));
     }
 
     #[test]

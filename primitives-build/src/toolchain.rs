@@ -101,6 +101,11 @@ impl Toolchain {
         self.ptxas.is_ok()
     }
 
+    /// Where ptxas is, if it was found.
+    pub fn ptxas(&self) -> Option<&Path> {
+        self.ptxas.as_ref().ok().map(|ptxas| ptxas.program.as_path())
+    }
+
     pub(crate) fn llvm_tool(&self, name: &str) -> Command {
         Command::new(self.llvm.bin.join(name))
     }

@@ -63,7 +63,7 @@ mod sealed {
     label = "not `f32`, `f64`, `bool` or an integer of 8 to 64 bits",
     note = "pass and return `f32`, `f64`, `bool` and integers of 8 to 64 bits by value"
 )]
-pub trait FunctionValue: Copy + Send + Sync + sealed::Sealed + 'static {
+pub trait FunctionValue: Copy + sealed::Sealed + 'static {
     /// The type as a value.
     const TYPE: ValueType;
 }

@@ -2,7 +2,7 @@
 
 use kernel_primitives::kernels::elementwise_unary;
 use kernel_primitives::{Device, Dims, Result, UnaryFn};
-use user_crate::kernels::{Softsign, axpy};
+use user_crate::kernels::{Softsign, axpy, smooth};
 
 /// No multiple of a block or a vector: the last tile is partial.
 const LEN: usize = 10_007;
@@ -34,4 +34,14 @@ fn shipped_kernel_with_own_functor() -> Result<()> {
     let expected: Vec<f32> = x.iter().map(|&x| Softsign.apply(x)).collect();
     assert_eq!(out.to_vec()?, expected);
     Ok(())
+}
+
+#[test]
+fn own_device_function() {
+    let code = smooth::info().code();
+    assert_eq!((smooth::info().function()(0.25), code.symbol()), (0.15625, "user_crate__kernels__smooth"));
+    if cfg!(feature = "cuda") {
+        let image = code.images().last().expect("an architecture was built");
+        assert!(image.items.last().is_some_and(|item| item.contains(code.symbol())) && !image.can_panic());
+    }
 }

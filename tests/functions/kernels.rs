@@ -1,0 +1,79 @@
+//! Device functions as a user writes them.
+
+use kernel_primitives::kernels::functions::sin_f32;
+use kernel_primitives::prelude::*;
+
+/// Every type, and a function of the library.
+#[device_function]
+pub fn mixed(a: bool, b: i8, c: u16, d: i32, e: u64, f: f32) -> f64 {
+    let whole = i64::from(b) + i64::from(c) + i64::from(d) + e as i64;
+    if a { whole as f64 } else { f64::from(sin_f32(f)) }
+}
+
+/// Narrow results.
+#[device_function]
+pub fn half_of(a: i8) -> i8 {
+    a / 2
+}
+
+/// Values in a table, which is a constant of the module.
+#[device_function]
+pub fn prime(index: u32) -> u16 {
+    const PRIMES: [u16; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
+    PRIMES.get(index as usize).copied().unwrap_or(0)
+}
+
+/// Can panic.
+#[device_function]
+pub fn quotient(a: u32, b: u32) -> u32 {
+    assert!(b < 100, "too large");
+    a / b
+}
+
+/// Calls itself: Ackermann and Péter's function.
+#[device_function]
+pub fn ackermann(m: u32, n: u32) -> u32 {
+    match (m, n) {
+        (0, n) => n + 1,
+        (m, 0) => ackermann(m - 1, 1),
+        (m, n) => ackermann(m - 1, ackermann(m, n - 1)),
+    }
+}
+
+/// Two functions that call each other: Hofstadter's female sequence.
+#[device_function]
+pub fn female(n: u32) -> bool {
+    #[inline(never)]
+    fn f(n: u32) -> u32 {
+        if n == 0 { 1 } else { n - m(f(n - 1)) }
+    }
+    #[inline(never)]
+    fn m(n: u32) -> u32 {
+        if n == 0 { 0 } else { n - f(m(n - 1)) }
+    }
+    f(n) > m(n)
+}
+
+/// A name that generated code might have, in a build where it exists.
+#[cfg(not(any()))]
+#[device_function]
+pub fn entry(p0: f32, _: f32, (mut y): f32) -> f32 {
+    y += 1.0;
+    p0 - y
+}
+
+#[cfg(any())]
+#[device_function]
+pub fn absent(x: f32) -> f32 {
+    x
+}
+
+macro_rules! squares {
+    ($($name:ident: $t:ty;)*) => {$(
+        #[device_function]
+        pub fn $name(x: $t) -> $t {
+            x * x
+        }
+    )*};
+}
+squares! { square_f32: f32; square_f64: f64; }

@@ -1,0 +1,156 @@
+//! PTX of device functions in modules that are written here, as ptxas takes them.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kernel_primitives::kernels::functions;
+use kernel_primitives::{FunctionCode, FunctionImage};
+
+use crate::kernels::{ackermann, entry, female, half_of, mixed, prime, quotient, square_f32, square_f64};
+
+fn own() -> Vec<&'static FunctionCode> {
+    vec![
+        mixed::info().code(),
+        half_of::info().code(),
+        prime::info().code(),
+        quotient::info().code(),
+        ackermann::info().code(),
+        female::info().code(),
+        entry::info().code(),
+        square_f32::info().code(),
+        square_f64::info().code(),
+    ]
+}
+
+/// The architectures that are built.
+fn archs() -> Vec<u32> {
+    let archs: Vec<u32> = functions::all()[0].images().map(|image| image.arch).collect();
+    assert!(!archs.is_empty(), "functions were built");
+    archs
+}
+
+fn image(code: &FunctionCode, arch: u32) -> FunctionImage {
+    let image = code.image(arch).unwrap_or_else(|| panic!("{} was built", code.name()));
+    assert_eq!(image.arch, arch);
+    image
+}
+
+/// A module with a kernel that calls each function with values from memory, and stores the results.
+fn module(functions: &[&FunctionCode], arch: u32) -> String {
+    let images: Vec<FunctionImage> = functions.iter().map(|code| image(code, arch)).collect();
+    let version = images.iter().map(|image| image.version).max().expect("a function");
+    let mut text = format!(".version {}.{}\n.target sm_{arch}\n.address_size 64\n", version / 10, version % 10);
+    let mut taken = HashSet::new();
+    for item in images.iter().flat_map(|image| image.items).filter(|item| taken.insert(**item)) {
+        text.push_str(item);
+    }
+    text.push_str(
+        ".visible .entry calls(.param .u64 data, .param .u64 control) {\n\
+         .reg .b64 %at, %control;\nld.param.u64 %at, [data];\ncvta.to.global.u64 %at, %at;\n",
+    );
+    if images.iter().any(FunctionImage::can_panic) {
+        text.push_str("ld.param.u64 %control, [control];\nst.shared.b64 [kp_control], %control;\n");
+    }
+    for code in functions {
+        text.push_str("{\n.reg .b32 %single;\n.reg .b64 %double;\n");
+        let register = |param| if param == ".b32" { "%single" } else { "%double" };
+        let (mut arguments, result) = (Vec::new(), code.result().param());
+        writeln!(text, ".param {result} result;").unwrap();
+        for (i, param) in code.params().iter().map(|ty| ty.param()).enumerate() {
+            let register = register(param);
+            writeln!(text, "ld.volatile.global{param} {register}, [%at+{}];", 8 * i).unwrap();
+            writeln!(text, ".param {param} argument{i};\nst.param{param} [argument{i}], {register};").unwrap();
+            arguments.push(format!("argument{i}"));
+        }
+        let register = register(result);
+        writeln!(text, "call (result), {}, ({});", code.symbol(), arguments.join(", ")).unwrap();
+        writeln!(text, "ld.param{result} {register}, [result];\nst.volatile.global{result} [%at], {register};\n}}")
+            .unwrap();
+    }
+    text.push_str("ret;\n}\n");
+    text
+}
+
+/// What ptxas reports.
+fn assemble(text: &str, name: &str, arch: u32) -> String {
+    let tools = primitives_build::Toolchain::find().expect("the tools that the functions were built with");
+    let ptxas = tools.ptxas().expect("ptxas");
+    let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("functions.{name}.sm_{arch}"));
+    let (input, cubin) = (base.with_added_extension("ptx"), base.with_added_extension("cubin"));
+    std::fs::write(&input, text).unwrap();
+    let arch = format!("-arch=sm_{arch}");
+    let output =
+        Command::new(ptxas).args([&arch, "-v"]).arg(&input).arg("-o").arg(&cubin).output().expect("ptxas runs");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{}: {messages}", input.display());
+    messages
+}
+
+/// No item comes twice under one name.
+fn check_names(text: &str) {
+    let mut names = HashSet::new();
+    for line in text.lines().filter(|line| line.starts_with('.') && !line.ends_with(';')) {
+        let name = line.rsplit_once(' ').map(|(_, name)| name.trim_end_matches(['(', ')']));
+        if line.contains(".func") {
+            assert!(names.insert(name), "{line} comes twice");
+        }
+    }
+}
+
+#[test]
+fn all_functions_fit_in_one_module() {
+    for arch in archs() {
+        let all = functions::all().into_iter().chain(own()).collect::<Vec<_>>();
+        let text = module(&all, arch);
+        check_names(&text);
+        assemble(&text, "all", arch);
+        // What several need is there once, whichever comes first.
+        let reversed = module(&all.into_iter().rev().collect::<Vec<_>>(), arch);
+        assemble(&reversed, "reversed", arch);
+        assert_eq!(reversed.len(), text.len());
+    }
+}
+
+#[test]
+fn functions_of_f32_need_no_local_memory() {
+    let wide = ["sin_f32", "cos_f32", "tan_f32"];
+    for arch in archs() {
+        for code in functions::all() {
+            let name = code.name().rsplit_once("::").unwrap().1;
+            let report = assemble(&module(&[code], arch), name, arch);
+            if name.ends_with("_f64") || wide.contains(&name) {
+                continue;
+            }
+            assert!(image(code, arch).items.iter().all(|item| !item.contains(".local")), "{name} for sm_{arch}");
+            let mut frames = 0;
+            for line in report.lines().filter(|line| line.contains("stack")) {
+                let frame = line.trim().strip_prefix("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads");
+                assert!(frame.is_some(), "{name} for sm_{arch}: {line}");
+                frames += 1;
+            }
+            assert!(frames > 0, "{name} for sm_{arch}: {report}");
+        }
+    }
+}
+
+#[test]
+fn only_what_panics_takes_the_control() {
+    for arch in archs() {
+        for code in functions::all().into_iter().chain(own()) {
+            let expected = code.name().ends_with("::quotient");
+            assert_eq!(image(code, arch).can_panic(), expected, "{} for sm_{arch}", code.name());
+        }
+    }
+}
+
+#[test]
+fn arithmetic_is_not_contracted() {
+    for arch in archs() {
+        for code in [entry::info().code(), functions::powi_f32::info().code(), functions::uniform_f64::info().code()] {
+            let text = image(code, arch).items.concat();
+            assert!(!text.contains("fma.") && !text.contains(".approx"), "{} for sm_{arch}:\n{text}", code.name());
+        }
+    }
+}

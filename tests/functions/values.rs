@@ -1,0 +1,174 @@
+//! The library's functions on the host against references.
+
+use kernel_primitives::kernels::functions::*;
+use kernel_primitives::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random};
+
+/// Points around 0, 1 and whole numbers, of both signs, small and large.
+fn points() -> Vec<f64> {
+    let mut points = vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let mut x = 1e-30f64;
+    while x < 1e30 {
+        points.extend([x, -x]);
+        x *= 1.37;
+    }
+    points.extend((-400..=400).map(|i| f64::from(i) * 0.173));
+    points.extend((-30..=30).map(f64::from));
+    points
+}
+
+/// How far `found` is from `exact`, in units in the last place of `f32`.
+fn units_f32(found: f32, exact: f64) -> f64 {
+    let nearest = exact as f32;
+    if found == nearest || found.is_nan() && nearest.is_nan() {
+        return 0.0;
+    }
+    let unit = f64::from(nearest.abs().next_up() - nearest.abs()).max(f64::from(f32::from_bits(1)));
+    (f64::from(found) - exact).abs() / unit
+}
+
+fn units_f64(found: f64, exact: f64) -> f64 {
+    if found == exact || found.is_nan() && exact.is_nan() {
+        return 0.0;
+    }
+    (found - exact).abs() / (exact.abs().next_up() - exact.abs())
+}
+
+/// The functions of one argument: in `f32`, in `f64`, and a reference.
+type Unary = (&'static str, fn(f32) -> f32, fn(f64) -> f64, fn(f64) -> f64);
+
+macro_rules! unary {
+    ($($f32:ident $f64:ident $reference:expr;)*) => { [$((stringify!($f64), $f32, $f64, $reference)),*] };
+}
+
+const UNARY: [Unary; 24] = unary! {
+    sin_f32 sin_f64 libm::sin;
+    cos_f32 cos_f64 libm::cos;
+    tan_f32 tan_f64 libm::tan;
+    asin_f32 asin_f64 libm::asin;
+    acos_f32 acos_f64 libm::acos;
+    atan_f32 atan_f64 libm::atan;
+    sinh_f32 sinh_f64 libm::sinh;
+    cosh_f32 cosh_f64 libm::cosh;
+    tanh_f32 tanh_f64 libm::tanh;
+    asinh_f32 asinh_f64 libm::asinh;
+    acosh_f32 acosh_f64 |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
+    atanh_f32 atanh_f64 libm::atanh;
+    exp_f32 exp_f64 libm::exp;
+    exp2_f32 exp2_f64 libm::exp2;
+    exp10_f32 exp10_f64 libm::exp10;
+    exp_m1_f32 exp_m1_f64 libm::expm1;
+    ln_f32 ln_f64 libm::log;
+    log2_f32 log2_f64 libm::log2;
+    log10_f32 log10_f64 libm::log10;
+    ln_1p_f32 ln_1p_f64 libm::log1p;
+    cbrt_f32 cbrt_f64 libm::cbrt;
+    erf_f32 erf_f64 libm::erf;
+    erfc_f32 erfc_f64 libm::erfc;
+    tgamma_f32 tgamma_f64 libm::tgamma;
+};
+
+#[test]
+fn functions_of_one_argument_are_near_the_reference() {
+    for (name, single, double, reference) in UNARY {
+        for x in points() {
+            let x32 = x as f32;
+            let units = units_f32(single(x32), reference(f64::from(x32)));
+            assert!(units <= 2.0, "{name} in f32 at {x32:e}: {:e} is {units} off", single(x32));
+            let units = units_f64(double(x), reference(x));
+            assert!(units <= 4.0, "{name} at {x:e}: {:e} is {units} off", double(x));
+        }
+    }
+}
+
+/// What the reference above shares with the functions, by other means.
+#[test]
+fn gamma_and_error_functions_have_known_values() {
+    let mut factorial = 1.0;
+    // Up to where a factorial is a whole `f64`.
+    for n in 1..24 {
+        assert!(units_f64(tgamma_f64(f64::from(n)), factorial) <= 2.0, "tgamma({n})");
+        assert!((lgamma_f64(f64::from(n)) - factorial.ln()).abs() <= 1e-15 * factorial.ln().max(1.0), "lgamma({n})");
+        assert!((lgamma_f32(n as f32) - factorial.ln() as f32).abs() <= 1e-7 * (factorial.ln() as f32).max(1.0));
+        factorial *= f64::from(n);
+    }
+    assert!(units_f64(tgamma_f64(0.5), std::f64::consts::PI.sqrt()) <= 2.0);
+    assert!((lgamma_f64(-0.5) - (2.0 * std::f64::consts::PI.sqrt()).ln()).abs() < 1e-15, "of the absolute value");
+    // Abramowitz and Stegun, table 7.1.
+    for (x, erf) in [(0.1, 0.112_462_916_0), (0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
+        assert!((erf_f64(x) - erf).abs() < 1e-10 && (erfc_f64(-x) - 1.0 - erf).abs() < 1e-10);
+    }
+    for n in -22..=22 {
+        assert!(units_f64(exp10_f64(f64::from(n)), format!("1e{n}").parse().unwrap()) <= 1.0);
+    }
+}
+
+#[test]
+fn functions_of_two_arguments_are_near_the_reference() {
+    let values = [0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.0, 5.5, -3.0, 100.25, 1e-20, 1e20, f64::INFINITY, f64::NAN];
+    for x in values {
+        for y in values {
+            let (x32, y32) = (x as f32, y as f32);
+            let (wx, wy) = (f64::from(x32), f64::from(y32));
+            for (name, single, exact) in [
+                ("pow", pow_f32(x32, y32), libm::pow(wx, wy)),
+                ("atan2", atan2_f32(x32, y32), libm::atan2(wx, wy)),
+                ("hypot", hypot_f32(x32, y32), libm::hypot(wx, wy)),
+                ("fmod", fmod_f32(x32, y32), libm::fmod(wx, wy)),
+            ] {
+                assert!(units_f32(single, exact) <= 2.0, "{name}({x32:e}, {y32:e}) = {single:e}, not {exact:e}");
+            }
+            for (name, double, exact) in [
+                ("pow", pow_f64(x, y), libm::pow(x, y)),
+                ("atan2", atan2_f64(x, y), libm::atan2(x, y)),
+                ("hypot", hypot_f64(x, y), libm::hypot(x, y)),
+                ("fmod", fmod_f64(x, y), x % y),
+            ] {
+                assert!(units_f64(double, exact) <= 2.0, "{name}({x:e}, {y:e}) = {double:e}, not {exact:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_powers() {
+    for n in [0, 1, -1, 2, 3, 7, -8, 31, 100, i32::MAX, i32::MIN] {
+        assert_eq!((powi_f64(1.0, n), powi_f64(-1.0, n)), (1.0, if n % 2 == 0 { 1.0 } else { -1.0 }));
+        assert_eq!(
+            powi_f32(0.0, n),
+            if n == 0 {
+                1.0
+            } else if n > 0 {
+                0.0
+            } else {
+                f32::INFINITY
+            }
+        );
+    }
+    for n in -20..=20 {
+        for x in [0.3f64, -1.7, 2.0, 11.0] {
+            assert!(units_f64(powi_f64(x, n), x.powf(f64::from(n))) <= 20.0, "{x} to the {n}");
+            let x = x as f32;
+            assert!(units_f32(powi_f32(x, n), f64::from(x).powi(n)) <= 20.0, "{x} to the {n}");
+        }
+    }
+}
+
+#[test]
+fn random_numbers_are_the_elements_of_a_stream() {
+    const N: usize = 41;
+    let seed = 0x0123_4567_89ab_cdef;
+    fn stream<T: Copy, F, const K: usize>(seed: u64, f: F) -> [T; N]
+    where
+        F: kernel_primitives::UnaryFn<[u32; 4], Output = [T; K]>,
+    {
+        elementwise_random(&mut Philox::new(seed, 0), f)
+    }
+    let each = |i: usize| i as u64;
+    assert_eq!(std::array::from_fn(|i| uniform_f32(seed, each(i))), stream(seed, UniformF32));
+    assert_eq!(std::array::from_fn(|i| uniform_f64(seed, each(i))), stream(seed, UniformF64));
+    assert_eq!(std::array::from_fn(|i| normal_f32(seed, each(i))), stream(seed, NormalF32));
+    assert_eq!(std::array::from_fn(|i| normal_f64(seed, each(i))), stream(seed, NormalF64));
+    // An index beyond 2³² draws, and another seed.
+    assert_ne!(uniform_f64(seed, 3), uniform_f64(seed, 3 + (1 << 40)));
+    assert_ne!(uniform_f64(seed, 3), uniform_f64(seed + 1, 3));
+}
