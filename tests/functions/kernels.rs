@@ -57,7 +57,7 @@ pub fn female(n: u32) -> bool {
 /// A name that generated code might have, in a build where it exists.
 #[cfg(not(any()))]
 #[device_function]
-pub fn entry(p0: f32, _: f32, (mut y): f32) -> f32 {
+pub fn entry(p0: f32, _: f32, mut y: f32) -> f32 {
     y += 1.0;
     p0 - y
 }

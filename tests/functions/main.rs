@@ -14,9 +14,11 @@ use kernel_primitives::{FunctionInfo, ValueType};
 
 use kernels::{entry, female, mixed, square_f64};
 
+type Mixed = fn(bool, i8, u16, i32, u64, f32) -> f64;
+
 #[test]
 fn the_information_has_names_types_and_the_function() {
-    let info: &'static FunctionInfo<fn(bool, i8, u16, i32, u64, f32) -> f64> = mixed::info();
+    let info: &'static FunctionInfo<Mixed> = mixed::info();
     assert_eq!(info.name(), "functions::kernels::mixed");
     assert_eq!(info.code().symbol(), "functions__kernels__mixed");
     use ValueType::{Bool, F32, F64, I8, I32, U16, U64};

@@ -172,3 +172,22 @@ fn random_numbers_are_the_elements_of_a_stream() {
     assert_ne!(uniform_f64(seed, 3), uniform_f64(seed, 3 + (1 << 40)));
     assert_ne!(uniform_f64(seed, 3), uniform_f64(seed + 1, 3));
 }
+
+/// What normal random numbers are made with.
+#[test]
+fn sines_and_cosines_of_half_turns() {
+    use kernel_primitives::Real;
+    use std::f64::consts::PI;
+    for i in -1000..=1000 {
+        let x = f64::from(i) / 64.0;
+        let near = |found: f64, exact: f64| (found - exact).abs() < 1e-14;
+        assert!(near(x.sin_pi(), (PI * x).sin()) && near(x.cos_pi(), (PI * x).cos()), "{x}");
+        let (x, x32) = (f64::from(i), i as f32);
+        let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
+        assert_eq!((x.sin_pi(), x.cos_pi()), (0.0, sign));
+        assert_eq!(((x + 0.5).sin_pi(), (x + 0.5).cos_pi()), (sign, 0.0));
+        assert_eq!(((x32 + 0.5).sin_pi(), (x32 + 0.25).cos_pi()), (sign as f32, sign as f32 * 0.5f32.sqrt()));
+    }
+    assert!(f64::INFINITY.sin_pi().is_nan() && f32::NAN.cos_pi().is_nan());
+    assert_eq!((1e300.sin_pi(), 1e300.cos_pi()), (0.0, 1.0));
+}
