@@ -53,6 +53,9 @@ INPUTS = {
     "segmented_sort": "segments of 1024",
     "histogram_even": "256 bins",
     "segmented_reduce": "segments of 1024",
+    "segmented_scan": "segments of 1024",
+    "gather": "from anywhere",
+    "scatter": "to anywhere",
     "lower_bound": "as many queries",
 }
 

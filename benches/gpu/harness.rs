@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) emulate: bool,
     /// The groups of rows to measure; all of them if none is named.
     only: Vec<String>,
+    /// Beginnings of the names of the algorithms' rows to measure; all of them if none is named.
+    rows: Vec<String>,
 }
 
 impl Options {
@@ -41,6 +43,7 @@ impl Options {
             log2: 30,
             emulate: false,
             only: Vec::new(),
+            rows: Vec::new(),
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -52,6 +55,7 @@ impl Options {
                 "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
                 "--only" => options.only.extend(value().split(',').map(str::to_owned)),
+                "--rows" => options.rows.extend(value().split(',').map(str::to_owned)),
                 "--emulate" => {
                     options.emulate = true;
                     options.log2 = 12;
@@ -60,11 +64,16 @@ impl Options {
                 "--bench" => {} // from cargo
                 other => panic!(
                     "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, --emulate, \
-                     --only launch,algorithms,elementwise,block_sort,block,rows"
+                     --only launch,algorithms,elementwise,block_sort,block,rows, --rows NAMES"
                 ),
             }
         }
         options
+    }
+
+    /// Whether an algorithm's row is to be measured.
+    pub(crate) fn wants_row(&self, name: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|beginning| name.starts_with(beginning))
     }
 
     /// Whether a group of rows is to be measured.

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 30] [--only rows,block]
+//!     [--rows scan,"select u32"]
 //! ```
 //!
 //! CUB and Thrust are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
 //! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
 //! between two events; the figures are medians over the samples. Every result is checked, those of the peers in this process
-//! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size.
+//! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
+//! names beginnings of the names of the algorithms' rows to measure.
 //!
 //! Without a GPU the program says so and ends; `--emulate` runs the rows of algorithms in the emulator, at small sizes: it
 //! checks the benchmark, and measures nothing.

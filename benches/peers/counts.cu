@@ -1,7 +1,10 @@
-// Histograms, reductions of segments, and searches.
+// Histograms, reductions of segments, searches, and items moved or made.
 #include "algorithms.cuh"
 
 #include <thrust/binary_search.h>
+#include <thrust/gather.h>
+#include <thrust/scatter.h>
+#include <thrust/tabulate.h>
 
 // Bins and the ends of their range, as levels of type `L`, which the range's numbers are a divisor of.
 #define HISTOGRAM(name, T, L)                                                                                          \
@@ -19,9 +22,17 @@ SEGMENTS(i32, int32_t)
 SEGMENTS(f32, float)
 SEGMENTS(f64, double)
 
+struct Same {
+  __host__ __device__ uint64_t operator()(uint64_t i) const { return i; }
+};
+
 #define SEARCH(name, T)                                                                                                \
   THRUST(lower_bound_##name,                                                                                           \
          thrust::lower_bound(policy, IN(T, 0), IN(T, 0) + n, IN(T, 1), IN(T, 1) + n, OUT(uint64_t, 2)))
 SEARCH(u32, uint32_t)
 SEARCH(u64, uint64_t)
 SEARCH(f64, double)
+
+THRUST(gather_f32, thrust::gather(policy, IN(uint32_t, 1), IN(uint32_t, 1) + n, IN(float, 0), OUT(float, 2)))
+THRUST(scatter_f32, thrust::scatter(policy, IN(float, 0), IN(float, 0) + n, IN(uint32_t, 1), OUT(float, 2)))
+THRUST(generate_u64, thrust::tabulate(policy, OUT(uint64_t, 0), OUT(uint64_t, 0) + n, Same{}))

@@ -66,7 +66,7 @@ where
     check_values("reduce_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
     check_output("reduce_by_key", count.len(), 1)?;
-    let tile = device::tile_items::<Zip<K, V>>();
+    let tile = (device::tile_items::<Zip<K, V>>(), device::TILE_THREADS);
     chained::<Segmented<V::Item>>(run.into(), keys.items(), tile, |stream, dims, chain| {
         Kernel::<K, V, R>::launch(stream, dims, keys, values, &mut out_keys, &mut out_values, &mut count, chain, op)
     })
@@ -222,7 +222,7 @@ where
     type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
     check_values("scan_by_key", keys.items(), values.items())?;
     check_output("scan_by_key", out.len(), keys.items())?;
-    let tile = device::tile_items::<Zip<K, V>>();
+    let tile = (device::tile_items::<Zip<K, V>>(), device::TILE_THREADS);
     chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
         Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, op)
     })

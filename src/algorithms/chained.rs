@@ -3,15 +3,14 @@
 use super::run::Run;
 use super::transform::fill;
 use crate::grid::Chain;
-use crate::kernels::device::TILE_THREADS;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
-/// Calls `launch` with a block for each tile of so many items, one at least, and the cleared memory of a chain of their values,
-/// none for a single one.
+/// Calls `launch` with a block of so many threads for each tile of so many items, one at least, and the cleared memory of a chain of
+/// their values, none for a single one.
 pub(super) fn chained<T: Element>(
     run: Run<'_>,
     len: usize,
-    tile: usize,
+    (tile, threads): (usize, usize),
     launch: impl FnOnce(&Stream, Dims, &mut BufferSliceMut<'_, u64>) -> Result<()>,
 ) -> Result<()> {
     let stream = run.stream;
@@ -22,5 +21,5 @@ pub(super) fn chained<T: Element>(
     if tiles > 1 {
         fill(stream, 0u64, &mut chain)?;
     }
-    launch(stream, Dims::new(tiles.try_into().unwrap_or(u32::MAX), TILE_THREADS as u32), &mut chain)
+    launch(stream, Dims::new(tiles.try_into().unwrap_or(u32::MAX), threads as u32), &mut chain)
 }

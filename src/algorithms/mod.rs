@@ -18,7 +18,7 @@
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | so the items of each segment |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
-//! | [`select_if`], [`select_flagged`]; [`partition`] | the items of which a predicate or a flag is true; the others behind them |
+//! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items of which a predicate or a flag is true; the others behind them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
 //! | [`run_length_encode`]; [`reduce_by_key`] | and how many each run has; and its values as one |
 //! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that begins anew with each run |
@@ -82,7 +82,7 @@ pub use scan::{exclusive_scan, inclusive_scan};
 pub use search::{lower_bound, upper_bound};
 pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
 pub use segmented_sort::{segmented_sort, segmented_sort_pairs};
-pub use select::{partition, select_flagged, select_if};
+pub use select::{partition, select_flagged, select_if, stable_partition};
 pub use sort::{sort_keys, sort_pairs};
 pub use top_k::{top_k, top_k_pairs};
 pub use transform::{fill, gather, generate, scatter, transform, transform_pair};

@@ -1,13 +1,12 @@
 //! Scans.
 
+use super::chained::chained;
 use super::run::{Run, check_output};
-use super::transform::fill;
 use crate::__private::Instantiated;
 use crate::functor::Reducer;
-use crate::grid::Chain;
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
 ///
@@ -104,14 +103,10 @@ where
     device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tag>,
 {
     check_output("scan", out.len(), x.items())?;
-    let stream = run.stream;
-    let tiles = x.items().div_ceil(device::scan_tile::<S>());
-    let dims = Dims::new(tiles.try_into().unwrap_or(u32::MAX), device::SCAN_THREADS as u32);
-    let words = if tiles > 1 { Chain::<S::Item>::words(tiles) } else { 0 };
-    let mut memory = run.memory(&[words * size_of::<u64>()])?;
-    let mut chain = memory.parts().take::<u64>(words)?;
-    if tiles > 1 {
-        fill(stream, 0u64, &mut chain)?;
-    }
-    device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, &mut chain, op)
+    let tile = (device::scan_tile::<S>(), device::SCAN_THREADS);
+    // The first tile may begin inside a vector.
+    let len = x.items() + device::scan_vector::<S>() - 1;
+    chained::<S::Item>(run, len, tile, |stream, dims, chain| {
+        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, op)
+    })
 }

@@ -5,8 +5,8 @@ use super::run::{Run, check_output};
 use super::transform::fill;
 use crate::__private::{Again, Instantiated};
 use crate::functor::{Choice, Flagged, UnaryFn};
-use crate::input::{Source, Zip, zip};
-use crate::kernels::device;
+use crate::input::{Constant, Source, constant};
+use crate::kernels::device::{self, StagedTiles};
 use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 
 /// Keeps the items of which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
@@ -17,7 +17,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes a
-/// tile of up to 8192 items.
+/// tile of 54 KiB.
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
 ///
@@ -50,9 +50,10 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     P: UnaryFn<S::Item, Output = bool> + KernelParam,
-    device::select_tiles<S, P, false>: Instantiated<Tag>,
+    device::select_tiles<S, Constant<()>, P, false>: Instantiated<Tag>,
 {
-    select::<I, S, P, Tag>(run.into(), x, predicate, out.into(), count.into())
+    let none = constant((), x.items());
+    select::<I, _, S, Constant<()>, P, Tag>(run.into(), x, none, predicate, out.into(), count.into())
 }
 
 /// Keeps the items whose flags are true; of numbers, not 0. As many as there are both items and flags are looked at.
@@ -88,39 +89,47 @@ where
     J: InputArg<F>,
     S: Source<Item: Element>,
     F: Source<Item: ConvertTo<bool>>,
-    device::select_tiles<Zip<S, F>, Flagged, false>: Instantiated<Tag>,
+    device::select_tiles<S, F, Flagged, false>: Instantiated<Tag>,
 {
-    select::<_, Zip<S, F>, Flagged, Tag>(run.into(), zip(x, flags), Flagged, out.into(), count.into())
+    select::<I, J, S, F, Flagged, Tag>(run.into(), x, flags, Flagged, out.into(), count.into())
 }
 
-fn select<I, S, C, Tag>(
+fn select<I, J, S, F, C, Tag>(
     run: Run<'_>,
     x: I,
+    flags: J,
     choice: C,
-    mut out: BufferSliceMut<'_, C::Kept>,
+    mut out: BufferSliceMut<'_, S::Item>,
     mut count: BufferSliceMut<'_, u64>,
 ) -> Result<()>
 where
     I: InputArg<S>,
-    S: Source,
-    C: Choice<S::Item> + KernelParam,
-    device::select_tiles<S, C, false>: Instantiated<Tag>,
+    J: InputArg<F>,
+    S: Source<Item: Element>,
+    F: Source,
+    C: Choice<S::Item, F::Item> + KernelParam,
+    device::select_tiles<S, F, C, false>: Instantiated<Tag>,
 {
     check_output("select", count.len(), 1)?;
-    chained::<u64>(run, x.items(), device::tile_items::<S>(), |stream, dims, chain| {
-        device::select_tiles::<S, C, false>::launch(stream, dims, x, &mut out, &mut count, chain, choice)
+    let tiles = tiles::<S>(&run, x.items().min(flags.items()));
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+        type Kernel<S, F, C> = device::select_tiles<S, F, C, false>;
+        Kernel::<S, F, C>::launch(stream, dims, x, flags, &mut out, &mut count, chain, choice, tiles.batches, true)
     })
 }
 
+/// The tiles of so many items.
+fn tiles<S: Source>(run: &Run<'_>, len: usize) -> StagedTiles {
+    StagedTiles::new::<S>(size_of::<S::Item>(), len, run.stream.device().properties().multiprocessors)
+}
+
 /// Puts the items of which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
-/// follow, in the order of the input too, and `count[0]` says where those begin.
+/// follow, the input's last one first, and `count[0]` says where those begin.
 ///
-/// `out` may be longer than the input: the rest of it stays as it is. Each item is read, and `predicate` asked, twice.
+/// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], but that all items are
+/// written. [`stable_partition`] has the others in the order of the input.
 ///
-/// Cost: two reads of the input and one write, by two launches of one kernel after small ones that clear `count` and the
-/// chain. Temporary memory: as [`select_if`].
-///
-/// CUB: `DevicePartition::If`, which has the others in reverse. Thrust: `stable_partition_copy`.
+/// CUB: `DevicePartition::If`. Thrust: `partition_copy`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::partition;
@@ -132,7 +141,7 @@ where
 /// let x = stream.buffer_from(&[3u32, 1, 4, 1, 5])?;
 /// let (mut out, mut count) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u64>(1)?);
 /// partition(&stream, &x, bind_second(LessThan, 4), &mut out, &mut count)?;
-/// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![3, 1, 1, 4, 5], vec![3]));
+/// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![3, 1, 1, 5, 4], vec![3]));
 /// # Ok(())
 /// # }
 /// ```
@@ -150,16 +159,80 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     P: UnaryFn<S::Item, Output = bool> + KernelParam,
-    device::select_tiles<S, P, true>: Instantiated<Tag>,
+    device::select_tiles<S, Constant<()>, P, true>: Instantiated<Tag>,
 {
-    type Kernel<S, P> = device::select_tiles<S, P, true>;
-    let (out, mut count) = (out.into(), count.into().into_slice(..)?);
+    let (mut out, mut count, len) = (out.into(), count.into(), x.items());
     check_output("partition", count.len(), 1)?;
-    check_output("partition", out.len(), x.items())?;
-    let (mut none, mut out) = out.split_at(0)?;
-    chained::<u64>(run.into(), x.items(), device::tile_items::<S>(), |stream, dims, chain| {
+    check_output("partition", out.len(), len)?;
+    let run = run.into();
+    let tiles = tiles::<S>(&run, len);
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+        type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
+        let none = constant((), len);
+        Kernel::<S, P>::launch(stream, dims, x, none, &mut out, &mut count, chain, predicate, tiles.batches, false)
+    })
+}
+
+/// Puts the items of which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
+///
+/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after small ones that clear
+/// `count` and the chain.
+///
+/// Thrust: `stable_partition_copy`.
+///
+/// ```
+/// use kernel_primitives::algorithms::stable_partition;
+/// use kernel_primitives::functor::{LessThan, bind_second};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3u32, 1, 4, 1, 5])?;
+/// let (mut out, mut count) = (stream.buffer_zeroed::<u32>(5)?, stream.buffer_zeroed::<u64>(1)?);
+/// stable_partition(&stream, &x, bind_second(LessThan, 4), &mut out, &mut count)?;
+/// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![3, 1, 1, 4, 5], vec![3]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`partition`].
+pub fn stable_partition<'a, 'o, 'c, I, S, P, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    predicate: P,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    P: UnaryFn<S::Item, Output = bool> + KernelParam,
+    device::select_tiles<S, Constant<()>, P, true>: Instantiated<Tag>,
+{
+    type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
+    let (out, mut count, len) = (out.into(), count.into().into_slice(..)?, x.items());
+    check_output("stable_partition", count.len(), 1)?;
+    check_output("stable_partition", out.len(), len)?;
+    let (mut empty, mut out) = out.split_at(0)?;
+    let none = || constant((), len);
+    let run = run.into();
+    let tiles = tiles::<S>(&run, len);
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
         fill(stream, 0u64, &mut count)?;
-        Kernel::<S, P>::launch(stream, dims, Again(&x), &mut none, &mut count, &mut *chain, predicate)?;
-        Kernel::<S, P>::launch(stream, dims, x, &mut out, &mut count, chain, predicate)
+        let (nowhere, batches) = (&mut empty, tiles.batches);
+        Kernel::<S, P>::launch(
+            stream,
+            dims,
+            Again(&x),
+            none(),
+            nowhere,
+            &mut count,
+            &mut *chain,
+            predicate,
+            batches,
+            true,
+        )?;
+        Kernel::<S, P>::launch(stream, dims, x, none(), &mut out, &mut count, chain, predicate, batches, true)
     })
 }

@@ -4,7 +4,7 @@ use super::chained::chained;
 use super::run::{Run, check_output};
 use crate::__private::Instantiated;
 use crate::input::{Constant, Source, constant};
-use crate::kernels::device;
+use crate::kernels::device::{self, StagedTiles};
 use crate::{BufferSliceMut, Element, Error, InputArg, Result};
 
 /// Keeps the first of each run of equal items: `out` begins with them, in order, and `count[0]` says how many they are.
@@ -109,9 +109,21 @@ where
     device::unique_tiles<K, V, VALUES>: Instantiated<Tag>,
 {
     check_output("unique", count.len(), 1)?;
-    chained::<u64>(run, keys.items(), device::unique_tile::<K, V, VALUES>(), |stream, dims, chain| {
+    let multiprocessors = run.stream.device().properties().multiprocessors;
+    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), keys.items(), multiprocessors);
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
         type Kernel<K, V, const VALUES: bool> = device::unique_tiles<K, V, VALUES>;
-        Kernel::<K, V, VALUES>::launch(stream, dims, keys, values, out_keys, out_values, &mut count, chain)
+        Kernel::<K, V, VALUES>::launch(
+            stream,
+            dims,
+            keys,
+            values,
+            out_keys,
+            out_values,
+            &mut count,
+            chain,
+            tiles.batches,
+        )
     })
 }
 

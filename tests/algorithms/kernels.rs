@@ -157,12 +157,12 @@ macro_rules! even {
 }
 even! { u8: |x| x; u16: |x| x; u64: |x| x; Twelve: |x| x.b; }
 
-instantiate!(device::select_tiles<Span<u8>, Even, false>);
-instantiate!(device::select_tiles<Span<u16>, Even, false>);
-instantiate!(device::select_tiles<Span<u64>, Even, false>);
-instantiate!(device::select_tiles<Span<Twelve>, Even, false>);
-instantiate!(device::select_tiles<Zip<Span<u32>, Span<i32>>, ByFlag, false>);
-instantiate!(device::select_tiles<Zip<Counting<u64>, Span<bool>>, ByFlag, false>);
+instantiate!(device::select_tiles<Span<u8>, Constant<()>, Even, false>);
+instantiate!(device::select_tiles<Span<u16>, Constant<()>, Even, false>);
+instantiate!(device::select_tiles<Span<u64>, Constant<()>, Even, false>);
+instantiate!(device::select_tiles<Span<Twelve>, Constant<()>, Even, false>);
+instantiate!(device::select_tiles<Span<u32>, Span<i32>, ByFlag, false>);
+instantiate!(device::select_tiles<Counting<u64>, Span<bool>, ByFlag, false>);
 
 instantiate!(device::unique_tiles<Span<u8>, Constant<u8>, false>);
 instantiate!(device::unique_tiles<Span<u64>, Counting<u64>, true>);

@@ -1,6 +1,6 @@
 //! Selections and partitions, against iterators.
 
-use kernel_primitives::algorithms::{Run, Workspace, partition, select_flagged, select_if};
+use kernel_primitives::algorithms::{Run, Workspace, partition, select_flagged, select_if, stable_partition};
 use kernel_primitives::functor::{GreaterThan, LessThan, NotEqual, bind_second};
 use kernel_primitives::input::counting;
 use kernel_primitives::{Error, Result};
@@ -98,7 +98,7 @@ fn indices_of_what_is_true_are_selected() -> Result<()> {
 }
 
 #[test]
-fn a_partition_has_both_in_order_sanitize() -> Result<()> {
+fn a_partition_has_both_and_a_stable_one_in_order_sanitize() -> Result<()> {
     for stream in streams()? {
         for (k, len) in LENGTHS.into_iter().enumerate() {
             let x = values::<u32>(len, k as u64);
@@ -106,9 +106,15 @@ fn a_partition_has_both_in_order_sanitize() -> Result<()> {
             let (mut kept, others): (Vec<u32>, Vec<u32>) = x.iter().partition(|&&x| x < bound);
             let (mut out, mut count) = (stream.buffer_from(&vec![77u32; len + 2])?, stream.buffer_from(&[9u64])?);
             let (x, mut part) = (stream.buffer_from(&x)?, out.slice_mut(1..)?);
-            partition(&stream, &x, bind_second(LessThan, bound), &mut part, &mut count)?;
+            stable_partition(&stream, &x, bind_second(LessThan, bound), &mut part, &mut count)?;
             assert_eq!(count.to_vec()?, [kept.len() as u64]);
-            kept.extend(others);
+            let expected = [&kept[..], &others].concat();
+            let found = out.to_vec()?;
+            assert_eq!((found[0], &found[1..=len], found[len + 1]), (77, &expected[..], 77));
+
+            partition(&stream, &x, bind_second(LessThan, bound), out.slice_mut(1..)?, &mut count)?;
+            assert_eq!(count.to_vec()?, [kept.len() as u64]);
+            kept.extend(others.iter().rev());
             let found = out.to_vec()?;
             assert_eq!((found[0], &found[1..=len], found[len + 1]), (77, &kept[..], 77));
         }

@@ -1,7 +1,10 @@
-//! Histograms, reductions of segments, and searches.
+//! Histograms, reductions, scans and sorts of segments, and searches.
 
-use kernel_primitives::algorithms::{Run, histogram_even, lower_bound, segmented_reduce};
-use kernel_primitives::functor::Sum;
+use kernel_primitives::algorithms::{
+    Run, histogram_even, lower_bound, segmented_inclusive_scan, segmented_reduce, segmented_sort,
+};
+use kernel_primitives::functor::{Less, Sum};
+use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, Result};
 
 use super::inputs::{Item, Repeated, Steps, random};
@@ -24,6 +27,20 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
         .segmented_reduce::<i32>("i32", "", SOME, |run, x, offsets, out| segmented_reduce(run, x, offsets, Sum, out))?;
     bench
         .segmented_reduce::<f64>("f64", "", SOME, |run, x, offsets, out| segmented_reduce(run, x, offsets, Sum, out))?;
+
+    let sums = |segment: &mut [u32]| {
+        let mut sum = 0u32;
+        for x in segment {
+            sum = sum.wrapping_add(*x);
+            *x = sum;
+        }
+    };
+    bench.segmented("segmented_scan", sums, |run, x, offsets, out| {
+        segmented_inclusive_scan(run, x, offsets, Add, out)
+    })?;
+    bench.segmented("segmented_sort", <[u32]>::sort_unstable, |run, x, offsets, out| {
+        segmented_sort(run, x, offsets, Less, out)
+    })?;
 
     bench.lower_bound::<u32>("u32", MOST, |run, sorted, queries, out| lower_bound(run, sorted, queries, out))?;
     bench.lower_bound::<f64>("f64", &[16, 24], |run, sorted, queries, out| lower_bound(run, sorted, queries, out))?;
@@ -96,6 +113,35 @@ impl Bench<'_> {
                 &mut out,
                 |run, out| ours(run, &x, &ends, out),
                 |out, _| differs(out.as_slice(), |i| steps.sum(offsets[i] as usize..offsets[i + 1] as usize)),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What makes as many items of segments of 1024: `result` of a period's items is that of all.
+    fn segmented(
+        &mut self,
+        algorithm: &str,
+        result: impl Fn(&mut [u32]),
+        ours: impl Fn(Run<'_>, &Buffer<u32>, &Buffer<u32>, &mut Buffer<u32>) -> Result<()>,
+    ) -> Result<()> {
+        for log2 in self.sizes(MOST) {
+            let case = Case { algorithm, types: "u32", input: "", log2 };
+            let (n, stream) = (case.len(), self.stream);
+            let keys = Repeated::new(self.period(n), |i| random(i) as u32);
+            let x = keys.buffer(stream, n, 0)?;
+            let offsets: Vec<u32> = (0..=n / 1024).map(|i| i as u32 * 1024).collect();
+            let ends = stream.buffer_from(&offsets)?;
+            let mut out = stream.buffer_uninit::<u32>(n)?;
+            let mut expected = keys.0;
+            expected.chunks_mut(1024).for_each(&result);
+            self.row(
+                case,
+                2 * n * 4 + offsets.len() * 4,
+                &[x.address(), ends.address(), out.address(), (offsets.len() - 1) as u64],
+                &mut out,
+                |run, out| ours(run, &x, &ends, out),
+                |out, _| differs(out.as_slice(), |i| expected[i % expected.len()]),
             )?;
         }
         Ok(())

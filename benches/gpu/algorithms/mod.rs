@@ -7,6 +7,7 @@
 mod counts;
 mod inputs;
 mod merges;
+mod moves;
 mod numbers;
 mod runs;
 mod selections;
@@ -27,6 +28,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     }
     let mut bench = Bench {
         peers: peers.as_ref(),
+        options,
         report,
         workspace: Workspace::new(),
         largest: options.log2,
@@ -42,7 +44,8 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     runs::run(&mut bench)?;
     sorts::run(&mut bench)?;
     merges::run(&mut bench)?;
-    counts::run(&mut bench)
+    counts::run(&mut bench)?;
+    moves::run(&mut bench)
 }
 
 /// Logarithms of sizes, to plot over: from where a launch is all there is to far beyond the cache.
@@ -94,6 +97,7 @@ type Verdict = Result<Option<String>>;
 struct Bench<'a> {
     stream: &'a Stream,
     peers: Option<&'a Peers>,
+    options: &'a Options,
     report: &'a mut Report,
     workspace: Workspace,
     /// The logarithm of the largest size.
@@ -149,6 +153,9 @@ impl Bench<'_> {
         check: impl Fn(&O, Who) -> Verdict,
     ) -> Result<()> {
         let (stream, name) = (self.stream, case.name());
+        if !self.options.wants_row(&name) {
+            return Ok(());
+        }
         out.overwrite(stream)?;
         let verdict = match ours(Run::on(stream).with(&mut self.workspace), out) {
             Ok(()) => check(out, Who::Ours)?,

@@ -6,7 +6,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Result};
 
 use super::inputs::{Item, Repeated, random};
-use super::{Bench, Case, Counted, EVERY, LARGE, MOST, SOME, Who, address, differs, from, from_mut};
+use super::{Bench, Case, Counted, EVERY, LARGE, MOST, SOME, address, differs, from, from_mut};
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     macro_rules! select {
@@ -70,7 +70,7 @@ impl Bench<'_> {
                     let Counted { items, count } = out;
                     ours(run, from(&x, offset)?, T::of(bound), from_mut(items, offset)?, count)
                 },
-                |out, who| {
+                |out, _| {
                     if let Some(wrong) = out.check(count)? {
                         return Ok(Some(wrong));
                     }
@@ -81,12 +81,9 @@ impl Bench<'_> {
                     if !REST {
                         return Ok(None);
                     }
-                    // The peers have the others in reverse.
+                    // The others are in reverse.
                     let rest = n - count;
-                    differs(items.slice(count..)?, |i| {
-                        let i = if who == Who::Ours { i } else { rest - 1 - i };
-                        T::of(others[i % others.len()])
-                    })
+                    differs(items.slice(count..)?, |i| T::of(others[(rest - 1 - i) % others.len()]))
                 },
             )?;
         }

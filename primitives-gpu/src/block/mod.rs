@@ -65,4 +65,4 @@ pub use scan::{
     block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
 };
 pub use scan_rounds::{block_exclusive_scan_rounds, block_exclusive_scan_rounds_after, block_inclusive_scan_rounds};
-pub use top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of};
+pub use top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of, block_top_k_of_sorted};

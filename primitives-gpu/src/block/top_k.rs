@@ -172,8 +172,9 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 /// that decides among equal ones, and a bit for each that counts, the first's lowest; `READ` is a multiple of half of `ITEMS`, 16 at
 /// most. Keys come from anywhere: other inputs, some of a view, or in another order than that of their indices.
 ///
-/// Phases and cost are those of [`block_top_k_of`], with a barrier a round, and another if a thread has a candidate: many keys a
-/// round are few barriers. A round is read while the one before is looked at.
+/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, while there is room; then, after a barrier, they are cut
+/// down to `k` if there are many. If there was no room, they are forgotten, and the rounds are gone through once more as [`block_top_k_of`] does.
+/// A round is read while the one before is looked at.
 ///
 /// ```
 /// use kernel_primitives::block::{TopKStorage, block_top_k_by};
@@ -211,6 +212,37 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
     order: O,
     read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
 ) -> ([K; ITEMS], [u32; ITEMS]) {
+    rounds_of::<ITEMS, TILE, READ, K, O, false>(cx, shared, rounds, k, order, read)
+}
+
+/// As [`block_top_k_by`], of keys of which the later ones come no sooner: the rounds end when none of the keys of four of them comes before the
+/// `k`th so far. For several sorted sequences, the first keys of all of them first, of which four rounds have one each at least.
+#[inline(always)]
+#[track_caller]
+pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, TopKStorage<K, TILE>>,
+    rounds: usize,
+    k: usize,
+    order: O,
+    read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
+) -> ([K; ITEMS], [u32; ITEMS]) {
+    rounds_of::<ITEMS, TILE, READ, K, O, true>(cx, shared, rounds, k, order, read)
+}
+
+/// Rounds between two looks at how many candidates there are.
+const TOGETHER: usize = 4;
+
+#[inline(always)]
+#[track_caller]
+fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction, const SORTED: bool>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, TopKStorage<K, TILE>>,
+    rounds: usize,
+    k: usize,
+    order: O,
+    read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
+) -> ([K; ITEMS], [u32; ITEMS]) {
     const { assert!(READ <= 16 && READ.is_multiple_of(ITEMS / 2), "a round has several halves of the items") };
     let _ = order;
     let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
@@ -225,19 +257,44 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
         records
     };
     let ahead = |round: usize| if round < rounds { read(round) } else { ([K::ZERO; READ], [0; READ], 0) };
-    let mut next = ahead(0);
-    let mut round = 0;
+    let room = cx.block_threads() * ITEMS as u32;
+    let mut next = ([K::ZERO; READ], [0; READ], 0);
+    let (mut round, mut count) = (0, 0);
     while round < rounds {
-        let here = next;
-        next = ahead(round + 1);
-        // Also keeps the additions apart from what was read of the count before.
-        let threads = cx.barrier_count(candidates.has_better(&records(here)));
-        if threads > 0 {
-            // Read again rather than kept in registers meanwhile, for it is rare.
-            candidates.gather_round(threads, || records(read(round)));
-            next = ahead(round + 1);
+        let end = (round + TOGETHER).min(rounds);
+        let before = count;
+        // At first all are candidates.
+        if round > 0 {
+            for at in round..end {
+                let here = next;
+                next = ahead(at + 1);
+                let records = records(here);
+                if cx.any(cx.warp_mask(), candidates.has_better(&records)) {
+                    candidates.append(&records, READ, room);
+                }
+            }
+            count = candidates.counted();
+            if SORTED && count == before {
+                break;
+            }
         }
-        round += 1;
+        if round == 0 || count > room {
+            candidates.forget(before);
+            for at in round..end {
+                let threads = cx.barrier_count(candidates.has_better(&records(read(at))));
+                if threads > 0 {
+                    // Read again rather than kept in registers meanwhile, for it is rare.
+                    candidates.gather_round(threads, || records(read(at)));
+                }
+            }
+            next = ahead(end);
+            count = candidates.counted();
+        }
+        if count > room / 2 + candidates.k / 2 {
+            candidates.cut();
+            count = candidates.k;
+        }
+        round = end;
     }
     candidates.finish::<O>()
 }
@@ -308,7 +365,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     fn gather(&mut self, records: &[Ranked<K>; ITEMS], room: u32) {
         // Also keeps the additions below apart from what was read of the count before.
         if self.cx.barrier_any(self.has_better(records)) {
-            self.append(records, ITEMS / 2);
+            self.append(records, ITEMS / 2, u32::MAX);
             self.cut_to(room);
         }
     }
@@ -336,7 +393,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
                     );
                 });
             }
-            self.append(&own, READ);
+            self.append(&own, READ, u32::MAX);
             self.cut_to(half);
             turn += 1;
             if turn == turns {
@@ -347,10 +404,33 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         }
     }
 
-    /// Adds those of the first `used` records that come before the `k`th. There is room for all.
+    /// How many candidates there are. Barriers before and after.
     #[inline(always)]
     #[track_caller]
-    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
+    fn counted(&self) -> u32 {
+        self.cx.barrier();
+        // SAFETY: the first thread has written it, and barriers lie between this and the additions.
+        let count = unsafe { self.count.load(0) };
+        self.cx.barrier();
+        count
+    }
+
+    /// Forgets all but the first `count` candidates. A barrier comes after.
+    #[inline(always)]
+    #[track_caller]
+    fn forget(&self, count: u32) {
+        if self.cx.thread_rank() == 0 {
+            // SAFETY: only this thread writes, between barriers.
+            unsafe { self.count.store(0, count) };
+        }
+        self.cx.barrier();
+    }
+
+    /// Adds those of the first `used` records that come before the `k`th. Where there is no room, they are counted only: for `room`
+    /// candidates, or, if that says so, for all.
+    #[inline(always)]
+    #[track_caller]
+    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize, room: u32) {
         let cx = self.cx;
         let mask = cx.warp_mask();
         let below = (1 << cx.lane()) - 1;
@@ -374,8 +454,8 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         let start = cx.shuffle(mask, start, 0, WARP);
         unrolled!(
             i < N,
-            if better[i] {
-                // SAFETY: a place of this thread alone, and inside: there was room for all.
+            if better[i] && start + places[i] < room {
+                // SAFETY: a place of this thread alone, and inside: there is room.
                 unsafe { self.records.store((start + places[i]) as usize, records[i]) };
             }
         );

@@ -2,56 +2,38 @@
 
 use super::UnaryFn;
 use crate::KernelParam;
-use crate::element::{ConvertTo, Element};
+use crate::element::ConvertTo;
 
-/// Which items a selection keeps, and what it keeps of them.
+/// Which items a selection keeps.
 ///
 /// Implemented by every function of one item that returns `bool`, closures included: it keeps the items of which it is true.
 /// [`Flagged`] goes by what stands beside them.
 ///
 /// ```
 /// use kernel_primitives::functor::{Choice, Flagged, LessThan, bind_second};
-/// assert!(bind_second(LessThan, 3).keeps(2) && !bind_second(LessThan, 3).keeps(3));
-/// assert!(Flagged.keeps((7, true)));
-/// assert_eq!(Flagged.kept((7, true)), 7);
+/// assert!(bind_second(LessThan, 3).keeps(2, ()) && !bind_second(LessThan, 3).keeps(3, ()));
+/// assert!(Flagged.keeps(7, true));
 /// ```
-pub trait Choice<T> {
-    /// What is kept of an item.
-    type Kept: Element;
-
-    /// Whether the item is kept.
+pub trait Choice<T, F> {
+    /// Whether the item is kept beside which the flag stands.
     #[track_caller]
-    fn keeps(&self, item: T) -> bool;
-
-    /// What is kept of it, if it is.
-    #[track_caller]
-    fn kept(&self, item: T) -> Self::Kept;
+    fn keeps(&self, item: T, flag: F) -> bool;
 }
 
-impl<T: Element, P: UnaryFn<T, Output = bool>> Choice<T> for P {
-    type Kept = T;
+impl<T, P: UnaryFn<T, Output = bool>> Choice<T, ()> for P {
     #[inline(always)]
-    fn keeps(&self, item: T) -> bool {
+    fn keeps(&self, item: T, (): ()) -> bool {
         self.apply(item)
     }
-    #[inline(always)]
-    fn kept(&self, item: T) -> T {
-        item
-    }
 }
 
-/// The first of each pair whose second is true; of numbers, not 0.
+/// Keeps the items whose flags are true; of numbers, not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 pub struct Flagged;
 
-impl<T: Element, F: ConvertTo<bool>> Choice<(T, F)> for Flagged {
-    type Kept = T;
+impl<T, F: ConvertTo<bool>> Choice<T, F> for Flagged {
     #[inline(always)]
-    fn keeps(&self, (_, flag): (T, F)) -> bool {
+    fn keeps(&self, _: T, flag: F) -> bool {
         flag.convert()
-    }
-    #[inline(always)]
-    fn kept(&self, (item, _): (T, F)) -> T {
-        item
     }
 }

@@ -128,8 +128,8 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
     let carried = unsafe { carry.get_written(0) };
     // SAFETY: written before the barrier; no other tile has these places.
     unsafe {
-        copy_out::<_, 2>(cx, heads, 0, total, out_keys, first);
-        copy_out::<_, 2>(cx, sums, 1, total.saturating_sub(1), out_values, first);
+        copy_out::<_, 2>((cx.thread_rank(), TILE_THREADS as u32), heads, 0, total, out_keys, first);
+        copy_out::<_, 2>((cx.thread_rank(), TILE_THREADS as u32), sums, 1, total.saturating_sub(1), out_values, first);
         if cx.thread_rank() == 0 {
             if total > 0 && first > 0 {
                 out_values.write(first - 1, op.apply(carried, sums.load(0)));

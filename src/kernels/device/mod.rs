@@ -12,6 +12,7 @@ mod segmented;
 mod segmented_sort;
 mod select;
 mod sort;
+mod staged;
 mod tile;
 mod top_k;
 mod transform;
@@ -31,10 +32,11 @@ pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
-pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles};
+pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles, scan_vector};
 pub use search::{SEARCH_THREADS, search_tiles};
 pub use segmented::{
-    SEGMENT_ENDS_THREADS, SEGMENT_THREADS, check_offsets, segment_ends, segment_tile_items, segment_tiles,
+    SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, check_offsets, segment_ends, segment_tile_items,
+    segment_tiles,
 };
 pub use segmented_sort::{
     SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_tiles, segment_merge_tiles_pairs,
@@ -45,12 +47,13 @@ pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,
     sort_tile, sort_tile_items, sort_tile_pairs,
 };
+pub use staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
 pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
 pub use transform::{
     SCATTER_ITEMS, TRANSFORM_THREADS, TRANSFORM_VECTORS, scatter_tiles, transform_pair_tiles, transform_tiles,
 };
-pub use unique::{unique_tile, unique_tiles};
+pub use unique::{UniqueStorage, unique_bytes, unique_tiles};
 
 /// Calls a function with the number of items in a vector of the source as its constant.
 macro_rules! by_vector {

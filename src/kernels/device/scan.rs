@@ -9,11 +9,13 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
+use super::staged::lead;
+
 /// Threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const SCAN_THREADS: usize = 128;
 
 /// Items of a vector: as many as the source has side by side, up to 16 bytes of results.
-const fn vector<S: Source>() -> usize {
+pub const fn scan_vector<S: Source>() -> usize {
     let most = 16 / size_of::<S::Item>();
     if most == 0 {
         1
@@ -28,7 +30,7 @@ const fn vector<S: Source>() -> usize {
 /// in its registers. Together they are what a block has under way while it waits for the tiles before: the time of a scan is that wait
 /// by the bytes under way.
 const fn vectors<S: Source>() -> (usize, usize) {
-    match ((vector::<S>() * size_of::<S::Item>()).div_ceil(16), vector::<S>()) {
+    match ((scan_vector::<S>() * size_of::<S::Item>()).div_ceil(16), scan_vector::<S>()) {
         (0 | 1, 4) => (27, 11),
         (0 | 1, 1 | 2) => (27, 6),
         (0 | 1, _) => (13, 0),
@@ -42,11 +44,12 @@ const fn vectors<S: Source>() -> (usize, usize) {
 /// Items of a tile of [`scan_tiles`](struct@scan_tiles).
 pub const fn scan_tile<S: Source>() -> usize {
     let (staged, held) = vectors::<S>();
-    SCAN_THREADS * (staged + held) * vector::<S>()
+    SCAN_THREADS * (staged + held) * scan_vector::<S>()
 }
 
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
-/// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain` has the memory of a [`Chain`] of all
+/// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of which the input's first may begin inside a
+/// vector of [`scan_vector`]; `chain` has the memory of a [`Chain`] of all
 /// tiles, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
@@ -72,7 +75,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     let tile = ScanTile { cx, x, first, chain, tile, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {
-            match const { (vector::<S>(), vectors::<S>()) } {
+            match const { (scan_vector::<S>(), vectors::<S>()) } {
                 $(($n, ($staged, $held)) => {
                     let items = items.array(0, SCAN_THREADS * $staged * $n);
                     scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
@@ -92,7 +95,7 @@ pub struct ScanItems<S>(PhantomData<S>);
 
 // SAFETY: uninitialised elements.
 unsafe impl<S: Source> SharedStorage for ScanItems<S> {
-    const BYTES: usize = SCAN_THREADS * vectors::<S>().0 * vector::<S>() * size_of::<S::Item>();
+    const BYTES: usize = SCAN_THREADS * vectors::<S>().0 * scan_vector::<S>() * size_of::<S::Item>();
     const ALIGN: usize = 16;
 }
 
@@ -127,23 +130,27 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     // whole and aligned.
     let round = WARP as usize * N;
     let part = warp * (STAGED * round);
-    let start = (tile * (SCAN_THREADS / WARP as usize) + warp) * ((STAGED + HELD) * round);
-    let rest = len.saturating_sub(start);
+    let lead = lead::<S, N>(x);
+    let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * ((STAGED + HELD) * round);
+    let rest = (len + lead).saturating_sub(first_of_part);
     let rounds = rest.div_ceil(round).min(STAGED + HELD);
-    let vectors = if x.is_aligned::<N>(start) && out.is_aligned::<N>(start) { rest / round } else { 0 };
+    // Less than a vector before the input, if that begins inside one.
+    let start = first_of_part.wrapping_sub(lead);
+    let is_aligned = first_of_part >= lead && x.is_aligned::<N>(start) && out.is_aligned::<N>(start);
+    let vectors = if is_aligned { rest / round } else { 0 };
     let is_whole = vectors >= STAGED + HELD;
     let beside = |v: usize| v * round + lane * N;
     let stage = |v: usize| {
-        let (from, at) = (start + beside(v), part + beside(v));
+        let (from, at) = (start.wrapping_add(beside(v)), part + beside(v));
         // SAFETY: the warp's part of shared memory, of which each lane writes its vectors; the warp waits below before it reads. Of the
         // input what is known to be inside.
         unsafe {
             if is_whole || v < vectors {
                 x.copy_vector_inside::<N>(from, items, at);
             } else if !x.copy::<N>(from, items, at) {
-                // What lies behind the end comes last, and changes nothing.
+                // What lies before the beginning or behind the end changes nothing.
                 for i in 0..N {
-                    items.store(at + i, x.get(from + i).unwrap_or(op.identity()));
+                    items.store(at + i, x.get(from.wrapping_add(i)).unwrap_or(op.identity()));
                 }
             }
         }
@@ -168,7 +175,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         for (v, items) in held.iter_mut().enumerate() {
             if STAGED + v < rounds {
                 for (i, item) in items.iter_mut().enumerate() {
-                    if let Some(value) = x.get(start + beside(STAGED + v) + i) {
+                    if let Some(value) = x.get(start.wrapping_add(beside(STAGED + v) + i)) {
                         *item = value;
                     }
                 }
@@ -203,15 +210,16 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         }
     };
     let mut write = |v: usize, results: &[S::Item; N]| {
-        let to = start + beside(v);
+        let to = start.wrapping_add(beside(v));
         // SAFETY: of all threads of the grid only this one has these places of the result.
         unsafe {
             if is_whole || v < vectors {
                 out.write_vector_inside(to, results);
             } else {
                 for (i, result) in results.iter().enumerate() {
-                    if to + i < len {
-                        out.write(to + i, *result);
+                    let to = to.wrapping_add(i);
+                    if to < len {
+                        out.write(to, *result);
                     }
                 }
             }

@@ -1,24 +1,27 @@
 //! The kernels of segmented reductions.
 
+use core::marker::PhantomData;
+
 use kernel_primitives::functor::{MaxOf, MinOf, Reduction, Sum};
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
 
+use super::by_vector;
 use super::search::warp_bound;
-use super::tile::{by_rounds, rounds};
 
 /// Threads of a block of [`segment_tiles`](struct@segment_tiles).
-pub const SEGMENT_THREADS: usize = 256;
+pub const SEGMENT_THREADS: usize = 128;
 
 /// Threads of a block of [`segment_ends`](struct@segment_ends), which is also how many tiles it looks at.
 pub const SEGMENT_ENDS_THREADS: usize = 1024;
 
-/// Times that a warp reads what it has in flight, in a tile.
-const BATCHES: usize = 4;
+/// Bytes of a warp's tile, unless 32 vectors have more: with 24 warps a multiprocessor enough are on their way while each finds its segments.
+const BYTES: usize = 8192;
 
 /// Items of a segment that one lane reduces.
-const SHORT: u64 = 16;
+const SHORT: u64 = 64;
 
 /// Tiles that one thread of [`segment_ends`](struct@segment_ends) goes through, and that one warp does.
 const BY_THREAD: usize = 8;
@@ -27,9 +30,39 @@ const BY_WARP: usize = 1024;
 /// No segment.
 const NONE: u64 = u64::MAX;
 
+/// Vectors of a lane in a tile.
+const fn vectors<S: Source>() -> usize {
+    let bytes = WARP as usize * S::VECTOR * size_of::<S::Item>();
+    let vectors = if bytes == 0 { 16 } else { BYTES / bytes };
+    if vectors >= 16 {
+        16
+    } else if vectors >= 8 {
+        8
+    } else if vectors >= 4 {
+        4
+    } else if vectors >= 2 {
+        2
+    } else {
+        1
+    }
+}
+
 /// Items of a warp's tile; a power of two.
 pub const fn segment_tile_items<S: Source>() -> usize {
-    WARP as usize * S::VECTOR * rounds(S::VECTOR, 2 * size_of::<S::Item>()) * BATCHES
+    WARP as usize * S::VECTOR * vectors::<S>()
+}
+
+/// The tiles of a block's warps.
+pub struct SegmentStorage<S>(PhantomData<S>);
+
+impl<S: Source> SegmentStorage<S> {
+    const ITEMS: usize = SEGMENT_THREADS / WARP as usize * segment_tile_items::<S>();
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
+    const BYTES: usize = Self::ITEMS * size_of::<S::Item>();
+    const ALIGN: usize = 16;
 }
 
 /// Faults unless the offsets do not decrease and are at most `len`: what scans of segments begin with.
@@ -57,7 +90,7 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
 ///
 /// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of the segment
 /// that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on: `crossing[t]` is its number, or [`u64::MAX`].
-#[kernel(threads(SEGMENT_THREADS), min_blocks(2), instantiate(
+#[kernel(threads(SEGMENT_THREADS), min_blocks(6), instantiate(
     <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
     <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
 ))]
@@ -69,6 +102,7 @@ pub fn segment_tiles<S, O, R>(
     mut crossing: GlobalMut<u64>,
     mut out: GlobalMut<R::Output>,
     op: R,
+    mut shared: Shared<SegmentStorage<S>>,
 ) where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
@@ -76,22 +110,38 @@ pub fn segment_tiles<S, O, R>(
 {
     let len = x.len() as u64;
     let segments = offsets.len() - 1;
-    // All of them, also those that a search for others does not find.
-    check(cx, offsets, x.len());
-
     let tile = cx.block_rank() * const { SEGMENT_THREADS / WARP as usize } + cx.warp() as usize;
     let items = const { segment_tile_items::<S>() } as u64;
     let first = tile as u64 * items;
     let is_last = first + items >= len;
+    let last = if is_last { len } else { first + items };
+    // The tile is on its way while the segments in it are looked for.
+    shared.enter();
+    let place = cx.warp() as usize * const { segment_tile_items::<S>() };
+    let staged = Staged { items: shared.array(0, const { SegmentStorage::<S>::ITEMS }), place, first: first as usize };
+    // SAFETY: the warp's part of shared memory, which it reads after it has waited.
+    unsafe { by_vector!(S, stage::<S; VECTOR>(cx, x, &staged)) };
+    // All of them, also those that a search for others does not find.
+    check(cx, offsets, x.len());
     // Tile 0 is there for the empty segments of an empty input.
     if first >= len && tile > 0 {
         return;
     }
-    let last = if is_last { len } else { first + items };
 
     // From the segment on that goes into the tile, if it does.
-    let is_before = |at: usize| offsets.get(at).is_some_and(|offset| offset.convert() < first);
-    let mut next = warp_bound(cx, segments, is_before).saturating_sub(1);
+    let is_before = |at: usize| at < segments && offsets.get(at).is_some_and(|offset| offset.convert() < first);
+    // Where it is if all segments are alike, or else anywhere.
+    let guess = (first as f32 / len as f32 * segments as f32) as usize;
+    let window = guess.saturating_sub(WARP as usize / 2);
+    let votes = cx.ballot(FULL_MASK, is_before(window + cx.lane() as usize));
+    let before = if (window == 0 || votes & 1 != 0) && votes >> (WARP - 1) == 0 {
+        window + votes.count_ones() as usize
+    } else {
+        warp_bound(cx, segments, is_before)
+    };
+    let mut next = before.saturating_sub(1);
+    x.wait_for_copies();
+    cx.sync_warp(FULL_MASK);
     let mut goes_on = NONE;
     loop {
         let segment = next + cx.lane() as usize;
@@ -103,17 +153,22 @@ pub fn segment_tiles<S, O, R>(
 
         let mut total = op.identity();
         if items <= SHORT {
-            for at in from..to {
-                if let Some(item) = x.get(at as usize) {
-                    total = op.combine(total, op.pre(item, at - begin));
-                }
+            // From a place on that differs from lane to lane, so that lanes whose segments are alike meet in no bank.
+            let turn = cx.lane() as u64 % items.max(1);
+            for i in 0..items {
+                let at = if turn + i < items { from + turn + i } else { from + turn + i - items };
+                // SAFETY: of the tile.
+                let item = unsafe { staged.items.load(staged.place_of(at as usize)) };
+                total = op.combine(total, op.pre(item, at - begin));
             }
         }
         let mut long = cx.ballot(FULL_MASK, items > SHORT);
         while long != 0 {
             let lane = long.trailing_zeros();
             let [from, to, begin] = [from, to, begin].map(|place| warp_broadcast(cx, place, lane));
-            let all = by_rounds!(S, 2 * size_of::<S::Item>(), total_of::<S, R; VECTOR, ROUNDS>(cx, x, from as usize..to as usize, begin as usize, &op));
+            let range = from as usize..to as usize;
+            // SAFETY: of the tile.
+            let all = unsafe { by_vector!(S, total_of::<S, R; VECTOR>(cx, &staged, range, begin as usize, &op)) };
             if cx.lane() == lane {
                 total = all;
             }
@@ -238,11 +293,58 @@ fn bounds<O: Source<Item: ConvertTo<u64>>>(offsets: Input<O>, segment: usize) ->
     (at(segment), at(segment + 1))
 }
 
-/// The reduction of a range by a warp, `ROUNDS` vectors of `N` items a lane in flight; `begin` is the place of the item with index 0.
+/// A warp's tile in shared memory.
+struct Staged<'k, T> {
+    items: SharedArray<'k, T>,
+    /// Where it begins there.
+    place: usize,
+    /// Its first item in the input.
+    first: usize,
+}
+
+impl<T> Staged<'_, T> {
+    /// Where an item of the tile is.
+    #[inline(always)]
+    fn place_of(&self, index: usize) -> usize {
+        self.place + (index - self.first)
+    }
+}
+
+/// Begins to copy a warp's tile to shared memory, with zeros where the input has no items.
+///
+/// # Safety
+/// Nobody else accesses its place until the warp has waited for its copies.
 #[inline(always)]
-fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const ROUNDS: usize>(
+unsafe fn stage<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>, staged: &Staged<S::Item>) {
+    let beside = |v: usize| v * (WARP as usize * N) + cx.lane() as usize * N;
+    let items = const { segment_tile_items::<S>() };
+    // SAFETY: the caller's contract; what is read is inside.
+    unsafe {
+        if staged.first < x.len() && x.len() - staged.first >= items && x.is_aligned::<N>(staged.first) {
+            for v in 0..const { vectors::<S>() } {
+                x.copy_vector_inside::<N>(staged.first + beside(v), staged.items, staged.place + beside(v));
+            }
+        } else {
+            for v in 0..const { vectors::<S>() } {
+                let (from, at) = (staged.first + beside(v), staged.place + beside(v));
+                if !x.copy::<N>(from, staged.items, at) {
+                    for i in 0..N {
+                        staged.items.store(at + i, x.get(from + i).unwrap_or(S::Item::ZERO));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The reduction of a range of a tile by its warp; `begin` is the place of the item with index 0.
+///
+/// # Safety
+/// The tile was staged, and nobody writes it meanwhile.
+#[inline(always)]
+unsafe fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize>(
     cx: Block,
-    x: Input<S>,
+    staged: &Staged<S::Item>,
     range: core::ops::Range<usize>,
     begin: usize,
     op: &R,
@@ -252,44 +354,23 @@ fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, con
     // From where a vector lies.
     let mut start = range.start & !(N - 1);
     while start < range.end {
-        let at = |round: usize| start + cx.lane() as usize * N + round * stride;
-        let mut vectors = [[S::Item::ZERO; N]; ROUNDS];
-        if start >= range.start && start + stride * ROUNDS <= range.end {
-            for (round, items) in vectors.iter_mut().enumerate() {
-                // SAFETY: all that the warp reads is inside the range, which is inside the input.
-                *items = unsafe { x.items_inside(at(round)) };
-            }
-            for (round, items) in vectors.iter().enumerate() {
+        let at = start + cx.lane() as usize * N;
+        if at < range.end {
+            // SAFETY: the caller's contract; vectors are whole in the tile.
+            let items = unsafe { staged.items.load_items::<N>(staged.place_of(at)) };
+            if at >= range.start && at + N <= range.end {
                 for (i, &item) in items.iter().enumerate() {
-                    totals[i] = op.combine(totals[i], op.pre(item, (at(round) + i - begin) as u64));
+                    totals[i] = op.combine(totals[i], op.pre(item, (at + i - begin) as u64));
                 }
-            }
-        } else {
-            for (round, items) in vectors.iter_mut().enumerate() {
-                if at(round) < range.end {
-                    if at(round) + N <= x.len() {
-                        // SAFETY: inside.
-                        *items = unsafe { x.items_inside(at(round)) };
-                    } else {
-                        for (i, item) in items.iter_mut().enumerate() {
-                            *item = x.get(at(round) + i).unwrap_or(S::Item::ZERO);
-                        }
-                    }
-                }
-            }
-            // What the range has of the batch, by numbers of 32 bits.
-            let skip = range.start.saturating_sub(start) as u32;
-            let end = (range.end - start).min(stride * ROUNDS) as u32;
-            for (round, items) in vectors.iter().enumerate() {
+            } else {
                 for (i, &item) in items.iter().enumerate() {
-                    let place = cx.lane() * N as u32 + (round * stride + i) as u32;
-                    if place >= skip && place < end {
-                        totals[i] = op.combine(totals[i], op.pre(item, (at(round) + i - begin) as u64));
+                    if at + i >= range.start && at + i < range.end {
+                        totals[i] = op.combine(totals[i], op.pre(item, (at + i - begin) as u64));
                     }
                 }
             }
         }
-        start += stride * ROUNDS;
+        start += stride;
     }
     warp_reduce(cx, thread_reduce(op.identity(), &totals, op.reducer()), op.reducer())
 }

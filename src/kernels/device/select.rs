@@ -2,47 +2,56 @@
 
 use kernel_primitives::functor::{BindSecond, Choice, Flagged, GreaterThan, LessThan, NotEqual};
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Source, Span, Zip};
+use kernel_primitives::input::{Constant, Source, Span};
 use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
 
-use super::TILE_THREADS;
-use super::tile::{Share, TileStorage, WarpStorage, announce, by_rounds, copy_out, prefix};
+use super::STAGE_THREADS;
+use super::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
+use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
-/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that `choice` keeps, in
-/// order, go to `out`, and how many they are to `count`. A tile a block; `chain` has the memory of a [`Chain`] of all tiles, or
-/// none if there is one tile.
+/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that `choice` keeps, of as many
+/// as there are both items and flags, go to `out`, in order, and how many they are to `count`. A tile a block, of so many
+/// `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
 ///
-/// With `REST` the others follow, in order. Where they begin must be known: a first launch, with `out` empty, adds to `count`
-/// how many are kept.
-#[kernel(threads(TILE_THREADS), min_blocks(3), instantiate(
-    <Span<u32>, BindSecond<LessThan, u32>, false>, <Span<i32>, BindSecond<LessThan, i32>, false>, <Span<f32>, BindSecond<LessThan, f32>, false>,
-    <Span<u32>, BindSecond<GreaterThan, u32>, false>, <Span<i32>, BindSecond<GreaterThan, i32>, false>, <Span<f32>, BindSecond<GreaterThan, f32>, false>,
-    <Span<u32>, BindSecond<NotEqual, u32>, false>, <Span<i32>, BindSecond<NotEqual, i32>, false>, <Span<f32>, BindSecond<NotEqual, f32>, false>,
-    <Span<u32>, BindSecond<LessThan, u32>, true>, <Span<i32>, BindSecond<LessThan, i32>, true>, <Span<f32>, BindSecond<LessThan, f32>, true>,
-    <Zip<Span<u32>, Span<bool>>, Flagged, false>, <Zip<Span<i32>, Span<bool>>, Flagged, false>, <Zip<Span<f32>, Span<bool>>, Flagged, false>,
+/// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
+/// Then it must be known where they begin: a first launch, with `out` empty, adds to `count` how many are kept.
+#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
+    <Span<u32>, Constant<()>, BindSecond<LessThan, u32>, false>, <Span<i32>, Constant<()>, BindSecond<LessThan, i32>, false>,
+    <Span<f32>, Constant<()>, BindSecond<LessThan, f32>, false>, <Span<u32>, Constant<()>, BindSecond<GreaterThan, u32>, false>,
+    <Span<i32>, Constant<()>, BindSecond<GreaterThan, i32>, false>, <Span<f32>, Constant<()>, BindSecond<GreaterThan, f32>, false>,
+    <Span<u32>, Constant<()>, BindSecond<NotEqual, u32>, false>, <Span<i32>, Constant<()>, BindSecond<NotEqual, i32>, false>,
+    <Span<f32>, Constant<()>, BindSecond<NotEqual, f32>, false>, <Span<u32>, Constant<()>, BindSecond<LessThan, u32>, true>,
+    <Span<i32>, Constant<()>, BindSecond<LessThan, i32>, true>, <Span<f32>, Constant<()>, BindSecond<LessThan, f32>, true>,
+    <Span<u32>, Span<bool>, Flagged, false>, <Span<i32>, Span<bool>, Flagged, false>, <Span<f32>, Span<bool>, Flagged, false>,
 ))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-pub fn select_tiles<S, C, const REST: bool>(
+pub fn select_tiles<S, F, C, const REST: bool>(
     cx: Block,
     x: Input<S>,
-    mut out: GlobalMut<C::Kept>,
+    flags: Input<F>,
+    mut out: GlobalMut<S::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
     choice: C,
+    batches: u32,
+    in_order: bool,
     mut word: Shared<[u64; 1]>,
-    mut warps: Shared<WarpStorage<u32>>,
-    mut kept: Shared<TileStorage<S, C::Kept>>,
+    mut warps: Shared<WarpStorage<u32, STAGE_WARPS>>,
+    mut items: Shared<StagedStorage<S>>,
 ) where
-    S: Source,
-    C: Choice<S::Item> + KernelParam,
+    S: Source<Item: Element>,
+    F: Source,
+    C: Choice<S::Item, F::Item> + KernelParam,
 {
-    if x.is_empty() {
+    let len = x.len().min(flags.len());
+    if len == 0 {
         if cx.thread_rank() == 0 {
             count.at(0).store(0);
         }
         return;
     }
-    let only_count = REST && out.is_empty();
+    let only_count = REST && in_order && out.is_empty();
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if only_count {
         cx.block_rank()
@@ -51,38 +60,67 @@ pub fn select_tiles<S, C, const REST: bool>(
     } else {
         chain.take_tile(&mut word)
     };
-    by_rounds!(
+    items.enter();
+    let items = items.array(0, const { staged::items::<S>(size_of::<S::Item>()) });
+    let selection = Selection { cx, x, flags, len, chain, tile, choice, batches, in_order, only_count };
+    by_vectors!(
         S,
         size_of::<S::Item>(),
-        select_tile_of::<S, C; VECTOR, ROUNDS, REST>(
-            cx, x, &mut out, &count, chain, tile, only_count, choice, &mut word, &mut warps, &mut kept
-        )
+        select_tile::<S, F, C; VECTOR, TOGETHER, REST>(selection, items, &mut out, &count, &mut word, &mut warps)
     );
 }
 
-/// One tile; or only its count.
-#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-#[inline(always)]
-fn select_tile_of<S, C, const N: usize, const ROUNDS: usize, const REST: bool>(
-    cx: Block,
-    x: Input<S>,
-    out: &mut GlobalMut<C::Kept>,
-    count: &GlobalMut<u64, Atomic>,
-    chain: Chain<'_, '_, u64>,
+/// What one block selects.
+struct Selection<'a, 'k, S, F, C> {
+    cx: Block<'k>,
+    x: Input<'k, S>,
+    flags: Input<'k, F>,
+    len: usize,
+    chain: Chain<'a, 'k, u64>,
     tile: usize,
-    only_count: bool,
     choice: C,
+    batches: u32,
+    in_order: bool,
+    only_count: bool,
+}
+
+/// One tile: each warp has a part of it in shared memory, asks for each item, and moves those that are kept to the front of the part while the
+/// first one waits for what the tiles before have kept.
+#[inline(always)]
+fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>(
+    selection: Selection<'_, '_, S, F, C>,
+    items: SharedArray<'_, S::Item>,
+    out: &mut GlobalMut<S::Item>,
+    count: &GlobalMut<u64, Atomic>,
     word: &mut Shared<[u64; 1]>,
-    warps: &mut Shared<WarpStorage<u32>>,
-    kept: &mut Shared<TileStorage<S, C::Kept>>,
+    warps: &mut Shared<WarpStorage<u32, STAGE_WARPS>>,
 ) where
-    S: Source,
-    C: Choice<S::Item>,
+    S: Source<Item: Element>,
+    F: Source,
+    C: Choice<S::Item, F::Item>,
 {
-    let share = Share::<N, ROUNDS>::of(cx, tile, x.len());
-    let items = share.read(x);
-    let bits = share.bits(|round, i| choice.keeps(items[round][i]));
-    let (places, total) = share.places(cx, warps, bits);
+    let Selection { cx, x, flags, len, chain, tile, choice, batches, in_order, only_count } = selection;
+    let part = Part::<N, TOGETHER>::of(cx, tile, batches, len, lead::<S, N>(x));
+    // The length is not 0.
+    let other = flags.at(0);
+    let keeps = |item, at| choice.keeps(item, flags.get(part.index(at)).unwrap_or(other));
+    let keep = |items: &[S::Item; N], at: u32| {
+        let flags = flags
+            .items::<N>(part.index(at))
+            .unwrap_or_else(|| core::array::from_fn(|i| flags.get(part.index(at + i as u32)).unwrap_or(other)));
+        let mut bits = 0;
+        for i in 0..N {
+            bits |= (choice.keeps(items[i], flags[i]) as u32) << i;
+        }
+        bits
+    };
+    // SAFETY: the tile's place in shared memory, of which each warp accesses its own part.
+    let own = unsafe {
+        part.stage(x, items);
+        part.wait(x);
+        part.count(items, keep)
+    };
+    let (before, total) = add_by_warp(cx, warps, own);
     if only_count {
         if cx.thread_rank() == 0 {
             count.at(0).fetch_add(total as u64);
@@ -90,14 +128,9 @@ fn select_tile_of<S, C, const N: usize, const ROUNDS: usize, const REST: bool>(
         return;
     }
     announce(cx, &chain, tile, total as u64);
-    kept.enter();
-    let array = kept.array::<C::Kept>(0, super::tile_items::<S>());
-    // SAFETY: the items of the tile have each its place, those that are kept the first ones; they are read after a barrier.
-    unsafe {
-        share.compact(array, bits, &places, |round, i| choice.kept(items[round][i]));
-        if REST {
-            share.compact_rest(array, bits, &places, total, |round, i| choice.kept(items[round][i]));
-        }
+    if !REST {
+        // SAFETY: the warp's own part.
+        unsafe { part.compact(items, keeps, |_, _, _| {}) };
     }
     if cx.warp() == 0 {
         let before = prefix(&chain, tile, total as u64, &Add);
@@ -106,16 +139,21 @@ fn select_tile_of<S, C, const N: usize, const ROUNDS: usize, const REST: bool>(
         }
     }
     cx.barrier();
-    let before = word.get(0) as usize;
-    // SAFETY: written before the barrier; no other tile has these places.
-    unsafe {
-        copy_out::<_, 4>(cx, array, 0, total, out, before);
-        if REST {
-            let rest = count.at(0).load() as usize + (share.tile - before);
-            copy_out::<_, 4>(cx, array, total, share.tile_len() - total, out, rest);
+    let first = word.get(0) as usize;
+    let before = first + before as usize;
+    if REST {
+        let kept = if in_order { count.at(0).load() as usize } else { 0 };
+        // SAFETY: the warp's own part; of all items only this one has the place.
+        unsafe {
+            part.compact(items, keeps, |item, kept_here, at| {
+                let rank = part.index(at) - (before + kept_here as usize);
+                out.write(if in_order { kept + rank } else { len - 1 - rank }, item);
+            });
         }
     }
-    if !REST && share.is_last() && cx.thread_rank() == 0 {
-        count.at(0).store(before as u64 + total as u64);
+    // SAFETY: written by the warp; no other part has these places.
+    unsafe { copy_out::<_, 4>((cx.lane(), WARP), items, part.place(), own, out, before) };
+    if !(REST && in_order) && tile + 1 == cx.grid_blocks() && cx.thread_rank() == 0 {
+        count.at(0).store(first as u64 + total as u64);
     }
 }

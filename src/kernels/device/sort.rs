@@ -48,6 +48,20 @@ macro_rules! by_items {
     };
 }
 
+/// As `by_items`, with fewer items where they do for so many keys.
+macro_rules! by_len {
+    ($len:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
+        if $len <= SORT_THREADS * 2 {
+            by_len!(@ $f::<$k, $v, 2>, $args)
+        } else if const { items(size_of::<$k>(), size_of::<$v>()) >= 8 } && $len <= SORT_THREADS * 8 {
+            by_len!(@ $f::<$k, $v, 8>, $args)
+        } else {
+            by_items!($k, $v, $f $args)
+        }
+    };
+    (@ $f:ident::<$k:ty, $v:ty, $items:literal>, ($($arg:expr),* $(,)?)) => { $f::<$k, $v, $items>($($arg),*) };
+}
+
 /// No value.
 type Nothing = [u8; 0];
 
@@ -133,7 +147,8 @@ pub fn sort_tile<K: SortKey>(
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
     shared: Shared<SortTileStorage<K>>,
 ) {
-    by_items!(K, Nothing, tile(cx, (keys, &mut out), None, (begin, end, descending), &mut ranks, &shared));
+    let bits = (begin, end, descending);
+    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks, &shared));
 }
 
 /// As [`sort_tile`](struct@sort_tile), with a value a key that goes where its key goes.
@@ -153,7 +168,8 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     shared: Shared<SortTileStorage<K, V>>,
 ) {
     let values = Some((values, &mut values_out));
-    by_items!(K, V, tile(cx, (keys, &mut out), values, (begin, end, descending), &mut ranks, &shared));
+    let bits = (begin, end, descending);
+    by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks, &shared));
 }
 
 #[inline(always)]

@@ -49,10 +49,10 @@ unsafe impl<S: Source, T: Element> SharedStorage for TileStorage<S, T> {
 }
 
 /// Shared memory for a `T` of each warp, which are read together.
-pub struct WarpStorage<T>(PhantomData<T>);
+pub struct WarpStorage<T, const WARPS: usize = { TILE_THREADS / WARP as usize }>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<T: Element> SharedStorage for WarpStorage<T> {
+unsafe impl<T: Element, const WARPS: usize> SharedStorage for WarpStorage<T, WARPS> {
     const BYTES: usize = WARPS * size_of::<T>();
     const ALIGN: usize = 16;
 }
@@ -60,9 +60,9 @@ unsafe impl<T: Element> SharedStorage for WarpStorage<T> {
 /// Puts each warp's `value`, that of its first lane, into an array that all threads may read after a barrier.
 #[inline(always)]
 #[track_caller]
-pub(super) fn put_by_warp<'k, T: Element>(
+pub(super) fn put_by_warp<'k, T: Element, const WARPS: usize>(
     cx: Block,
-    shared: &mut Shared<'k, WarpStorage<T>>,
+    shared: &mut Shared<'k, WarpStorage<T, WARPS>>,
     value: T,
 ) -> SharedArray<'k, T> {
     shared.enter();
@@ -72,6 +72,28 @@ pub(super) fn put_by_warp<'k, T: Element>(
         unsafe { values.store(cx.warp() as usize, value) };
     }
     values
+}
+
+/// What the warps before count, and all of them. One barrier.
+#[inline(always)]
+#[track_caller]
+pub(super) fn add_by_warp<const WARPS: usize>(
+    cx: Block,
+    shared: &mut Shared<WarpStorage<u32, WARPS>>,
+    count: u32,
+) -> (u32, u32) {
+    let counts = put_by_warp(cx, shared, count);
+    cx.barrier();
+    // SAFETY: all warps wrote theirs before the barrier.
+    let counts = unsafe { counts.load_items::<WARPS>(0) };
+    let (mut before, mut total) = (0, 0);
+    for (warp, count) in counts.iter().enumerate() {
+        if warp < cx.warp() as usize {
+            before += count;
+        }
+        total += count;
+    }
+    (before, total)
 }
 
 /// Calls a function with the number of items in a vector of the source, and the rounds of vectors whose items have so many bytes,
@@ -137,12 +159,6 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
         self.first + round * Self::STRIDE
     }
 
-    /// Items of the tile: fewer in the last one.
-    #[inline(always)]
-    pub(super) fn tile_len(&self) -> u32 {
-        self.len.saturating_sub(self.tile).min(Self::TILE) as u32
-    }
-
     /// Whether the input ends with this tile.
     #[inline(always)]
     pub(super) fn is_last(&self) -> bool {
@@ -153,18 +169,6 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
     #[inline(always)]
     pub(super) fn is_whole(&self) -> bool {
         self.tile + Self::TILE <= self.len
-    }
-
-    /// The items; the input's last one where it has no more.
-    #[inline(always)]
-    pub(super) fn read<S: Source>(&self, x: Input<S>) -> [[S::Item; N]; ROUNDS] {
-        if self.tile + Self::TILE <= x.len() {
-            // SAFETY: the whole tile is inside.
-            core::array::from_fn(|round| unsafe { x.items_inside(self.at(round)) })
-        } else {
-            let last = x.len().saturating_sub(1);
-            core::array::from_fn(|round| core::array::from_fn(|i| x.at((self.at(round) + i).min(last))))
-        }
     }
 
     /// The items; `other` where it has no more.
@@ -187,18 +191,6 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
             }
         }
         items
-    }
-
-    /// A bit for each of the items of which `f` is true, the first's lowest, and none for what the input does not have.
-    #[inline(always)]
-    pub(super) fn bits(&self, f: impl Fn(usize, usize) -> bool) -> u32 {
-        let mut bits = 0;
-        for round in 0..ROUNDS {
-            for i in 0..N {
-                bits |= (f(round, i) as u32) << (round * N + i);
-            }
-        }
-        self.inside(bits)
     }
 
     /// Those of the bits whose items the input has.
@@ -246,32 +238,8 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
         self.inside(if self.first == 0 { heads | 1 } else { heads })
     }
 
-    /// Where the items with a bit go that each round of this thread begins with, counted in the tile; and how many the tile
-    /// has. One barrier.
-    ///
-    /// Phases: a scan over the warp of all rounds' counts at once, in fields of one word; one count a warp to shared memory;
-    /// barrier.
-    #[inline(always)]
-    pub(super) fn places(&self, cx: Block, warps: &mut Shared<WarpStorage<u32>>, bits: u32) -> ([u32; ROUNDS], u32) {
-        let (mut places, count) = self.places_in_warp(cx, bits);
-        let counts = put_by_warp(cx, warps, count);
-        cx.barrier();
-        // SAFETY: all warps wrote theirs before the barrier.
-        let counts = unsafe { counts.load_items::<WARPS>(0) };
-        let (mut before, mut total) = (0, 0);
-        for (warp, count) in counts.iter().enumerate() {
-            if warp < cx.warp() as usize {
-                before += count;
-            }
-            total += count;
-        }
-        for place in &mut places {
-            *place += before;
-        }
-        (places, total)
-    }
-
-    /// As [`places`](Self::places), counted in the warp; and how many the warp has.
+    /// Where the items with a bit go that each round of this thread begins with, counted in the warp; and how many the warp has. By a scan
+    /// over the warp of all rounds' counts at once, in fields of one word.
     #[inline(always)]
     pub(super) fn places_in_warp(&self, cx: Block, bits: u32) -> ([u32; ROUNDS], u32) {
         // A field holds what a round of a warp has at most: all fields of a thread's rounds go into 64 bits.
@@ -298,96 +266,57 @@ impl<const N: usize, const ROUNDS: usize> Share<N, ROUNDS> {
         }
         (places, count)
     }
-
-    /// Puts the items with a bit at their places, side by side.
-    ///
-    /// # Safety
-    /// The array has a place for each item of the tile, and nobody else accesses it until the next barrier; `places` is what
-    /// [`places`](Self::places) said of these bits.
-    #[inline(always)]
-    pub(super) unsafe fn compact<T: Element>(
-        &self,
-        kept: SharedArray<'_, T>,
-        bits: u32,
-        places: &[u32; ROUNDS],
-        item: impl Fn(usize, usize) -> T,
-    ) {
-        for (round, &place) in places.iter().enumerate() {
-            let mut place = place;
-            for i in 0..N {
-                if bits >> (round * N + i) & 1 != 0 {
-                    // SAFETY: the caller's contract: of all threads only this one has the place.
-                    unsafe { kept.store(place as usize, item(round, i)) };
-                    place += 1;
-                }
-            }
-        }
-    }
-
-    /// Puts the items without a bit, from place `first` on, side by side; otherwise as [`compact`](Self::compact).
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(always)]
-    pub(super) unsafe fn compact_rest<T: Element>(
-        &self,
-        kept: SharedArray<'_, T>,
-        bits: u32,
-        places: &[u32; ROUNDS],
-        first: u32,
-        item: impl Fn(usize, usize) -> T,
-    ) {
-        let others = self.inside(!bits);
-        for (round, &place) in places.iter().enumerate() {
-            // As many come before as there are items that are not kept.
-            let mut place = first + (self.at(round) - self.tile) as u32 - place;
-            for i in 0..N {
-                if others >> (round * N + i) & 1 != 0 {
-                    // SAFETY: the caller's contract: of all threads only this one has the place.
-                    unsafe { kept.store(place as usize, item(round, i)) };
-                    place += 1;
-                }
-            }
-        }
-    }
 }
 
 const fn field_mask(vector: usize) -> u32 {
     (WARP as usize * vector * 2 - 1) as u32
 }
 
-/// Writes the `count` elements of the array from `from` on to `out`, from `first` on: all threads of the block call it. Each has
-/// `AHEAD` of them on their way.
+/// Writes the `count` elements of the array from `from` on to `out`, from `first` on: so many threads of the block call it, whole warps, each with its
+/// rank among them. Each has `AHEAD` of them on their way, and a warp's accesses begin at multiples of 32. A fault unless there is room.
 ///
 /// # Safety
 /// As for [`SharedArray::load`] of each, and [`GlobalMut::write`], of which no other block writes one.
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn copy_out<T: Element, const AHEAD: usize>(
-    cx: Block,
+    (rank, threads): (u32, u32),
     kept: SharedArray<'_, T>,
     from: u32,
     count: u32,
     out: &mut GlobalMut<T>,
     first: usize,
 ) {
-    let threads = TILE_THREADS as u32;
-    let mut start = cx.thread_rank();
-    while start < count {
+    // SAFETY: the caller's contract.
+    let item = |at: u32| unsafe { kept.load((from + at) as usize) };
+    if count == 0 {
+        return;
+    }
+    if first + count as usize > out.len() {
+        // SAFETY: the caller's contract; a fault if it is outside.
+        return unsafe { out.write(first + count as usize - 1, item(count - 1)) };
+    }
+    let skip = first as u32 % WARP;
+    if rank < WARP && rank >= skip && rank - skip < count {
+        // SAFETY: inside, and the caller's contract.
+        unsafe { out.write_unchecked(first + (rank - skip) as usize, item(rank - skip)) };
+    }
+    let mut at = WARP - skip + rank;
+    while at + (AHEAD as u32 - 1) * threads < count {
         let mut values = [T::ZERO; AHEAD];
         for (k, value) in values.iter_mut().enumerate() {
-            let at = (start + k as u32 * threads).min(count - 1);
-            // SAFETY: the caller's contract; `count` is not 0.
-            *value = unsafe { kept.load((from + at) as usize) };
+            *value = item(at + k as u32 * threads);
         }
-        for (k, value) in values.iter().enumerate() {
-            let at = start + k as u32 * threads;
-            if at < count {
-                // SAFETY: the caller's contract.
-                unsafe { out.write(first + at as usize, *value) };
-            }
+        for (k, &value) in values.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { out.write_unchecked(first + (at + k as u32 * threads) as usize, value) };
         }
-        start += AHEAD as u32 * threads;
+        at += AHEAD as u32 * threads;
+    }
+    while at < count {
+        // SAFETY: as above.
+        unsafe { out.write_unchecked(first + at as usize, item(at)) };
+        at += threads;
     }
 }
 

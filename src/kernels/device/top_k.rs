@@ -3,7 +3,7 @@
 //! Each block goes through its share of the input once and keeps the first `k` of it; one block then does the same with what those have
 //! kept. After a few tiles hardly an item comes before the `k`th so far, so that what remains is to read.
 
-use kernel_primitives::block::block_top_k_by;
+use kernel_primitives::block::{block_top_k_by, block_top_k_of_sorted};
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::input::{Counting, Source, Span};
 use kernel_primitives::prelude::*;
@@ -29,7 +29,7 @@ pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 /// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles, the others `tiles`. A share has
 /// `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///
-/// Block `b` writes `keys` from `b * k` on and, unless there is no room, `places`: where in `x` they are.
+/// Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless there is no room, to `places` where in `x` it is.
 #[kernel(threads(TOP_K_THREADS), min_blocks(2), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
 pub fn top_k_tiles<S, O>(
     cx: Block,
@@ -61,9 +61,10 @@ pub fn top_k_tiles<S, O>(
         if at < k {
             // SAFETY: the block's own elements, and in them the thread's.
             unsafe {
-                keys.write(block * k + at, found[i]);
+                let to = at * cx.grid_blocks() + block;
+                keys.write(to, found[i]);
                 if !places.is_empty() {
-                    places.write(block * k + at, (first + indices[i] as usize) as u64);
+                    places.write(to, (first + indices[i] as usize) as u64);
                 }
             }
         }
@@ -157,7 +158,7 @@ pub fn top_k_last_pairs<K, X, O>(
     for i in 0..ITEMS {
         let at = cx.thread_rank() as usize * ITEMS + i;
         if at < k
-            && let Some(place) = places.get(indices[i] as usize)
+            && let Some(place) = places.get(position(indices[i] as usize, keys.len() / k, k))
             && let Some(value) = values.get(place as usize)
         {
             // SAFETY: the thread's own elements.
@@ -169,8 +170,10 @@ pub fn top_k_last_pairs<K, X, O>(
     }
 }
 
-/// The first `k` of the keys, and where they are among them. Those of a block come in the order of their places, and the blocks' too: of equal
-/// keys the first one has the lowest place.
+/// The first `k` of the keys, and for each the number of its block times `k`, and of the key among that one's. Those of a block come in the order
+/// of their places, and the blocks' too: of equal keys the one with the lowest number has the lowest place.
+///
+/// The first keys of all blocks come first: hardly one behind the first few of each is looked at.
 #[inline(always)]
 fn last_of<K: SortKey, O: Direction>(
     cx: Block<'_>,
@@ -179,7 +182,9 @@ fn last_of<K: SortKey, O: Direction>(
     order: O,
     shared: &mut Shared<'_, TopKStorage<K, ROOM>>,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
-    block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, shared, keys.len().div_ceil(TOP_K_TILE), k, order, |round: usize| {
+    let rounds = keys.len().div_ceil(TOP_K_TILE);
+    let blocks = (keys.len() / k) as u32;
+    block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, order, |round: usize| {
         let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
         let mut items = [K::ZERO; READ];
         let mut bits = 0u32;
@@ -189,6 +194,13 @@ fn last_of<K: SortKey, O: Direction>(
                 bits |= 1 << i;
             }
         }
-        (items, core::array::from_fn(|i| place(i) as u32), bits)
+        let number = |place: u32| place % blocks * k as u32 + place / blocks;
+        (items, core::array::from_fn(|i| number(place(i) as u32)), bits)
     })
+}
+
+/// Where the key of a number stands, of so many blocks.
+#[inline(always)]
+fn position(number: usize, blocks: usize, k: usize) -> usize {
+    number % k * blocks + number / k
 }

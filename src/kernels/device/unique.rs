@@ -1,30 +1,41 @@
 //! The kernel of unique items.
 
+use core::marker::PhantomData;
+
 use kernel_primitives::grid::Chain;
 use kernel_primitives::input::{Constant, Source, Span};
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::Phases;
+use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
 
-use super::TILE_THREADS;
-use super::tile::{Share, TileStorage, WarpStorage, announce, by_rounds, copy_out, prefix, rounds};
+use super::STAGE_THREADS;
+use super::staged::{Part, STAGE_WARPS, by_vectors, items, lead};
+use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
-/// Items of a tile of [`unique_tiles`](struct@unique_tiles).
-pub const fn unique_tile<K: Source, V: Source, const VALUES: bool>() -> usize {
-    TILE_THREADS * rounds(K::VECTOR, item_bytes::<K, V, VALUES>()) * K::VECTOR
-}
-
-const fn item_bytes<K: Source, V: Source, const VALUES: bool>() -> usize {
+/// Bytes of an item of a tile of [`unique_tiles`](struct@unique_tiles).
+pub const fn unique_bytes<K: Source, V: Source, const VALUES: bool>() -> usize {
     size_of::<K::Item>() + if VALUES { size_of::<V::Item>() } else { 0 }
 }
 
-/// The keys of a tile that are kept, and then the values.
-type Kept<K, V> = Phases<(TileStorage<K, <K as Source>::Item>, TileStorage<K, <V as Source>::Item>)>;
+/// The keys of a tile, and its values behind them.
+pub struct UniqueStorage<K, V, const VALUES: bool>(PhantomData<(K, V)>);
+
+impl<K: Source, V: Source, const VALUES: bool> UniqueStorage<K, V, VALUES> {
+    const ITEMS: usize = items::<K>(unique_bytes::<K, V, VALUES>());
+    const OF_VALUES: usize = (Self::ITEMS * size_of::<K::Item>()).next_multiple_of(16);
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueStorage<K, V, VALUES> {
+    const BYTES: usize = Self::OF_VALUES + if VALUES { Self::ITEMS * size_of::<V::Item>() } else { 0 };
+    const ALIGN: usize = 16;
+}
 
 /// The kernel of [`algorithms::unique`](kernel_primitives::algorithms::unique) and
 /// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to `out_keys`,
-/// with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block; `chain` has the memory of
-/// a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(3), instantiate(
+/// with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of so many `batches`, of which the
+/// input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Constant<u8>, false>, <Span<i32>, Constant<u8>, false>, <Span<f32>, Constant<u8>, false>, <Span<u64>, Constant<u8>, false>,
     <Span<u32>, Span<u32>, true>, <Span<u32>, Span<f32>, true>, <Span<i32>, Span<f32>, true>, <Span<u64>, Span<u32>, true>,
 ))]
@@ -37,9 +48,10 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    batches: u32,
     mut word: Shared<[u64; 1]>,
-    mut warps: Shared<WarpStorage<u32>>,
-    mut kept: Shared<Kept<K, V>>,
+    mut warps: Shared<WarpStorage<u32, STAGE_WARPS>>,
+    mut shared: Shared<UniqueStorage<K, V, VALUES>>,
 ) where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
@@ -52,11 +64,12 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
-    by_rounds!(
+    shared.enter();
+    by_vectors!(
         K,
-        item_bytes::<K, V, VALUES>(),
-        unique_tile_of::<K, V; VECTOR, ROUNDS, VALUES>(
-            cx, keys, values, &mut out_keys, &mut out_values, &count, chain, tile, &mut word, &mut warps, &mut kept
+        unique_bytes::<K, V, VALUES>(),
+        unique_tile_of::<K, V; VECTOR, TOGETHER, VALUES>(
+            cx, keys, values, &mut out_keys, &mut out_values, &count, chain, (tile, batches), &mut word, &mut warps, &shared
         )
     );
 }
@@ -64,7 +77,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
 /// One tile.
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
 #[inline(always)]
-fn unique_tile_of<K, V, const N: usize, const ROUNDS: usize, const VALUES: bool>(
+fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: bool>(
     cx: Block,
     keys: Input<K>,
     values: Input<V>,
@@ -72,26 +85,43 @@ fn unique_tile_of<K, V, const N: usize, const ROUNDS: usize, const VALUES: bool>
     out_values: &mut GlobalMut<V::Item>,
     count: &GlobalMut<u64, Atomic>,
     chain: Chain<'_, '_, u64>,
-    tile: usize,
+    (tile, batches): (usize, u32),
     word: &mut Shared<[u64; 1]>,
-    warps: &mut Shared<WarpStorage<u32>>,
-    kept: &mut Shared<Kept<K, V>>,
+    warps: &mut Shared<WarpStorage<u32, STAGE_WARPS>>,
+    shared: &Shared<UniqueStorage<K, V, VALUES>>,
 ) where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
 {
-    let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let items = share.read_or(keys, K::Item::ZERO);
-    let bits = share.heads(cx, keys, &items);
-    let (places, total) = share.places(cx, warps, bits);
+    let part = Part::<N, TOGETHER>::of(cx, tile, batches, keys.len(), lead::<K, N>(keys));
+    let items = const { UniqueStorage::<K, V, VALUES>::ITEMS };
+    let in_keys = shared.array::<K::Item>(0, items);
+    let in_values = if VALUES {
+        let at = const { UniqueStorage::<K, V, VALUES>::OF_VALUES };
+        Some(shared.array::<V::Item>(at, items))
+    } else {
+        None
+    };
+    // SAFETY: the tile's place in shared memory, of which each warp accesses its own part; it waits before it reads.
+    let own = unsafe {
+        part.stage(keys, in_keys);
+        if let Some(in_values) = in_values {
+            part.stage(values, in_values);
+        }
+        part.wait(keys);
+        part.count_heads(keys, in_keys)
+    };
+    let (before, total) = add_by_warp(cx, warps, own);
     announce(cx, &chain, tile, total as u64);
-    let kept_keys = kept.phase::<TileStorage<K, K::Item>>();
-    kept_keys.enter();
-    let array = kept_keys.array::<K::Item>(0, super::tile_items::<K>());
-    // SAFETY: each item that is kept has its place; they are read after a barrier.
-    unsafe { share.compact(array, bits, &places, |round, i| items[round][i]) };
-    // On their way while the block waits for the tiles before.
-    let values = if VALUES { Some(share.read_or(values, V::Item::ZERO)) } else { None };
+    // SAFETY: the warp's own part.
+    unsafe {
+        // The values first, for which the keys must still be in their places.
+        if let Some(in_values) = in_values {
+            let mut heads = part.heads(keys);
+            part.compact(in_values, |_, at| heads(part.item(in_keys, at), at), |_, _, _| {});
+        }
+        part.compact(in_keys, part.heads(keys), |_, _, _| {});
+    }
     if cx.warp() == 0 {
         let before = prefix(&chain, tile, total as u64, &Add);
         if cx.lane() == 0 {
@@ -99,21 +129,16 @@ fn unique_tile_of<K, V, const N: usize, const ROUNDS: usize, const VALUES: bool>
         }
     }
     cx.barrier();
-    let before = word.get(0) as usize;
-    // SAFETY: written before the barrier; no other tile has these places.
-    unsafe { copy_out::<_, 4>(cx, array, 0, total, out_keys, before) };
-    if let Some(values) = values {
-        let kept = kept.phase::<TileStorage<K, V::Item>>();
-        kept.enter();
-        let array = kept.array::<V::Item>(0, super::tile_items::<K>());
-        // SAFETY: as for the keys.
-        unsafe {
-            share.compact(array, bits, &places, |round, i| values[round][i]);
-            cx.barrier();
-            copy_out::<_, 4>(cx, array, 0, total, out_values, before);
+    let first = word.get(0) as usize;
+    let before = first + before as usize;
+    // SAFETY: written by the warp; no other part has these places.
+    unsafe {
+        copy_out::<_, 4>((cx.lane(), WARP), in_keys, part.place(), own, out_keys, before);
+        if let Some(in_values) = in_values {
+            copy_out::<_, 4>((cx.lane(), WARP), in_values, part.place(), own, out_values, before);
         }
     }
-    if share.is_last() && cx.thread_rank() == 0 {
-        count.at(0).store(before as u64 + total as u64);
+    if tile + 1 == cx.grid_blocks() && cx.thread_rank() == 0 {
+        count.at(0).store(first as u64 + total as u64);
     }
 }
