@@ -33,7 +33,10 @@ const NONE: u64 = u64::MAX;
 /// Vectors of a lane in a tile.
 const fn vectors<S: Source>() -> usize {
     let bytes = WARP as usize * S::VECTOR * size_of::<S::Item>();
-    let vectors = if bytes == 0 { 16 } else { BYTES / bytes };
+    let vectors = match BYTES.checked_div(bytes) {
+        Some(vectors) => vectors,
+        None => 16,
+    };
     if vectors >= 16 {
         16
     } else if vectors >= 8 {
