@@ -158,7 +158,7 @@ pub fn top_k_last_pairs<K, X, O>(
     for i in 0..ITEMS {
         let at = cx.thread_rank() as usize * ITEMS + i;
         if at < k
-            && let Some(place) = places.get(position(indices[i] as usize, keys.len() / k, k))
+            && let Some(place) = places.get(position(indices[i] as usize, keys.len(), k))
             && let Some(value) = values.get(place as usize)
         {
             // SAFETY: the thread's own elements.
@@ -183,7 +183,9 @@ fn last_of<K: SortKey, O: Direction>(
     shared: &mut Shared<'_, TopKStorage<K, ROOM>>,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
     let rounds = keys.len().div_ceil(TOP_K_TILE);
-    let blocks = (keys.len() / k) as u32;
+    // One at least, of both, lest the compiler think of a division by 0.
+    let k = k.max(1);
+    let blocks = (keys.len() / k).max(1) as u32;
     block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, order, |round: usize| {
         let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
         let mut items = [K::ZERO; READ];
@@ -199,8 +201,9 @@ fn last_of<K: SortKey, O: Direction>(
     })
 }
 
-/// Where the key of a number stands, of so many blocks.
+/// Where the key of a number stands, of so many keys.
 #[inline(always)]
-fn position(number: usize, blocks: usize, k: usize) -> usize {
-    number % k * blocks + number / k
+fn position(number: usize, keys: usize, k: usize) -> usize {
+    let k = k.max(1);
+    number % k * (keys / k) + number / k
 }
