@@ -14,6 +14,8 @@ extern crate self as kernel_primitives;
 pub mod algorithms;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod docs;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod expr;
 pub mod kernels;
 
 pub use primitives_gpu::*;

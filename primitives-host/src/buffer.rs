@@ -215,6 +215,10 @@ impl<T: Element> Buffer<T> {
         Self { allocation, len, _elements: PhantomData }
     }
 
+    pub(crate) fn into_allocation(self) -> Arc<Allocation> {
+        self.allocation
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -420,6 +424,11 @@ impl<T> Clone for Part<'_, T> {
 impl<T> Copy for Part<'_, T> {}
 
 impl<'a, T: Element> BufferSlice<'a, T> {
+    pub(crate) fn of_allocation(allocation: &'a Arc<Allocation>) -> Self {
+        let len = allocation.memory.len() / size_of::<T>().max(1);
+        Self(Part { allocation, start: 0, len, _elements: PhantomData })
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len

@@ -211,6 +211,12 @@ impl<'a> Launch<'a> {
         Ok(view)
     }
 
+    /// Takes memory that the kernel finds by itself.
+    pub(crate) fn storage(&mut self, allocation: &Arc<Allocation>, mode: Mode) -> Result<()> {
+        self.check_device("a tensor", allocation.device())?;
+        self.enter(allocation, mode)
+    }
+
     fn note<T>(&mut self, name: &'static str, view: RawView<T>) {
         if !self.stream.device().is_gpu() {
             let (address, len) = (view.address().addr(), view.len());

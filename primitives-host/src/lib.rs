@@ -41,6 +41,8 @@ mod input_arg;
 mod kernel;
 mod memory;
 mod pinned;
+#[doc(hidden)]
+pub mod storage;
 mod stream;
 mod trace;
 mod uses;
@@ -51,7 +53,9 @@ pub use counters::Counters;
 pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, SEED_VARIABLE};
 pub use dims::Dims;
 pub use emulator::EmulatorOptions;
-pub use error::{Accessor, Diagnosis, Error, KernelFault, MemoryAction, MemoryPlace, Result};
+pub use error::{
+    Accessor, Diagnosis, Error, ExpressionError, ExpressionErrorKind, KernelFault, MemoryAction, MemoryPlace, Result,
+};
 pub use function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
 pub use graph::Graph;
 pub use input_arg::InputArg;

@@ -1,0 +1,181 @@
+//! The memory of buffers as what is computed at run time uses it: of any element type, and shared.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_gpu::{Block, Dim3, Element};
+
+use crate::buffer::Allocation;
+use crate::device::{Backend, Device};
+use crate::dims::Dims;
+use crate::error::{Diagnosis, KernelFault, MemoryPlace};
+use crate::graph::Draft;
+use crate::kernel::Launch;
+use crate::stream::{Queue, Stream, StreamInner};
+use crate::uses::{Mode, Uses};
+use crate::{Buffer, BufferSlice, Error, KernelInfo, Result, trace};
+
+/// The memory of a [`Buffer`], of any element type. Clones are the same memory, which is freed after the last of them.
+#[derive(Clone)]
+pub struct Storage(Arc<Allocation>);
+
+impl Storage {
+    /// The memory of `buffer`.
+    pub fn of<T: Element>(buffer: Buffer<T>) -> Self {
+        Self(buffer.into_allocation())
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.0.device()
+    }
+
+    /// The first byte on the device.
+    pub fn address(&self) -> u64 {
+        self.0.address()
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.0.memory().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both are the same memory.
+    pub fn same_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The memory as elements, to read.
+    ///
+    /// # Safety
+    /// The memory was that of a buffer of `T`.
+    pub unsafe fn as_slice<T: Element>(&self) -> BufferSlice<'_, T> {
+        BufferSlice::of_allocation(&self.0)
+    }
+}
+
+/// How a computation uses a memory.
+pub struct StorageUse<'a> {
+    /// The memory.
+    pub storage: &'a Storage,
+    /// Whether it is written; else it is read.
+    pub write: bool,
+    /// Calls its argument with the bytes that are used, range by range.
+    pub ranges: Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>,
+    /// What faults call it.
+    pub name: &'static str,
+}
+
+/// Launches a kernel that was made at run time on a GPU.
+///
+/// # Safety
+/// As for [`Launch::run`]: `params` are the kernel's, with a null at the end; it accesses the memory of `uses` and nothing else.
+pub unsafe fn launch<'a>(
+    stream: &Stream,
+    info: &'static KernelInfo,
+    dims: Dims,
+    uses: impl Iterator<Item = (&'a Storage, bool)>,
+    params: &mut [*mut c_void],
+) -> Result<()> {
+    let mut launch = Launch::new(stream, info, dims);
+    for (storage, write) in uses {
+        launch.storage(&storage.0, if write { Mode::Write } else { Mode::Read })?;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { launch.run(params, |_: Block<'_>| unreachable!("a kernel of a GPU")) }
+}
+
+/// Runs `body` on the host, as a launch on a stream of the emulator: in its order, counted and traced as one, recorded if the
+/// stream captures. What it reads must have been written.
+///
+/// `body` accesses the memory of `uses` and nothing else, by address.
+pub fn run_on_host(
+    stream: &Stream,
+    kernel: &str,
+    place: &'static Location<'static>,
+    uses: Vec<StorageUse<'_>>,
+    body: impl Fn() -> Result<()> + Send + Sync + 'static,
+) -> Result<()> {
+    for StorageUse { storage, name, .. } in &uses {
+        if !storage.device().same_as(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: kernel.into(),
+                argument: format!("`{name}`"),
+                stream: stream.device().to_string(),
+                buffer: storage.device().to_string(),
+            });
+        }
+    }
+    let mut all = Uses::default();
+    for StorageUse { storage, write, .. } in &uses {
+        all.add(&storage.0, if *write { Mode::Write } else { Mode::Read });
+    }
+    let kernel: Arc<str> = kernel.into();
+    let accesses: Vec<_> = uses
+        .into_iter()
+        .map(|StorageUse { storage, write, ranges, name }| (storage.clone(), write, ranges, name))
+        .collect();
+    let step = move || {
+        for (storage, write, ranges, name) in &accesses {
+            if let (false, Some(written)) = (*write, storage.0.memory().written())
+                && !written.is_whole()
+            {
+                let mut missing = None;
+                ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
+                if let Some(byte) = missing {
+                    return Err(unwritten(&kernel, place, name, byte));
+                }
+            }
+        }
+        body()?;
+        for (storage, write, ranges, _) in &accesses {
+            if let (true, Some(written)) = (*write, storage.0.memory().written())
+                && !written.is_whole()
+            {
+                ranges(&mut |bytes| written.mark(bytes));
+            }
+        }
+        Ok(())
+    };
+    match (&stream.0.queue, &stream.device().backend) {
+        (Queue::Capture(recording), _) => recording.add(|recorded| {
+            match &mut recorded.draft {
+                Draft::Emulator(steps) => steps.push(Box::new(move |_| step())),
+                #[cfg(feature = "cuda")]
+                Draft::Cuda(_) => unreachable!("a capture is of its device's kind"),
+            }
+            recorded.uses.append(&all);
+            recorded.launches += 1;
+            Ok(())
+        }),
+        (Queue::Emulator(busy), Backend::Emulator(_)) => {
+            let _held = all.lock();
+            let _turn = StreamInner::turn(busy);
+            stream.device().tally.launches.add(1);
+            step().inspect_err(trace::fault)
+        }
+        #[cfg(feature = "cuda")]
+        _ => unreachable!("what runs on the host is on a stream of the emulator"),
+    }
+}
+
+fn unwritten(kernel: &str, place: &Location<'_>, name: &'static str, byte: usize) -> Error {
+    Error::Fault(Box::new(KernelFault {
+        kernel: kernel.into(),
+        block: Dim3::new(0, 0, 0),
+        thread: Dim3::new(0, 0, 0),
+        file: place.file().into(),
+        line: place.line(),
+        column: place.column(),
+        diagnosis: Diagnosis::Unwritten { memory: MemoryPlace::Argument { name, element: 0, byte } },
+        help: None,
+        seed: None,
+    }))
+}

@@ -1,0 +1,304 @@
+//! Functions on expressions.
+
+use super::dtype::{Floating, Integral, Numeric, Promote, Scalar};
+use super::graph::{Distribution, Expr, Kind, Math, Op, Operand, arguments, scalar};
+use super::tensor::Tensor;
+
+type Common<A, B> = <<A as Operand>::Elem as Promote<<B as Operand>::Elem>>::Output;
+
+fn common<C: Scalar, A: Operand, B: Operand>(a: A, b: B) -> (Expr<C>, Expr<C>) {
+    (a.expr().convert(), b.expr().convert())
+}
+
+/// Each function stands free, and as a method of operands.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($a:ident) $bound:ident -> $out:ident = $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name<X: Operand<Elem: $bound>>($a: X) -> Expr<functions!(@out X, $out)> {
+                let f: fn(Expr<X::Elem>) -> Expr<functions!(@out X, $out)> = $body;
+                f($a.expr())
+            }
+        )*
+
+        /// The functions on expressions, as methods: `x.sin()`.
+        pub trait Functions: Operand {
+            $(
+                $(#[$doc])*
+                fn $name(self) -> Expr<functions!(@out Self, $out)>
+                where
+                    Self::Elem: $bound,
+                {
+                    $name(self)
+                }
+            )*
+
+            /// The elements in another type: the rules of
+            /// [`ConvertTo`](primitives_gpu::element::ConvertTo), which are those of Rust's `as`.
+            fn cast<U: Scalar>(self) -> Expr<U> {
+                self.expr().convert()
+            }
+        }
+        impl<X: Operand> Functions for X {}
+    };
+    (@out $x:ty, Elem) => { <$x as Operand>::Elem };
+    (@out $x:ty, $out:ident) => { $out };
+}
+macro_rules! math {
+    ($variant:ident) => {
+        |x| Expr::unary(Op::Math(Math::$variant), x)
+    };
+}
+functions! {
+    /// The square root, correctly rounded.
+    sqrt(x) Floating -> Elem = math!(Sqrt);
+    /// The reciprocal square root.
+    rsqrt(x) Floating -> Elem = math!(Rsqrt);
+    /// The cube root.
+    cbrt(x) Floating -> Elem = math!(Cbrt);
+    /// e to the power of `x`.
+    exp(x) Floating -> Elem = math!(Exp);
+    /// 2 to the power of `x`.
+    exp2(x) Floating -> Elem = math!(Exp2);
+    /// e to the power of `x`, minus 1, accurate near 0.
+    exp_m1(x) Floating -> Elem = math!(ExpM1);
+    /// The natural logarithm.
+    ln(x) Floating -> Elem = math!(Ln);
+    /// The logarithm to the base 2.
+    log2(x) Floating -> Elem = math!(Log2);
+    /// The logarithm to the base 10.
+    log10(x) Floating -> Elem = math!(Log10);
+    /// The natural logarithm of 1 + x, accurate near 0.
+    ln_1p(x) Floating -> Elem = math!(Ln1p);
+    /// The sine, of radians.
+    sin(x) Floating -> Elem = math!(Sin);
+    /// The cosine, of radians.
+    cos(x) Floating -> Elem = math!(Cos);
+    /// The tangent, of radians.
+    tan(x) Floating -> Elem = math!(Tan);
+    /// The arcsine, in radians.
+    asin(x) Floating -> Elem = math!(Asin);
+    /// The arccosine, in radians.
+    acos(x) Floating -> Elem = math!(Acos);
+    /// The arctangent, in radians.
+    atan(x) Floating -> Elem = math!(Atan);
+    /// The hyperbolic sine.
+    sinh(x) Floating -> Elem = math!(Sinh);
+    /// The hyperbolic cosine.
+    cosh(x) Floating -> Elem = math!(Cosh);
+    /// The hyperbolic tangent.
+    tanh(x) Floating -> Elem = math!(Tanh);
+    /// The inverse of the hyperbolic sine.
+    asinh(x) Floating -> Elem = math!(Asinh);
+    /// The inverse of the hyperbolic cosine.
+    acosh(x) Floating -> Elem = math!(Acosh);
+    /// The inverse of the hyperbolic tangent.
+    atanh(x) Floating -> Elem = math!(Atanh);
+    /// The error function.
+    erf(x) Floating -> Elem = math!(Erf);
+    /// 1 minus the error function, accurate for large `x`.
+    erfc(x) Floating -> Elem = math!(Erfc);
+    /// Rounded down.
+    floor(x) Floating -> Elem = math!(Floor);
+    /// Rounded up.
+    ceil(x) Floating -> Elem = math!(Ceil);
+    /// Rounded towards 0.
+    trunc(x) Floating -> Elem = math!(Trunc);
+    /// To the nearest whole number, halves away from 0.
+    round(x) Floating -> Elem = math!(Round);
+    /// To the nearest whole number, halves to even ones.
+    round_ties_even(x) Floating -> Elem = math!(RoundTiesEven);
+    /// The absolute value; of the smallest signed integer itself.
+    abs(x) Numeric -> Elem = |x| Expr::unary(Op::Abs, x);
+    /// 1 divided by `x`.
+    recip(x) Floating -> Elem = |x| Expr::unary(Op::Recip, x);
+    /// `x` times `x`.
+    square(x) Numeric -> Elem = |x| Expr::binary(Op::Mul, x.clone(), x);
+    /// Whether `x` is not a number.
+    is_nan(x) Floating -> bool = |x| Expr::unary(Op::IsNan, x);
+    /// 1 / (1 + e⁻ˣ).
+    sigmoid(x) Floating -> Elem = |x| {
+        let e = Expr::<X::Elem>::unary(Op::Math(Math::Exp), Expr::<X::Elem>::unary(Op::Neg, x));
+        Expr::unary(Op::Recip, Expr::<X::Elem>::binary(Op::Add, e, one::<X::Elem>()))
+    };
+    /// The larger of `x` and 0.
+    relu(x) Numeric -> Elem = |x| Expr::binary(Op::Max, x, scalar(<X::Elem as primitives_gpu::Element>::ZERO));
+}
+
+fn one<T: Scalar>() -> Expr<T> {
+    Expr::unary(Op::Cast, super::graph::constant(true))
+}
+
+macro_rules! pairs {
+    ($($(#[$doc:meta])* $name:ident $op:ident $bound:ident -> $out:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name<A, B>(a: A, b: B) -> Expr<pairs!(@out $out A B)>
+            where
+                A: Operand<Elem: Promote<B::Elem, Output: $bound>>,
+                B: Operand,
+            {
+                let (a, b) = common::<Common<A, B>, A, B>(a, b);
+                Expr::binary(Op::$op, a, b)
+            }
+        )*
+
+        /// The functions of two operands, as methods: `a.minimum(&b)`. They work in the operands' common type.
+        pub trait PairFunctions: Operand {
+            $(
+                $(#[$doc])*
+                fn $name<B: Operand>(self, b: B) -> Expr<pairs!(@out $out Self B)>
+                where
+                    Self::Elem: Promote<B::Elem, Output: $bound>,
+                {
+                    $name(self, b)
+                }
+            )*
+
+            /// Whether `a` is greater than `b`.
+            fn gt<B: Operand>(self, b: B) -> Expr<bool>
+            where
+                Self::Elem: Promote<B::Elem>,
+            {
+                gt(self, b)
+            }
+
+            /// Whether `a` is greater than `b` or equals it.
+            fn ge<B: Operand>(self, b: B) -> Expr<bool>
+            where
+                Self::Elem: Promote<B::Elem>,
+            {
+                ge(self, b)
+            }
+        }
+        impl<X: Operand> PairFunctions for X {}
+    };
+    (@out Common $a:ident $b:ident) => { Common<$a, $b> };
+    (@out bool $a:ident $b:ident) => { bool };
+}
+pairs! {
+    /// The smaller; NaN if one is NaN, and −0 is less than +0.
+    minimum Min Scalar -> Common;
+    /// The larger; NaN if one is NaN, and −0 is less than +0.
+    maximum Max Scalar -> Common;
+    /// The quotient rounded down: Python's and NumPy's `//`.
+    floor_div FloorDiv Numeric -> Common;
+    /// What [`floor_div`] leaves, with the sign of `b`: Python's and NumPy's `%`. Rust's `%` is the operator.
+    floor_rem FloorRem Numeric -> Common;
+    /// `a` to the power of `b`.
+    pow Pow Floating -> Common;
+    /// The angle of the point (`b`, `a`), in radians.
+    atan2 Atan2 Floating -> Common;
+    /// The length of the vector (`a`, `b`), without overflow on the way.
+    hypot Hypot Floating -> Common;
+    /// Whether both are equal.
+    eq Eq Scalar -> bool;
+    /// Whether they differ.
+    ne Ne Scalar -> bool;
+    /// Whether `a` is less than `b`.
+    lt Lt Scalar -> bool;
+    /// Whether `a` is less than `b` or equals it.
+    le Le Scalar -> bool;
+}
+
+/// Whether `a` is greater than `b`.
+pub fn gt<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bool> {
+    let (a, b) = common::<Common<A, B>, A, B>(a, b);
+    Expr::binary(Op::Lt, b, a)
+}
+
+/// Whether `a` is greater than `b` or equals it.
+pub fn ge<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bool> {
+    let (a, b) = common::<Common<A, B>, A, B>(a, b);
+    Expr::binary(Op::Le, b, a)
+}
+
+/// `a` where `condition` holds, else `b`; both are computed.
+pub fn select<C: Operand<Elem = bool>, A: Operand<Elem: Promote<B::Elem>>, B: Operand>(
+    condition: C,
+    a: A,
+    b: B,
+) -> Expr<Common<A, B>> {
+    let (a, b) = common::<Common<A, B>, A, B>(a, b);
+    Expr::ternary(Op::Select, condition.expr(), a, b)
+}
+
+/// `a * b + c`, rounded once.
+pub fn mul_add<T: Floating>(
+    a: impl Operand<Elem = T>,
+    b: impl Operand<Elem = T>,
+    c: impl Operand<Elem = T>,
+) -> Expr<T> {
+    Expr::ternary(Op::MulAdd, a.expr(), b.expr(), c.expr())
+}
+
+/// `x` between `low` and `high`.
+pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> {
+    let low: Expr<T> = Expr::binary(Op::Max, x.expr(), scalar(low));
+    Expr::binary(Op::Min, low, scalar(high))
+}
+
+/// The number of the element in the target, outermost axis first, as a `T`.
+pub fn element_index<T: Numeric>() -> Expr<T> {
+    Expr::<u64>::new(Kind::Index(None), arguments([])).convert()
+}
+
+/// The element's index along an axis of the target, as a `T`.
+pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
+    Expr::<u64>::new(Kind::Index(Some(axis)), arguments([])).convert()
+}
+
+/// The elements of a vector that `index` counts. An index outside is a fault; negative ones are outside.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Tensor, gather}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// let table = Tensor::from_slice(&stream, 3, &[0.5f32, 1.5, 2.5])?;
+/// let index = Tensor::from_slice(&stream, [2, 2], &[2u32, 0, 1, 2])?;
+/// let y = Tensor::zeros(&stream, [2, 2])?;
+/// y.assign(gather(&table, &index) * 2.0)?;
+/// assert_eq!(y.to_vec()?, [5.0, 1.0, 3.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+///
+/// If `vector` has not one axis.
+#[track_caller]
+pub fn gather<T: Scalar>(vector: &Tensor<T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
+    assert!(vector.shape().rank() == 1, "a gather from a tensor of shape {}: it takes a vector", vector.shape());
+    Expr::new(Kind::Gather(vector.view.clone()), arguments([index.expr().node]))
+}
+
+/// A type that random numbers are of.
+pub trait RandomFloat: Floating {}
+impl RandomFloat for f32 {}
+impl RandomFloat for f64 {}
+
+/// Random numbers between 0 and 1 (exclusive), uniform: a function of `seed` and the element's number.
+///
+/// By Philox4x32-10, the same numbers on every device: four `f32` or two `f64` of each draw of
+/// [`Philox::new(seed, 0)`](primitives_gpu::thread::Philox).
+pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
+    uniform_at(scalar(seed), element_index())
+}
+
+/// Random numbers of the normal distribution with mean 0 and variance 1: a function of `seed` and the element's number.
+///
+/// By Box and Muller's transform of the numbers that [`uniform`] gives; equal on all devices but for the rounding of the sine and
+/// the logarithm.
+pub fn normal<T: RandomFloat>(seed: u64) -> Expr<T> {
+    normal_at(scalar(seed), element_index())
+}
+
+/// As [`uniform`], of the element that `index` counts, with a seed that can differ by element.
+pub fn uniform_at<T: RandomFloat>(seed: impl Operand<Elem = u64>, index: impl Operand<Elem = u64>) -> Expr<T> {
+    Expr::new(Kind::Random(Distribution::Uniform), arguments([seed.expr().node, index.expr().node]))
+}
+
+/// As [`normal`], of the element that `index` counts, with a seed that can differ by element.
+pub fn normal_at<T: RandomFloat>(seed: impl Operand<Elem = u64>, index: impl Operand<Elem = u64>) -> Expr<T> {
+    Expr::new(Kind::Random(Distribution::Normal), arguments([seed.expr().node, index.expr().node]))
+}

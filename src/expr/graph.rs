@@ -1,0 +1,316 @@
+//! Expressions: graphs of what is to be computed, built by operators and functions.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use primitives_host::Stream;
+use primitives_host::storage::Storage;
+
+use super::dtype::{DType, Scalar};
+use super::shape::{Layout, Shape};
+
+/// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    // Of one argument.
+    Neg,
+    Not,
+    Abs,
+    Recip,
+    Cast,
+    IsNan,
+    Math(Math),
+    // Of two.
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    FloorDiv,
+    FloorRem,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Pow,
+    Atan2,
+    Hypot,
+    // Of three.
+    Select,
+    MulAdd,
+}
+
+/// Elementary functions of one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Math {
+    Sqrt,
+    Rsqrt,
+    Cbrt,
+    Exp,
+    Exp2,
+    ExpM1,
+    Ln,
+    Log2,
+    Log10,
+    Ln1p,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Erf,
+    Erfc,
+    Floor,
+    Ceil,
+    Trunc,
+    Round,
+    RoundTiesEven,
+}
+
+/// The numbers of a distribution, by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Distribution {
+    Uniform,
+    Normal,
+}
+
+/// A view of memory: a leaf of expressions.
+pub(crate) struct View {
+    pub(crate) storage: Storage,
+    pub(crate) stream: Stream,
+    pub(crate) layout: Layout,
+    pub(crate) dtype: DType,
+}
+
+impl View {
+    /// Whether both have the same elements in the same order.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        self.storage.same_as(&other.storage) && self.layout == other.layout && self.dtype == other.dtype
+    }
+}
+
+pub(crate) enum Kind {
+    /// An element of a view, at the place that is computed.
+    View(Arc<View>),
+    /// A value that may be another in the next evaluation.
+    Scalar(u64),
+    /// A value that is part of the kernel.
+    Constant(u64),
+    /// The element's number, of the whole or along an axis; `u64`.
+    Index(Option<usize>),
+    Op(Op),
+    /// The element of a view of one axis that the argument counts.
+    Gather(Arc<View>),
+    Random(Distribution),
+}
+
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) dtype: DType,
+    pub(crate) arguments: Arguments,
+}
+
+/// Most arguments of a node: of a call of a device function.
+pub(crate) const MAX_ARGUMENTS: usize = 6;
+
+pub(crate) type Arguments = [Option<Arc<Node>>; MAX_ARGUMENTS];
+
+/// These arguments.
+pub(crate) fn arguments<const N: usize>(nodes: [Arc<Node>; N]) -> Arguments {
+    let mut nodes = nodes.into_iter();
+    std::array::from_fn(|_| nodes.next())
+}
+
+impl Node {
+    pub(crate) fn arguments(&self) -> impl DoubleEndedIterator<Item = &Arc<Node>> {
+        self.arguments.iter().flatten()
+    }
+}
+
+impl Drop for Node {
+    /// Without recursion: a long chain would use up the stack.
+    fn drop(&mut self) {
+        let mut rest: Vec<Arc<Node>> = Vec::new();
+        let take = |arguments: &mut Arguments, rest: &mut Vec<Arc<Node>>| {
+            for argument in arguments {
+                if let Some(node) = argument.take()
+                    && Arc::strong_count(&node) == 1
+                    && node.arguments.iter().any(Option::is_some)
+                {
+                    rest.push(node);
+                }
+            }
+        };
+        take(&mut self.arguments, &mut rest);
+        while let Some(node) = rest.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                take(&mut node.arguments, &mut rest);
+            }
+        }
+    }
+}
+
+/// A computation, element by element, whose results are of type `T`.
+///
+/// Operators and functions build it of [tensors](crate::expr::Tensor), scalars and other expressions; nothing is computed before it is
+/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Operand::sum). A clone is the same computation: where an
+/// expression is used twice it is computed once, and so are equal parts of one assignment.
+pub struct Expr<T> {
+    pub(crate) node: Arc<Node>,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Expr<T> {
+    fn clone(&self) -> Self {
+        Self { node: self.node.clone(), _type: PhantomData }
+    }
+}
+
+impl<T: Scalar> Expr<T> {
+    pub(crate) fn new(kind: Kind, arguments: Arguments) -> Self {
+        Self { node: Arc::new(Node { kind, dtype: T::DTYPE, arguments }), _type: PhantomData }
+    }
+
+    pub(crate) fn unary<A>(op: Op, a: Expr<A>) -> Self {
+        Self::new(Kind::Op(op), arguments([a.node]))
+    }
+
+    pub(crate) fn binary<A, B>(op: Op, a: Expr<A>, b: Expr<B>) -> Self {
+        Self::new(Kind::Op(op), arguments([a.node, b.node]))
+    }
+
+    pub(crate) fn ternary<A, B, C>(op: Op, a: Expr<A>, b: Expr<B>, c: Expr<C>) -> Self {
+        Self::new(Kind::Op(op), arguments([a.node, b.node, c.node]))
+    }
+
+    /// The expression as one of `U`; this one if it is.
+    pub(crate) fn convert<U: Scalar>(self) -> Expr<U> {
+        if T::DTYPE == U::DTYPE {
+            return Expr { node: self.node, _type: PhantomData };
+        }
+        Expr::unary(Op::Cast, self)
+    }
+}
+
+/// A value in an expression, the same for all elements. Another value makes no other kernel.
+///
+/// Operators take numbers as they are; this is for functions: `minimum(&x, scalar(1.0))`.
+pub fn scalar<T: Scalar>(value: T) -> Expr<T> {
+    Expr::new(Kind::Scalar(value.to_word()), arguments([]))
+}
+
+/// A value that is a part of the kernel: another value makes another kernel. Good for what never changes.
+pub fn constant<T: Scalar>(value: T) -> Expr<T> {
+    Expr::new(Kind::Constant(value.to_word()), arguments([]))
+}
+
+/// What stands in an expression: a [`Tensor`](crate::expr::Tensor) by reference, or an [`Expr`].
+///
+/// Its methods are the functions on expressions; each stands as a free function in [`expr`](crate::expr) too.
+pub trait Operand: Sized {
+    /// The type of an element.
+    type Elem: Scalar;
+
+    /// As an expression.
+    fn expr(self) -> Expr<Self::Elem>;
+}
+
+impl<T: Scalar> Operand for Expr<T> {
+    type Elem = T;
+    fn expr(self) -> Self {
+        self
+    }
+}
+
+impl<T: Scalar> Operand for &Expr<T> {
+    type Elem = T;
+    fn expr(self) -> Expr<T> {
+        self.clone()
+    }
+}
+
+/// The text of an expression, with its views as `x0`, `x1` in the order in which they stand, and what these are.
+pub(crate) fn describe(roots: &[&Arc<Node>]) -> (Vec<String>, Vec<String>) {
+    let mut views: Vec<&Arc<View>> = Vec::new();
+    let texts = roots.iter().map(|root| text(root, &mut views, 0, &mut 400)).collect();
+    let shapes =
+        views.iter().enumerate().map(|(i, view)| format!("x{i}: {}{}", view.dtype, view.layout.shape)).collect();
+    (texts, shapes)
+}
+
+/// Operators bind as in Rust; `binding` is what is around. Long expressions are cut off.
+fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget: &mut usize) -> String {
+    if *budget == 0 {
+        return "…".into();
+    }
+    *budget -= 1;
+    let mut name = |view: &'a Arc<View>| {
+        let at = views.iter().position(|known| known.same_as(view)).unwrap_or_else(|| {
+            views.push(view);
+            views.len() - 1
+        });
+        format!("x{at}")
+    };
+    let value =
+        |word| super::dtype::with_type!(node.dtype, T => format!("{:?}", <T as super::dtype::Bits>::from_word(word)));
+    let arguments: Vec<&'a Arc<Node>> = node.arguments().collect();
+    let infix = |symbol: &str, level: u8, views: &mut Vec<&'a Arc<View>>, budget: &mut usize| {
+        let (a, b) = (text(arguments[0], views, level, budget), text(arguments[1], views, level + 1, budget));
+        if level < binding { format!("({a} {symbol} {b})") } else { format!("{a} {symbol} {b}") }
+    };
+    let (call, first): (String, Option<String>) = match &node.kind {
+        Kind::View(view) => return name(view),
+        Kind::Scalar(word) | Kind::Constant(word) => return value(*word),
+        Kind::Index(None) => return "index".into(),
+        Kind::Index(Some(axis)) => return format!("index({axis})"),
+        Kind::Gather(view) => (name(view) + ".gather", None),
+        Kind::Random(Distribution::Uniform) => ("uniform".into(), None),
+        Kind::Random(Distribution::Normal) => ("normal".into(), None),
+        Kind::Op(op) => match op {
+            Op::Add => return infix("+", 5, views, budget),
+            Op::Sub => return infix("-", 5, views, budget),
+            Op::Mul => return infix("*", 6, views, budget),
+            Op::Div => return infix("/", 6, views, budget),
+            Op::Rem => return infix("%", 6, views, budget),
+            Op::Shl => return infix("<<", 4, views, budget),
+            Op::Shr => return infix(">>", 4, views, budget),
+            Op::And => return infix("&", 3, views, budget),
+            Op::Xor => return infix("^", 2, views, budget),
+            Op::Or => return infix("|", 1, views, budget),
+            Op::Eq => return infix("==", 0, views, budget),
+            Op::Ne => return infix("!=", 0, views, budget),
+            Op::Lt => return infix("<", 0, views, budget),
+            Op::Le => return infix("<=", 0, views, budget),
+            Op::Neg => return format!("-{}", text(arguments[0], views, 7, budget)),
+            Op::Not => return format!("!{}", text(arguments[0], views, 7, budget)),
+            Op::Cast => (format!("cast::<{}>", node.dtype), None),
+            Op::Math(math) => (format!("{math:?}").to_lowercase(), None),
+            other => (format!("{other:?}").to_lowercase(), None),
+        },
+    };
+    let rest = arguments.iter().map(|argument| text(argument, views, 0, budget));
+    format!("{call}({})", first.into_iter().chain(rest).collect::<Vec<_>>().join(", "))
+}
+
+/// The shape of an expression: that which its views broadcast to. The error is the two shapes that do not.
+pub(crate) fn shape_of<'a>(views: impl Iterator<Item = &'a Arc<View>>) -> Result<Shape, (Shape, Shape)> {
+    let mut shape = Shape::SCALAR;
+    for view in views {
+        shape = shape.broadcast(&view.layout.shape).ok_or((shape, view.layout.shape))?;
+    }
+    Ok(shape)
+}

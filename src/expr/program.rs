@@ -1,0 +1,221 @@
+//! From a graph to a program: instructions in order, each computed once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
+
+use super::dtype::DType;
+use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
+
+/// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Program {
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) inputs: Vec<Input>,
+    /// The types of the scalars.
+    pub(crate) scalars: Vec<DType>,
+    /// The values that are results, in the order of the roots.
+    pub(crate) results: Vec<u32>,
+}
+
+/// What a program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Input {
+    pub(crate) dtype: DType,
+    /// Read at places that are computed; else at the results' place.
+    pub(crate) gathered: bool,
+}
+
+/// One value. Arguments are numbers of earlier values, unless the instruction says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Instruction {
+    pub(crate) what: What,
+    pub(crate) dtype: DType,
+    pub(crate) arguments: [u32; MAX_ARGUMENTS],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// Of this input, the element at this place.
+    Load(u32),
+    /// Of this input, which has one axis and is not broadcast, the element that the argument counts.
+    Gather(u32),
+    /// This scalar.
+    Scalar(u32),
+    /// This value.
+    Constant(u64),
+    /// The number of the element, or its index along an axis of the results' shape.
+    Index(Option<u8>),
+    Op(Op),
+    /// Of a distribution by (seed, element's number).
+    Random(Distribution),
+}
+
+impl Instruction {
+    /// The numbers of the values that it takes.
+    pub(crate) fn takes(&self) -> &[u32] {
+        let count = match self.what {
+            What::Load(_) | What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
+            What::Gather(_) => 1,
+            What::Random(_) => 2,
+            What::Op(op) => op.arity(),
+        };
+        &self.arguments[..count]
+    }
+}
+
+impl Op {
+    pub(crate) fn arity(self) -> usize {
+        match self {
+            Self::Neg | Self::Not | Self::Abs | Self::Recip | Self::Cast | Self::IsNan | Self::Math(_) => 1,
+            Self::Select | Self::MulAdd => 3,
+            _ => 2,
+        }
+    }
+}
+
+impl Program {
+    /// Whether an element's place in the results' shape matters.
+    pub(crate) fn uses_index(&self) -> bool {
+        self.code.iter().any(|instruction| matches!(instruction.what, What::Index(_)))
+    }
+
+    /// Whether a value can be a fault: a division of integers by zero, an index outside.
+    pub(crate) fn can_fault(&self) -> bool {
+        self.code.iter().any(|instruction| match instruction.what {
+            What::Gather(_) => true,
+            What::Op(Op::Div | Op::Rem | Op::FloorDiv | Op::FloorRem) => instruction.dtype.is_integer(),
+            _ => false,
+        })
+    }
+}
+
+/// A program and what it is applied to.
+pub(crate) struct Lowered {
+    pub(crate) program: Program,
+    pub(crate) inputs: Vec<Arc<View>>,
+    pub(crate) scalars: Vec<u64>,
+}
+
+/// The program that computes `roots`.
+pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
+    let mut lowering = Lowering {
+        done: FastMap::default(),
+        values: FastMap::default(),
+        lowered: Lowered { program: Program::default(), inputs: Vec::new(), scalars: Vec::new() },
+    };
+    for root in roots {
+        let result = lowering.value(root);
+        lowering.lowered.program.results.push(result);
+    }
+    lowering.lowered
+}
+
+struct Lowering {
+    /// The values of nodes, by address.
+    done: FastMap<*const Node, u32>,
+    /// The values of instructions.
+    values: FastMap<Instruction, u32>,
+    lowered: Lowered,
+}
+
+impl Lowering {
+    /// The value of a node, after those of its arguments. Without recursion, as graphs may be deep.
+    fn value(&mut self, root: &Arc<Node>) -> u32 {
+        let mut open: Vec<&Arc<Node>> = vec![root];
+        while let Some(&node) = open.last() {
+            if self.done.contains_key(&Arc::as_ptr(node)) {
+                open.pop();
+                continue;
+            }
+            let before = open.len();
+            open.extend(node.arguments().rev().filter(|argument| !self.done.contains_key(&Arc::as_ptr(argument))));
+            if open.len() == before {
+                let value = self.instruction(node);
+                self.done.insert(Arc::as_ptr(node), value);
+                open.pop();
+            }
+        }
+        self.done[&Arc::as_ptr(root)]
+    }
+
+    fn instruction(&mut self, node: &Arc<Node>) -> u32 {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        for (number, argument) in arguments.iter_mut().zip(node.arguments()) {
+            *number = self.done[&Arc::as_ptr(argument)];
+        }
+        let what = match &node.kind {
+            Kind::View(view) => What::Load(self.input(view, false)),
+            Kind::Gather(view) => What::Gather(self.input(view, true)),
+            Kind::Scalar(word) => {
+                // By node, not by value: whether two values are equal is not the kernel's business.
+                let Lowered { program, scalars, .. } = &mut self.lowered;
+                program.scalars.push(node.dtype);
+                scalars.push(*word);
+                What::Scalar(scalars.len() as u32 - 1)
+            }
+            Kind::Constant(word) => What::Constant(*word),
+            Kind::Index(axis) => What::Index(axis.map(|axis| axis as u8)),
+            Kind::Op(op) => What::Op(*op),
+            Kind::Random(distribution) => What::Random(*distribution),
+        };
+        let instruction = Instruction { what, dtype: node.dtype, arguments };
+        let code = &mut self.lowered.program.code;
+        *self.values.entry(instruction).or_insert_with(|| {
+            code.push(instruction);
+            code.len() as u32 - 1
+        })
+    }
+
+    fn input(&mut self, view: &Arc<View>, gathered: bool) -> u32 {
+        let Lowered { program, inputs, .. } = &mut self.lowered;
+        let known = (0..inputs.len()).find(|&at| program.inputs[at].gathered == gathered && inputs[at].same_as(view));
+        let at = known.unwrap_or_else(|| {
+            program.inputs.push(Input { dtype: view.dtype, gathered });
+            inputs.push(view.clone());
+            inputs.len() - 1
+        });
+        at as u32
+    }
+}
+
+pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+/// A hash of few instructions, for keys that nobody chooses to collide.
+#[derive(Default)]
+pub(crate) struct FastHasher(u64);
+
+impl FastHasher {
+    #[inline]
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Hasher for FastHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+    fn write_u8(&mut self, value: u8) {
+        self.word(value.into());
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.word(value.into());
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.word(value);
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.word(value as u64);
+    }
+    fn write_isize(&mut self, value: isize) {
+        self.word(value as u64);
+    }
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}

@@ -1,0 +1,493 @@
+//! Tensors: views of device memory with a shape.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::storage::Storage;
+use primitives_host::{Buffer, BufferSlice, Device, Error, ExpressionErrorKind, Result, Stream};
+
+use super::dtype::{DType, Numeric, Promote, Scalar};
+use super::evaluate::{evaluate, mistake};
+use super::graph::{Expr, Kind, Operand, View, arguments, scalar};
+use super::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
+
+/// Elements of device memory with a shape: what expressions read and write. One with a single axis is a vector.
+///
+/// A tensor is a view: a clone, a slice or a transpose of it has the same elements, which are freed after the last view. So
+/// assignments take it by reference, and a view can be assigned to. Work on tensors is in the order of the stream that they were
+/// made on, or waits for it.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Tensor, sin};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let b = Tensor::from_slice(&stream, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let row = Tensor::from_slice(&stream, 3, &[10.0f32, 20.0, 30.0])?;
+/// let a = Tensor::zeros(&stream, [2, 3])?;
+///
+/// a.assign(&b * &row + sin(&b) * 0.0)?; // one kernel
+/// assert_eq!(a.to_vec()?, [10.0, 40.0, 90.0, 40.0, 100.0, 180.0]);
+///
+/// a.slice((.., 1))?.add_assign(a.slice((.., 0))?)?; // the second column += the first
+/// assert_eq!(a.to_vec()?, [10.0, 50.0, 90.0, 40.0, 140.0, 180.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Tensor<T> {
+    pub(crate) view: Arc<View>,
+    _elements: PhantomData<T>,
+}
+
+impl<T> Clone for Tensor<T> {
+    fn clone(&self) -> Self {
+        Self { view: self.view.clone(), _elements: PhantomData }
+    }
+}
+
+impl<T: Scalar> std::fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor<{}>({} on {})", T::DTYPE, self.shape(), self.view.stream.device())
+    }
+}
+
+impl<T: Scalar> Operand for &Tensor<T> {
+    type Elem = T;
+    fn expr(self) -> Expr<T> {
+        Expr::new(Kind::View(self.view.clone()), arguments([]))
+    }
+}
+
+impl<T: Scalar> Operand for Tensor<T> {
+    type Elem = T;
+    fn expr(self) -> Expr<T> {
+        Expr::new(Kind::View(self.view), arguments([]))
+    }
+}
+
+impl<T: Scalar> Tensor<T> {
+    /// A copy of `data`, which has as many elements as `shape`, outermost axis first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if it has not, or for more than [`MAX_RANK`] axes; [`Error::Allocation`].
+    #[track_caller]
+    pub fn from_slice(stream: &Stream, shape: impl IntoShape, data: &[T]) -> Result<Self> {
+        let shape = checked_shape(&shape, Some(data.len()))?;
+        Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_from(data)?))
+    }
+
+    /// All elements zero, or `false`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] for more than [`MAX_RANK`] axes; [`Error::Allocation`].
+    #[track_caller]
+    pub fn zeros(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
+        let shape = checked_shape(&shape, None)?;
+        Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_zeroed(shape.elements().unwrap_or(usize::MAX))?))
+    }
+
+    /// Unspecified elements, to be assigned. The emulator reports those that are read before they are written.
+    ///
+    /// # Errors
+    ///
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn uninit(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
+        let shape = checked_shape(&shape, None)?;
+        Ok(Self::of(stream, Layout::contiguous(shape), stream.buffer_uninit(shape.elements().unwrap_or(usize::MAX))?))
+    }
+
+    /// The elements of a buffer, which has as many as `shape`. Work on it is in the order of `stream`.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_slice`](Self::from_slice), and [`Error::WrongDevice`] if the buffer is not on the stream's device.
+    #[track_caller]
+    pub fn from_buffer(stream: &Stream, shape: impl IntoShape, buffer: Buffer<T>) -> Result<Self> {
+        let shape = checked_shape(&shape, Some(buffer.len()))?;
+        Ok(Self::of(stream, Layout::contiguous(shape), buffer))
+    }
+
+    fn of(stream: &Stream, layout: Layout, buffer: Buffer<T>) -> Self {
+        Self::at(Storage::of(buffer), stream.clone(), layout)
+    }
+
+    fn at(storage: Storage, stream: Stream, layout: Layout) -> Self {
+        Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE }), _elements: PhantomData }
+    }
+
+    /// The same memory with another layout, inside it.
+    fn with_layout(&self, layout: Layout) -> Self {
+        Self::at(self.view.storage.clone(), self.view.stream.clone(), layout)
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> Shape {
+        self.view.layout.shape
+    }
+
+    /// The steps between elements along each axis, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.view.layout.strides[..self.shape().rank()]
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        T::DTYPE
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.shape().elements().unwrap_or(usize::MAX)
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The stream that work is enqueued on.
+    pub fn stream(&self) -> &Stream {
+        &self.view.stream
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.view.stream.device()
+    }
+
+    /// Whether the elements lie in a row, outermost axis first.
+    pub fn is_contiguous(&self) -> bool {
+        self.view.layout.is_contiguous()
+    }
+
+    /// The same elements, with work on them enqueued on another stream, after what is enqueued now.
+    pub fn on(&self, stream: &Stream) -> Self {
+        Self::at(self.view.storage.clone(), stream.clone(), self.view.layout)
+    }
+
+    /// The elements as a slice, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row.
+    pub fn as_slice(&self) -> Option<BufferSlice<'_, T>> {
+        let start = self.view.layout.offset;
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`.
+        let all = unsafe { self.view.storage.as_slice::<T>() };
+        if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
+    }
+
+    /// Copies the elements to the host, outermost axis first, after everything that writes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Fault`] of a kernel that should have written them; of those that copy.
+    #[track_caller]
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        match self.as_slice() {
+            Some(slice) => slice.to_vec(),
+            None => self.contiguous()?.to_vec(),
+        }
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if there is not just one; else as [`to_vec`](Self::to_vec).
+    #[track_caller]
+    pub fn item(&self) -> Result<T> {
+        match *self.to_vec()? {
+            [item] => Ok(item),
+            ref items => Err(view_error(
+                ExpressionErrorKind::BadShape,
+                format!("a tensor of shape {} has {} elements, not one", self.shape(), items.len()),
+            )),
+        }
+    }
+
+    /// This tensor if its elements lie in a row, else a copy where they do.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`]; those of the copy.
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Self> {
+        if self.is_contiguous() {
+            return Ok(self.clone());
+        }
+        let copy = Self::uninit(self.stream(), self.shape())?;
+        copy.assign(self)?;
+        Ok(copy)
+    }
+
+    // Views.
+
+    /// The elements of slices of the leading axes, as in NumPy: a range keeps its axis, negative bounds count from the end,
+    /// `AxisSlice::from(..).by(-1)` turns an axis round, and a single index removes its axis.
+    ///
+    /// ```
+    /// # use kernel_primitives::{Device, expr::{AxisSlice, Tensor}};
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// # let stream = Device::auto()?.stream()?;
+    /// let x = Tensor::from_slice(&stream, [3, 4], &Vec::from_iter(0..12))?;
+    /// assert_eq!(x.slice((1.., ..2))?.to_vec()?, [4, 5, 8, 9]);
+    /// assert_eq!(x.slice((-1, AxisSlice::from(..).by(-2)))?.to_vec()?, [11, 9]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] for more slices than axes, an index outside, or a step of 0. Ranges are cut off, as in Python.
+    #[track_caller]
+    pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
+        let (slices, Layout { shape, strides, mut offset }) = (slices.slices(), self.view.layout);
+        if slices.len() > shape.rank() {
+            let reason = format!("{} slices of a tensor of shape {shape}", slices.len());
+            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
+        }
+        let (mut extents, mut kept) = (Vec::new(), [0; MAX_RANK]);
+        for (axis, &extent) in shape.iter().enumerate() {
+            let slice = slices.get(axis).copied().unwrap_or((..).into());
+            let Some((start, count, step, stays)) = slice.resolve(extent) else {
+                let reason = format!("axis {axis} of a tensor of shape {shape} has no {slice:?}");
+                return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
+            };
+            offset = offset.wrapping_add_signed(strides[axis] * start as isize);
+            if stays {
+                kept[extents.len()] = strides[axis] * step;
+                extents.push(count);
+            }
+        }
+        let shape = Shape::new(&extents).unwrap_or(shape);
+        Ok(self.with_layout(Layout { shape, strides: kept, offset }))
+    }
+
+    /// The same elements in another shape, outermost axis first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if the number of elements differs, or if no strides give that shape without a copy: see
+    /// [`contiguous`](Self::contiguous).
+    #[track_caller]
+    pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
+        let shape = checked_shape(&shape, Some(self.len()))?;
+        match reshaped(&self.view.layout, shape) {
+            Some(layout) => Ok(self.with_layout(layout)),
+            None => Err(view_error(
+                ExpressionErrorKind::BadStrides,
+                format!(
+                    "a tensor of shape {} and strides {:?} cannot be seen in the shape {shape} without a copy: make one with \
+                     `contiguous`",
+                    self.shape(),
+                    self.strides()
+                ),
+            )),
+        }
+    }
+
+    /// The axes in reverse order: of a matrix, the transpose.
+    pub fn t(&self) -> Self {
+        let rank = self.shape().rank();
+        self.permuted(|axis| rank - 1 - axis)
+    }
+
+    /// The axes in this order: axis `i` of the result is axis `axes[i]` of this.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if `axes` is no order of all axes.
+    #[track_caller]
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let rank = self.shape().rank();
+        if axes.len() != rank || (0..rank).any(|axis| !axes.contains(&axis)) {
+            let reason = format!("{axes:?} is no order of the {rank} axes of a tensor of shape {}", self.shape());
+            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
+        }
+        Ok(self.permuted(|axis| axes[axis]))
+    }
+
+    fn permuted(&self, from: impl Fn(usize) -> usize) -> Self {
+        let Layout { shape, strides, offset } = self.view.layout;
+        let mut turned = [0; MAX_RANK];
+        for axis in 0..shape.rank() {
+            turned[axis] = strides[from(axis)];
+        }
+        let shape = shape.map(|extents| *extents = (0..extents.len()).map(|axis| extents[from(axis)]).collect());
+        self.with_layout(Layout { shape: shape.unwrap_or(Shape::SCALAR), strides: turned, offset })
+    }
+
+    /// The elements repeated to a shape, as NumPy broadcasts. What is repeated can be read, not assigned to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if the shape does not broadcast to it.
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
+        let shape = checked_shape(&shape, None)?;
+        let layout = self.view.layout.broadcast_to(&shape).ok_or_else(|| {
+            let reason = format!("a tensor of shape {} does not broadcast to {shape}", self.shape());
+            view_error(ExpressionErrorKind::BadShape, reason)
+        })?;
+        Ok(self.with_layout(layout))
+    }
+
+    /// With an axis of extent 1 before axis `axis`; behind all for the number of axes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if there is no such axis, or there are [`MAX_RANK`] already.
+    #[track_caller]
+    pub fn insert_axis(&self, axis: usize) -> Result<Self> {
+        let Layout { shape, mut strides, offset } = self.view.layout;
+        let rank = shape.rank();
+        let wider = if axis <= rank { shape.map(|extents| extents.insert(axis, 1)) } else { None };
+        let Some(wider) = wider else {
+            let reason = format!("a tensor of shape {shape} cannot have an axis inserted at {axis}");
+            return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
+        };
+        strides[axis..=rank].rotate_right(1);
+        strides[axis] = 0;
+        Ok(self.with_layout(Layout { shape: wider, strides, offset }))
+    }
+
+    /// The memory from this tensor's first element on with any shape and strides, in elements, which may repeat elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if that leaves the memory.
+    #[track_caller]
+    pub fn as_strided(&self, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
+        let shape = checked_shape(&shape, None)?;
+        let mut all = [0; MAX_RANK];
+        let given = strides.len() == shape.rank();
+        if given {
+            all[..strides.len()].copy_from_slice(strides);
+        }
+        let layout = Layout { shape, strides: all, offset: self.view.layout.offset };
+        let elements = self.view.storage.len() / size_of::<T>();
+        if !given || !layout.span().is_some_and(|span| span.end <= elements) {
+            let reason = format!(
+                "shape {shape} with strides {strides:?} from element {} on is no view of a memory of {elements} elements",
+                layout.offset
+            );
+            return Err(view_error(ExpressionErrorKind::BadStrides, reason));
+        }
+        Ok(self.with_layout(layout))
+    }
+
+    // Assignments.
+
+    /// Computes `value` into this tensor's elements: one kernel.
+    ///
+    /// `value` broadcasts to this tensor's shape. It may read this tensor's own elements in their places; another overlap is an
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] for shapes that do not broadcast, an overlap, or a view that repeats elements; [`Error::WrongDevice`];
+    /// [`Error::Load`] if the driver refuses the kernel; [`Error::Fault`] for a division of integers by zero or an index outside of
+    /// what is gathered: of this call on the emulator, of a later one on a GPU.
+    #[track_caller]
+    pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
+        evaluate(Location::caller(), &[&self.view], &[value.expr().node])
+    }
+
+    /// Sets all elements to `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`assign`](Self::assign).
+    #[track_caller]
+    pub fn fill(&self, value: T) -> Result<()> {
+        self.assign(scalar(value))
+    }
+}
+
+macro_rules! updates {
+    ($($(#[$doc:meta])* $name:ident: $op:tt;)*) => {
+        impl<T: Numeric> Tensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// As [`assign`](Self::assign).
+                #[track_caller]
+                pub fn $name<V: Operand>(&self, value: V) -> Result<()>
+                where
+                    T: Promote<V::Elem, Output = T>,
+                {
+                    self.assign(self $op value.expr())
+                }
+            )*
+        }
+    };
+}
+updates! {
+    /// Adds `value` to the elements, in their type.
+    add_assign: +;
+    /// Subtracts `value` from the elements, in their type.
+    sub_assign: -;
+    /// Multiplies the elements by `value`, in their type.
+    mul_assign: *;
+    /// Divides the elements by `value`, in their type.
+    div_assign: /;
+}
+
+#[track_caller]
+fn view_error(kind: ExpressionErrorKind, reason: String) -> Error {
+    mistake(Location::caller(), kind, reason, &[])
+}
+
+/// The shape, with so many elements if that is given.
+#[track_caller]
+fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
+    let extents = shape.extents();
+    let Some(shape) = Shape::new(extents) else {
+        let reason = format!("a shape of {} axes; there can be {MAX_RANK}", extents.len());
+        return Err(view_error(ExpressionErrorKind::BadShape, reason));
+    };
+    match (shape.elements(), elements) {
+        (None, _) => {
+            let reason = format!("the shape {shape} has more elements than can be counted");
+            Err(view_error(ExpressionErrorKind::BadShape, reason))
+        }
+        (Some(count), Some(len)) if count != len => {
+            let reason = format!("the shape {shape} has {count} elements, but there are {len}");
+            Err(view_error(ExpressionErrorKind::BadShape, reason))
+        }
+        _ => Ok(shape),
+    }
+}
+
+/// The layout of the same elements in another shape with as many, if strides can say it.
+fn reshaped(layout: &Layout, shape: Shape) -> Option<Layout> {
+    if layout.is_contiguous() {
+        return Some(Layout { shape, strides: shape.contiguous_strides(), offset: layout.offset });
+    }
+    // Axes that continue each other, merged; each new axis is a part of one of them.
+    let mut merged: Vec<(usize, isize)> = Vec::new();
+    for (&extent, &stride) in layout.shape.iter().zip(&layout.strides).filter(|(extent, _)| **extent != 1) {
+        match merged.last_mut() {
+            Some((all, last)) if *last == stride * extent as isize => (*all, *last) = (*all * extent, stride),
+            _ => merged.push((extent, stride)),
+        }
+    }
+    let mut strides = [0; MAX_RANK];
+    let mut axis = shape.rank();
+    for (extent, stride) in merged.into_iter().rev() {
+        let mut taken = 1;
+        while taken < extent {
+            axis = axis.checked_sub(1)?;
+            strides[axis] = stride * taken as isize;
+            taken *= shape[axis];
+        }
+        if taken != extent {
+            return None;
+        }
+    }
+    Some(Layout { shape, strides, offset: layout.offset })
+}
