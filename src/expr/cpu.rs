@@ -354,8 +354,9 @@ unsafe fn read_word(from: *const u8, size: usize) -> u64 {
 /// # Safety
 /// `size` writable bytes.
 unsafe fn write_word(to: *mut u8, word: u64, size: usize) {
+    let bytes = word.to_le_bytes();
     // SAFETY: the caller's.
-    unsafe { (&raw const word.to_le()).cast::<u8>().copy_to_nonoverlapping(to, size) };
+    unsafe { bytes.as_ptr().copy_to_nonoverlapping(to, size) };
 }
 
 /// Copies elements at strides.

@@ -10,9 +10,10 @@ use primitives_host::storage::{StorageUse, run_on_host};
 use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, KernelFault, Result};
 
 use super::cpu::{Job, Memory, Placement};
+use super::gpu::Operands;
 use super::graph::{Node, View, describe};
 use super::nest::Nest;
-use super::program::{Lowered, lower};
+use super::program::{Lowered, What, lower};
 use super::shape::{Layout, Shape};
 
 /// An error about an expression.
@@ -43,20 +44,42 @@ pub(crate) fn run<'a>(
 ) -> Result<()> {
     let Some(first) = targets.first() else { return Ok(()) };
     let shape = first.layout.shape;
-    let fail = |kind, reason| mistake(place, kind, reason, &roots());
-    let layouts = lie(&shape, targets, lowered, &fail)?;
-    let in_order = lowered.program.uses_index();
-    let Some(nest) = Nest::new(&shape, layouts.iter(), in_order) else {
-        return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
-    };
+    let nest = nest(place, targets, lowered, roots)?;
     if nest.elements == 0 {
         return Ok(());
     }
+    let text = || describe(&roots()).0.join("; ");
+    #[cfg(feature = "cuda")]
     if first.stream.device().is_gpu() {
-        #[cfg(feature = "cuda")]
-        return super::gpu::run(targets, lowered, shape, nest, &|| describe(&roots()).0.join("; "));
+        return Operands::new(targets, lowered, &nest).launch(shape, &text);
     }
-    on_cpu(place, targets, lowered, shape, nest, describe(&roots()).0.join("; "))
+    on_cpu(place, targets, lowered, shape, nest, text())
+}
+
+/// The text of the kernel that [`evaluate`] launches on a device of an architecture.
+pub(crate) fn kernel_text(
+    place: &'static Location<'static>,
+    targets: &[&Arc<View>],
+    roots: &[Arc<Node>],
+    arch: u32,
+) -> Result<String> {
+    let lowered = lower(roots);
+    let nest = nest(place, targets, &lowered, &|| roots.iter().collect())?;
+    Operands::new(targets, &lowered, &nest).text(arch)
+}
+
+/// How the targets and what is read lie.
+fn nest<'a>(
+    place: &'static Location<'static>,
+    targets: &[&Arc<View>],
+    lowered: &Lowered,
+    roots: &dyn Fn() -> Vec<&'a Arc<Node>>,
+) -> Result<Nest> {
+    let shape = targets.first().map_or(Shape::SCALAR, |first| first.layout.shape);
+    let fail = |kind, reason| mistake(place, kind, reason, &roots());
+    let layouts = lie(&shape, targets, lowered, &fail)?;
+    Nest::new(&shape, layouts.iter(), lowered.program.uses_index())
+        .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
 /// The layouts of the targets, then of the inputs that are not gathered, in the targets' shape.
@@ -87,6 +110,14 @@ fn lie(
                 return Err(fail(ExpressionErrorKind::BadShape, reason));
             };
             layouts.push(layout);
+        }
+    }
+    for instruction in &lowered.program.code {
+        if let What::Index(Some(axis)) = instruction.what
+            && usize::from(axis) >= shape.rank()
+        {
+            let reason = format!("the target, of shape {shape}, has no axis {axis}");
+            return Err(fail(ExpressionErrorKind::OutOfRange, reason));
         }
     }
     for (at, target) in targets.iter().enumerate() {

@@ -21,26 +21,33 @@ macro_rules! functions {
             }
         )*
 
-        /// The functions on expressions, as methods: `x.sin()`.
-        pub trait Functions: Operand {
+        /// The functions on tensors and expressions, as methods: `x.sin()`.
+        pub trait Functions {
+            /// The type of an element.
+            type Item: Scalar;
+
+            /// As an expression.
+            fn to_expr(&self) -> Expr<Self::Item>;
+
             $(
                 $(#[$doc])*
-                fn $name(self) -> Expr<functions!(@out Self, $out)>
+                fn $name(&self) -> Expr<functions!(@item Self, $out)>
                 where
-                    Self::Elem: $bound,
+                    Self::Item: $bound,
                 {
-                    $name(self)
+                    $name(self.to_expr())
                 }
             )*
 
             /// The elements in another type: the rules of
             /// [`ConvertTo`](primitives_gpu::element::ConvertTo), which are those of Rust's `as`.
-            fn cast<U: Scalar>(self) -> Expr<U> {
-                self.expr().convert()
+            fn cast<U: Scalar>(&self) -> Expr<U> {
+                self.to_expr().convert()
             }
         }
-        impl<X: Operand> Functions for X {}
     };
+    (@item $x:ty, Elem) => { <$x as Functions>::Item };
+    (@item $x:ty, $out:ident) => { $out };
     (@out $x:ty, Elem) => { <$x as Operand>::Elem };
     (@out $x:ty, $out:ident) => { $out };
 }
@@ -125,6 +132,20 @@ functions! {
     relu(x) Numeric -> Elem = |x| Expr::binary(Op::Max, x, scalar(<X::Elem as primitives_gpu::Element>::ZERO));
 }
 
+impl<T: Scalar> Functions for Tensor<T> {
+    type Item = T;
+    fn to_expr(&self) -> Expr<T> {
+        self.expr()
+    }
+}
+
+impl<T: Scalar> Functions for Expr<T> {
+    type Item = T;
+    fn to_expr(&self) -> Expr<T> {
+        self.clone()
+    }
+}
+
 fn one<T: Scalar>() -> Expr<T> {
     Expr::unary(Op::Cast, super::graph::constant(true))
 }
@@ -144,35 +165,37 @@ macro_rules! pairs {
         )*
 
         /// The functions of two operands, as methods: `a.minimum(&b)`. They work in the operands' common type.
-        pub trait PairFunctions: Operand {
+        pub trait PairFunctions: Functions {
             $(
                 $(#[$doc])*
-                fn $name<B: Operand>(self, b: B) -> Expr<pairs!(@out $out Self B)>
+                fn $name<B: Operand>(&self, b: B) -> Expr<pairs!(@method $out Self B)>
                 where
-                    Self::Elem: Promote<B::Elem, Output: $bound>,
+                    Self::Item: Promote<B::Elem, Output: $bound>,
                 {
-                    $name(self, b)
+                    $name(self.to_expr(), b)
                 }
             )*
 
-            /// Whether `a` is greater than `b`.
-            fn gt<B: Operand>(self, b: B) -> Expr<bool>
+            /// Whether this is greater than `b`.
+            fn gt<B: Operand>(&self, b: B) -> Expr<bool>
             where
-                Self::Elem: Promote<B::Elem>,
+                Self::Item: Promote<B::Elem>,
             {
-                gt(self, b)
+                gt(self.to_expr(), b)
             }
 
-            /// Whether `a` is greater than `b` or equals it.
-            fn ge<B: Operand>(self, b: B) -> Expr<bool>
+            /// Whether this is greater than `b` or equals it.
+            fn ge<B: Operand>(&self, b: B) -> Expr<bool>
             where
-                Self::Elem: Promote<B::Elem>,
+                Self::Item: Promote<B::Elem>,
             {
-                ge(self, b)
+                ge(self.to_expr(), b)
             }
         }
-        impl<X: Operand> PairFunctions for X {}
+        impl<X: Functions> PairFunctions for X {}
     };
+    (@method Common $a:ident $b:ident) => { <<$a as Functions>::Item as Promote<<$b as Operand>::Elem>>::Output };
+    (@method bool $a:ident $b:ident) => { bool };
     (@out Common $a:ident $b:ident) => { Common<$a, $b> };
     (@out bool $a:ident $b:ident) => { bool };
 }

@@ -7,7 +7,7 @@ use primitives_host::Stream;
 use primitives_host::storage::Storage;
 
 use super::dtype::{DType, Scalar};
-use super::shape::{Layout, Shape};
+use super::shape::Layout;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -304,13 +304,4 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
     };
     let rest = arguments.iter().map(|argument| text(argument, views, 0, budget));
     format!("{call}({})", first.into_iter().chain(rest).collect::<Vec<_>>().join(", "))
-}
-
-/// The shape of an expression: that which its views broadcast to. The error is the two shapes that do not.
-pub(crate) fn shape_of<'a>(views: impl Iterator<Item = &'a Arc<View>>) -> Result<Shape, (Shape, Shape)> {
-    let mut shape = Shape::SCALAR;
-    for view in views {
-        shape = shape.broadcast(&view.layout.shape).ok_or((shape, view.layout.shape))?;
-    }
-    Ok(shape)
 }

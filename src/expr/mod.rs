@@ -4,10 +4,12 @@ mod cpu;
 mod dtype;
 mod evaluate;
 mod functions;
+mod gpu;
 mod graph;
 mod nest;
 mod operators;
 mod program;
+mod ptx;
 mod shape;
 mod tensor;
 

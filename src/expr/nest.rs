@@ -70,6 +70,7 @@ impl Nest {
     }
 
     /// The extents that are left.
+    #[cfg(test)]
     pub(crate) fn extents(&self) -> &[usize] {
         &self.extents[..self.rank]
     }

@@ -79,15 +79,6 @@ impl Program {
     pub(crate) fn uses_index(&self) -> bool {
         self.code.iter().any(|instruction| matches!(instruction.what, What::Index(_)))
     }
-
-    /// Whether a value can be a fault: a division of integers by zero, an index outside.
-    pub(crate) fn can_fault(&self) -> bool {
-        self.code.iter().any(|instruction| match instruction.what {
-            What::Gather(_) => true,
-            What::Op(Op::Div | Op::Rem | Op::FloorDiv | Op::FloorRem) => instruction.dtype.is_integer(),
-            _ => false,
-        })
-    }
 }
 
 /// A program and what it is applied to.
@@ -155,7 +146,7 @@ impl Lowering {
                 What::Scalar(scalars.len() as u32 - 1)
             }
             Kind::Constant(word) => What::Constant(*word),
-            Kind::Index(axis) => What::Index(axis.map(|axis| axis as u8)),
+            Kind::Index(axis) => What::Index(axis.map(|axis| u8::try_from(axis).unwrap_or(u8::MAX))),
             Kind::Op(op) => What::Op(*op),
             Kind::Random(distribution) => What::Random(*distribution),
         };

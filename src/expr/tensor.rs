@@ -8,7 +8,7 @@ use primitives_host::storage::Storage;
 use primitives_host::{Buffer, BufferSlice, Device, Error, ExpressionErrorKind, Result, Stream};
 
 use super::dtype::{DType, Numeric, Promote, Scalar};
-use super::evaluate::{evaluate, mistake};
+use super::evaluate::{evaluate, kernel_text, mistake};
 use super::graph::{Expr, Kind, Operand, View, arguments, scalar};
 use super::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
 
@@ -393,6 +393,29 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
         evaluate(Location::caller(), &[&self.view], &[value.expr().node])
+    }
+
+    /// The PTX of the kernel that [`assign`](Self::assign) of `value` launches on a GPU of an architecture, given as compute
+    /// capability times ten.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`assign`](Self::assign) before its launch; [`Error::NoImage`] for a function that has no code for the architecture,
+    /// as in a build without the feature `cuda`.
+    ///
+    /// ```
+    /// # use kernel_primitives::{Device, expr::Tensor};
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// # let stream = Device::auto()?.stream()?;
+    /// let x = Tensor::zeros(&stream, 1024)?;
+    /// let ptx = x.ptx(&x * 2.0f32 + 1.0, 90)?;
+    /// assert!(ptx.contains(".target sm_90") && ptx.contains("ld.global.v4.b32"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn ptx(&self, value: impl Operand<Elem = T>, arch: u32) -> Result<String> {
+        kernel_text(Location::caller(), &[&self.view], &[value.expr().node], arch)
     }
 
     /// Sets all elements to `value`.

@@ -1,14 +1,15 @@
 //! Device functions that the library ships: elementary functions, and random numbers by a counter.
 //!
 //! Each is an ordinary function on the host, and a PTX function for kernels that are written at run time; see
-//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of them panics.
+//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of them panics but [`division_by_zero`] and
+//! [`index_out_of_bounds`], which are there for that and not in [`all`].
 //!
 //! | functions | |
 //! |---|---|
 //! | `sin`, `cos`, `tan`, `asin`, `acos`, `atan`, `atan2` | of radians |
 //! | `sinh`, `cosh`, `tanh`, `asinh`, `acosh`, `atanh` | |
 //! | `exp`, `exp2`, `exp10`, `exp_m1`, `ln`, `log2`, `log10`, `ln_1p` | |
-//! | `pow`, `powi`, `cbrt`, `hypot`, `fmod` | |
+//! | `pow`, `powi`, `cbrt`, `hypot`, `fmod`, `floor_div`, `floor_rem` | |
 //! | `erf`, `erfc`, `tgamma`, `lgamma` | |
 //! | `uniform`, `normal` | of a seed and an index |
 //!
@@ -106,6 +107,10 @@ functions! {
     hypot_f32, hypot_f64 = Real::hypot, x, y;
     /// What a division with a whole quotient, rounded to 0, leaves: Rust's `x % y`.
     fmod_f32, fmod_f64 = Quotient::trunc_remainder, x, y;
+    /// The quotient, rounded down.
+    floor_div_f32, floor_div_f64 = Quotient::floor_divide, x, y;
+    /// What a division with a whole quotient, rounded down, leaves.
+    floor_rem_f32, floor_rem_f64 = Quotient::floor_remainder, x, y;
     /// The error function.
     erf_f32, erf_f64 = Real::erf, x;
     /// 1 minus the error function, accurate for large values.
@@ -184,4 +189,16 @@ pub fn normal_f64(seed: u64, index: u64) -> f64 {
 #[inline(always)]
 fn bits(seed: u64, draw: u64) -> [u32; 4] {
     Philox::new(seed, 0).skip(draw).draw()
+}
+
+/// Reports a division by zero and ends the thread: what an expression's kernel calls instead of dividing.
+#[device_function]
+pub fn division_by_zero() -> bool {
+    crate::simt::division_by_zero()
+}
+
+/// Reports an index outside of `len` elements and ends the thread: what an expression's kernel calls instead of reading.
+#[device_function]
+pub fn index_out_of_bounds(index: u64, len: u64) -> bool {
+    crate::simt::index_out_of_bounds(index, len)
 }

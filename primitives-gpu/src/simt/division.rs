@@ -16,7 +16,19 @@ use super::{Fault, FaultKind};
 #[inline(always)]
 #[track_caller]
 pub fn division_by_zero() -> ! {
-    let fault = Fault { kind: FaultKind::DivisionByZero, args: [0; 2] };
+    raise(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] })
+}
+
+/// Ends the thread and its launch with [`FaultKind::OutOfBounds`] at the caller's place, as [`division_by_zero`] does.
+#[inline(always)]
+#[track_caller]
+pub fn index_out_of_bounds(index: u64, len: u64) -> ! {
+    raise(Fault { kind: FaultKind::OutOfBounds, args: [index, len] })
+}
+
+#[inline(always)]
+#[track_caller]
+fn raise(fault: Fault) -> ! {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the control of the launch that the thread is of.
     unsafe {

@@ -27,7 +27,7 @@ use core::panic::Location;
 
 pub use atomic::{AtomicElement, AtomicInt, AtomicOrder, AtomicRef, Scope};
 pub use dim::Dim3;
-pub use division::{DivideInt, divide, division_by_zero, remainder};
+pub use division::{DivideInt, divide, division_by_zero, index_out_of_bounds, remainder};
 pub use fault::{FAULT_FILE_BYTES, Fault, FaultControl, FaultKind, FaultRecord, Place};
 pub use warp_ops::{ReduxInt, ReduxOp, ShuffleMode};
 

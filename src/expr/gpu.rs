@@ -1,0 +1,181 @@
+//! Kernels of programs: made when they are first needed, kept as long as the program runs, and launched.
+
+use std::ffi::c_void;
+use std::hash::{BuildHasher, BuildHasherDefault};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use primitives_gpu::io::IndexInt;
+use primitives_gpu::view::LaunchBounds;
+use primitives_host::{Dims, Error, KernelInfo, Result, storage};
+
+use super::graph::View;
+use super::nest::Nest;
+use super::program::{FastHasher, FastMap, Lowered, Program};
+use super::ptx::{self, ENTRY, Param, THREADS, Variant};
+use super::shape::Shape;
+
+/// What the host checks that a kernel's text was made for its launch.
+const LAYOUT: u64 = 0x6b70_6578_7072_0001;
+
+struct Cached {
+    arch: u32,
+    program: Program,
+    variant: Variant,
+    info: &'static KernelInfo,
+}
+
+/// By hash.
+static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
+
+/// The kernel of a program for operands that lie in one way. Its text and its loaded code stay: what computes is computed again.
+fn kernel(program: &Program, variant: &Variant, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
+    let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, variant));
+    let find = |kernels: &FastMap<u64, Vec<Cached>>| {
+        let all = kernels.get(&hash)?;
+        let same = |known: &&Cached| known.arch == arch && known.variant == *variant && known.program == *program;
+        all.iter().find(same).map(|known| known.info)
+    };
+    if let Some(info) = find(&KERNELS.read().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(info);
+    }
+    let text = text(program, variant, arch)?;
+    let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(info) = find(&kernels) {
+        return Ok(info);
+    }
+    let images: &'static [primitives_host::Image] = vec![(arch, &*text.leak(), None)].leak();
+    let name: &'static str = name().leak();
+    let info: &'static KernelInfo =
+        Box::leak(Box::new(KernelInfo::new(name, ENTRY, images, 0, LAYOUT, LaunchBounds::NONE)));
+    let known = Cached { arch, program: program.clone(), variant: variant.clone(), info };
+    kernels.entry(hash).or_default().push(known);
+    Ok(info)
+}
+
+fn text(program: &Program, variant: &Variant, arch: u32) -> Result<String> {
+    ptx::kernel(program, variant, arch, LAYOUT).map_err(|function| Error::NoImage {
+        kernel: function.into(),
+        reason: format!("for sm_{arch}: device functions are compiled with the feature `cuda`"),
+    })
+}
+
+/// The operands of a launch.
+pub(crate) struct Operands<'a> {
+    targets: &'a [&'a Arc<View>],
+    lowered: &'a Lowered,
+    nest: &'a Nest,
+    /// Of the targets, then of the inputs that are not gathered: addresses of first elements, and bytes of an element.
+    addresses: Vec<u64>,
+    sizes: Vec<usize>,
+}
+
+impl<'a> Operands<'a> {
+    pub(crate) fn new(targets: &'a [&'a Arc<View>], lowered: &'a Lowered, nest: &'a Nest) -> Self {
+        let loaded = lowered.program.inputs.iter().zip(&lowered.inputs).filter(|(input, _)| !input.gathered);
+        let views = targets.iter().copied().chain(loaded.map(|(_, view)| view));
+        let (mut addresses, mut sizes) = (Vec::new(), Vec::new());
+        for (view, lie) in views.zip(&nest.operands) {
+            let size = view.dtype.size();
+            addresses.push(view.storage.address() + (lie.offset * size) as u64);
+            sizes.push(size);
+        }
+        Self { targets, lowered, nest, addresses, sizes }
+    }
+
+    fn variant(&self) -> Variant {
+        Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len())
+    }
+
+    /// The text of the kernel for an architecture.
+    pub(crate) fn text(&self, arch: u32) -> Result<String> {
+        text(&self.lowered.program, &self.variant(), arch)
+    }
+
+    /// Launches the kernel.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
+    pub(crate) fn launch(&self, shape: Shape, name: &dyn Fn() -> String) -> Result<()> {
+        let stream = &self.targets[0].stream;
+        let (major, minor) = stream.device().properties().compute_capability.unwrap_or((0, 0));
+        let variant = self.variant();
+        let info = kernel(&self.lowered.program, &variant, 10 * major + minor, name)?;
+        let linear = variant.rank == 0;
+        let count = if linear { self.nest.elements } else { self.nest.elements / usize::from(variant.width) };
+        let words = self.words(&variant, shape, count);
+        let mut params: Vec<*mut c_void> =
+            words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+        params.push(std::ptr::null_mut());
+        let blocks = count.div_ceil(variant.tile());
+        let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
+            kernel: name(),
+            device: stream.device().to_string(),
+            what: "the number of blocks",
+            asked: blocks as u64,
+            limit: u32::MAX.into(),
+        })?;
+        let uses = self.targets.iter().map(|view| (&view.storage, true));
+        let uses = uses.chain(self.lowered.inputs.iter().map(|view| (&view.storage, false)));
+        // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
+        // they were made.
+        unsafe { storage::launch(stream, info, Dims::new(blocks, THREADS as u32), uses, &mut params) }
+            .map_err(|error| with_lines(error, info))
+    }
+
+    /// The parameters but for the control, a word each.
+    fn words(&self, variant: &Variant, shape: Shape, count: usize) -> Vec<u64> {
+        let (rank, width) = (usize::from(variant.rank), usize::from(variant.width));
+        let mut words = Vec::with_capacity(32);
+        for param in variant.params(&self.lowered.program) {
+            match param {
+                Param::Operand(operand) => words.push(self.addresses[operand]),
+                Param::Gathered(input) => {
+                    let view = &self.lowered.inputs[input];
+                    let size = view.dtype.size();
+                    words.push(view.storage.address() + (view.layout.offset * size) as u64);
+                    words.push((view.layout.strides[0] * size as isize) as u64);
+                    words.push(view.layout.shape[0] as u64);
+                }
+                Param::Scalar(scalar) => words.push(self.lowered.scalars[scalar]),
+                Param::Count => words.push(count as u64),
+                Param::Divisor(axis) => {
+                    let extent = self.nest.extents[axis] / if axis + 1 == rank { width } else { 1 };
+                    if variant.wide {
+                        words.push(extent as u64);
+                    } else {
+                        let (multiplier, shift) = u32::reciprocal(extent as u32);
+                        words.extend([extent as u64, multiplier.into(), shift.into()]);
+                    }
+                }
+                Param::Stride(operand, axis) => {
+                    words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
+                }
+                Param::Axis(axis) => {
+                    let axis = usize::from(axis);
+                    words.push(shape.get(axis + 1..).unwrap_or(&[]).iter().product::<usize>() as u64);
+                    words.push(shape.get(axis).copied().unwrap_or(1) as u64);
+                }
+                Param::Control => {}
+            }
+        }
+        words
+    }
+}
+
+/// The driver's words name lines of a text that nobody sees: they are shown with them.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
+fn with_lines(error: Error, info: &KernelInfo) -> Error {
+    let Error::Load { kernel, device, mut reason } = error else { return error };
+    let text = info.images().first().map_or("", |image| image.1);
+    let numbers: Vec<usize> = reason
+        .match_indices("line ")
+        .filter_map(|(at, word)| {
+            let digits = &reason[at + word.len()..];
+            digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
+        })
+        .collect();
+    for number in numbers {
+        if let Some(line) = text.lines().nth(number.wrapping_sub(1)) {
+            reason += &format!("\n{number:6} | {line}");
+        }
+    }
+    Error::Load { kernel, device, reason }
+}

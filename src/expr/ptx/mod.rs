@@ -1,0 +1,591 @@
+//! Programs as PTX.
+//!
+//! A kernel computes tiles of its results, a tile a block: each thread takes a few vectors of the tile at a stride of the block,
+//! so that all accesses of a warp lie in a row; it loads all that it needs, computes and stores.
+
+mod emit;
+mod memory;
+
+use std::fmt::Write;
+
+use emit::{Class, Emitter, Reg, op};
+
+use super::dtype::DType;
+use super::graph::{Distribution, Op};
+use super::nest::Nest;
+use super::program::{Program, What};
+use super::shape::MAX_RANK;
+
+/// Threads of a block.
+pub(crate) const THREADS: usize = 256;
+
+/// The entry's name.
+pub(crate) const ENTRY: &str = "kernel_primitives_expression";
+
+/// How the operands of a kernel lie, as far as its code depends on that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    /// Elements that a thread takes at once.
+    pub(crate) width: u8,
+    /// How often it does.
+    pub(crate) vectors: u8,
+    /// Axes of the nest; 0 if every operand is linear or single.
+    pub(crate) rank: u8,
+    /// Whether places and strides need 64 bits.
+    pub(crate) wide: bool,
+    /// Of the results, then of the inputs that are not gathered.
+    pub(crate) operands: Vec<Way>,
+}
+
+/// How an operand lies in a nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// All elements in a row.
+    Linear,
+    /// One element.
+    Single,
+    /// In a row along the innermost axis.
+    Row,
+    /// The same along the innermost axis.
+    Repeated,
+    /// Otherwise.
+    Strided,
+}
+
+/// What a kernel takes, in this order; a launch passes the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Param {
+    /// The address of an operand's first element.
+    Operand(usize),
+    /// Of an input that is gathered from: address, stride in bytes, extent.
+    Gathered(usize),
+    Scalar(usize),
+    /// The number of vectors, or of elements if all operands are linear.
+    Count,
+    /// What divides by an axis's extent, of the innermost by the vectors in it: `FastDivMod<u32>` as three words, or 64 bits.
+    Divisor(usize),
+    /// An operand's stride along an axis, in bytes: 32 or 64 bits.
+    Stride(usize, usize),
+    /// Of an axis of the results' shape: the product of the extents behind it, and its extent.
+    Axis(u8),
+    /// The stream's fault control.
+    Control,
+}
+
+impl Variant {
+    /// Whether an operand has a stride parameter for an axis.
+    fn has_stride(&self, operand: usize, axis: usize) -> bool {
+        match self.operands[operand] {
+            Way::Linear | Way::Single => false,
+            Way::Strided => true,
+            Way::Row | Way::Repeated => axis + 1 < self.rank.into(),
+        }
+    }
+
+    /// The parameters of a kernel.
+    pub(crate) fn params(&self, program: &Program) -> Vec<Param> {
+        let rank = usize::from(self.rank);
+        let gathered = program.inputs.iter().enumerate().filter(|(_, input)| input.gathered);
+        let mut params: Vec<Param> = (0..self.operands.len()).map(Param::Operand).collect();
+        params.extend(gathered.map(|(input, _)| Param::Gathered(input)));
+        params.extend((0..program.scalars.len()).map(Param::Scalar));
+        params.push(Param::Count);
+        params.extend((1..rank).map(Param::Divisor));
+        for operand in 0..self.operands.len() {
+            params.extend(
+                (0..rank).filter(|&axis| self.has_stride(operand, axis)).map(|axis| Param::Stride(operand, axis)),
+            );
+        }
+        let mut axes: Vec<u8> = program
+            .code
+            .iter()
+            .filter_map(|instruction| match instruction.what {
+                What::Index(axis) => axis,
+                _ => None,
+            })
+            .collect();
+        axes.sort_unstable();
+        axes.dedup();
+        params.extend(axes.into_iter().map(Param::Axis));
+        params.push(Param::Control);
+        params
+    }
+
+    /// How a nest's operands lie. `sizes` are their elements' bytes, `addresses` those of their first elements; `results` of them
+    /// are written.
+    pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], results: usize) -> Self {
+        let rank = nest.rank;
+        let inner = rank.wrapping_sub(1);
+        let flat = (0..sizes.len()).all(|operand| nest.is_linear(operand) || nest.is_single(operand));
+        let mut operands: Vec<Way> = (0..sizes.len())
+            .map(|operand| {
+                let stride = if rank > 0 { nest.operands[operand].strides[inner] } else { 0 };
+                match stride {
+                    _ if nest.is_single(operand) && operand >= results => Way::Single,
+                    _ if nest.is_linear(operand) => Way::Linear,
+                    1 => Way::Row,
+                    0 => Way::Repeated,
+                    _ => Way::Strided,
+                }
+            })
+            .collect();
+        let moved = |operand: usize| matches!(operands[operand], Way::Linear | Way::Row);
+        let width = |size: &dyn Fn(usize) -> bool| {
+            let sizes = || (0..sizes.len()).filter(|&operand| size(operand)).map(|operand| sizes[operand]);
+            let (low, high) = (sizes().min().unwrap_or(8), sizes().max().unwrap_or(8));
+            (16 / low).min(64 / high)
+        };
+        let mut width = width(&|operand| operands[operand] != Way::Single);
+        let fits = |width: usize| {
+            (0..sizes.len()).filter(|&operand| moved(operand)).all(|operand| {
+                let bytes = (width * sizes[operand]).min(16);
+                let outer = if flat || operands[operand] == Way::Linear { 0 } else { inner };
+                addresses[operand].is_multiple_of(bytes as u64)
+                    && nest.operands[operand].strides[..outer]
+                        .iter()
+                        .all(|stride| (stride * sizes[operand] as isize) % bytes as isize == 0)
+            }) && (flat || nest.extents[inner].is_multiple_of(width))
+        };
+        // Results that do not lie in a row are not worth a vector, nor is a nest of short rows.
+        if !(0..results).all(moved) || !fits(width) {
+            width = 1;
+        }
+        if !flat && width == 1 {
+            for way in operands.iter_mut().filter(|way| matches!(way, Way::Row)) {
+                *way = Way::Strided;
+            }
+        }
+        let reads = (results..sizes.len()).filter(|&operand| operands[operand] != Way::Single);
+        let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
+        // About 64 bytes of loads a thread are in flight.
+        let vectors = (64 / bytes.max(16)).clamp(1, 4);
+        let far = |operand: &super::nest::Lie, size: usize| {
+            operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
+        };
+        let vast = nest.elements / width >= 1 << 31;
+        let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
+        Self { width: width as u8, vectors: vectors as u8, rank: if flat { 0 } else { rank as u8 }, wide, operands }
+    }
+
+    /// Elements that a block computes, in vectors if not all operands are linear.
+    pub(crate) fn tile(&self) -> usize {
+        let vectors = THREADS * usize::from(self.vectors);
+        if self.rank == 0 { vectors * usize::from(self.width) } else { vectors }
+    }
+}
+
+/// The text of a kernel; or the function that has no code for the architecture.
+pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, &'static str> {
+    let (target, version) = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)]
+        .into_iter()
+        .find(|(target, _)| *target <= arch)
+        .unwrap_or((75, 63));
+    let mut kernel = Kernel {
+        e: Emitter::new(target, version),
+        program,
+        variant,
+        arguments: Vec::new(),
+        uniform: vec![None; program.code.len()],
+    };
+    let params = kernel.write();
+    let Kernel { mut e, .. } = kernel;
+    if let Some(missing) = e.missing {
+        return Err(missing.0);
+    }
+    // The variable is among the items of functions that panic.
+    let panics = e.items.iter().any(|item| item.starts_with(".shared") && item.contains(" kp_control;"));
+    e.body = e.body.replace(SET_CONTROL, if panics { "st.shared.b64 [kp_control]," } else { "// no function panics:" });
+    let mut text = format!(
+        "// layout {layout:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n",
+        e.version / 10,
+        e.version % 10
+    );
+    for item in &e.items {
+        text.push_str(item);
+        text.push('\n');
+    }
+    let _ = write!(
+        text,
+        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {THREADS}, 1, 1\n{{\n{}\n{}}}\n",
+        e.registers(),
+        e.body
+    );
+    Ok(text)
+}
+
+/// Stands for the instruction that passes the stream's control to functions.
+const SET_CONTROL: &str = "$control";
+
+struct Kernel<'a> {
+    e: Emitter,
+    program: &'a Program,
+    variant: &'a Variant,
+    /// The registers of parameters.
+    arguments: Vec<(Param, Vec<Reg>)>,
+    /// Values that are the same for all elements.
+    uniform: Vec<Option<Reg>>,
+}
+
+/// What a thread is to compute: addresses of operands, and the number of the first element.
+struct At {
+    /// None for single operands.
+    addresses: Vec<Option<Reg>>,
+    offsets: Vec<usize>,
+    /// If the program asks for it.
+    element: Option<Reg>,
+}
+
+impl Kernel<'_> {
+    fn argument(&self, param: Param) -> &[Reg] {
+        let found = self.arguments.iter().find(|(known, _)| *known == param);
+        found.map_or(&[], |(_, registers)| registers)
+    }
+
+    /// Loads the parameters; returns their declarations.
+    fn take_params(&mut self) -> String {
+        let mut text = String::new();
+        let mut number = 0;
+        let params = self.variant.params(self.program);
+        let last = params.len() - 1;
+        for (i, param) in params.into_iter().enumerate() {
+            let narrow = if self.variant.wide { Class::B64 } else { Class::B32 };
+            let classes: Vec<Class> = match param {
+                Param::Operand(_) | Param::Count | Param::Control => vec![Class::B64],
+                Param::Gathered(_) => vec![Class::B64; 3],
+                Param::Scalar(scalar) => vec![match Class::of(self.program.scalars[scalar]) {
+                    Class::Pred | Class::B16 => Class::B32,
+                    class => class,
+                }],
+                Param::Divisor(_) if self.variant.wide => vec![Class::B64],
+                Param::Divisor(_) => vec![Class::B32; 3],
+                Param::Stride(..) => vec![narrow],
+                Param::Axis(_) => vec![Class::B64; 2],
+            };
+            let count = classes.len();
+            let mut registers = Vec::new();
+            for (k, class) in classes.into_iter().enumerate() {
+                let comma = if i == last && k + 1 == count { "" } else { "," };
+                let _ = writeln!(text, "    .param .{} a{number}{comma}", class.ptx());
+                let register =
+                    self.e.op_with(class, &format!("ld.param.{}", class.ptx()), &[], format_args!("[a{number}]"));
+                // Addresses are global ones: said once, here.
+                let global = k == 0 && matches!(param, Param::Operand(_) | Param::Gathered(_));
+                registers.push(if global { self.e.op(class, "cvta.to.global.u64", &[register]) } else { register });
+                number += 1;
+            }
+            if let Param::Scalar(scalar) = param {
+                let dtype = self.program.scalars[scalar];
+                registers[0] = match Class::of(dtype) {
+                    Class::Pred => self.e.op_with(Class::Pred, "setp.ne.u32", &[registers[0]], 0),
+                    Class::B16 => self.e.op(Class::B16, "cvt.u16.u32", &[registers[0]]),
+                    _ => self.e.normalized(dtype, registers[0]),
+                };
+            }
+            self.arguments.push((param, registers));
+        }
+        text
+    }
+
+    /// Writes the kernel's body; returns the declarations of its parameters.
+    fn write(&mut self) -> String {
+        let params = self.take_params();
+        self.write_uniform();
+        let (width, vectors) = (usize::from(self.variant.width), usize::from(self.variant.vectors));
+        let linear = self.variant.rank == 0;
+        let tile = self.variant.tile();
+        let count = self.argument(Param::Count)[0];
+        let block = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
+        let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
+        let start = self.e.op_with(Class::B64, "mul.wide.u32", &[block], tile);
+        let thread = self.e.op(Class::B64, "cvt.u64.u32", &[thread]);
+        let end = self.e.op_with(Class::B64, "add.u64", &[start], tile);
+        let partial = self.e.op(Class::Pred, "setp.gt.u64", &[end, count]);
+        let tail = self.e.label();
+        op!(self.e, "@{partial} bra {tail};");
+        // A whole tile: everything is loaded before anything is computed.
+        let first = if linear {
+            self.e.op_with(Class::B64, "mad.lo.u64", &[thread], format_args!("{width}, {start}"))
+        } else {
+            self.e.op(Class::B64, "add.u64", &[start, thread])
+        };
+        let places: Vec<At> = if linear {
+            let base = self.linear(first);
+            (0..vectors).map(|v| self.further(&base, v * THREADS * width)).collect()
+        } else {
+            (0..vectors)
+                .map(|v| {
+                    let place =
+                        if v == 0 { first } else { self.e.op_with(Class::B64, "add.u64", &[first], v * THREADS) };
+                    self.nested(place)
+                })
+                .collect()
+        };
+        self.compute(&places, width);
+        op!(self.e, "ret;");
+        // The last tile, which is short: element by element if they lie in a row, else vector by vector.
+        self.e.place(&tail);
+        let (again, done) = (self.e.label(), self.e.label());
+        let place = self.e.op(Class::B64, "add.u64", &[start, thread]);
+        self.e.place(&again);
+        let outside = self.e.op(Class::Pred, "setp.ge.u64", &[place, count]);
+        op!(self.e, "@{outside} bra {done};");
+        let at = if linear { self.linear(place) } else { self.nested(place) };
+        self.compute(&[at], if linear { 1 } else { width });
+        op!(self.e, "add.u64 {place}, {place}, {THREADS};");
+        op!(self.e, "bra {again};");
+        self.e.place(&done);
+        op!(self.e, "ret;");
+        params
+    }
+
+    fn dtype(&self, operand: usize) -> DType {
+        let results = self.program.results.len();
+        if operand < results {
+            return self.program.code[self.program.results[operand] as usize].dtype;
+        }
+        let mut loads = self.program.inputs.iter().filter(|input| !input.gathered);
+        loads.nth(operand - results).expect("an operand").dtype
+    }
+
+    /// The operand of an input that is not gathered.
+    fn operand_of(&self, input: u32) -> usize {
+        let before = self.program.inputs[..input as usize].iter().filter(|input| !input.gathered).count();
+        self.program.results.len() + before
+    }
+
+    /// Computes what is the same for all elements.
+    fn write_uniform(&mut self) {
+        // Where functions that panic find the stream's control, if there are any.
+        let control = self.argument(Param::Control)[0];
+        op!(self.e, "{SET_CONTROL} {control};");
+        for (at, instruction) in self.program.code.iter().enumerate() {
+            let value = match instruction.what {
+                What::Scalar(scalar) => Some(self.argument(Param::Scalar(scalar as usize))[0]),
+                What::Constant(word) => Some(self.e.constant(instruction.dtype, word)),
+                What::Load(input) => {
+                    let operand = self.operand_of(input);
+                    (self.variant.operands[operand] == Way::Single).then(|| {
+                        let address = self.argument(Param::Operand(operand))[0];
+                        self.e.load("global", instruction.dtype, address, 0, 1)[0]
+                    })
+                }
+                What::Op(op) => {
+                    let arguments: Option<Vec<Reg>> =
+                        instruction.takes().iter().map(|&value| self.uniform[value as usize]).collect();
+                    let from = instruction.takes().first().map(|&value| self.program.code[value as usize].dtype);
+                    // What faults is computed by those who need it.
+                    let faults =
+                        matches!(op, Op::Div | Op::Rem | Op::FloorDiv | Op::FloorRem) && instruction.dtype.is_integer();
+                    match (arguments, from) {
+                        (Some(arguments), Some(from)) if !faults => {
+                            let from = if op == Op::Select { instruction.dtype } else { from };
+                            Some(self.e.compute(op, from, instruction.dtype, &arguments))
+                        }
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+            self.uniform[at] = value;
+        }
+    }
+
+    /// The place of the element `place`, of operands in a row.
+    fn linear(&mut self, place: Reg) -> At {
+        let mut addresses = Vec::new();
+        for (operand, way) in self.variant.operands.iter().enumerate() {
+            addresses.push((*way == Way::Linear).then(|| {
+                let base = self.argument(Param::Operand(operand))[0];
+                let size = self.dtype(operand).size();
+                self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{size}, {base}"))
+            }));
+        }
+        At { offsets: vec![0; addresses.len()], addresses, element: Some(place) }
+    }
+
+    /// A place so many elements further on, of operands in a row.
+    fn further(&mut self, base: &At, elements: usize) -> At {
+        let offsets = (0..base.addresses.len()).map(|operand| elements * self.dtype(operand).size()).collect();
+        let element = base.element.filter(|_| self.program.uses_index());
+        let element = element.map(|element| {
+            if elements == 0 { element } else { self.e.op_with(Class::B64, "add.u64", &[element], elements) }
+        });
+        At { addresses: base.addresses.clone(), offsets, element }
+    }
+
+    /// The place of the vector `place` of a nest.
+    fn nested(&mut self, place: Reg) -> At {
+        let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
+        let wide = self.variant.wide;
+        let class = if wide { Class::B64 } else { Class::B32 };
+        // Indices along the axes.
+        let mut index: Vec<Option<Reg>> = vec![None; MAX_RANK];
+        let mut rest = if wide { place } else { self.e.op(Class::B32, "cvt.u32.u64", &[place]) };
+        for axis in (1..rank).rev() {
+            let divisor = self.argument(Param::Divisor(axis)).to_vec();
+            let (quotient, product);
+            if wide {
+                quotient = self.e.op(class, "div.u64", &[rest, divisor[0]]);
+                product = self.e.op(class, "mul.lo.u64", &[quotient, divisor[0]]);
+            } else {
+                let high = self.e.op(class, "mul.hi.u32", &[rest, divisor[1]]);
+                let sum = self.e.op(class, "add.u32", &[high, rest]);
+                quotient = self.e.op(class, "shr.u32", &[sum, divisor[2]]);
+                product = self.e.op(class, "mul.lo.u32", &[quotient, divisor[0]]);
+            }
+            index[axis] = Some(self.e.op(class, if wide { "sub.u64" } else { "sub.u32" }, &[rest, product]));
+            rest = quotient;
+        }
+        index[0] = Some(rest);
+        if width > 1
+            && let Some(inner) = index[rank - 1]
+        {
+            let name = if wide { "mul.lo.u64" } else { "mul.lo.u32" };
+            index[rank - 1] = Some(self.e.op_with(class, name, &[inner], width));
+        }
+        let mut addresses = Vec::new();
+        for (operand, way) in self.variant.operands.iter().enumerate() {
+            if *way == Way::Single {
+                addresses.push(None);
+                continue;
+            }
+            let mut address = self.argument(Param::Operand(operand))[0];
+            let size = self.dtype(operand).size();
+            if *way == Way::Linear {
+                address =
+                    self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{}, {address}", size * width));
+                addresses.push(Some(address));
+                continue;
+            }
+            for (axis, index) in index.iter().enumerate().take(rank) {
+                let Some(index) = *index else { continue };
+                let name = if wide { "mad.lo.s64" } else { "mad.wide.s32" };
+                if self.variant.has_stride(operand, axis) {
+                    let stride = self.argument(Param::Stride(operand, axis))[0];
+                    address = self.e.op(Class::B64, name, &[index, stride, address]);
+                } else if *way == Way::Row {
+                    address = self.e.op_with(Class::B64, name, &[index], format_args!("{size}, {address}"));
+                }
+            }
+            addresses.push(Some(address));
+        }
+        let element = self.program.uses_index().then(|| self.e.op_with(Class::B64, "mul.lo.u64", &[place], width));
+        At { offsets: vec![0; addresses.len()], addresses, element }
+    }
+
+    /// Loads, computes and stores the elements at some places, so many at each.
+    fn compute(&mut self, places: &[At], width: usize) {
+        let mut values: Vec<Vec<Vec<Reg>>> = Vec::new();
+        for place in places {
+            let mut of_place = Vec::with_capacity(self.program.code.len());
+            for (at, instruction) in self.program.code.iter().enumerate() {
+                of_place.push(match (self.uniform[at], instruction.what) {
+                    (Some(value), _) => vec![value],
+                    (None, What::Load(input)) => self.load(input, instruction.dtype, place, width),
+                    _ => Vec::new(),
+                });
+            }
+            values.push(of_place);
+        }
+        for (place, values) in places.iter().zip(&mut values) {
+            for at in 0..self.program.code.len() {
+                if values[at].is_empty() {
+                    values[at] = self.value(at, values, place, width);
+                }
+            }
+            for (operand, &result) in self.program.results.iter().enumerate() {
+                let address = place.addresses[operand].expect("a result lies somewhere");
+                let mut elements = values[result as usize].clone();
+                let dtype = self.program.code[result as usize].dtype;
+                if elements.len() == 1 {
+                    elements = vec![elements[0]; width];
+                }
+                if self.variant.operands[operand] == Way::Strided && width > 1 {
+                    unreachable!("vectors are for results in a row");
+                }
+                self.e.store("global", dtype, address, place.offsets[operand], &elements);
+            }
+        }
+    }
+
+    fn load(&mut self, input: u32, dtype: DType, place: &At, width: usize) -> Vec<Reg> {
+        let operand = self.operand_of(input);
+        let (address, offset) = (place.addresses[operand].expect("no single operand"), place.offsets[operand]);
+        match self.variant.operands[operand] {
+            Way::Linear | Way::Row => self.e.load("global", dtype, address, offset, width),
+            Way::Strided if width > 1 => {
+                let inner = usize::from(self.variant.rank) - 1;
+                let stride = self.argument(Param::Stride(operand, inner))[0];
+                let stride = if self.variant.wide { stride } else { self.e.op(Class::B64, "cvt.s64.s32", &[stride]) };
+                let mut address = address;
+                (0..width)
+                    .map(|i| {
+                        if i > 0 {
+                            address = self.e.op(Class::B64, "add.s64", &[address, stride]);
+                        }
+                        self.e.load("global", dtype, address, 0, 1)[0]
+                    })
+                    .collect()
+            }
+            _ => self.e.load("global", dtype, address, offset, 1),
+        }
+    }
+
+    /// The values of an instruction: one for all, or one for each of `width` elements.
+    fn value(&mut self, at: usize, values: &[Vec<Reg>], place: &At, width: usize) -> Vec<Reg> {
+        let instruction = &self.program.code[at];
+        let takes = instruction.takes();
+        let varies =
+            matches!(instruction.what, What::Index(_)) || takes.iter().any(|&value| values[value as usize].len() > 1);
+        (0..if varies { width } else { 1 })
+            .map(|i| {
+                let arguments: Vec<Reg> = takes
+                    .iter()
+                    .map(|&value| {
+                        let all = &values[value as usize];
+                        if all.len() == 1 { all[0] } else { all[i] }
+                    })
+                    .collect();
+                let from = takes.first().map_or(instruction.dtype, |&value| self.program.code[value as usize].dtype);
+                match instruction.what {
+                    What::Op(op) => self.e.compute(op, from, instruction.dtype, &arguments),
+                    What::Index(axis) => self.index(axis, place, i),
+                    What::Gather(input) => self.gather(input, instruction.dtype, from, arguments[0]),
+                    What::Random(distribution) => self.random(distribution, instruction.dtype, &arguments),
+                    _ => unreachable!("loaded before"),
+                }
+            })
+            .collect()
+    }
+
+    fn index(&mut self, axis: Option<u8>, place: &At, i: usize) -> Reg {
+        let element = place.element.expect("the program asks for it");
+        let element = if i == 0 { element } else { self.e.op_with(Class::B64, "add.u64", &[element], i) };
+        let Some(axis) = axis else { return element };
+        let (below, extent) = (self.argument(Param::Axis(axis))[0], self.argument(Param::Axis(axis))[1]);
+        let quotient = self.e.op(Class::B64, "div.u64", &[element, below]);
+        self.e.op(Class::B64, "rem.u64", &[quotient, extent])
+    }
+
+    fn gather(&mut self, input: u32, dtype: DType, index_type: DType, index: Reg) -> Reg {
+        let (address, stride, extent) = match *self.argument(Param::Gathered(input as usize)) {
+            [address, stride, extent] => (address, stride, extent),
+            _ => unreachable!("three parameters"),
+        };
+        let index = self.e.cast(index_type, if index_type.is_signed() { DType::I64 } else { DType::U64 }, index);
+        self.e.check_index(index, extent);
+        let address = self.e.op(Class::B64, "mad.lo.s64", &[index, stride, address]);
+        self.e.load("global", dtype, address, 0, 1)[0]
+    }
+
+    fn random(&mut self, distribution: Distribution, dtype: DType, arguments: &[Reg]) -> Reg {
+        use crate::kernels::functions::{normal_f32, normal_f64, uniform_f32, uniform_f64};
+        let code = match (distribution, dtype) {
+            (Distribution::Uniform, DType::F64) => uniform_f64::info().code(),
+            (Distribution::Uniform, _) => uniform_f32::info().code(),
+            (Distribution::Normal, DType::F64) => normal_f64::info().code(),
+            (Distribution::Normal, _) => normal_f32::info().code(),
+        };
+        self.e.function(code, arguments)
+    }
+}
