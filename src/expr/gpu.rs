@@ -67,23 +67,43 @@ pub(crate) struct Operands<'a> {
     /// Of the targets, then of the inputs that are not gathered: addresses of first elements, and bytes of an element.
     addresses: Vec<u64>,
     sizes: Vec<usize>,
+    /// Where their memories begin.
+    memories: Vec<u64>,
 }
 
 impl<'a> Operands<'a> {
     pub(crate) fn new(targets: &'a [&'a Arc<View>], lowered: &'a Lowered, nest: &'a Nest) -> Self {
         let loaded = lowered.program.inputs.iter().zip(&lowered.inputs).filter(|(input, _)| !input.gathered);
         let views = targets.iter().copied().chain(loaded.map(|(_, view)| view));
-        let (mut addresses, mut sizes) = (Vec::new(), Vec::new());
+        let (mut addresses, mut sizes, mut memories) = (Vec::new(), Vec::new(), Vec::new());
         for (view, lie) in views.zip(&nest.operands) {
             let size = view.dtype.size();
             addresses.push(view.storage.address() + (lie.offset * size) as u64);
             sizes.push(size);
+            memories.push(view.storage.address());
         }
-        Self { targets, lowered, nest, addresses, sizes }
+        Self { targets, lowered, nest, addresses, sizes, memories }
     }
 
     fn variant(&self) -> Variant {
-        Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len())
+        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len());
+        // A turned tile has its elements in another order than they are numbered in.
+        if variant.rank < 2 || self.lowered.program.uses_index() {
+            return variant;
+        }
+        variant.turning(self.nest, &self.sizes, self.targets.len(), &self.memories)
+    }
+
+    /// The number of blocks of a kernel.
+    fn blocks(&self, variant: &Variant, count: usize) -> usize {
+        let Some(turn) = variant.turn else { return count.div_ceil(variant.tile()) };
+        let (inner, edge) = (self.nest.rank - 1, usize::from(turn.edge));
+        (0..=inner)
+            .map(|axis| {
+                let along = axis == inner || axis == usize::from(turn.axis);
+                if along { self.nest.extents[axis].div_ceil(edge) } else { self.nest.extents[axis] }
+            })
+            .product()
     }
 
     /// The text of the kernel for an architecture.
@@ -104,7 +124,7 @@ impl<'a> Operands<'a> {
         let mut params: Vec<*mut c_void> =
             words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
         params.push(std::ptr::null_mut());
-        let blocks = count.div_ceil(variant.tile());
+        let blocks = self.blocks(&variant, count);
         let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
             kernel: name(),
             device: stream.device().to_string(),
@@ -120,9 +140,16 @@ impl<'a> Operands<'a> {
             .map_err(|error| with_lines(error, info))
     }
 
+    /// The extent along the innermost axis, or along that which tiles turn by.
+    fn along(&self, variant: &Variant, which: u8) -> usize {
+        let axis = if which == 0 { self.nest.rank - 1 } else { variant.turn.map_or(0, |turn| turn.axis.into()) };
+        self.nest.extents[axis]
+    }
+
     /// The parameters but for the control, a word each.
     fn words(&self, variant: &Variant, shape: Shape, count: usize) -> Vec<u64> {
         let (rank, width) = (usize::from(variant.rank), usize::from(variant.width));
+        let edge = variant.turn.map_or(1, |turn| turn.edge.into());
         let mut words = Vec::with_capacity(32);
         for param in variant.params(&self.lowered.program) {
             match param {
@@ -141,10 +168,11 @@ impl<'a> Operands<'a> {
                     if variant.wide {
                         words.push(extent as u64);
                     } else {
-                        let (multiplier, shift) = u32::reciprocal(extent as u32);
-                        words.extend([extent as u64, multiplier.into(), shift.into()]);
+                        words.extend(divisor(extent));
                     }
                 }
+                Param::Tiles(which) => words.extend(divisor(self.along(variant, which).div_ceil(edge))),
+                Param::Edge(which) => words.push(self.along(variant, which) as u64),
                 Param::Stride(operand, axis) => {
                     words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
                 }
@@ -158,6 +186,12 @@ impl<'a> Operands<'a> {
         }
         words
     }
+}
+
+/// What a kernel divides by.
+fn divisor(extent: usize) -> [u64; 3] {
+    let (multiplier, shift) = u32::reciprocal(extent as u32);
+    [extent as u64, multiplier.into(), shift.into()]
 }
 
 /// The driver's words name lines of a text that nobody sees: they are shown with them.

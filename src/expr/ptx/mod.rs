@@ -5,6 +5,7 @@
 
 mod emit;
 mod memory;
+mod turn;
 
 use std::fmt::Write;
 
@@ -35,6 +36,20 @@ pub(crate) struct Variant {
     pub(crate) wide: bool,
     /// Of the results, then of the inputs that are not gathered.
     pub(crate) operands: Vec<Way>,
+    /// Tiles that turn in shared memory, if some inputs lie in a row along another axis than the results.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// How a kernel turns tiles: each is square, along the innermost axis and another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Turn {
+    /// The axis along which the turned inputs lie in a row.
+    pub(crate) axis: u8,
+    /// Elements along an edge.
+    pub(crate) edge: u8,
+    /// Whether a tile comes soon after that which lies mirrored, since both read the same memory. As many tiles lie along one axis
+    /// as along the other.
+    pub(crate) paired: bool,
 }
 
 /// How an operand lies in a nest.
@@ -48,6 +63,8 @@ pub(crate) enum Way {
     Row,
     /// The same along the innermost axis.
     Repeated,
+    /// In a row along another axis, and turned in shared memory.
+    Turned,
     /// Otherwise.
     Strided,
 }
@@ -64,6 +81,10 @@ pub(crate) enum Param {
     Count,
     /// What divides by an axis's extent, of the innermost by the vectors in it: `FastDivMod<u32>` as three words, or 64 bits.
     Divisor(usize),
+    /// Of tiles along the innermost axis (0), and along that which they turn by (1): what divides by their number.
+    Tiles(u8),
+    /// The extent along the innermost axis (0), and along that which tiles turn by (1).
+    Edge(u8),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
     /// Of an axis of the results' shape: the product of the extents behind it, and its extent.
@@ -78,6 +99,7 @@ impl Variant {
         match self.operands[operand] {
             Way::Linear | Way::Single => false,
             Way::Strided => true,
+            Way::Turned => self.turn.is_some_and(|turn| axis != usize::from(turn.axis)),
             Way::Row | Way::Repeated => axis + 1 < self.rank.into(),
         }
     }
@@ -90,7 +112,13 @@ impl Variant {
         params.extend(gathered.map(|(input, _)| Param::Gathered(input)));
         params.extend((0..program.scalars.len()).map(Param::Scalar));
         params.push(Param::Count);
-        params.extend((1..rank).map(Param::Divisor));
+        match self.turn {
+            None => params.extend((1..rank).map(Param::Divisor)),
+            Some(turn) => {
+                params.extend([Param::Tiles(0), Param::Tiles(1), Param::Edge(0), Param::Edge(1)]);
+                params.extend((0..rank - 1).filter(|&axis| axis != usize::from(turn.axis)).map(Param::Divisor));
+            }
+        }
         for operand in 0..self.operands.len() {
             params.extend(
                 (0..rank).filter(|&axis| self.has_stride(operand, axis)).map(|axis| Param::Stride(operand, axis)),
@@ -164,7 +192,45 @@ impl Variant {
         };
         let vast = nest.elements / width >= 1 << 31;
         let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
-        Self { width: width as u8, vectors: vectors as u8, rank: if flat { 0 } else { rank as u8 }, wide, operands }
+        let rank = if flat { 0 } else { rank as u8 };
+        Self { width: width as u8, vectors: vectors as u8, rank, wide, operands, turn: None }
+    }
+
+    /// The same with tiles that turn, where that pays: `inputs` are the memories of the operands that are read.
+    pub(crate) fn turning(mut self, nest: &Nest, sizes: &[usize], results: usize, memories: &[u64]) -> Self {
+        const SHORTEST: usize = 16;
+        let Some(inner) = usize::from(self.rank).checked_sub(1).filter(|_| !self.wide) else { return self };
+        let turned = |operand: usize, axis: usize| {
+            let strides = &nest.operands[operand].strides;
+            operand >= results && strides[axis] == 1 && !matches!(strides[inner], 0 | 1)
+        };
+        let of_axis = |axis: usize| (0..sizes.len()).filter(move |&operand| turned(operand, axis));
+        let Some(axis) = (0..inner).max_by_key(|&axis| of_axis(axis).count()) else { return self };
+        let bytes: usize = of_axis(axis).map(|operand| sizes[operand]).sum();
+        let in_rows = (0..results).all(|operand| nest.operands[operand].strides[inner] == 1);
+        let (width, height) = (nest.extents[inner], nest.extents[axis]);
+        if bytes == 0 || bytes > 40 || !in_rows || width < SHORTEST || height < SHORTEST {
+            return self;
+        }
+        let edge = if bytes <= 8 && width > 32 && height > 32 { 64 } else { 32 };
+        let paired = width.div_ceil(edge) == height.div_ceil(edge)
+            && of_axis(axis).any(|operand| {
+                let same = |other: usize| other != operand && memories[other] == memories[operand];
+                (results..sizes.len()).any(|other| same(other) && !turned(other, axis))
+            });
+        for (operand, way) in self.operands.iter_mut().enumerate() {
+            let stride = nest.operands[operand].strides[inner];
+            *way = match way {
+                Way::Single => Way::Single,
+                _ if turned(operand, axis) => Way::Turned,
+                _ if stride == 1 => Way::Row,
+                _ if stride == 0 => Way::Repeated,
+                _ => Way::Strided,
+            };
+        }
+        (self.width, self.vectors) = (1, 1);
+        self.turn = Some(Turn { axis: axis as u8, edge: edge as u8, paired });
+        self
     }
 
     /// Elements that a block computes, in vectors if not all operands are linear.
@@ -257,7 +323,8 @@ impl Kernel<'_> {
                     class => class,
                 }],
                 Param::Divisor(_) if self.variant.wide => vec![Class::B64],
-                Param::Divisor(_) => vec![Class::B32; 3],
+                Param::Divisor(_) | Param::Tiles(_) => vec![Class::B32; 3],
+                Param::Edge(_) => vec![Class::B32],
                 Param::Stride(..) => vec![narrow],
                 Param::Axis(_) => vec![Class::B64; 2],
             };
@@ -290,6 +357,10 @@ impl Kernel<'_> {
     fn write(&mut self) -> String {
         let params = self.take_params();
         self.write_uniform();
+        if let Some(turn) = self.variant.turn {
+            self.write_turning(turn);
+            return params;
+        }
         let (width, vectors) = (usize::from(self.variant.width), usize::from(self.variant.vectors));
         let linear = self.variant.rank == 0;
         let tile = self.variant.tile();
@@ -422,18 +493,8 @@ impl Kernel<'_> {
         let mut index: Vec<Option<Reg>> = vec![None; MAX_RANK];
         let mut rest = if wide { place } else { self.e.op(Class::B32, "cvt.u32.u64", &[place]) };
         for axis in (1..rank).rev() {
-            let divisor = self.argument(Param::Divisor(axis)).to_vec();
-            let (quotient, product);
-            if wide {
-                quotient = self.e.op(class, "div.u64", &[rest, divisor[0]]);
-                product = self.e.op(class, "mul.lo.u64", &[quotient, divisor[0]]);
-            } else {
-                let high = self.e.op(class, "mul.hi.u32", &[rest, divisor[1]]);
-                let sum = self.e.op(class, "add.u32", &[high, rest]);
-                quotient = self.e.op(class, "shr.u32", &[sum, divisor[2]]);
-                product = self.e.op(class, "mul.lo.u32", &[quotient, divisor[0]]);
-            }
-            index[axis] = Some(self.e.op(class, if wide { "sub.u64" } else { "sub.u32" }, &[rest, product]));
+            let (quotient, remainder) = self.divide(rest, Param::Divisor(axis));
+            index[axis] = Some(remainder);
             rest = quotient;
         }
         index[0] = Some(rest);
@@ -471,6 +532,23 @@ impl Kernel<'_> {
         }
         let element = self.program.uses_index().then(|| self.e.op_with(Class::B64, "mul.lo.u64", &[place], width));
         At { offsets: vec![0; addresses.len()], addresses, element }
+    }
+
+    /// Quotient and remainder by what a parameter says.
+    fn divide(&mut self, dividend: Reg, by: Param) -> (Reg, Reg) {
+        let divisor = self.argument(by).to_vec();
+        let class = dividend.class;
+        if class == Class::B64 {
+            let quotient = self.e.op(class, "div.u64", &[dividend, divisor[0]]);
+            let product = self.e.op(class, "mul.lo.u64", &[quotient, divisor[0]]);
+            return (quotient, self.e.op(class, "sub.u64", &[dividend, product]));
+        }
+        // The sum does not overflow: dividends are below 2^31.
+        let high = self.e.op(class, "mul.hi.u32", &[dividend, divisor[1]]);
+        let sum = self.e.op(class, "add.u32", &[high, dividend]);
+        let quotient = self.e.op(class, "shr.u32", &[sum, divisor[2]]);
+        let product = self.e.op(class, "mul.lo.u32", &[quotient, divisor[0]]);
+        (quotient, self.e.op(class, "sub.u32", &[dividend, product]))
     }
 
     /// Loads, computes and stores the elements at some places, so many at each.
@@ -513,6 +591,7 @@ impl Kernel<'_> {
         let (address, offset) = (place.addresses[operand].expect("no single operand"), place.offsets[operand]);
         match self.variant.operands[operand] {
             Way::Linear | Way::Row => self.e.load("global", dtype, address, offset, width),
+            Way::Turned => self.e.load("shared", dtype, address, offset, 1),
             Way::Strided if width > 1 => {
                 let inner = usize::from(self.variant.rank) - 1;
                 let stride = self.argument(Param::Stride(operand, inner))[0];
