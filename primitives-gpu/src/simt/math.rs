@@ -180,9 +180,15 @@ host_only! {
         exp10 = |x| libm::exp10(f64::from(x)) as f32, tgamma = libm::tgammaf,
         lgamma = |x| libm::lgamma(f64::from(x)) as f32,
         sin_pi = |x| sin_of_half_turns(f64::from(x), 0) as f32, cos_pi = |x| sin_of_half_turns(f64::from(x), 1) as f32;
-    f64: asinh = libm::asinh, acosh = libm::acosh, atanh = libm::atanh, erf = libm::erf, erfc = libm::erfc,
+    f64: asinh = libm::asinh, acosh = acosh, atanh = libm::atanh, erf = libm::erf, erfc = libm::erfc,
         exp10 = libm::exp10, tgamma = libm::tgamma, lgamma = libm::lgamma,
         sin_pi = |x| sin_of_half_turns(x, 0), cos_pi = |x| sin_of_half_turns(x, 1);
+}
+
+/// That of `libm` is a number for some that are less than 1.
+#[cfg(not(target_arch = "nvptx64"))]
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// The sine of `x + quarters / 2` half turns.
