@@ -32,6 +32,11 @@ impl Storage {
         self.0.device()
     }
 
+    /// Whether the memory is that device's.
+    pub fn is_on(&self, device: &Device) -> bool {
+        self.device().same_as(device)
+    }
+
     /// The first byte on the device.
     pub fn address(&self) -> u64 {
         self.0.address()
@@ -104,7 +109,7 @@ pub fn run_on_host(
     body: impl Fn() -> Result<()> + Send + Sync + 'static,
 ) -> Result<()> {
     for StorageUse { storage, name, .. } in &uses {
-        if !storage.device().same_as(stream.device()) {
+        if !storage.is_on(stream.device()) {
             return Err(Error::WrongDevice {
                 kernel: kernel.into(),
                 argument: format!("`{name}`"),

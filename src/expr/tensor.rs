@@ -109,7 +109,17 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn from_buffer(stream: &Stream, shape: impl IntoShape, buffer: Buffer<T>) -> Result<Self> {
         let shape = checked_shape(&shape, Some(buffer.len()))?;
-        Ok(Self::of(stream, Layout::contiguous(shape), buffer))
+        let tensor = Self::of(stream, Layout::contiguous(shape), buffer);
+        let storage = &tensor.view.storage;
+        if !storage.is_on(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: "Tensor::from_buffer".into(),
+                argument: "`buffer`".into(),
+                stream: stream.device().to_string(),
+                buffer: storage.device().to_string(),
+            });
+        }
+        Ok(tensor)
     }
 
     fn of(stream: &Stream, layout: Layout, buffer: Buffer<T>) -> Self {
@@ -255,9 +265,13 @@ impl<T: Scalar> Tensor<T> {
                 let reason = format!("axis {axis} of a tensor of shape {shape} has no {slice:?}");
                 return Err(view_error(ExpressionErrorKind::OutOfRange, reason));
             };
-            offset = offset.wrapping_add_signed(strides[axis] * start as isize);
+            // Where there are no elements, the place is of no use, and may lie outside.
+            if !shape.contains(&0) {
+                offset = offset.wrapping_add_signed(strides[axis] * start as isize);
+            }
             if stays {
-                kept[extents.len()] = strides[axis] * step;
+                // A step that is taken never may be of any size.
+                kept[extents.len()] = strides[axis].wrapping_mul(step);
                 extents.push(count);
             }
         }
@@ -327,11 +341,13 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
-        let layout = self.view.layout.broadcast_to(&shape).ok_or_else(|| {
-            let reason = format!("a tensor of shape {} does not broadcast to {shape}", self.shape());
-            view_error(ExpressionErrorKind::BadShape, reason)
-        })?;
-        Ok(self.with_layout(layout))
+        match self.view.layout.broadcast_to(&shape) {
+            Some(layout) => Ok(self.with_layout(layout)),
+            None => Err(view_error(
+                ExpressionErrorKind::BadShape,
+                format!("a tensor of shape {} does not broadcast to {shape}", self.shape()),
+            )),
+        }
     }
 
     /// With an axis of extent 1 before axis `axis`; behind all for the number of axes.
