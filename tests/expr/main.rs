@@ -1,11 +1,170 @@
 //! Expressions against plain Rust and `ndarray`, on the device that the environment chooses.
 
+mod cases;
+mod deep;
+mod errors;
+mod graphs;
+mod operators;
+mod random;
+mod trees;
+mod views;
+
+use half::{bf16, f16};
 use kernel_primitives::expr::*;
-use kernel_primitives::{Device, Result};
+use kernel_primitives::{Device, Result, Stream};
+
+/// A stream of the device that the environment chooses.
+fn stream() -> Result<Stream> {
+    Device::auto()?.stream()
+}
+
+/// What references compute in.
+#[derive(Clone, Copy)]
+enum Wide {
+    Int(i128),
+    Float(f64),
+}
+
+/// An element type with its test data.
+trait Sample: Scalar {
+    /// Values that a rule may treat in a way of their own.
+    fn samples() -> Vec<Self>;
+    fn wide(self) -> Wide;
+    /// By the rules of `as`.
+    fn of(value: Wide) -> Self;
+    /// How many values lie between the two; none between NaNs.
+    fn distance(self, other: Self) -> u64;
+    fn float(self) -> f64 {
+        match self.wide() {
+            Wide::Int(x) => x as f64,
+            Wide::Float(x) => x,
+        }
+    }
+}
+
+impl Sample for bool {
+    fn samples() -> Vec<Self> {
+        vec![false, true]
+    }
+    fn wide(self) -> Wide {
+        Wide::Int(self.into())
+    }
+    fn of(value: Wide) -> Self {
+        match value {
+            Wide::Int(x) => x != 0,
+            Wide::Float(x) => x != 0.0,
+        }
+    }
+    fn distance(self, other: Self) -> u64 {
+        (self != other).into()
+    }
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Sample for $t {
+            fn samples() -> Vec<Self> {
+                let (least, most) = (<$t>::MIN, <$t>::MAX);
+                let mut all = vec![least, least + 1, most, most - 1, most / 2, most / 3, 0, 1, 2, 3, 5, 7, 8, 15, 63, 64, 100];
+                all.extend([1, 2, 3, 7, 100].map(|x: $t| x.wrapping_neg()));
+                all
+            }
+            fn wide(self) -> Wide {
+                Wide::Int(self as i128)
+            }
+            fn of(value: Wide) -> Self {
+                match value {
+                    Wide::Int(x) => x as $t,
+                    Wide::Float(x) => x as $t,
+                }
+            }
+            fn distance(self, other: Self) -> u64 {
+                self.abs_diff(other).into()
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($t:ident $bits:ident, |$x:ident| $to:expr, |$w:ident| $from:expr, |$i:ident| $int:expr;)*) => {$(
+        impl Sample for $t {
+            fn samples() -> Vec<Self> {
+                let mut all: Vec<$t> = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 100.0, 0.1, 0.3, 1e-3, 3.1415926, 55.5]
+                    .into_iter()
+                    .map(|$w: f64| $from)
+                    .collect();
+                all.extend([$t::MAX, $t::MIN_POSITIVE, $t::INFINITY, $t::NAN, $t::EPSILON, $t::from_bits(1)]);
+                let negative = all.iter().map(|x| $t::from_bits(x.to_bits() | 1 << ($bits::BITS - 1))).collect::<Vec<_>>();
+                all.extend(negative);
+                all
+            }
+            fn wide(self) -> Wide {
+                let $x = self;
+                Wide::Float($to)
+            }
+            fn of(value: Wide) -> Self {
+                match value {
+                    Wide::Int($i) => $int,
+                    Wide::Float($w) => $from,
+                }
+            }
+            fn distance(self, other: Self) -> u64 {
+                let order = |x: $t| {
+                    let bits = x.to_bits() as i128;
+                    let sign = 1i128 << ($bits::BITS - 1);
+                    // −0 comes before +0.
+                    if bits & sign != 0 { -1 - (bits ^ sign) } else { bits }
+                };
+                match (self.is_nan(), other.is_nan()) {
+                    (true, true) => 0,
+                    (false, false) => (order(self) - order(other)).unsigned_abs() as u64,
+                    _ => u64::MAX,
+                }
+            }
+        }
+    )*};
+}
+floats! {
+    f16 u16, |x| x.to_f64(), |x| f16::from_f32(odd(x)), |x| f16::from_f32(odd(x as f64));
+    bf16 u16, |x| x.to_f64(), |x| bf16::from_f32(odd(x)), |x| bf16::from_f32(odd(x as f64));
+    f32 u32, |x| x.into(), |x| x as f32, |x| x as f32;
+    f64 u64, |x| x, |x| x, |x| x as f64;
+}
+
+/// To `f32`, with the last bit set if that is not exact: then rounding it once more is as rounding once.
+fn odd(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) == x || !near.is_finite() {
+        return near;
+    }
+    let inward = if f64::from(near).abs() > x.abs() { f32::from_bits(near.to_bits() - 1) } else { near };
+    f32::from_bits(inward.to_bits() | 1)
+}
+
+/// Numbers that look random, of small magnitude, by a fixed rule.
+fn numbers<T: Sample>(len: usize, seed: u64) -> Vec<T> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            T::of(Wide::Float((state >> 40) as f64 / (1 << 21) as f64 - 4.0))
+        })
+        .collect()
+}
+
+/// Compares element by element, NaN with NaN.
+#[track_caller]
+fn assert_near<T: Sample>(got: &[T], expected: &[T], ulps: u64, what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+        assert!(got.distance(expected) <= ulps, "{what}, element {i}: {got:?}, not {expected:?}");
+    }
+}
 
 #[test]
 fn the_five_operand_expression() -> Result<()> {
-    let stream = Device::auto()?.stream()?;
+    let stream = stream()?;
     for n in [0, 1, 3, 1000, 1024, 100_003] {
         let data = |k: usize| (0..n).map(|i| ((i * (k + 3)) % 17) as f32 * 0.25 - 1.0).collect::<Vec<_>>();
         let make = |k| Tensor::from_slice(&stream, n, &data(k));
@@ -20,36 +179,32 @@ fn the_five_operand_expression() -> Result<()> {
     Ok(())
 }
 
+/// Counts in a process of its own, where nothing else uses the device.
 #[test]
-fn broadcasts_and_views() -> Result<()> {
-    let stream = Device::auto()?.stream()?;
-    let x = Tensor::from_slice(&stream, [3, 4], &(0..12).map(|i| i as f64).collect::<Vec<_>>())?;
-    let row = Tensor::from_slice(&stream, 4, &[10.0f64, 20.0, 30.0, 40.0])?;
-    let column = Tensor::from_slice(&stream, [3, 1], &[1i32, 2, 3])?;
-    let y = Tensor::uninit(&stream, [3, 4])?;
-    y.assign(&x * &column + &row)?;
-    let expected: Vec<f64> = (0..12).map(|i| i as f64 * (i / 4 + 1) as f64 + (i % 4 + 1) as f64 * 10.0).collect();
-    assert_eq!(y.to_vec()?, expected);
-    y.t().assign(x.t() + 1.0)?;
-    assert_eq!(y.to_vec()?, (0..12).map(|i| i as f64 + 1.0).collect::<Vec<_>>());
-    let z = Tensor::zeros(&stream, [4, 3])?;
-    z.assign(x.t())?;
-    assert_eq!(z.to_vec()?, (0..12).map(|i| (i % 3 * 4 + i / 3) as f64).collect::<Vec<_>>());
-    z.add_assign(&z)?;
-    assert_eq!(z.t().to_vec()?, (0..12).map(|i| 2.0 * i as f64).collect::<Vec<_>>());
-    Ok(())
+fn an_assignment_is_one_launch_and_copies_nothing() {
+    let program = std::env::current_exe().unwrap();
+    let child = std::process::Command::new(program).args(["--exact", "child_counts"]).env("EXPR_CHILD", "1").output();
+    let child = child.unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
 }
 
 #[test]
-fn mistakes_show_the_expression_the_shapes_and_the_place() -> Result<()> {
-    let stream = Device::auto()?.stream()?;
-    let x = Tensor::from_slice(&stream, [3, 4], &[0.0f32; 12])?;
-    let y = Tensor::from_slice(&stream, 5, &[0.0f32; 5])?;
-    let error = x.assign(&x + sin(&y) * 2.0).unwrap_err().to_string();
-    for part in ["x0 + sin(x1) * 2.0", "x0: f32[3, 4]", "x1: f32[5]", "main.rs:", "broadcast"] {
-        assert!(error.contains(part), "{error}");
+fn child_counts() -> Result<()> {
+    if std::env::var_os("EXPR_CHILD").is_none() {
+        return Ok(());
     }
-    let error = x.slice((.., 1..))?.assign(x.slice((.., ..3))?).unwrap_err().to_string();
-    assert!(error.contains("overlaps"), "{error}");
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [30, 1], &numbers::<f32>(30, 1))?;
+    let index = Tensor::from_slice(&stream, [30, 40], &vec![3u32; 1200])?;
+    let table = Tensor::from_slice(&stream, 5, &numbers::<f64>(5, 2))?;
+    let y = Tensor::<f64>::uninit(&stream, [40, 30])?;
+    for round in 0..3 {
+        let before = stream.device().counters();
+        y.t().assign(x.clone() * 2.0 + gather(&table, &index) * sin(&x) + uniform::<f64>(round))?;
+        y.add_assign(scalar(1.0f64))?;
+        let cost = stream.device().counters().since(before);
+        assert_eq!((cost.launches, cost.host_to_device_copies, cost.device_copies, cost.allocations), (2, 0, 0, 0));
+        assert_eq!(cost.synchronizations, 0);
+    }
     Ok(())
 }

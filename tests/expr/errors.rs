@@ -1,0 +1,207 @@
+//! Errors: their kinds, and what their texts say.
+
+use kernel_primitives::expr::*;
+use kernel_primitives::simt::FaultKind;
+use kernel_primitives::{Device, Diagnosis, Error, ExpressionErrorKind, Result};
+
+use crate::stream;
+
+/// Checks the kind of an expression error, and parts of its text.
+#[track_caller]
+fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
+    let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
+    let text = error.to_string();
+    let Error::Expression(error) = error else { panic!("{text}") };
+    assert_eq!(error.kind, kind, "{text}");
+    for part in parts.iter().chain(&["errors.rs:"]) {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+}
+
+#[test]
+fn shapes_that_do_not_broadcast() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [3, 4], &[0.0f32; 12])?;
+    let y = Tensor::from_slice(&stream, 5, &[0.0f32; 5])?;
+    let parts = ["x0 + sin(x1) * 2.0", "x0: f32[3, 4]", "x1: f32[5]", "broadcast", "[5]", "[3, 4]"];
+    assert_error(x.assign(&x + sin(&y) * 2.0), ExpressionErrorKind::BadShape, &parts);
+    assert_error(y.assign(&x * 2.0), ExpressionErrorKind::BadShape, &["x0 * 2.0", "x0: f32[3, 4]"]);
+    assert_error(x.broadcast_to([4, 4]), ExpressionErrorKind::BadShape, &["[3, 4]", "[4, 4]"]);
+    assert_error(x.broadcast_to(4), ExpressionErrorKind::BadShape, &["[3, 4]", "[4]"]);
+    Ok(())
+}
+
+#[test]
+fn shapes_that_are_none() -> Result<()> {
+    let stream = stream()?;
+    assert_error(Tensor::from_slice(&stream, [2, 3], &[0u8; 5]), ExpressionErrorKind::BadShape, &["[2, 3]", "6", "5"]);
+    assert_error(Tensor::<u8>::zeros(&stream, [1; 10]), ExpressionErrorKind::BadShape, &["10 axes", "9"]);
+    assert_error(Tensor::<u8>::zeros(&stream, [usize::MAX, 2]), ExpressionErrorKind::BadShape, &["counted"]);
+    let x = Tensor::from_slice(&stream, [2, 3], &[0u8; 6])?;
+    assert_error(x.reshape([4, 2]), ExpressionErrorKind::BadShape, &["[4, 2]", "8", "6"]);
+    assert_error(x.item(), ExpressionErrorKind::BadShape, &["[2, 3]", "6 elements"]);
+    assert_error(x.t().reshape(6), ExpressionErrorKind::BadStrides, &["[3, 2]", "[1, 3]", "contiguous"]);
+    let buffer = stream.buffer_from(&[1u8, 2])?;
+    assert_error(Tensor::from_buffer(&stream, 3, buffer), ExpressionErrorKind::BadShape, &["[3]", "2"]);
+    Ok(())
+}
+
+#[test]
+fn views_outside_their_memory() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [2, 3], &[0i16; 6])?;
+    assert_error(x.slice(2), ExpressionErrorKind::OutOfRange, &["axis 0", "[2, 3]"]);
+    assert_error(x.slice((0, -4)), ExpressionErrorKind::OutOfRange, &["axis 1"]);
+    assert_error(x.slice((0, 0, 0)), ExpressionErrorKind::OutOfRange, &["3 slices"]);
+    assert_error(x.slice(AxisSlice::from(..).by(0)), ExpressionErrorKind::OutOfRange, &["axis 0"]);
+    assert_error(x.permute(&[0]), ExpressionErrorKind::OutOfRange, &["[0]"]);
+    assert_error(x.permute(&[0, 0]), ExpressionErrorKind::OutOfRange, &["[0, 0]"]);
+    assert_error(x.insert_axis(3), ExpressionErrorKind::OutOfRange, &["3", "[2, 3]"]);
+    assert_error(x.as_strided(4, &[2]), ExpressionErrorKind::BadStrides, &["[4]", "[2]", "6 elements"]);
+    assert_error(x.as_strided(2, &[-1]), ExpressionErrorKind::BadStrides, &["[2]", "[-1]"]);
+    assert_error(x.as_strided(2, &[1, 1]), ExpressionErrorKind::BadStrides, &["[1, 1]"]);
+    assert_error(x.as_strided([2, 2], &[isize::MAX, isize::MAX]), ExpressionErrorKind::BadStrides, &[]);
+    let full = Tensor::<u8>::zeros(&stream, [1; 9])?;
+    assert_error(full.insert_axis(0), ExpressionErrorKind::OutOfRange, &["0"]);
+    Ok(())
+}
+
+#[test]
+fn an_axis_that_the_target_lacks() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::<f32>::zeros(&stream, [2, 3])?;
+    assert_error(x.assign(axis_index::<f32>(2) * 2.0), ExpressionErrorKind::OutOfRange, &["index(2)", "[2, 3]"]);
+    assert_error(x.assign(axis_index::<f32>(256)), ExpressionErrorKind::OutOfRange, &["index(256)"]);
+    Ok(())
+}
+
+#[test]
+fn targets_that_overlap_what_is_read() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [4, 4], &(0..16).collect::<Vec<i32>>())?;
+    let overlaps = |result| assert_error(result, ExpressionErrorKind::Overlap, &["overlaps"]);
+    overlaps(x.slice((.., 1..))?.assign(x.slice((.., ..3))?));
+    overlaps(x.assign(x.t() + 1));
+    overlaps(x.assign(x.slice(0)? + 1));
+    overlaps(x.slice(AxisSlice::from(..).by(-1))?.assign(&x + 1));
+    let row = x.reshape(16)?;
+    overlaps(row.assign(gather(&row, element_index::<u32>())));
+    // Element by element, and apart, is right.
+    x.assign(&x + 1)?;
+    x.slice(0)?.assign(x.slice(1)? * 2)?;
+    x.slice((2.., AxisSlice::from(..).by(2)))?.assign(x.slice((2.., AxisSlice::from(1..).by(2)))?)?;
+    assert_eq!(x.to_vec()?, [10, 12, 14, 16, 5, 6, 7, 8, 10, 10, 12, 12, 14, 14, 16, 16]);
+    Ok(())
+}
+
+#[test]
+fn targets_that_repeat_elements() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [1, 4], &[1.0f64; 4])?;
+    assert_error(
+        x.broadcast_to([3, 4])?.fill(0.0),
+        ExpressionErrorKind::BadStrides,
+        &["repeats", "[3, 4]", "[0, 1]", "0.0"],
+    );
+    assert_error(x.as_strided([2, 3], &[1, 1])?.fill(0.0), ExpressionErrorKind::BadStrides, &["[1, 1]"]);
+    Ok(())
+}
+
+#[test]
+fn tensors_of_two_devices() -> Result<()> {
+    let (stream, other) = (stream()?, Device::emulator().stream()?);
+    if !stream.device().is_gpu() {
+        return Ok(());
+    }
+    let (x, y) = (Tensor::<f32>::zeros(&stream, 3)?, Tensor::<f32>::zeros(&other, 3)?);
+    let error = x.assign(&x + &y).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    let error = y.on(&stream).assign(&y * 2.0).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    let error = Tensor::from_buffer(&stream, 2, other.buffer_from(&[1u8, 2])?).unwrap_err();
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    Ok(())
+}
+
+/// The fault that an assignment to `y` raises: of the call on the emulator, of a later one on a GPU.
+#[track_caller]
+fn assert_fault<T: Scalar>(y: &Tensor<T>, value: Expr<T>, kind: FaultKind) {
+    let error = y.assign(value).and_then(|()| y.stream().synchronize()).and_then(|()| y.to_vec()).unwrap_err();
+    let text = error.to_string();
+    let Error::Fault(fault) = error else { panic!("{text}") };
+    assert!(matches!(fault.diagnosis, Diagnosis::Raised(fault) if fault.kind == kind), "{text}");
+    if !y.device().is_gpu() {
+        assert!(fault.file.ends_with("errors.rs") && fault.line > 0, "{text}");
+    }
+}
+
+#[test]
+fn integers_divided_by_zero() -> Result<()> {
+    macro_rules! check {
+        ($($t:ty)*) => {$({
+            let stream = stream()?;
+            let mut data = vec![1 as $t; 3000];
+            data[2047] = 0;
+            let x = Tensor::from_slice(&stream, 3000, &data)?;
+            assert_fault(&Tensor::zeros(&stream, 3000)?, (7 as $t) / &x, FaultKind::DivisionByZero);
+            assert_fault(&Tensor::zeros(&stream, 3000)?, &x % &x, FaultKind::DivisionByZero);
+            assert_fault(&Tensor::zeros(&stream, 3000)?, floor_div(&x, &x), FaultKind::DivisionByZero);
+            assert_fault(&Tensor::zeros(&stream, 3000)?, floor_rem(&x, scalar(0 as $t)), FaultKind::DivisionByZero);
+            assert_fault(&Tensor::zeros(&stream, 3000)?, scalar(1 as $t) / scalar(0 as $t), FaultKind::DivisionByZero);
+        })*};
+    }
+    check!(i8 u16 i32 u64);
+    Ok(())
+}
+
+#[test]
+fn gathers_outside() -> Result<()> {
+    let stream = stream()?;
+    let table = Tensor::from_slice(&stream, 4, &[1.0f32, 2.0, 3.0, 4.0])?;
+    let y = Tensor::zeros(&stream, 3)?;
+    for index in [[0i32, 4, 1], [0, -1, 2], [i32::MIN, 0, 0], [i32::MAX, 0, 0]] {
+        let index = Tensor::from_slice(&stream, 3, &index)?;
+        assert_fault(&y, gather(&table, &index), FaultKind::OutOfBounds);
+    }
+    let index = Tensor::from_slice(&stream, 3, &[u64::MAX, 0, 0])?;
+    assert_fault(&y, gather(&table, &index), FaultKind::OutOfBounds);
+    let index = Tensor::from_slice(&stream, 3, &[3u8, 0, 3])?;
+    y.assign(gather(&table.slice(AxisSlice::from(..).by(-1))?, &index))?;
+    assert_eq!(y.to_vec()?, [1.0, 4.0, 1.0]);
+    let nothing = Tensor::<f32>::zeros(&stream, 0)?;
+    assert_fault(&y, gather(&nothing, &index), FaultKind::OutOfBounds);
+    Ok(())
+}
+
+#[test]
+fn elements_read_before_they_are_written() -> Result<()> {
+    let stream = stream()?;
+    if stream.device().is_gpu() {
+        return Ok(());
+    }
+    let x = Tensor::<f32>::uninit(&stream, [3, 4])?;
+    let y = Tensor::<f32>::zeros(&stream, [3, 4])?;
+    let error = y.assign(&x + 1.0).unwrap_err();
+    assert!(
+        matches!(&error, Error::Fault(fault) if matches!(fault.diagnosis, Diagnosis::Unwritten { .. })
+            && fault.file.ends_with("errors.rs")),
+        "{error}"
+    );
+    // Rows that are written can be read; the others cannot.
+    x.slice(1)?.fill(2.0)?;
+    y.slice(1)?.assign(x.slice(1)? * 2.0)?;
+    assert_eq!(y.slice(1)?.to_vec()?, [4.0; 4]);
+    assert!(y.slice(0)?.assign(x.slice(0)?).is_err());
+    x.slice((AxisSlice::from(..).by(2), ..))?.fill(1.0)?;
+    y.assign(&x)?;
+    assert_eq!(y.slice((.., 0))?.to_vec()?, [1.0, 2.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+#[should_panic(expected = "it takes a vector")]
+fn a_gather_from_a_matrix() {
+    let stream = stream().unwrap();
+    let x = Tensor::<f32>::zeros(&stream, [2, 2]).unwrap();
+    drop(gather(&x, element_index::<u32>()));
+}

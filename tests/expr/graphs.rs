@@ -1,0 +1,55 @@
+//! Assignments in captured graphs.
+
+use kernel_primitives::Result;
+use kernel_primitives::expr::*;
+
+use crate::stream;
+
+#[test]
+fn assignments_are_captured_and_run_again() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 1000, &[1.0f32; 1000])?;
+    let y = Tensor::from_slice(&stream, 1000, &[0.0f32; 1000])?;
+    let graph = stream.capture(|captured| {
+        let (x, y) = (x.on(captured), y.on(captured));
+        y.assign(&x * 3.0 + &y)?;
+        x.add_assign(scalar(1.0f32))
+    })?;
+    assert_eq!(graph.launches(), 2);
+    assert_eq!(y.to_vec()?, [0.0; 1000]);
+    for _ in 0..3 {
+        graph.launch(&stream)?;
+    }
+    assert_eq!(x.to_vec()?, [4.0; 1000]);
+    assert_eq!(y.to_vec()?, [18.0; 1000]);
+    Ok(())
+}
+
+#[test]
+fn a_graph_keeps_what_it_uses() -> Result<()> {
+    let stream = stream()?;
+    let y = Tensor::from_slice(&stream, [2, 2], &[0i32; 4])?;
+    let graph = {
+        let x = Tensor::from_slice(&stream, 2, &[1, 2])?;
+        stream.capture(|captured| y.on(captured).t().add_assign(&x))?
+    };
+    graph.launch(&stream)?;
+    graph.launch(&stream)?;
+    assert_eq!(y.to_vec()?, [2, 2, 4, 4]);
+    Ok(())
+}
+
+#[test]
+fn streams_wait_for_each_other() -> Result<()> {
+    let first = stream()?;
+    let second = first.device().stream()?;
+    let x = Tensor::from_slice(&first, 100_003, &vec![1u32; 100_003])?;
+    let y = x.on(&second);
+    for _ in 0..20 {
+        x.add_assign(scalar(1u32))?;
+        y.mul_assign(scalar(2u32))?;
+    }
+    let expected = (0..20).fold(1u32, |x, _| x.wrapping_add(1).wrapping_mul(2));
+    assert!(x.to_vec()?.into_iter().all(|x| x == expected));
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! Every operator and function, of every element type, against Rust's own arithmetic and `libm`.
+
+use half::{bf16, f16};
+use kernel_primitives::Result;
+use kernel_primitives::expr::*;
+
+use crate::{Sample, Wide, assert_near, stream};
+
+/// All pairs of samples: the first of each, and the second.
+fn pairs<T: Sample>() -> (Vec<T>, Vec<T>) {
+    let samples = T::samples();
+    samples.iter().flat_map(|&a| samples.iter().map(move |&b| (a, b))).unzip()
+}
+
+/// Compares an expression of all pairs of samples with a function.
+fn check2<T: Sample, O: Sample>(
+    name: &str,
+    expression: impl Fn(Expr<T>, Expr<T>) -> Expr<O>,
+    ulps: u64,
+    reference: impl Fn(T, T) -> O,
+) -> Result<()> {
+    check_pairs(name, pairs(), expression, ulps, reference)
+}
+
+fn check_pairs<T: Sample, U: Sample, O: Sample>(
+    name: &str,
+    (a, b): (Vec<T>, Vec<U>),
+    expression: impl Fn(Expr<T>, Expr<U>) -> Expr<O>,
+    ulps: u64,
+    reference: impl Fn(T, U) -> O,
+) -> Result<()> {
+    let stream = stream()?;
+    let (x, y) = (Tensor::from_slice(&stream, a.len(), &a)?, Tensor::from_slice(&stream, b.len(), &b)?);
+    let z = Tensor::uninit(&stream, a.len())?;
+    z.assign(expression(x.expr(), y.expr()))?;
+    let got = z.to_vec()?;
+    for i in 0..a.len() {
+        let what = format!("{name} of {} {:?} and {} {:?}", T::DTYPE, a[i], U::DTYPE, b[i]);
+        assert_near(&got[i..=i], &[reference(a[i], b[i])], ulps, &what);
+    }
+    Ok(())
+}
+
+fn check1<T: Sample, O: Sample>(
+    name: &str,
+    expression: impl Fn(Expr<T>) -> Expr<O>,
+    ulps: u64,
+    reference: impl Fn(T) -> O,
+) -> Result<()> {
+    let samples = T::samples();
+    check_pairs(name, (samples.clone(), samples), |x, _: Expr<T>| expression(x), ulps, |a, _| reference(a))
+}
+
+fn bits<T: Sample>(x: T) -> T {
+    x
+}
+
+macro_rules! integers {
+    ($($name:ident $t:ident;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            type T = $t;
+            /// Pairs whose second is not 0.
+            fn divisors() -> (Vec<T>, Vec<T>) {
+                let (a, b) = pairs::<T>();
+                a.into_iter().zip(b).filter(|pair| pair.1 != 0).unzip()
+            }
+            let wide = |x: T| x as i128;
+            check2("+", |a, b| a + b, 0, T::wrapping_add)?;
+            check2("-", |a, b| a - b, 0, T::wrapping_sub)?;
+            check2("*", |a, b| a * b, 0, T::wrapping_mul)?;
+            check_pairs("/", divisors(), |a, b| a / b, 0, T::wrapping_div)?;
+            check_pairs("%", divisors(), |a, b| a % b, 0, T::wrapping_rem)?;
+            let floor = move |a: T, b: T| {
+                let (a, b): (i128, i128) = (wide(a), wide(b));
+                (a.rem_euclid(b) + if a.rem_euclid(b) != 0 && b < 0 { b } else { 0 }, a, b)
+            };
+            check_pairs("floor_rem", divisors(), floor_rem, 0, move |a, b| floor(a, b).0 as T)?;
+            check_pairs("floor_div", divisors(), floor_div, 0, move |a, b| {
+                let (rest, a, b) = floor(a, b);
+                ((a - rest) / b) as T
+            })?;
+            check2("min", minimum, 0, T::min)?;
+            check2("max", maximum, 0, T::max)?;
+            check2("&", |a, b| a & b, 0, |a: T, b: T| a & b)?;
+            check2("|", |a, b| a | b, 0, |a: T, b: T| a | b)?;
+            check2("^", |a, b| a ^ b, 0, |a: T, b: T| a ^ b)?;
+            // By as many bits as there are or more: as that many shifts by one. A negative number is many.
+            let by = |b: T| -> u32 { u32::try_from(b).unwrap_or(u32::MAX).min(200) };
+            check2("<<", |a, b| a << b, 0, move |a: T, b: T| (0..by(b)).fold(a, |a, _| a.wrapping_add(a)))?;
+            check2(">>", |a, b| a >> b, 0, move |a: T, b: T| (0..by(b)).fold(a, |a, _| a >> 1))?;
+            check1("neg", |a| -a, 0, T::wrapping_neg)?;
+            check1("!", |a| !a, 0, |a: T| !a)?;
+            check1("abs", abs, 0, |a: T| if wide(a) < 0 { a.wrapping_neg() } else { a })?;
+            check1("square", square, 0, |a: T| a.wrapping_mul(a))?;
+            check1("relu", relu, 0, |a: T| a.max(0))?;
+            check1("clamp", |a| clamp(a, 3, 100), 0, |a: T| a.clamp(3, 100))?;
+            compares::<T>()?;
+            // Numbers on either side.
+            check1("7 - x", |a| 7 - a, 0, |a: T| (7 as T).wrapping_sub(a))?;
+            check1("x + 7", |a| a + 7, 0, |a: T| a.wrapping_add(7))?;
+            check1("x >> 2", |a| a >> scalar(2u8), 0, |a: T| a >> 2)?;
+            check1("6 & x", |a| 6 & a, 0, |a: T| a & 6)?;
+            check1("constant", |a| a * constant(3 as T), 0, |a: T| a.wrapping_mul(3))
+        }
+    )*};
+}
+integers! {
+    operators_i8 i8; operators_i16 i16; operators_i32 i32; operators_i64 i64;
+    operators_u8 u8; operators_u16 u16; operators_u32 u32; operators_u64 u64;
+}
+
+/// Comparisons and what rests on them, of every type.
+fn compares<T: Sample + PartialOrd + Promote<T, Output = T>>() -> Result<()> {
+    check2("==", |a, b| eq(a, b), 0, |a: T, b| a == b)?;
+    check2("!=", |a, b| ne(a, b), 0, |a: T, b| a != b)?;
+    check2("<", |a, b| lt(a, b), 0, |a: T, b| a < b)?;
+    check2("<=", |a, b| le(a, b), 0, |a: T, b| a <= b)?;
+    check2(">", |a, b| gt(a, b), 0, |a: T, b| a > b)?;
+    check2(">=", |a, b| ge(a, b), 0, |a: T, b| a >= b)?;
+    check2("select", |a, b| select(lt(&a, &b), a, b), 0, |a: T, b| if a < b { a } else { b })
+}
+
+#[test]
+fn operators_bool() -> Result<()> {
+    check2("&", |a, b| a & b, 0, |a: bool, b| a & b)?;
+    check2("|", |a, b| a | b, 0, |a: bool, b| a | b)?;
+    check2("^", |a, b| a ^ b, 0, |a: bool, b| a ^ b)?;
+    check2("min", minimum, 0, |a: bool, b| a & b)?;
+    check2("max", maximum, 0, |a: bool, b| a | b)?;
+    check1("!", |a| !a, 0, |a: bool| !a)?;
+    check1("true & x", |a| true & a, 0, bits::<bool>)?;
+    compares::<bool>()
+}
+
+macro_rules! floats {
+    ($($name:ident $t:ident, $wide:ident, |$x:ident| $to:expr, |$y:ident| $from:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            type T = $t;
+            let to = |$x: T| -> $wide { $to };
+            let from = |$y: $wide| -> T { $from };
+            let two = |f: fn($wide, $wide) -> $wide| move |a: T, b: T| from(f(to(a), to(b)));
+            check2("+", |a, b| a + b, 0, two(|a, b| a + b))?;
+            check2("-", |a, b| a - b, 0, two(|a, b| a - b))?;
+            check2("*", |a, b| a * b, 0, two(|a, b| a * b))?;
+            check2("/", |a, b| a / b, 0, two(|a, b| a / b))?;
+            check2("%", |a, b| a % b, 0, two(|a, b| a % b))?;
+            // As Python's.
+            let floored = |a: $wide, b: $wide| {
+                let rest = a % b;
+                if rest == 0.0 { (rest.copysign(b), false) }
+                else if (rest < 0.0) != (b < 0.0) { (rest + b, true) }
+                else { (rest, false) }
+            };
+            check2("floor_rem", floor_rem, 0, move |a: T, b: T| from(floored(to(a), to(b)).0))?;
+            check2("floor_div", floor_div, 1, move |a: T, b: T| {
+                let (a, b) = (to(a), to(b));
+                if b == 0.0 {
+                    return from(a / b);
+                }
+                let quotient = ((a - a % b) / b).round_ties_even() - if floored(a, b).1 { 1.0 } else { 0.0 };
+                from(if quotient == 0.0 { (0.0 as $wide).copysign(a / b) } else { quotient })
+            })?;
+            let zero_first = |a: T, b: T, least: bool| {
+                if a.is_nan() || b.is_nan() { T::NAN }
+                else if a == b { if a.is_sign_negative() == least { a } else { b } }
+                else if (a < b) == least { a } else { b }
+            };
+            check2("min", minimum, 0, move |a: T, b: T| zero_first(a, b, true))?;
+            check2("max", maximum, 0, move |a: T, b: T| zero_first(a, b, false))?;
+            check1("relu", relu, 0, move |a: T| zero_first(a, from(0.0), false))?;
+            check1("neg", |a| -a, 0, |a: T| if a.is_nan() { a } else { from(-to(a)) })?;
+            check1("abs", abs, 0, move |a: T| from(to(a).abs()))?;
+            check1("recip", recip, 0, move |a: T| from(1.0 / to(a)))?;
+            check1("square", square, 0, move |a: T| from(to(a) * to(a)))?;
+            check1("is_nan", is_nan, 0, |a: T| a.is_nan())?;
+            check1("sqrt", sqrt, 0, move |a: T| from(to(a).sqrt()))?;
+            check1("floor", floor, 0, move |a: T| from(to(a).floor()))?;
+            check1("ceil", ceil, 0, move |a: T| from(to(a).ceil()))?;
+            check1("trunc", trunc, 0, move |a: T| from(to(a).trunc()))?;
+            check1("round", round, 0, move |a: T| from(to(a).round()))?;
+            check1("round_ties_even", round_ties_even, 0, move |a: T| from(to(a).round_ties_even()))?;
+            check1("1 - x", |a| from(1.0) - a, 0, move |a: T| from(1.0 - to(a)))?;
+            let (third, least, most) = (from(1.0 / 3.0), from(-1.5), from(2.0));
+            check1("x * third", |a| a * third, 0, move |a: T| from(to(a) * to(third)))?;
+            check1("clamp", |a| clamp(a, least, most), 0, move |a: T| {
+                zero_first(zero_first(a, least, false), most, true)
+            })?;
+            compares::<T>()?;
+            approximations::<T>()
+        }
+    )*};
+}
+floats! {
+    operators_f16 f16, f32, |x| x.to_f32(), |x| f16::from_f32(x);
+    operators_bf16 bf16, f32, |x| x.to_f32(), |x| bf16::from_f32(x);
+    operators_f32 f32, f32, |x| x, |x| x;
+    operators_f64 f64, f64, |x| x, |x| x;
+}
+
+/// Functions that are not correctly rounded, against `f64`: to a few units in the last place, of the half types to one.
+fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
+    let ulps = match T::DTYPE {
+        DType::F16 | DType::BF16 => 1,
+        _ => 6,
+    };
+    let back = |x: f64| T::of(Wide::Float(x));
+    macro_rules! one {
+        ($($name:ident: $reference:expr;)*) => {$({
+            let reference: fn(f64) -> f64 = $reference;
+            check1(stringify!($name), |x| $name(x), ulps, |a: T| back(reference(a.float())))?;
+        })*};
+    }
+    one! {
+        cbrt: f64::cbrt;
+        exp: f64::exp;
+        exp2: f64::exp2;
+        exp_m1: f64::exp_m1;
+        ln: f64::ln;
+        log2: f64::log2;
+        log10: f64::log10;
+        ln_1p: f64::ln_1p;
+        asin: f64::asin;
+        acos: f64::acos;
+        atan: f64::atan;
+        sinh: f64::sinh;
+        cosh: f64::cosh;
+        tanh: f64::tanh;
+        asinh: libm::asinh;
+        acosh: |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
+        atanh: libm::atanh;
+        erf: libm::erf;
+        erfc: libm::erfc;
+        sin: f64::sin;
+        cos: f64::cos;
+        tan: f64::tan;
+        rsqrt: |x| 1.0 / x.sqrt();
+    }
+    // Of 1 + e⁻ˣ in the type itself.
+    check1(
+        "sigmoid",
+        |x| sigmoid(x),
+        ulps + 2,
+        |a: T| {
+            let e = back((-a.float()).exp()).float();
+            back(1.0 / back(1.0 + e).float())
+        },
+    )?;
+    check2("pow", |a, b| pow(a, b), ulps, |a: T, b: T| back(a.float().powf(b.float())))?;
+    check2("atan2", |a, b| atan2(a, b), ulps, |a: T, b: T| back(a.float().atan2(b.float())))?;
+    check2("hypot", |a, b| hypot(a, b), ulps, |a: T, b: T| back(a.float().hypot(b.float())))
+}
+
+#[test]
+fn a_multiplied_sum_is_rounded_once() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ident: $reference:expr;)*) => {$({
+            let (a, b) = pairs::<$t>();
+            let c = a.iter().zip(&b).rev().map(|(&a, &b)| -(a * b)).collect::<Vec<_>>();
+            let make = |data: &[$t]| Tensor::from_slice(&stream, data.len(), data);
+            let z = Tensor::uninit(&stream, a.len())?;
+            z.assign(mul_add(&make(&a)?, &make(&b)?, &make(&c)?))?;
+            let reference: fn($t, $t, $t) -> $t = $reference;
+            let expected: Vec<$t> = (0..a.len()).map(|i| reference(a[i], b[i], c[i])).collect();
+            assert_near(&z.to_vec()?, &expected, 0, stringify!($t));
+        })*};
+    }
+    check! {
+        f32: f32::mul_add;
+        f64: f64::mul_add;
+        f16: |a, b, c| f16::from_f64(a.to_f64() * b.to_f64() + c.to_f64());
+    }
+    // Without it, each operation is rounded.
+    let x = Tensor::from_slice(&stream, 1, &[1.0f32 + f32::EPSILON])?;
+    let y = Tensor::zeros(&stream, 1)?;
+    y.assign(&x * &x - (1.0 + 2.0 * f32::EPSILON))?;
+    assert_eq!(y.to_vec()?, [0.0]);
+    Ok(())
+}
+
+macro_rules! casts {
+    ($($name:ident $a:ident;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            casts!(@to $a; bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+            Ok(())
+        }
+    )*};
+    (@to $a:ident; $($b:ident),*) => {
+        $(check1(concat!("cast to ", stringify!($b)), |x| x.cast::<$b>(), 0, |a: $a| <$b>::of(a.wide()))?;)*
+    };
+}
+casts! {
+    casts_bool bool; casts_i8 i8; casts_i16 i16; casts_i32 i32; casts_i64 i64; casts_u8 u8; casts_u16 u16; casts_u32 u32;
+    casts_u64 u64; casts_f16 f16; casts_bf16 bf16; casts_f32 f32; casts_f64 f64;
+}
+
+#[test]
+fn operands_of_two_types_meet_in_their_common_type() -> Result<()> {
+    macro_rules! check {
+        ($($a:ident $b:ident => $c:ident;)*) => {$(
+            assert_eq!(DType::promote($a::DTYPE, $b::DTYPE), Some($c::DTYPE));
+            check_promotion::<$a, $b, $c>(|a, b| minimum(a, b), |a, b| minimum(a, b))?;
+            check_promotion::<$a, $b, $c>(|a, b| select(lt(&a, &b), a, b), |a, b| select(lt(&a, &b), a, b))?;
+        )*};
+    }
+    check! {
+        bool i8 => i8; bool f16 => f16; u64 bool => u64;
+        i8 u8 => i16; u16 i8 => i32; u16 i16 => i32; i32 u16 => i32; i16 u32 => i64; i64 u8 => i64; u8 u32 => u32;
+        i64 f16 => f16; u8 bf16 => bf16; f32 i32 => f32; f64 u64 => f64;
+        f16 bf16 => f32; bf16 f32 => f32; f16 f64 => f64; f32 f64 => f64;
+    }
+    Ok(())
+}
+
+/// Compares an operator of two types with that of their common type.
+fn check_promotion<A: Sample + Promote<B, Output = C>, B: Sample, C: Sample + Promote<C, Output = C>>(
+    mixed: impl Fn(Expr<A>, Expr<B>) -> Expr<C>,
+    common: impl Fn(Expr<C>, Expr<C>) -> Expr<C>,
+) -> Result<()> {
+    let stream = stream()?;
+    let (a, b) = (A::samples(), B::samples());
+    let x = Tensor::from_slice(&stream, [a.len(), 1], &a)?;
+    let y = Tensor::from_slice(&stream, b.len(), &b)?;
+    let z = Tensor::uninit(&stream, [2, a.len(), b.len()])?;
+    z.slice(0)?.assign(mixed(x.clone().expr(), y.clone().expr()))?;
+    z.slice(1)?.assign(common(x.cast(), y.cast()))?;
+    let what = format!("{} and {}", A::DTYPE, B::DTYPE);
+    assert_near(&z.slice(0)?.to_vec()?, &z.slice(1)?.to_vec()?, 0, &what);
+    Ok(())
+}
+
+#[test]
+fn indices_are_of_the_target() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::<u64>::zeros(&stream, [3, 4, 5])?;
+    x.assign(element_index())?;
+    assert_eq!(x.to_vec()?, (0..60).collect::<Vec<_>>());
+    x.assign(axis_index::<u64>(0) * 100 + axis_index::<u64>(1) * 10 + axis_index::<u64>(2))?;
+    assert_eq!(x.to_vec()?, (0..60).map(|i| i / 20 * 100 + i / 5 % 4 * 10 + i % 5).collect::<Vec<_>>());
+    // Whatever way the target lies.
+    let turned = x.permute(&[2, 0, 1])?.slice((AxisSlice::from(..).by(-1), 1..))?;
+    turned.assign(element_index())?;
+    assert_eq!(turned.to_vec()?, (0..40).collect::<Vec<_>>());
+    let f = Tensor::<f16>::zeros(&stream, 4)?;
+    f.assign(element_index::<f16>() * f16::from_f32(0.5))?;
+    assert_eq!(f.to_vec()?, [0.0, 0.5, 1.0, 1.5].map(f16::from_f32));
+    let one = Tensor::<i8>::zeros(&stream, [1usize; 0])?;
+    one.assign(element_index::<i8>() + 3)?;
+    assert_eq!(one.item()?, 3);
+    Ok(())
+}
+
+#[test]
+fn updates_in_place() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 4, &[1i64, 2, 3, 4])?;
+    let y = Tensor::from_slice(&stream, 1, &[3u8])?;
+    x.mul_assign(&y)?;
+    x.add_assign(&x)?;
+    x.sub_assign(scalar(1i64))?;
+    x.div_assign(y.cast::<i16>() - 1)?;
+    assert_eq!(x.to_vec()?, [2, 5, 8, 11]);
+    x.fill(-1)?;
+    assert_eq!(x.to_vec()?, [-1; 4]);
+    Ok(())
+}

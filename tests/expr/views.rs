@@ -1,0 +1,314 @@
+//! Views of tensors, against `ndarray`'s.
+
+use kernel_primitives::Result;
+use kernel_primitives::expr::*;
+use ndarray::{Array1, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Slice};
+use proptest::prelude::*;
+
+use crate::stream;
+
+/// A step from a view to a view. Numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+pub(crate) enum Turn {
+    Slice { axis: usize, start: usize, len: usize, step: isize },
+    Index { axis: usize, at: usize },
+    Transpose,
+    Swap(usize, usize),
+    Insert(usize),
+    Repeat { axis: usize, times: usize },
+}
+
+pub(crate) fn turn() -> impl Strategy<Value = Turn> {
+    let axis = || 0..9usize;
+    prop_oneof![
+        4 => (axis(), 0..9usize, 0..9usize, prop_oneof![Just(1isize), Just(2), Just(3), Just(-1), Just(-2)])
+            .prop_map(|(axis, start, len, step)| Turn::Slice { axis, start, len, step }),
+        1 => (axis(), 0..9usize).prop_map(|(axis, at)| Turn::Index { axis, at }),
+        1 => Just(Turn::Transpose),
+        2 => (axis(), axis()).prop_map(|(a, b)| Turn::Swap(a, b)),
+        1 => axis().prop_map(Turn::Insert),
+        1 => (axis(), 0..4usize).prop_map(|(axis, times)| Turn::Repeat { axis, times }),
+    ]
+}
+
+impl Turn {
+    pub(crate) fn tensor<T: Scalar>(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        let shape = x.shape();
+        let rank = shape.rank();
+        let on_axis = |axis: usize, slice: AxisSlice| {
+            let mut slices = vec![AxisSlice::from(..); axis];
+            slices.push(slice);
+            x.slice(&slices[..])
+        };
+        match *self {
+            Self::Slice { axis, start, len, step } if rank > 0 => {
+                let axis = axis % rank;
+                let (start, end) = bounds(shape[axis], start, len);
+                let range = AxisSlice::from(start as isize..end as isize);
+                // Backwards as a slice of a slice: Python's bounds would be the other way round.
+                if step > 0 {
+                    return on_axis(axis, range.by(step));
+                }
+                let forward = on_axis(axis, range)?;
+                let mut slices = vec![AxisSlice::from(..); axis];
+                slices.push(AxisSlice::from(..).by(step));
+                forward.slice(&slices[..])
+            }
+            Self::Index { axis, at } if rank > 0 && shape[axis % rank] > 0 => {
+                let axis = axis % rank;
+                on_axis(axis, AxisSlice::from((at % shape[axis]) as isize))
+            }
+            Self::Transpose => Ok(x.t()),
+            Self::Swap(a, b) if rank > 0 => {
+                let mut axes: Vec<usize> = (0..rank).collect();
+                axes.swap(a % rank, b % rank);
+                x.permute(&axes)
+            }
+            Self::Insert(axis) if rank < 6 => x.insert_axis(axis % (rank + 1)),
+            Self::Repeat { axis, times } if rank > 0 && shape[axis % rank] == 1 => {
+                let mut to = shape.to_vec();
+                to[axis % rank] = times;
+                x.broadcast_to(to)
+            }
+            _ => Ok(x.clone()),
+        }
+    }
+
+    /// The same of an array.
+    pub(crate) fn array<T: Clone>(&self, x: ArrayD<T>) -> ArrayD<T> {
+        let mut view = x.view();
+        let rank = view.ndim();
+        match *self {
+            Self::Slice { axis, start, len, step } if rank > 0 => {
+                let axis = axis % rank;
+                let (start, end) = bounds(view.shape()[axis], start, len);
+                view.slice_axis_inplace(Axis(axis), Slice::new(start as isize, Some(end as isize), step));
+            }
+            Self::Index { axis, at } if rank > 0 && view.shape()[axis % rank] > 0 => {
+                let extent = view.shape()[axis % rank];
+                view.index_axis_inplace(Axis(axis % rank), at % extent);
+            }
+            Self::Transpose => view = view.reversed_axes(),
+            Self::Swap(a, b) if rank > 0 => view.swap_axes(a % rank, b % rank),
+            Self::Insert(axis) if rank < 6 => view = view.insert_axis(Axis(axis % (rank + 1))),
+            Self::Repeat { axis, times } if rank > 0 && view.shape()[axis % rank] == 1 => {
+                let mut to = view.shape().to_vec();
+                to[axis % rank] = times;
+                return view.broadcast(to).unwrap().to_owned();
+            }
+            _ => {}
+        }
+        view.to_owned()
+    }
+}
+
+fn bounds(extent: usize, start: usize, len: usize) -> (usize, usize) {
+    let start = start % (extent + 1);
+    (start, (start + len).min(extent))
+}
+
+pub(crate) fn extents() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(prop_oneof![1 => Just(0usize), 3 => Just(1), 12 => 2..8usize], 0..5)
+}
+
+fn iota(shape: &[usize]) -> ArrayD<i32> {
+    ArrayD::from_shape_vec(shape, (0..shape.iter().product::<usize>() as i32).collect()).unwrap()
+}
+
+fn elements<T: Copy>(x: ArrayViewD<'_, T>) -> Vec<T> {
+    x.iter().copied().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn turned_views_are_read_as_arrays_are(shape in extents(), turns in prop::collection::vec(turn(), 0..6)) {
+        let stream = stream()?;
+        let mut array = iota(&shape);
+        let mut x = Tensor::from_slice(&stream, &shape, array.as_slice().unwrap())?;
+        for turn in &turns {
+            (x, array) = (turn.tensor(&x)?, turn.array(array));
+            prop_assert_eq!(&*x.shape(), array.shape());
+        }
+        prop_assert_eq!(x.to_vec()?, elements(array.view()));
+        let sum = Tensor::uninit(&stream, x.shape())?;
+        sum.assign(&x * 3 + element_index::<i32>())?;
+        let expected: Vec<i32> = array.iter().zip(0..).map(|(x, i)| x * 3 + i).collect();
+        prop_assert_eq!(sum.to_vec()?, expected);
+    }
+
+    #[test]
+    fn turned_views_are_written_as_arrays_are(shape in extents(), turns in prop::collection::vec(turn(), 0..6)) {
+        let stream = stream()?;
+        // Where the elements of the view come from: the view of an array of places.
+        let mut places = iota(&shape);
+        let x = Tensor::from_slice(&stream, &shape, places.as_slice().unwrap())?;
+        let mut expected = elements(places.view());
+        let mut view = x.clone();
+        for turn in turns.iter().filter(|turn| !matches!(turn, Turn::Repeat { .. })) {
+            (view, places) = (turn.tensor(&view)?, turn.array(places));
+        }
+        let value = Array1::from_iter((0..places.len() as i32).map(|i| -i - 1));
+        view.assign(&Tensor::from_slice(&stream, view.shape(), value.as_slice().unwrap())?)?;
+        for (place, value) in places.iter().zip(&value) {
+            expected[*place as usize] = *value;
+        }
+        prop_assert_eq!(x.to_vec()?, &expected[..]);
+        // And read and written in one.
+        view.mul_assign(scalar(2))?;
+        for place in &places {
+            expected[*place as usize] *= 2;
+        }
+        prop_assert_eq!(x.to_vec()?, expected);
+    }
+
+    #[test]
+    fn views_in_another_shape_have_the_same_elements(
+        shape in extents(),
+        turns in prop::collection::vec(turn(), 0..3),
+        cuts in prop::collection::vec(1..9usize, 0..4),
+    ) {
+        let stream = stream()?;
+        let mut array = iota(&shape);
+        let mut x = Tensor::from_slice(&stream, &shape, array.as_slice().unwrap())?;
+        for turn in &turns {
+            (x, array) = (turn.tensor(&x)?, turn.array(array));
+        }
+        // Factors of the number of elements, and what is left.
+        let mut rest = x.len();
+        let mut to = vec![1; 0];
+        for cut in cuts {
+            if rest > 0 && rest % cut == 0 {
+                to.push(cut);
+                rest /= cut;
+            }
+        }
+        to.push(rest);
+        if let Ok(y) = x.reshape(&to) {
+            prop_assert_eq!(y.to_vec()?, elements(array.view()));
+        } else {
+            prop_assert!(!x.is_contiguous());
+        }
+        let y = x.contiguous()?.reshape(&to)?;
+        prop_assert_eq!(&*y.shape(), &to[..]);
+        prop_assert_eq!(y.to_vec()?, elements(array.view()));
+    }
+
+    #[test]
+    fn any_strides_inside_the_memory(
+        extents in prop::collection::vec(0..6usize, 0..4),
+        strides in prop::collection::vec(-7..8isize, 4),
+        start in 0..60usize,
+    ) {
+        let stream = stream()?;
+        let x = Tensor::from_slice(&stream, 60, &iota(&[60]).into_raw_vec_and_offset().0)?;
+        let strides = &strides[..extents.len()];
+        let array = ArrayD::from_shape_fn(IxDyn(&extents), |index| {
+            let at = index.slice().iter().zip(strides).map(|(&i, &stride)| i as isize * stride).sum::<isize>();
+            start as isize + at
+        });
+        let inside = array.iter().all(|at| (0..60).contains(at));
+        let view = x.slice(start as isize..)?.as_strided(&extents, strides);
+        prop_assert_eq!(view.is_ok(), inside);
+        if let Ok(view) = view {
+            prop_assert_eq!(view.to_vec()?, array.iter().map(|&at| at as i32).collect::<Vec<_>>());
+            // Assigned to exactly if no two indices mean one element; a few that mean none are refused as well.
+            let mut seen = elements(array.view());
+            seen.sort_unstable();
+            let repeats = seen.windows(2).any(|pair| pair[0] == pair[1]);
+            let assigned = view.assign(element_index::<i32>());
+            prop_assert!(!(repeats && assigned.is_ok()));
+            if assigned.is_ok() {
+                prop_assert_eq!(view.to_vec()?, (0..view.len() as i32).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn views_of_one_memory_are_copied_rightly_or_refused(
+        from in prop::collection::vec(turn(), 0..4),
+        to in prop::collection::vec(turn(), 0..4),
+    ) {
+        let stream = stream()?;
+        let mut source = iota(&[4, 5, 3]);
+        let x = Tensor::from_slice(&stream, [4, 5, 3], source.as_slice().unwrap())?;
+        let mut target = source.clone();
+        let mut expected = elements(source.view());
+        let (mut read, mut write) = (x.clone(), x.clone());
+        for turn in &from {
+            (read, source) = (turn.tensor(&read)?, turn.array(source));
+        }
+        for turn in &to {
+            (write, target) = (turn.tensor(&write)?, turn.array(target));
+        }
+        if let (Some(values), Ok(())) = (source.broadcast(target.shape()), write.assign(&read + 100)) {
+            for (place, value) in target.iter().zip(values) {
+                expected[*place as usize] = value + 100;
+            }
+        }
+        prop_assert_eq!(x.to_vec()?, expected);
+    }
+}
+
+#[test]
+fn slices_beyond_the_ends() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [2, 5], &iota(&[2, 5]).into_raw_vec_and_offset().0)?;
+    assert_eq!(x.slice((.., -2..))?.to_vec()?, [3, 4, 8, 9]);
+    assert_eq!(x.slice((5.., ..))?.shape()[..], [0, 5]);
+    assert_eq!(x.slice((5.., 3))?.to_vec()?, [0; 0]);
+    assert_eq!(x.slice((.., AxisSlice::from(isize::MIN..isize::MAX).by(isize::MAX)))?.to_vec()?, [0, 5]);
+    assert_eq!(x.slice((.., AxisSlice::from(..).by(isize::MIN)))?.to_vec()?, [4, 9]);
+    assert_eq!(x.slice(-1)?.to_vec()?, [5, 6, 7, 8, 9]);
+    Ok(())
+}
+
+#[test]
+fn tensors_without_elements() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::<f32>::zeros(&stream, [3, 0, 2])?;
+    assert!(x.is_empty() && x.is_contiguous());
+    x.assign(&x + 1.0)?;
+    x.assign(Tensor::from_slice(&stream, 2, &[1.0f32, 2.0])?)?;
+    assert_eq!(x.to_vec()?, [0.0; 0]);
+    let view = x.slice((.., .., 1))?;
+    assert_eq!(view.to_vec()?, [0.0; 0]);
+    assert_eq!(view.t().contiguous()?.shape()[..], [0, 3]);
+    assert_eq!(x.slice((2.., .., 1..))?.reshape([0, 7])?.to_vec()?, [0.0; 0]);
+    Ok(())
+}
+
+#[test]
+fn buffers_become_tensors_and_slices_of_tensors() -> Result<()> {
+    let stream = stream()?;
+    let buffer = stream.buffer_from(&[1u16, 2, 3, 4, 5, 6])?;
+    let x = Tensor::from_buffer(&stream, [2, 3], buffer)?;
+    assert_eq!(x.slice(1)?.as_slice().unwrap().to_vec()?, [4, 5, 6]);
+    assert!(x.t().as_slice().is_none());
+    assert_eq!(format!("{x:?}"), format!("Tensor<u16>([2, 3] on {})", x.device()));
+    assert_eq!((x.len(), x.dtype(), x.strides()), (6, DType::U16, &[3, 1][..]));
+    drop(x);
+    Ok(())
+}
+
+/// Broadcast rows and columns over many lines, and long lines of few.
+#[test]
+fn long_and_short_lines() -> Result<()> {
+    let stream = stream()?;
+    for (rows, columns) in [(1, 70_001), (70_001, 1), (3, 30_011), (30_011, 3), (257, 255)] {
+        let at = |i: usize, j: usize| (i * 31 + j * 7) as f32;
+        let full: Vec<f32> = (0..rows * columns).map(|k| at(k / columns, k % columns)).collect();
+        let x = Tensor::from_slice(&stream, [rows, columns], &full)?;
+        let row = Tensor::from_slice(&stream, columns, &(0..columns).map(|j| j as f32).collect::<Vec<_>>())?;
+        let column = Tensor::from_slice(&stream, [rows, 1], &(0..rows).map(|i| i as f32).collect::<Vec<_>>())?;
+        let y = Tensor::uninit(&stream, [columns, rows])?;
+        y.t().assign(&x * 2.0 + &row - &column)?;
+        let expected: Vec<f32> = (0..columns * rows)
+            .map(|k| (k % rows, k / rows))
+            .map(|(i, j)| at(i, j) * 2.0 + j as f32 - i as f32)
+            .collect();
+        assert_eq!(y.to_vec()?, expected);
+    }
+    Ok(())
+}
