@@ -17,6 +17,8 @@ pub mod docs;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod expr;
 pub mod kernels;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod ops;
 
 pub use primitives_gpu::*;
 #[cfg(not(target_arch = "nvptx64"))]

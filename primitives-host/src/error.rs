@@ -303,6 +303,8 @@ pub enum ExpressionErrorKind {
     InsufficientWorkspace,
     /// Another number of operands than the operator has.
     BadCount,
+    /// A name that no operator has.
+    UnknownName,
 }
 
 impl std::fmt::Display for ExpressionError {

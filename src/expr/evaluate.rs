@@ -45,13 +45,24 @@ pub(crate) fn run<'a>(
     let Some(first) = targets.first() else { return Ok(()) };
     let shape = first.layout.shape;
     let nest = nest(place, targets, lowered, roots)?;
+    launch(place, targets, lowered, shape, nest, &|| describe(&roots()).0.join("; "))
+}
+
+/// Launches what lies as `nest` says, and was checked.
+pub(crate) fn launch(
+    place: &'static Location<'static>,
+    targets: &[&Arc<View>],
+    lowered: &Lowered,
+    shape: Shape,
+    nest: Nest,
+    text: &dyn Fn() -> String,
+) -> Result<()> {
     if nest.elements == 0 {
         return Ok(());
     }
-    let text = || describe(&roots()).0.join("; ");
     #[cfg(feature = "cuda")]
-    if first.stream.device().is_gpu() {
-        return Operands::new(targets, lowered, &nest).launch(shape, &text);
+    if targets[0].stream.device().is_gpu() {
+        return Operands::new(targets, lowered, &nest).launch(shape, text);
     }
     on_cpu(place, targets, lowered, shape, nest, text())
 }
@@ -143,7 +154,7 @@ fn lie(
 }
 
 /// Whether two views of one memory may have an element in common: exactly for what costs little to decide, else yes.
-fn overlap(a: &Layout, b: &Layout) -> bool {
+pub(crate) fn overlap(a: &Layout, b: &Layout) -> bool {
     let (Some(x), Some(y)) = (a.span(), b.span()) else { return true };
     if x.start.max(y.start) >= x.end.min(y.end) {
         return false;

@@ -106,6 +106,8 @@ impl View {
 pub(crate) enum Kind {
     /// An element of a view, at the place that is computed.
     View(Arc<View>),
+    /// An element of an operand that is given later, by number.
+    Parameter(u32),
     /// A value that may be another in the next evaluation.
     Scalar(u64),
     /// A value that is part of the kernel.
@@ -274,6 +276,7 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
     };
     let (call, first): (String, Option<String>) = match &node.kind {
         Kind::View(view) => return name(view),
+        Kind::Parameter(number) => return format!("x{number}"),
         Kind::Scalar(word) | Kind::Constant(word) => return value(*word),
         Kind::Index(None) => return "index".into(),
         Kind::Index(Some(axis)) => return format!("index({axis})"),

@@ -1,16 +1,16 @@
 //! Vector and tensor expressions that fuse into one kernel.
 
 mod cpu;
-mod dtype;
-mod evaluate;
+pub(crate) mod dtype;
+pub(crate) mod evaluate;
 mod functions;
 mod gpu;
-mod graph;
-mod nest;
+pub(crate) mod graph;
+pub(crate) mod nest;
 mod operators;
-mod program;
+pub(crate) mod program;
 mod ptx;
-mod shape;
+pub(crate) mod shape;
 mod tensor;
 
 pub use dtype::{DType, Floating, Integral, Logical, Numeric, Promote, Scalar};

@@ -85,6 +85,8 @@ impl Program {
 pub(crate) struct Lowered {
     pub(crate) program: Program,
     pub(crate) inputs: Vec<Arc<View>>,
+    /// The operands that are given later, where there are such: then all inputs are.
+    pub(crate) parameters: Vec<u32>,
     pub(crate) scalars: Vec<u64>,
 }
 
@@ -93,7 +95,12 @@ pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lower
     let mut lowering = Lowering {
         done: FastMap::default(),
         values: FastMap::default(),
-        lowered: Lowered { program: Program::default(), inputs: Vec::new(), scalars: Vec::new() },
+        lowered: Lowered {
+            program: Program::default(),
+            inputs: Vec::new(),
+            parameters: Vec::new(),
+            scalars: Vec::new(),
+        },
     };
     for root in roots {
         let result = lowering.value(root);
@@ -137,6 +144,7 @@ impl Lowering {
         }
         let what = match &node.kind {
             Kind::View(view) => What::Load(self.input(view, false)),
+            Kind::Parameter(number) => What::Load(self.parameter(*number, node.dtype)),
             Kind::Gather(view) => What::Gather(self.input(view, true)),
             Kind::Scalar(word) => {
                 // By node, not by value: whether two values are equal is not the kernel's business.
@@ -156,6 +164,16 @@ impl Lowering {
             code.push(instruction);
             code.len() as u32 - 1
         })
+    }
+
+    fn parameter(&mut self, number: u32, dtype: DType) -> u32 {
+        let Lowered { program, parameters, .. } = &mut self.lowered;
+        let at = parameters.iter().position(|&known| known == number).unwrap_or_else(|| {
+            program.inputs.push(Input { dtype, gathered: false });
+            parameters.push(number);
+            parameters.len() - 1
+        });
+        at as u32
     }
 
     fn input(&mut self, view: &Arc<View>, gathered: bool) -> u32 {

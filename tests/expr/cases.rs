@@ -8,7 +8,7 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder, Zip};
 use crate::{Sample, Wide, assert_near, numbers, stream};
 
 /// `shape: a; b; c`, strides in elements, none where the elements lie in a row.
-const STRIDED: [(&[usize], [&[isize]; 3]); 10] = [
+pub(crate) const STRIDED: [(&[usize], [&[isize]; 3]); 10] = [
     (&[13, 4], [&[], &[], &[]]),
     (&[13, 4], [&[10, 1], &[10, 1], &[10, 1]]),
     (&[13, 4], [&[0, 1], &[], &[]]),

@@ -5,6 +5,7 @@ mod deep;
 mod errors;
 mod graphs;
 mod operators;
+mod ops;
 mod random;
 mod trees;
 mod views;

@@ -1,0 +1,134 @@
+//! Memory whose element type is known at run time.
+
+use std::panic::Location;
+
+use primitives_gpu::Element;
+use primitives_host::storage::Storage;
+use primitives_host::{Buffer, Device, ExpressionErrorKind, Result, Stream};
+
+use crate::expr::Tensor;
+use crate::expr::dtype::{DType, Scalar, with_type};
+use crate::expr::evaluate::mistake;
+
+/// Device memory of elements of a type that is known at run time. A clone is the same memory, which is freed after the last.
+///
+/// Memory of `u8` can hold elements of any type but `bool`, each at a multiple of its size: operands of many types in one allocation.
+#[derive(Clone)]
+pub struct Memory {
+    storage: Storage,
+    dtype: DType,
+}
+
+/// Where an operand begins: its element with all indices 0. Of a [`Memory`] by reference, its first element; of a
+/// [`Tensor`] by reference, that tensor's first.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) dtype: DType,
+    pub(super) byte: usize,
+}
+
+impl Memory {
+    /// A copy of `data`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`](crate::Error::Allocation).
+    pub fn from_slice<T: Scalar>(stream: &Stream, data: &[T]) -> Result<Self> {
+        Ok(Self::from_buffer(stream.buffer_from(data)?))
+    }
+
+    /// The memory of a buffer.
+    pub fn from_buffer<T: Scalar>(buffer: Buffer<T>) -> Self {
+        Self { storage: Storage::of(buffer), dtype: T::DTYPE }
+    }
+
+    /// So many elements, all zero or `false`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`](crate::Error::Allocation).
+    pub fn zeros(stream: &Stream, dtype: DType, len: usize) -> Result<Self> {
+        with_type!(dtype, T => Ok(Self::from_buffer(stream.buffer_zeroed::<T>(len)?)))
+    }
+
+    /// So many elements, unspecified. The emulator reports those that are read before they are written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`](crate::Error::Allocation).
+    pub fn uninit(stream: &Stream, dtype: DType, len: usize) -> Result<Self> {
+        with_type!(dtype, T => Ok(Self::from_buffer(stream.buffer_uninit::<T>(len)?)))
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.storage.len() / self.dtype.size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.storage.device()
+    }
+
+    /// The place of an element.
+    pub fn at(&self, element: usize) -> Place<'_> {
+        self.at_byte(element.saturating_mul(self.dtype.size()))
+    }
+
+    /// The place so many bytes after the beginning.
+    pub fn at_byte(&self, byte: usize) -> Place<'_> {
+        Place { storage: &self.storage, dtype: self.dtype, byte }
+    }
+
+    /// Copies the elements to the host, after everything that writes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`](crate::Error::Expression) if they are of another type; those of
+    /// [`BufferSlice::to_vec`](crate::BufferSlice::to_vec).
+    #[track_caller]
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            let reason = format!("a memory of {} is read as {}", self.dtype, T::DTYPE);
+            return Err(mistake(Location::caller(), ExpressionErrorKind::BadDtype, reason, &[]));
+        }
+        // SAFETY: it was made of a buffer of `dtype`, which is `T`'s.
+        unsafe { self.storage.as_slice::<T>() }.to_vec()
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({} {} on {})", self.len(), self.dtype, self.device())
+    }
+}
+
+impl<'a> From<&'a Memory> for Place<'a> {
+    fn from(memory: &'a Memory) -> Self {
+        memory.at_byte(0)
+    }
+}
+
+impl<'a, T: Scalar> From<&'a Tensor<T>> for Place<'a> {
+    fn from(tensor: &'a Tensor<T>) -> Self {
+        let view = &tensor.view;
+        Self { storage: &view.storage, dtype: T::DTYPE, byte: view.layout.offset * size_of::<T>() }
+    }
+}
+
+impl<T: Element + Scalar> From<Buffer<T>> for Memory {
+    fn from(buffer: Buffer<T>) -> Self {
+        Self::from_buffer(buffer)
+    }
+}

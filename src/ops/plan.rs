@@ -1,0 +1,343 @@
+//! Plans: operators with the descriptors of their operands, checked once.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::storage::Storage;
+use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Stream};
+
+use super::memory::Place;
+use super::operator::Operator;
+use super::value::{Mistake, Value, convert};
+use crate::expr::dtype::DType;
+use crate::expr::evaluate::{launch, overlap};
+use crate::expr::graph::{View, describe};
+use crate::expr::nest::Nest;
+use crate::expr::program::{Lowered, Program, lower};
+use crate::expr::shape::{IntoShape, Layout, MAX_RANK, Shape};
+
+/// The element type, the shape and the strides of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TensorDesc {
+    dtype: DType,
+    /// From the first element on.
+    layout: Layout,
+}
+
+impl TensorDesc {
+    /// With strides in elements, one for each axis, outermost first; zero and negative ones too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] for a shape of more than [`MAX_RANK`] axes or of more elements than can be counted, and for
+    /// another number of strides than axes.
+    #[track_caller]
+    pub fn new(dtype: DType, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
+        let place = Location::caller();
+        let fail = |kind, reason| Err(error(place, Mistake { kind, reason }, String::new(), Vec::new()));
+        let extents = shape.extents();
+        let Some(shape) = Shape::new(extents).filter(|shape| shape.elements().is_some()) else {
+            let reason =
+                format!("{extents:?} is no shape: of at most {MAX_RANK} axes, and elements that can be counted");
+            return fail(ExpressionErrorKind::BadShape, reason);
+        };
+        if strides.len() != shape.rank() {
+            let reason = format!("strides {strides:?} for a shape of {} axes, {shape}", shape.rank());
+            return fail(ExpressionErrorKind::BadStrides, reason);
+        }
+        let mut all = [0; MAX_RANK];
+        all[..strides.len()].copy_from_slice(strides);
+        Ok(Self { dtype, layout: Layout { shape, strides: all, offset: 0 } })
+    }
+
+    /// With elements in a row, outermost axis first.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    #[track_caller]
+    pub fn contiguous(dtype: DType, shape: impl IntoShape) -> Result<Self> {
+        let strides = Shape::new(shape.extents()).map(|shape| shape.contiguous_strides()).unwrap_or_default();
+        let rank = shape.extents().len().min(MAX_RANK);
+        Self::new(dtype, shape, &strides[..rank])
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> Shape {
+        self.layout.shape
+    }
+
+    /// The steps between elements along each axis, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.layout.strides[..self.shape().rank()]
+    }
+}
+
+/// `f32[3, 4] with strides [8, 1]`.
+impl std::fmt::Display for TensorDesc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.dtype, self.shape())?;
+        if self.layout.is_contiguous() { Ok(()) } else { write!(f, " with strides {:?}", self.strides()) }
+    }
+}
+
+impl std::fmt::Debug for TensorDesc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// An operator on operands of known types, shapes and strides: checked, and ready to run.
+///
+/// It can be shared between threads and streams, and used with any device.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::DType;
+/// use kernel_primitives::ops::{Memory, Operator, Plan, TensorDesc};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = TensorDesc::contiguous(DType::F32, [2, 2])?;
+/// let weights = TensorDesc::contiguous(DType::I8, 2)?; // repeated over the rows
+/// let swish = Operator::new("swish", 2, |x| &x[0] * (&x[0] * &x[1]).sigmoid());
+/// let plan = Plan::new(&swish, &x, &[x, weights])?;
+/// assert_eq!(plan.workspace_size(), 0);
+///
+/// let memory = Memory::from_slice(&stream, &[0.0f32, 1.0, 2.0, 3.0])?;
+/// let weights = Memory::from_slice(&stream, &[0i8, 1])?;
+/// plan.run(&stream, &memory, &[(&memory).into(), (&weights).into()])?; // in place
+/// let result = memory.to_vec::<f32>()?;
+/// assert!(result[0] == 0.0 && result[2] == 1.0 && (result[3] - 2.857722).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Plan {
+    output: TensorDesc,
+    inputs: Vec<TensorDesc>,
+    program: Program,
+    /// Which inputs the program loads, in its order.
+    loaded: Vec<u32>,
+    scalars: Vec<u64>,
+    /// With no offsets but those of axes that are turned round.
+    nest: Nest,
+    /// Of the inputs that are loaded, in the output's shape.
+    layouts: Vec<Layout>,
+    text: String,
+}
+
+impl Plan {
+    /// Checks the operands of an operator, and plans its kernel.
+    ///
+    /// Inputs have the output's shape or broadcast to it, as in NumPy. They may be of different types: the operator works in
+    /// their [common type](DType#promotion). Its result is converted to the output's type where that is of the same kind or of a
+    /// higher one, of `bool`, unsigned integers, signed integers and floats; else the operator must [`cast`](Value::cast).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`], with these kinds: `BadCount` for another number of inputs than the operator has; `BadDtype` for
+    /// types that it does not take; `BadShape` for shapes that do not broadcast to the output's; `BadStrides` for an output that
+    /// repeats elements.
+    #[track_caller]
+    pub fn new(operator: &Operator, output: &TensorDesc, inputs: &[TensorDesc]) -> Result<Self> {
+        let place = Location::caller();
+        let name = || {
+            let inputs: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
+            format!("{}({})", operator.name(), inputs.join(", "))
+        };
+        let fail = |mistake| error(place, mistake, name(), operands(output, inputs));
+        let refuse = |kind, reason| Err(fail(Mistake { kind, reason }));
+        if inputs.len() != operator.arity() {
+            let reason = format!("{} inputs, where `{}` takes {}", inputs.len(), operator.name(), operator.arity());
+            return refuse(ExpressionErrorKind::BadCount, reason);
+        }
+        let shape = output.shape();
+        if output.layout.repeats() {
+            let reason = format!("the output, {output}, repeats elements");
+            return refuse(ExpressionErrorKind::BadStrides, reason);
+        }
+        let values: Vec<Value> =
+            inputs.iter().enumerate().map(|(number, input)| Value::parameter(number, input.dtype)).collect();
+        let root = operator.apply(&values, output.dtype).and_then(|value| value.0).map_err(fail)?;
+        if kind(root.dtype) > kind(output.dtype) {
+            let reason = format!("a result of {} is not converted to {} without a `cast`", root.dtype, output.dtype);
+            return refuse(ExpressionErrorKind::BadDtype, reason);
+        }
+        let root = convert(root, output.dtype);
+        let Lowered { program, parameters, scalars, .. } = lower([&root]);
+        let mut all = Vec::with_capacity(inputs.len());
+        for (i, input) in inputs.iter().enumerate() {
+            let Some(layout) = input.layout.broadcast_to(&shape) else {
+                let reason = format!("x{i}, of shape {}, does not broadcast to the output's, {shape}", input.shape());
+                return refuse(ExpressionErrorKind::BadShape, reason);
+            };
+            all.push(layout);
+        }
+        let layouts: Vec<Layout> = parameters.iter().map(|&number| all[number as usize]).collect();
+        let operands = std::iter::once(&output.layout).chain(&layouts);
+        let Some(nest) = Nest::new(&shape, operands, program.uses_index()) else {
+            return refuse(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted"));
+        };
+        let text = describe(&[&root]).0.join("; ");
+        let (output, inputs) = (*output, inputs.to_vec());
+        Ok(Self { output, inputs, program, loaded: parameters, scalars, nest, layouts, text })
+    }
+
+    /// The output's descriptor.
+    pub fn output(&self) -> &TensorDesc {
+        &self.output
+    }
+
+    /// The inputs' descriptors.
+    pub fn inputs(&self) -> &[TensorDesc] {
+        &self.inputs
+    }
+
+    /// Bytes of the workspace that a run needs: none. For code that asks.
+    pub fn workspace_size(&self) -> usize {
+        0
+    }
+
+    /// Checks that a workspace of so many bytes suffices.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] of the kind `InsufficientWorkspace` if it does not.
+    #[track_caller]
+    pub fn check_workspace(&self, bytes: usize) -> Result<()> {
+        if bytes >= self.workspace_size() {
+            return Ok(());
+        }
+        let reason = format!("a workspace of {bytes} bytes, where {} are needed", self.workspace_size());
+        Err(self.fail(Location::caller(), ExpressionErrorKind::InsufficientWorkspace, reason))
+    }
+
+    /// Enqueues the operator: one launch.
+    ///
+    /// An input may be the output, or lie in the same memory, if it is read element by element where the output is written, or
+    /// apart from it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`], with these kinds: `BadCount` for another number of inputs than the plan has; `BadDtype` for memory
+    /// of another type than an operand's; `OutOfRange` for an operand that leaves its memory, or begins between two elements;
+    /// `Overlap`. [`Error::WrongDevice`]; [`Error::Load`] if the driver refuses the kernel; [`Error::Fault`] for a division of
+    /// integers by zero: of this call on the emulator, of a later one on a GPU.
+    #[track_caller]
+    pub fn run<'a>(&self, stream: &Stream, output: impl Into<Place<'a>>, inputs: &[Place<'a>]) -> Result<()> {
+        let place = Location::caller();
+        if inputs.len() != self.inputs.len() {
+            let reason = format!("{} inputs, where the plan has {}", inputs.len(), self.inputs.len());
+            return Err(self.fail(place, ExpressionErrorKind::BadCount, reason));
+        }
+        let output = output.into();
+        let start = self.start(place, "the output", &self.output, output)?;
+        let mut starts = Vec::with_capacity(inputs.len());
+        for (i, (desc, &input)) in self.inputs.iter().zip(inputs).enumerate() {
+            starts.push(self.start(place, &format!("x{i}"), desc, input)?);
+        }
+        let mut nest = self.nest.clone();
+        let view = |layout: &Layout, start: usize, storage: &Storage, dtype| {
+            let layout = Layout { offset: start, ..*layout };
+            Arc::new(View { storage: storage.clone(), stream: stream.clone(), layout, dtype })
+        };
+        let target = view(&self.output.layout, start, output.storage, self.output.dtype);
+        nest.operands[0].offset = nest.operands[0].offset.wrapping_add(start);
+        let mut views = Vec::with_capacity(self.loaded.len());
+        for ((&number, layout), lie) in self.loaded.iter().zip(&self.layouts).zip(&mut nest.operands[1..]) {
+            let number = number as usize;
+            let input = view(layout, starts[number], inputs[number].storage, self.inputs[number].dtype);
+            lie.offset = lie.offset.wrapping_add(starts[number]);
+            if input.storage.same_as(&target.storage) && overlaps(&target, &input) {
+                let reason = format!("the output overlaps x{number}, and not element by element");
+                return Err(self.fail(place, ExpressionErrorKind::Overlap, reason));
+            }
+            views.push(input);
+        }
+        let lowered = Lowered {
+            program: self.program.clone(),
+            inputs: views,
+            parameters: Vec::new(),
+            scalars: self.scalars.clone(),
+        };
+        launch(place, &[&target], &lowered, self.output.shape(), nest, &|| self.text.clone())
+    }
+
+    /// The number of an operand's first element in its memory.
+    fn start(&self, at: &'static Location<'static>, name: &str, desc: &TensorDesc, place: Place<'_>) -> Result<usize> {
+        let (dtype, size) = (desc.dtype, desc.dtype.size());
+        let holds = place.dtype == dtype || (place.dtype == DType::U8 && dtype != DType::Bool);
+        if !holds {
+            let reason = format!("{name} is of {dtype}, and its memory of {}", place.dtype);
+            return Err(self.fail(at, ExpressionErrorKind::BadDtype, reason));
+        }
+        let start = place.byte / size;
+        let elements = place.storage.len() / size;
+        let inside = || Layout { offset: start, ..desc.layout }.span().is_some_and(|span| span.end <= elements);
+        if !place.byte.is_multiple_of(size) || !inside() {
+            let reason = format!(
+                "{name}, {desc}, does not lie in its memory of {} bytes from byte {} on",
+                place.storage.len(),
+                place.byte
+            );
+            return Err(self.fail(at, ExpressionErrorKind::OutOfRange, reason));
+        }
+        Ok(start)
+    }
+
+    fn fail(&self, place: &Location<'_>, kind: ExpressionErrorKind, reason: String) -> Error {
+        error(place, Mistake { kind, reason }, self.text.clone(), operands(&self.output, &self.inputs))
+    }
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Plan({}, where {})", self.text, operands(&self.output, &self.inputs).join(", "))
+    }
+}
+
+/// Whether an input has elements in common with the target, but not each in its place.
+fn overlaps(target: &View, input: &View) -> bool {
+    if input.dtype == target.dtype {
+        return input.layout != target.layout && overlap(&target.layout, &input.layout);
+    }
+    // By bytes, whole spans.
+    let bytes = |view: &View| {
+        let span = view.layout.span().unwrap_or(0..usize::MAX);
+        span.start.saturating_mul(view.dtype.size())..span.end.saturating_mul(view.dtype.size())
+    };
+    let (a, b) = (bytes(target), bytes(input));
+    a.start.max(b.start) < a.end.min(b.end)
+}
+
+/// The order of conversions that need no cast.
+fn kind(dtype: DType) -> u8 {
+    match dtype {
+        DType::Bool => 0,
+        dtype if dtype.is_float() => 3,
+        dtype => 1 + u8::from(dtype.is_signed()),
+    }
+}
+
+fn operands(output: &TensorDesc, inputs: &[TensorDesc]) -> Vec<String> {
+    let inputs = inputs.iter().enumerate().map(|(i, input)| format!("x{i}: {input}"));
+    inputs.chain([format!("output: {output}")]).collect()
+}
+
+fn error(place: &Location<'_>, mistake: Mistake, expression: String, operands: Vec<String>) -> Error {
+    Error::from(Box::new(ExpressionError {
+        kind: mistake.kind,
+        reason: mistake.reason,
+        expression,
+        operands,
+        file: place.file().into(),
+        line: place.line(),
+        column: place.column(),
+    }))
+}
