@@ -52,13 +52,13 @@ pub(crate) enum Placement {
 }
 
 impl Memory {
-    fn at(&self, element: usize) -> *mut u8 {
+    pub(super) fn at(&self, element: usize) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address as usize + element * self.size)
     }
 }
 
 /// Computes elements of the arguments: `None`, or what is wrong with them.
-type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Fault> + Send + Sync>;
+pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Fault> + Send + Sync>;
 
 /// Where a value is while a chunk is computed.
 #[derive(Clone, Copy, PartialEq)]
@@ -105,12 +105,14 @@ enum Step {
 }
 
 /// A job in steps.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     job: &'a Job,
     steps: Vec<Step>,
     /// Registers that hold one value all the time, with that value and its size.
     uniform: Vec<(usize, u64, usize)>,
     registers: usize,
+    /// Where the results' values are.
+    values: Vec<Place>,
 }
 
 impl Job {
@@ -135,7 +137,7 @@ impl Job {
         }
     }
 
-    fn plan(&self) -> Plan<'_> {
+    pub(super) fn plan(&self) -> Plan<'_> {
         let code = &self.program.code;
         let mut last_use = vec![0; code.len()];
         for (at, instruction) in code.iter().enumerate() {
@@ -146,7 +148,7 @@ impl Job {
         for &result in &self.program.results {
             last_use[result as usize] = code.len();
         }
-        let mut plan = Plan { job: self, steps: Vec::new(), uniform: Vec::new(), registers: 0 };
+        let mut plan = Plan { job: self, steps: Vec::new(), uniform: Vec::new(), registers: 0, values: Vec::new() };
         let mut places: Vec<Place> = Vec::with_capacity(code.len());
         let mut free: Vec<usize> = Vec::new();
         for (at, instruction) in code.iter().enumerate() {
@@ -226,7 +228,8 @@ impl Job {
         }
         for (result, &value) in self.program.results.iter().enumerate() {
             let from = places[value as usize];
-            if from != Place::Result(result) {
+            plan.values.push(from);
+            if result < self.results.len() && from != Place::Result(result) {
                 plan.steps.push(Step::Unpack { from, result });
             }
         }
@@ -235,14 +238,14 @@ impl Job {
 
     /// Whether a result's elements lie in a row, in memory that no other operand has.
     fn is_direct(&self, result: usize) -> bool {
-        let memory = &self.results[result];
+        let Some(memory) = self.results.get(result) else { return false };
         let others = self.results.iter().enumerate().filter(|(other, _)| *other != result).map(|(_, memory)| memory);
         self.nest.is_linear(self.lie(memory)) && others.chain(&self.inputs).all(|other| other.address != memory.address)
     }
 }
 
 impl Plan<'_> {
-    fn registers(&self) -> Vec<u64> {
+    pub(super) fn registers(&self) -> Vec<u64> {
         let mut registers = vec![0u64; self.registers * CHUNK];
         for &(register, word, size) in &self.uniform {
             let to = registers[register * CHUNK..].as_mut_ptr().cast::<u8>();
@@ -264,8 +267,21 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// The values of the first result, of the chunk that was computed last.
+    pub(super) fn value(&self, registers: *mut u64, places: Range<usize>) -> *const u8 {
+        match self.values[0] {
+            // SAFETY: of a register in the plan.
+            Place::Register(number) => unsafe { registers.add(number * CHUNK).cast() },
+            Place::Input(input) => {
+                let memory = &self.job.inputs[input];
+                memory.at(self.job.nest.operands[self.job.lie(memory)].offset + places.start)
+            }
+            Place::Result(_) => unreachable!("there is no memory for it"),
+        }
+    }
+
     /// Computes at most [`CHUNK`] elements.
-    fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Fault> {
+    pub(super) fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Fault> {
         let (job, len) = (self.job, places.len());
         // SAFETY: of a register in the plan.
         let register = |number: usize| unsafe { registers.add(number * CHUNK).cast::<u8>() };
@@ -526,7 +542,7 @@ macro_rules! among {
 }
 
 /// What computes an operator whose first argument is of type `from`.
-fn kernel(op: Op, from: DType, to: DType) -> Kernel {
+pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     match op {
         Op::Neg => among!(from, numbers, T => map1(|a: T| Arithmetic::neg(a))),
         Op::Not => among!(from, bits, T => map1(|a: T| primitives_gpu::element::Bits::not(a))),

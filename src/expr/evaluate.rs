@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use primitives_gpu::Dim3;
 use primitives_gpu::simt::Fault;
-use primitives_host::storage::{StorageUse, run_on_host};
+use primitives_host::storage::{Storage, StorageUse, run_on_host};
 use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, KernelFault, Result};
 
 use super::cpu::{Job, Memory, Placement};
+use super::dtype::with_type;
+use super::fold::FoldJob;
 use super::gpu::Operands;
 use super::graph::{Node, View, describe};
 use super::nest::Nest;
-use super::program::{Lowered, What, lower};
-use super::shape::{Layout, Shape};
+use super::program::{Input, Lowered, What, lower};
+use super::reduce::{Spec, as_view};
+use super::shape::{Layout, MAX_RANK, Shape};
 
 /// An error about an expression.
 pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: String, roots: &[&Arc<Node>]) -> Error {
@@ -153,6 +156,136 @@ fn lie(
     Ok(layouts)
 }
 
+/// Computes the reduction of `root`, of `shape`, along `axes` into `target`, in one kernel.
+pub(crate) fn reduce(
+    place: &'static Location<'static>,
+    target: &Arc<View>,
+    shape: &Shape,
+    axes: &[usize],
+    spec: Spec,
+    root: &Arc<Node>,
+) -> Result<()> {
+    let fail = |kind, reason| mistake(place, kind, reason, &[root]);
+    let kept: Vec<usize> = (0..shape.rank()).filter(|axis| !axes.contains(axis)).collect();
+    let mut lowered = lower([root]);
+    if lowered.program.uses_index() && !kept.is_empty() {
+        // Elements are counted in the order of the axes, in which they are not reduced: computed first, reduced then.
+        let value = value_of(place, target, shape, root)?;
+        return reduce(place, target, shape, axes, spec, &as_view(&value));
+    }
+    if target.layout.repeats() {
+        return Err(fail(ExpressionErrorKind::BadStrides, "the target repeats elements: it cannot be assigned to".into()));
+    }
+    let mut layouts = vec![spread(&target.layout, shape, &kept)];
+    for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
+        if view.storage.same_as(&target.storage) && overlap(&target.layout, &view.layout) {
+            let reason = "the target overlaps what is reduced: reduce into another tensor".into();
+            return Err(fail(ExpressionErrorKind::Overlap, reason));
+        }
+        if !input.gathered {
+            layouts.push(view.layout.broadcast_to(shape).expect("the shape that all broadcast to"));
+        }
+    }
+    // Where neighbours in memory go to different results, the innermost axes come last in the nest.
+    let inner = layouts[1..].iter().find_map(|layout| {
+        let unit = (0..shape.rank()).filter(|&axis| shape[axis] > 1).find(|&axis| layout.strides[axis].abs() == 1);
+        unit.filter(|axis| kept.contains(axis))
+    });
+    let (outer, columns): (Vec<usize>, Vec<usize>) = match inner {
+        None => (kept, Vec::new()),
+        Some(inner) => {
+            let after = axes.iter().rev().find(|&&axis| axis < inner).map_or(0, |axis| axis + 1);
+            kept.into_iter().partition(|&axis| axis < after || axis > inner)
+        }
+    };
+    let groups = [&outer[..], axes, &columns[..]];
+    let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups) else {
+        return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
+    };
+    if target.layout.shape.contains(&0) {
+        return Ok(());
+    }
+    let text = || format!("{:?} of {}", spec.fold, describe(&[root]).0.join(""));
+    let reduced = Reduced { nest, ranks, spec };
+    #[cfg(feature = "cuda")]
+    if target.stream.device().is_gpu() {
+        return super::gpu::reduce(target, &lowered, &reduced, &text);
+    }
+    let inputs = memories(&lowered, 1);
+    let result = Memory { address: target.storage.address(), size: target.dtype.size(), lie: Placement::Nested(0) };
+    let views = std::iter::once((target, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
+    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
+    let program = std::mem::take(&mut lowered.program);
+    let Reduced { nest, ranks, spec } = reduced;
+    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars.clone() };
+    let job = FoldJob { job, ranks, spec, result };
+    let kernel = text();
+    run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
+        job.run().map_err(|fault| cpu_fault(&kernel, place, fault))
+    })
+}
+
+/// What is reduced, and how: the nest of the result and of the inputs that are not gathered, in which come the outer axes of the
+/// results, those that are reduced, and the inner ones of the results.
+pub(crate) struct Reduced {
+    pub(crate) nest: Nest,
+    /// How many axes of each kind there are.
+    pub(crate) ranks: [usize; 3],
+    pub(crate) spec: Spec,
+}
+
+/// The layout of results over the shape of what is reduced: those axes repeat them.
+fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
+    let mut strides = [0; MAX_RANK];
+    // Axes of extent 1 may stand for those that are reduced.
+    let of_target: Vec<usize> = if layout.shape.rank() == kept.len() {
+        (0..kept.len()).collect()
+    } else {
+        kept.to_vec()
+    };
+    for (&axis, &at) in kept.iter().zip(&of_target) {
+        strides[axis] = layout.strides[at];
+    }
+    Layout { shape: *shape, strides, offset: layout.offset }
+}
+
+/// The elements of an expression, computed into memory of their own.
+fn value_of(
+    place: &'static Location<'static>,
+    target: &Arc<View>,
+    shape: &Shape,
+    root: &Arc<Node>,
+) -> Result<Arc<View>> {
+    let elements = shape.elements().unwrap_or(usize::MAX);
+    let storage = with_type!(root.dtype, T => Storage::of(target.stream.buffer_uninit::<T>(elements)?));
+    let layout = Layout::contiguous(*shape);
+    let value = Arc::new(View { storage, stream: target.stream.clone(), layout, dtype: root.dtype });
+    evaluate(place, &[&value], std::slice::from_ref(root))?;
+    Ok(value)
+}
+
+/// Where the inputs are, with the first of those that are not gathered at `operand` in the nest.
+fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
+    let place = |(input, view): (&Input, &Arc<View>)| {
+        let Layout { shape, strides, offset } = view.layout;
+        let lie = if input.gathered {
+            Placement::Gathered { offset, stride: strides[0], extent: shape.first().copied().unwrap_or(1) }
+        } else {
+            operand += 1;
+            Placement::Nested(operand - 1)
+        };
+        Memory { address: view.storage.address(), size: view.dtype.size(), lie }
+    };
+    lowered.program.inputs.iter().zip(&lowered.inputs).map(place).collect()
+}
+
+fn storage_use(view: &Arc<View>, write: bool) -> StorageUse<'_> {
+    let (layout, size) = (view.layout, view.dtype.size());
+    let ranges = move |each: &mut dyn FnMut(Range<usize>)| byte_ranges(&layout, size, each);
+    let name = if write { "the target" } else { "a tensor" };
+    StorageUse { storage: &view.storage, write, ranges: Box::new(ranges), name }
+}
+
 /// Whether two views of one memory may have an element in common: exactly for what costs little to decide, else yes.
 pub(crate) fn overlap(a: &Layout, b: &Layout) -> bool {
     let (Some(x), Some(y)) = (a.span(), b.span()) else { return true };
@@ -196,31 +329,15 @@ fn on_cpu(
     nest: Nest,
     expression: String,
 ) -> Result<()> {
-    let memory = |view: &View, lie| Memory { address: view.storage.address(), size: view.dtype.size(), lie };
-    let results = targets.iter().enumerate().map(|(i, view)| memory(view, Placement::Nested(i))).collect();
-    let mut operand = targets.len();
-    let mut inputs = Vec::with_capacity(lowered.inputs.len());
-    for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
-        let Layout { shape, strides, offset } = view.layout;
-        inputs.push(memory(
-            view,
-            if input.gathered {
-                Placement::Gathered { offset, stride: strides[0], extent: shape.first().copied().unwrap_or(1) }
-            } else {
-                operand += 1;
-                Placement::Nested(operand - 1)
-            },
-        ));
-    }
+    let result = |(i, view): (usize, &&Arc<View>)| Memory {
+        address: view.storage.address(),
+        size: view.dtype.size(),
+        lie: Placement::Nested(i),
+    };
+    let results = targets.iter().enumerate().map(result).collect();
+    let inputs = memories(lowered, targets.len());
     let views = targets.iter().map(|view| (*view, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
-    let uses = views
-        .map(|(view, write)| {
-            let (layout, size) = (view.layout, view.dtype.size());
-            let ranges = move |each: &mut dyn FnMut(Range<usize>)| byte_ranges(&layout, size, each);
-            let name = if write { "the target" } else { "a tensor" };
-            StorageUse { storage: &view.storage, write, ranges: Box::new(ranges), name }
-        })
-        .collect();
+    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
     let job = Job { program: lowered.program.clone(), shape, nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
     run_on_host(&targets[0].stream, &expression, place, uses, move || {
@@ -261,7 +378,6 @@ fn byte_ranges(layout: &Layout, size: usize, each: &mut dyn FnMut(Range<usize>))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::shape::MAX_RANK;
 
     #[test]
     fn overlap_is_decided_by_elements() {

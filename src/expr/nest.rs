@@ -45,28 +45,57 @@ impl Nest {
             axes.sort_by_key(|&axis| std::cmp::Reverse(first.strides[axis]));
         }
         let mut nest = Self { rank: 0, extents: [1; MAX_RANK], operands, elements };
-        let given: Vec<Strides> = nest.operands.iter().map(|operand| operand.strides).collect();
-        for operand in &mut nest.operands {
+        nest.take_axes(shape, &[&axes]);
+        Some(nest)
+    }
+
+    /// The nest of operands whose axes come in groups, in which they are in order; and how many axes of each group are left. Axes
+    /// of different groups stay apart. `None` if there are more elements than can be counted.
+    pub(crate) fn grouped<'a, const N: usize>(
+        shape: &Shape,
+        layouts: impl Iterator<Item = &'a Layout>,
+        groups: [&[usize]; N],
+    ) -> Option<(Self, [usize; N])> {
+        let elements = shape.elements()?;
+        let operands = layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
+        let mut nest = Self { rank: 0, extents: [1; MAX_RANK], operands, elements };
+        let kept = groups.map(|group| group.iter().copied().filter(|&axis| shape[axis] != 1).collect::<Vec<_>>());
+        let ranks = nest.take_axes(shape, &kept.each_ref().map(|group| &group[..]));
+        let mut all = [0; N];
+        all.copy_from_slice(&ranks);
+        Some((nest, all))
+    }
+
+    /// Takes axes, outermost first; those of a group that continue each other, for every operand, become one. Returns how many
+    /// are left of each group.
+    fn take_axes(&mut self, shape: &Shape, groups: &[&[usize]]) -> Vec<usize> {
+        let given: Vec<Strides> = self.operands.iter().map(|operand| operand.strides).collect();
+        for operand in &mut self.operands {
             operand.strides = [0; MAX_RANK];
         }
-        for axis in axes {
-            let extent = shape[axis];
-            // The axis before this one goes on where this one ends, for every operand: the two are one.
-            let merges = nest.rank > 0
-                && nest.operands.iter().zip(&given).all(|(operand, strides)| {
-                    strides[axis].checked_mul(extent as isize) == Some(operand.strides[nest.rank - 1])
-                });
-            if merges {
-                nest.extents[nest.rank - 1] *= extent;
-            } else {
-                nest.extents[nest.rank] = extent;
-                nest.rank += 1;
+        let mut ranks = Vec::with_capacity(groups.len());
+        for group in groups {
+            let before = self.rank;
+            for &axis in *group {
+                let extent = shape[axis];
+                // The axis before this one goes on where this one ends.
+                let merges = self.rank > before
+                    && self.operands.iter().zip(&given).all(|(operand, strides)| {
+                        strides[axis].checked_mul(extent as isize) == Some(operand.strides[self.rank - 1])
+                    });
+                if merges {
+                    self.extents[self.rank - 1] *= extent;
+                } else {
+                    self.extents[self.rank] = extent;
+                    self.rank += 1;
+                }
+                for (operand, strides) in self.operands.iter_mut().zip(&given) {
+                    operand.strides[self.rank - 1] = strides[axis];
+                }
             }
-            for (operand, strides) in nest.operands.iter_mut().zip(&given) {
-                operand.strides[nest.rank - 1] = strides[axis];
-            }
+            ranks.push(self.rank - before);
         }
-        Some(nest)
+        ranks
     }
 
     /// The extents that are left.
@@ -109,8 +138,10 @@ impl Nest {
         let mut index = [0; MAX_RANK];
         let mut rest = places.start;
         for axis in (0..self.rank).rev() {
-            index[axis] = rest % self.extents[axis];
-            rest /= self.extents[axis];
+            // There may be nothing along an axis, but of what is not reduced.
+            let extent = self.extents[axis].max(1);
+            index[axis] = rest % extent;
+            rest /= extent;
         }
         let mut at =
             (0..self.rank).fold(*offset, |at, axis| at.wrapping_add_signed(strides[axis] * index[axis] as isize));

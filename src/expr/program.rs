@@ -90,6 +90,14 @@ pub(crate) struct Lowered {
     pub(crate) scalars: Vec<u64>,
 }
 
+impl Lowered {
+    /// The inputs that are not gathered from.
+    pub(crate) fn loaded(&self) -> impl Iterator<Item = &Arc<View>> {
+        let inputs = self.program.inputs.iter().zip(&self.inputs);
+        inputs.filter(|(input, _)| !input.gathered).map(|(_, view)| view)
+    }
+}
+
 /// The program that computes `roots`.
 pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
     let mut lowering = Lowering {

@@ -194,11 +194,11 @@ fn bits(seed: u64, draw: u64) -> [u32; 4] {
 /// Reports a division by zero and ends the thread: what an expression's kernel calls instead of dividing.
 #[device_function]
 pub fn division_by_zero() -> bool {
-    crate::simt::division_by_zero()
+    kernel_primitives::simt::division_by_zero()
 }
 
 /// Reports an index outside of `len` elements and ends the thread: what an expression's kernel calls instead of reading.
 #[device_function]
 pub fn index_out_of_bounds(index: u64, len: u64) -> bool {
-    crate::simt::index_out_of_bounds(index, len)
+    kernel_primitives::simt::index_out_of_bounds(index, len)
 }

@@ -7,6 +7,7 @@ mod graphs;
 mod operators;
 mod ops;
 mod random;
+mod reductions;
 mod trees;
 mod views;
 

@@ -1,0 +1,329 @@
+//! Reductions of expressions: to one value, or along axes.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::{ExpressionErrorKind, Result, Stream};
+
+use half::{bf16, f16};
+
+use super::dtype::{DType, Floating, Numeric, Promote, Scalar};
+use super::evaluate::{mistake, reduce};
+use super::functions::Functions;
+use super::graph::{Expr, Kind, Node, Op, Operand, View, arguments};
+use super::shape::{IntoShape, Shape};
+use super::tensor::Tensor;
+
+/// What combines two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fold {
+    Sum,
+    Product,
+    Min,
+    Max,
+    /// The index of the first of the smallest, or of the first NaN.
+    ArgMin,
+    /// The index of the first of the largest, or of the first NaN.
+    ArgMax,
+}
+
+impl Fold {
+    /// Whether it is an index that is looked for.
+    pub(crate) fn is_arg(self) -> bool {
+        matches!(self, Self::ArgMin | Self::ArgMax)
+    }
+}
+
+/// What is done to the combined value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Finish {
+    Nothing,
+    /// Divided by the number of values.
+    Mean,
+    SquareRoot,
+}
+
+/// A reduction but for what it is of. The values combined have the type of the program's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spec {
+    pub(crate) fold: Fold,
+    pub(crate) finish: Finish,
+    /// The type of the result.
+    pub(crate) to: DType,
+}
+
+/// The type that sums and products are formed in: `f32` for the half types, else the type itself.
+pub trait Summed: Numeric {
+    /// That type.
+    type Sum: Numeric;
+}
+macro_rules! summed {
+    ($($t:ty => $sum:ty),*) => { $(impl Summed for $t { type Sum = $sum; })* };
+}
+summed!(
+    i8 => i8, i16 => i16, i32 => i32, i64 => i64, u8 => u8, u16 => u16, u32 => u32, u64 => u64, f16 => f32, bf16 => f32,
+    f32 => f32, f64 => f64
+);
+
+/// A reduction of an expression, whose results are of type `T`: over all elements, or along [axes](Self::axes).
+///
+/// It is computed in one kernel, which reads each operand once and writes only the results.
+///
+/// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. Of floats, the order in which values are
+/// combined depends on the shape, the layout and the device, and is the same in every run. Of no elements, a sum is 0, a product 1, a
+/// minimum the greatest value and a maximum the least, and an index `u64::MAX`.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Reductions, Tensor, dot};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, [2, 3], &[1.0f32, -2.0, 3.0, 4.0, 5.0, -6.0])?;
+/// assert_eq!((&x * &x).sum().item()?, 91.0);
+/// assert_eq!(dot(&x, &x).item()?, 91.0);
+/// assert_eq!(x.max().axes(&[-1]).tensor()?.to_vec()?, [3.0, 5.0]);
+/// assert_eq!(x.arg_min().item()?, 5);
+/// assert_eq!(x.mean().axes(&[0]).tensor()?.to_vec()?, [2.5, 1.5, -1.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing is computed before `item`, `tensor` or `assign_to`"]
+pub struct Reduction<T> {
+    root: Arc<Node>,
+    fold: Fold,
+    finish: Finish,
+    axes: Option<Vec<isize>>,
+    keep: bool,
+    /// For expressions without a tensor.
+    over: Option<(Stream, Vec<usize>)>,
+    _result: PhantomData<fn() -> T>,
+}
+
+impl<T: Scalar> Reduction<T> {
+    fn new<V>(value: Expr<V>, fold: Fold, finish: Finish) -> Self {
+        Self { root: value.node, fold, finish, axes: None, keep: false, over: None, _result: PhantomData }
+    }
+
+    /// Along these axes only; negative ones count from the last.
+    pub fn axes(mut self, axes: &[isize]) -> Self {
+        self.axes = Some(axes.to_vec());
+        self
+    }
+
+    /// Keeps the axes that are reduced, with an extent of 1.
+    pub fn keep_axes(mut self) -> Self {
+        self.keep = true;
+        self
+    }
+
+    /// Of an expression of this shape, on this stream: for those that have no tensor, such as random numbers, and to broadcast
+    /// others.
+    pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
+        self.over = Some((stream.clone(), shape.extents().to_vec()));
+        self
+    }
+
+    /// Computes the reduction into `target`, which has the shape of the result.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`](primitives_host::Error::Expression) for shapes that do not broadcast or fit, axes that there are not, and
+    /// a target that overlaps what is read; else as [`Tensor::assign`].
+    #[track_caller]
+    pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
+        let place = Location::caller();
+        let (shape, axes, kept) = self.shapes(place)?;
+        if kept != target.shape() {
+            let reason = format!("the result of shape {kept} is no tensor of shape {}", target.shape());
+            return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
+        }
+        let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
+        reduce(place, &target.view, &shape, &axes, spec, &self.root)
+    }
+
+    /// Computes the reduction into a new tensor.
+    ///
+    /// # Errors
+    ///
+    /// As [`assign_to`](Self::assign_to), and for an expression without a tensor that is not [`over`](Self::over) a shape.
+    #[track_caller]
+    pub fn tensor(&self) -> Result<Tensor<T>> {
+        let place = Location::caller();
+        let (_, _, kept) = self.shapes(place)?;
+        let stream = match &self.over {
+            Some((stream, _)) => stream.clone(),
+            None => match first_view(&self.root) {
+                Some(view) => view.stream.clone(),
+                None => {
+                    let reason = "there is no tensor in the expression: say with `over` what it is reduced over".to_string();
+                    return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
+                }
+            },
+        };
+        let target = Tensor::uninit(&stream, kept)?;
+        self.assign_to(&target)?;
+        Ok(target)
+    }
+
+    /// Computes the reduction and copies its only result to the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`tensor`](Self::tensor); and if there is not just one result.
+    #[track_caller]
+    pub fn item(&self) -> Result<T> {
+        self.tensor()?.item()
+    }
+
+    /// The shape of what is reduced, the axes, and the shape of the result.
+    fn shapes(&self, place: &Location<'_>) -> Result<(Shape, Vec<usize>, Shape)> {
+        let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
+        let mut shape = match &self.over {
+            Some((_, extents)) => Shape::new(extents).ok_or_else(|| {
+                fail(ExpressionErrorKind::BadShape, format!("a shape of {} axes is one too many", extents.len()))
+            })?,
+            None => Shape::SCALAR,
+        };
+        for view in super::program::lower([&self.root]).loaded() {
+            shape = shape.broadcast(&view.layout.shape).ok_or_else(|| {
+                let reason = format!("shapes {shape} and {} do not broadcast", view.layout.shape);
+                fail(ExpressionErrorKind::BadShape, reason)
+            })?;
+        }
+        let rank = shape.rank() as isize;
+        let mut axes = Vec::new();
+        for &axis in self.axes.as_deref().unwrap_or(&[]) {
+            let at = if axis < 0 { axis + rank } else { axis };
+            if !(0..rank).contains(&at) || axes.contains(&(at as usize)) {
+                let reason = format!("axis {axis} of shape {shape} is none, or given twice");
+                return Err(fail(ExpressionErrorKind::OutOfRange, reason));
+            }
+            axes.push(at as usize);
+        }
+        if self.axes.is_none() {
+            axes = (0..shape.rank()).collect();
+        }
+        axes.sort_unstable();
+        let mut kept = Vec::new();
+        for (axis, &extent) in shape.iter().enumerate() {
+            match (axes.contains(&axis), self.keep) {
+                (false, _) => kept.push(extent),
+                (true, true) => kept.push(1),
+                (true, false) => {}
+            }
+        }
+        Ok((shape, axes, Shape::new(&kept).unwrap_or(Shape::SCALAR)))
+    }
+}
+
+fn first_view(root: &Arc<Node>) -> Option<Arc<View>> {
+    super::program::lower([root]).inputs.into_iter().next()
+}
+
+impl<T: Scalar> std::fmt::Debug for Reduction<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (texts, operands) = super::graph::describe(&[&self.root]);
+        write!(f, "{:?} of {} where {}", self.fold, texts.join(""), operands.join(", "))
+    }
+}
+
+/// The reductions of tensors and expressions, as methods: `x.sum()`.
+pub trait Reductions: Functions {
+    /// The sum.
+    fn sum(&self) -> Reduction<Self::Item>
+    where
+        Self::Item: Summed,
+    {
+        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Nothing)
+    }
+
+    /// The product.
+    fn product(&self) -> Reduction<Self::Item>
+    where
+        Self::Item: Summed,
+    {
+        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Product, Finish::Nothing)
+    }
+
+    /// The sum divided by the number of elements.
+    fn mean(&self) -> Reduction<Self::Item>
+    where
+        Self::Item: Summed + Floating,
+    {
+        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Mean)
+    }
+
+    /// The square root of the sum of the squares. It overflows where a square does.
+    fn norm(&self) -> Reduction<Self::Item>
+    where
+        Self::Item: Summed + Floating,
+    {
+        let wide = self.cast::<<Self::Item as Summed>::Sum>();
+        let square: Expr<<Self::Item as Summed>::Sum> = Expr::binary(Op::Mul, wide.clone(), wide);
+        Reduction::new(square, Fold::Sum, Finish::SquareRoot)
+    }
+
+    /// The smallest element, or NaN if there is one.
+    fn min(&self) -> Reduction<Self::Item> {
+        Reduction::new(self.to_expr(), Fold::Min, Finish::Nothing)
+    }
+
+    /// The largest element, or NaN if there is one.
+    fn max(&self) -> Reduction<Self::Item> {
+        Reduction::new(self.to_expr(), Fold::Max, Finish::Nothing)
+    }
+
+    /// The index of the first of the smallest elements, or of the first NaN: counted among what is reduced, outermost axis first.
+    fn arg_min(&self) -> Reduction<u64> {
+        Reduction::new(self.to_expr(), Fold::ArgMin, Finish::Nothing)
+    }
+
+    /// The index of the first of the largest elements, or of the first NaN: counted among what is reduced, outermost axis first.
+    fn arg_max(&self) -> Reduction<u64> {
+        Reduction::new(self.to_expr(), Fold::ArgMax, Finish::Nothing)
+    }
+
+    /// Whether any element is true.
+    fn any(&self) -> Reduction<bool>
+    where
+        Self: Functions<Item = bool>,
+    {
+        Reduction::new(self.to_expr(), Fold::Max, Finish::Nothing)
+    }
+
+    /// Whether all elements are true.
+    fn all(&self) -> Reduction<bool>
+    where
+        Self: Functions<Item = bool>,
+    {
+        Reduction::new(self.to_expr(), Fold::Min, Finish::Nothing)
+    }
+
+    /// How many elements are true.
+    fn count(&self) -> Reduction<u64>
+    where
+        Self: Functions<Item = bool>,
+    {
+        Reduction::new(self.cast::<u64>(), Fold::Sum, Finish::Nothing)
+    }
+}
+impl<X: Functions> Reductions for X {}
+
+/// The sum of the products of the elements, in their common type.
+pub fn dot<A, B>(a: A, b: B) -> Reduction<<A::Elem as Promote<B::Elem>>::Output>
+where
+    A: Operand<Elem: Promote<B::Elem, Output: Summed>>,
+    B: Operand,
+{
+    type Sum<A, B> = <<<A as Operand>::Elem as Promote<<B as Operand>::Elem>>::Output as Summed>::Sum;
+    let (a, b) = (a.expr().convert::<Sum<A, B>>(), b.expr().convert::<Sum<A, B>>());
+    let product: Expr<Sum<A, B>> = Expr::binary(Op::Mul, a, b);
+    Reduction::new(product, Fold::Sum, Finish::Nothing)
+}
+
+/// The reduced expression as a tensor's view, where it must be computed first.
+pub(crate) fn as_view(view: &Arc<View>) -> Arc<Node> {
+    Arc::new(Node { kind: Kind::View(view.clone()), dtype: view.dtype, arguments: arguments([]) })
+}

@@ -1,0 +1,96 @@
+//! Reductions against plain Rust.
+
+use kernel_primitives::expr::*;
+use kernel_primitives::{Device, Result};
+
+/// Values without order, exact in sums of `f32`.
+fn values(n: usize) -> Vec<i32> {
+    (0..n).map(|i| ((i * 7919) % 1009) as i32 - 504).collect()
+}
+
+#[test]
+fn to_one_value() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    for n in [0, 1, 2, 31, 33, 255, 1000, 4097, 100_003] {
+        let host = values(n);
+        let x = Tensor::from_slice(&stream, n, &host)?;
+        assert_eq!(x.sum().item()?, host.iter().sum::<i32>(), "{n}");
+        assert_eq!(x.max().item()?, host.iter().copied().max().unwrap_or(i32::MIN), "{n}");
+        assert_eq!(x.min().item()?, host.iter().copied().min().unwrap_or(i32::MAX), "{n}");
+        let first = |best: Option<&i32>| best.and_then(|b| host.iter().position(|v| v == b)).map_or(u64::MAX, |i| i as u64);
+        assert_eq!(x.arg_max().item()?, first(host.iter().max()), "{n}");
+        assert_eq!(x.arg_min().item()?, first(host.iter().min()), "{n}");
+        assert_eq!(x.gt(scalar(400)).count().item()?, host.iter().filter(|v| **v > 400).count() as u64);
+        assert_eq!(x.ge(scalar(-504)).all().item()?, true);
+        assert_eq!(x.gt(scalar(504)).any().item()?, false);
+        let dotted = dot(&x, x.cast::<i64>()).item()?;
+        assert_eq!(dotted, host.iter().map(|v| i64::from(*v) * i64::from(*v)).sum::<i64>());
+        let f = x.cast::<f64>();
+        let mean = host.iter().map(|v| f64::from(*v)).sum::<f64>() / n as f64;
+        let got = f.mean().item()?;
+        assert!(got == mean || (got - mean).abs() < 1e-9 || n == 0 && got.is_nan(), "{n}: {got} {mean}");
+        let norm = (dotted as f64).sqrt();
+        assert!((f.norm().item()? - norm).abs() <= 1e-12 * norm);
+    }
+    Ok(())
+}
+
+#[test]
+fn along_axes() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    for shape in [[2, 3, 4], [5, 6, 10], [1, 300, 40], [70, 1, 65], [3, 1025, 3], [130, 70, 2], [2, 2, 5000]] {
+        let n = shape.iter().product();
+        let host = values(n);
+        let x = Tensor::from_slice(&stream, shape, &host)?;
+        for axes in [&[][..], &[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]] {
+            for turned in [false, true] {
+                // The same elements in the order of other axes.
+                let (view, order) = if turned { (x.permute(&[2, 0, 1])?, [2, 0, 1]) } else { (x.clone(), [0, 1, 2]) };
+                let extents = order.map(|axis| shape[axis]);
+                let kept: Vec<usize> = (0..3).filter(|axis| !axes.contains(axis)).collect();
+                let out: Vec<usize> = kept.iter().map(|&axis| extents[axis]).collect();
+                let (mut sums, mut tops) = (vec![0; out.iter().product()], vec![i32::MIN; out.iter().product()]);
+                let mut at_tops = vec![0u64; tops.len()];
+                for i in 0..n {
+                    let index = [i / (extents[1] * extents[2]), i / extents[2] % extents[1], i % extents[2]];
+                    let mut source = [0; 3];
+                    for (to, from) in order.iter().zip(index) {
+                        source[*to] = from;
+                    }
+                    let value = host[(source[0] * shape[1] + source[1]) * shape[2] + source[2]];
+                    let at = kept.iter().fold(0, |at, &axis| at * extents[axis] + index[axis]);
+                    let among = axes.iter().fold(0, |at, &axis| at * extents[axis] + index[axis]);
+                    sums[at] += value;
+                    if value > tops[at] {
+                        (tops[at], at_tops[at]) = (value, among as u64);
+                    }
+                }
+                let axes: Vec<isize> = axes.iter().map(|&axis| axis as isize).collect();
+                let sum = view.sum().axes(&axes).tensor()?;
+                assert_eq!((&*sum.shape(), sum.to_vec()?), (&out[..], sums), "{shape:?} {axes:?} {turned}");
+                let top = view.max().axes(&axes).keep_axes().tensor()?;
+                assert_eq!((top.shape().rank(), top.to_vec()?), (3, tops), "{shape:?} {axes:?} {turned}");
+                let at = view.arg_max().axes(&axes).tensor()?;
+                assert_eq!(at.to_vec()?, at_tops, "{shape:?} {axes:?} {turned}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn of_other_types_and_of_what_is_computed() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let h = Tensor::from_slice(&stream, 3000, &vec![half::f16::from_f32(1.0); 3000])?;
+    // 3000 is no f16, and 2048 + 1 = 2048 in it.
+    assert_eq!(h.sum().item()?, half::f16::from_f32(3000.0));
+    assert_eq!(element_index::<u64>().sum().over(&stream, [100, 1000]).item()?, 99_999 * 50_000);
+    let rows = element_index::<u64>().sum().over(&stream, [100, 1000]).axes(&[1]).tensor()?.to_vec()?;
+    assert_eq!(rows, (0..100).map(|i| i * 1_000_000 + 499_500).collect::<Vec<u64>>());
+    let x = Tensor::from_slice(&stream, 4, &[1.0f32, f32::NAN, 0.5, f32::NAN])?;
+    assert!(x.min().item()?.is_nan() && x.max().item()?.is_nan());
+    assert_eq!((x.arg_min().item()?, x.arg_max().item()?), (1, 1));
+    let error = x.sum().axes(&[1]).item().unwrap_err().to_string();
+    assert!(error.contains("axis 1") && error.contains("[4]"), "{error}");
+    Ok(())
+}
