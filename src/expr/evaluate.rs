@@ -165,16 +165,66 @@ pub(crate) fn reduce(
     spec: Spec,
     root: &Arc<Node>,
 ) -> Result<()> {
-    let fail = |kind, reason| mistake(place, kind, reason, &[root]);
-    let kept: Vec<usize> = (0..shape.rank()).filter(|axis| !axes.contains(axis)).collect();
     let mut lowered = lower([root]);
-    if lowered.program.uses_index() && !kept.is_empty() {
+    if lowered.program.uses_index() && axes.len() < shape.rank() {
         // Elements are counted in the order of the axes, in which they are not reduced: computed first, reduced then.
         let value = value_of(place, target, shape, root)?;
         return reduce(place, target, shape, axes, spec, &as_view(&value));
     }
+    let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
+    if target.layout.shape.contains(&0) {
+        return Ok(());
+    }
+    let text = || format!("{:?} of {}", spec.fold, describe(&[root]).0.join(""));
+    #[cfg(feature = "cuda")]
+    if target.stream.device().is_gpu() {
+        return super::gpu::reduce(target, &lowered, &reduced, &text);
+    }
+    let inputs = memories(&lowered, 1);
+    let result = Memory { address: target.storage.address(), size: target.dtype.size(), lie: Placement::Nested(0) };
+    let views = std::iter::once((target, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
+    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
+    let program = std::mem::take(&mut lowered.program);
+    let Reduced { nest, ranks, spec } = reduced;
+    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars.clone() };
+    let job = FoldJob { job, ranks, spec, result };
+    let kernel = text();
+    run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
+        job.run().map_err(|fault| cpu_fault(&kernel, place, fault))
+    })
+}
+
+/// The text of the kernel that [`reduce`] launches on a device of an architecture.
+pub(crate) fn reduction_text(
+    place: &'static Location<'static>,
+    target: &Arc<View>,
+    shape: &Shape,
+    axes: &[usize],
+    spec: Spec,
+    root: &Arc<Node>,
+    arch: u32,
+) -> Result<String> {
+    let lowered = lower([root]);
+    let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
+    super::gpu::reduction_text(target, &lowered, &reduced, arch)
+}
+
+/// How a reduction's result and what is reduced lie.
+fn reduced(
+    place: &'static Location<'static>,
+    target: &Arc<View>,
+    shape: &Shape,
+    axes: &[usize],
+    spec: Spec,
+    (root, lowered): (&Arc<Node>, &Lowered),
+) -> Result<Reduced> {
+    let fail = |kind, reason| mistake(place, kind, reason, &[root]);
+    let kept: Vec<usize> = (0..shape.rank()).filter(|axis| !axes.contains(axis)).collect();
     if target.layout.repeats() {
-        return Err(fail(ExpressionErrorKind::BadStrides, "the target repeats elements: it cannot be assigned to".into()));
+        return Err(fail(
+            ExpressionErrorKind::BadStrides,
+            "the target repeats elements: it cannot be assigned to".into(),
+        ));
     }
     let mut layouts = vec![spread(&target.layout, shape, &kept)];
     for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
@@ -202,27 +252,7 @@ pub(crate) fn reduce(
     let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups) else {
         return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
     };
-    if target.layout.shape.contains(&0) {
-        return Ok(());
-    }
-    let text = || format!("{:?} of {}", spec.fold, describe(&[root]).0.join(""));
-    let reduced = Reduced { nest, ranks, spec };
-    #[cfg(feature = "cuda")]
-    if target.stream.device().is_gpu() {
-        return super::gpu::reduce(target, &lowered, &reduced, &text);
-    }
-    let inputs = memories(&lowered, 1);
-    let result = Memory { address: target.storage.address(), size: target.dtype.size(), lie: Placement::Nested(0) };
-    let views = std::iter::once((target, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
-    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
-    let program = std::mem::take(&mut lowered.program);
-    let Reduced { nest, ranks, spec } = reduced;
-    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars.clone() };
-    let job = FoldJob { job, ranks, spec, result };
-    let kernel = text();
-    run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
-        job.run().map_err(|fault| cpu_fault(&kernel, place, fault))
-    })
+    Ok(Reduced { nest, ranks, spec })
 }
 
 /// What is reduced, and how: the nest of the result and of the inputs that are not gathered, in which come the outer axes of the
@@ -238,11 +268,8 @@ pub(crate) struct Reduced {
 fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
     let mut strides = [0; MAX_RANK];
     // Axes of extent 1 may stand for those that are reduced.
-    let of_target: Vec<usize> = if layout.shape.rank() == kept.len() {
-        (0..kept.len()).collect()
-    } else {
-        kept.to_vec()
-    };
+    let of_target: Vec<usize> =
+        if layout.shape.rank() == kept.len() { (0..kept.len()).collect() } else { kept.to_vec() };
     for (&axis, &at) in kept.iter().zip(&of_target) {
         strides[axis] = layout.strides[at];
     }

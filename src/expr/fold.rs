@@ -117,11 +117,14 @@ impl FoldJob {
         for (i, item) in items.iter().enumerate() {
             let word = if fold.is_arg() { item.1 } else { item.0.to_word() };
             // SAFETY: a place of that size in the words, which have room for eight bytes each.
-            unsafe { words.as_mut_ptr().cast::<u8>().add(i * from.size()).copy_from((&raw const word).cast(), from.size()) };
+            unsafe {
+                words.as_mut_ptr().cast::<u8>().add(i * from.size()).copy_from((&raw const word).cast(), from.size())
+            };
         }
         let apply = |op: Op, from: DType, to: DType, a: &[u64], b: &[u64]| {
             let mut result = vec![0u64; count];
-            let fault = kernel(op, from, to)(&[a.as_ptr().cast(), b.as_ptr().cast()], result.as_mut_ptr().cast(), count);
+            let fault =
+                kernel(op, from, to)(&[a.as_ptr().cast(), b.as_ptr().cast()], result.as_mut_ptr().cast(), count);
             debug_assert!(fault.is_none());
             result
         };

@@ -4,10 +4,14 @@ use std::ffi::c_void;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use primitives_gpu::element::ConvertTo;
 use primitives_gpu::io::IndexInt;
 use primitives_gpu::view::LaunchBounds;
-use primitives_host::{Dims, Error, KernelInfo, Result, storage};
+use primitives_host::storage::{self, Storage};
+use primitives_host::{Dims, Error, KernelInfo, Result};
 
+use super::dtype::{Bits, with_type};
+use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program};
@@ -148,40 +152,173 @@ impl<'a> Operands<'a> {
 
     /// The parameters but for the control, a word each.
     fn words(&self, variant: &Variant, shape: Shape, count: usize) -> Vec<u64> {
-        let (rank, width) = (usize::from(variant.rank), usize::from(variant.width));
-        let edge = variant.turn.map_or(1, |turn| turn.edge.into());
         let mut words = Vec::with_capacity(32);
         for param in variant.params(&self.lowered.program) {
+            self.word(param, variant, shape, count, &mut words);
+        }
+        words
+    }
+
+    fn word(&self, param: Param, variant: &Variant, shape: Shape, count: usize, words: &mut Vec<u64>) {
+        match param {
+            Param::Operand(operand) => words.push(self.addresses[operand]),
+            Param::Gathered(input) => {
+                let view = &self.lowered.inputs[input];
+                let size = view.dtype.size();
+                words.push(view.storage.address() + (view.layout.offset * size) as u64);
+                words.push((view.layout.strides[0] * size as isize) as u64);
+                words.push(view.layout.shape[0] as u64);
+            }
+            Param::Scalar(scalar) => words.push(self.lowered.scalars[scalar]),
+            Param::Count => words.push(count as u64),
+            Param::Divisor(axis) => {
+                let inner = axis + 1 == self.nest.rank;
+                let extent = self.nest.extents[axis] / if inner { usize::from(variant.width) } else { 1 };
+                if variant.wide {
+                    words.push(extent as u64);
+                } else {
+                    words.extend(divisor(extent.max(1)));
+                }
+            }
+            Param::Tiles(which) => {
+                let edge = variant.turn.map_or(1, |turn| turn.edge.into());
+                words.extend(divisor(self.along(variant, which).div_ceil(edge)));
+            }
+            Param::Edge(which) => words.push(self.along(variant, which) as u64),
+            Param::Stride(operand, axis) => {
+                words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
+            }
+            Param::Axis(axis) => {
+                let axis = usize::from(axis);
+                words.push(shape.get(axis + 1..).unwrap_or(&[]).iter().product::<usize>() as u64);
+                words.push(shape.get(axis).copied().unwrap_or(1) as u64);
+            }
+            // A reduction's own.
+            Param::Rows
+            | Param::Depth
+            | Param::Elements
+            | Param::Size
+            | Param::Columns
+            | Param::Partials
+            | Param::Counters
+            | Param::Control => {}
+        }
+    }
+}
+
+/// Reduces into a target on a GPU.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
+pub(crate) fn reduce(
+    target: &Arc<View>,
+    lowered: &Lowered,
+    reduced: &Reduced,
+    name: &dyn Fn() -> String,
+) -> Result<()> {
+    let targets = [target];
+    let operands = Operands::new(&targets, lowered, &reduced.nest);
+    let device = target.stream.device().properties();
+    let fold = operands.fold(reduced, device.multiprocessors as usize);
+    let (major, minor) = device.compute_capability.unwrap_or((0, 0));
+    let info = kernel(&lowered.program, &fold.variant, 10 * major + minor, name)?;
+    let folding = fold.variant.fold.expect("it folds");
+    // What blocks of a shared result have, 16 bytes each, behind the counters, which are zero.
+    let memory = match folding.split {
+        false => None,
+        true => {
+            let items = if folding.ranks[2] > 0 { ptx::LANES * usize::from(fold.variant.width) } else { 1 };
+            let counters = fold.blocks.next_multiple_of(4) / 2;
+            let words = counters + 2 * fold.blocks * fold.parts * items;
+            Some((Storage::of(target.stream.buffer_zeroed::<u64>(words)?), counters))
+        }
+    };
+    let shared = memory.as_ref().map(|(memory, counters)| (memory.address(), memory.address() + 8 * *counters as u64));
+    let words = operands.fold_words(&fold, shared);
+    let mut params: Vec<*mut c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+    params.push(std::ptr::null_mut());
+    let limit = |blocks: usize, what| {
+        u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
+            kernel: name(),
+            device: target.stream.device().to_string(),
+            what,
+            asked: blocks as u64,
+            limit: u32::MAX.into(),
+        })
+    };
+    let grid = (limit(fold.blocks, "the number of blocks")?, limit(fold.parts, "the parts of a result")?);
+    let uses = std::iter::once((&target.storage, true)).chain(lowered.inputs.iter().map(|view| (&view.storage, false)));
+    let uses = uses.chain(memory.iter().map(|(memory, _)| (memory, true)));
+    // SAFETY: as for an assignment; the counters and accumulators are as many as the blocks use.
+    unsafe { storage::launch(&target.stream, info, Dims::new(grid, THREADS as u32), uses, &mut params) }
+        .map_err(|error| with_lines(error, info))
+}
+
+/// The text of a reduction's kernel for an architecture.
+pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Reduced, arch: u32) -> Result<String> {
+    let targets = [target];
+    let operands = Operands::new(&targets, lowered, &reduced.nest);
+    let multiprocessors = target.stream.device().properties().multiprocessors as usize;
+    text(&lowered.program, &operands.fold(reduced, multiprocessors).variant, arch)
+}
+
+/// A reduction's launch.
+struct FoldLaunch {
+    variant: Variant,
+    /// Blocks that have results of their own, and how many share each of these.
+    blocks: usize,
+    parts: usize,
+    /// Of the results, in rows and in vectors of columns; of what is reduced for each, in vectors and in elements.
+    rows: usize,
+    columns: usize,
+    depth: usize,
+    elements: usize,
+}
+
+impl Operands<'_> {
+    /// How to reduce.
+    fn fold(&self, reduced: &Reduced, multiprocessors: usize) -> FoldLaunch {
+        let Reduced { nest, ranks, spec } = reduced;
+        let extent = |axes: std::ops::Range<usize>| nest.extents[axes].iter().product::<usize>();
+        let [outer, middle, inner] = *ranks;
+        let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
+        let columns = extent(outer + middle..nest.rank);
+        let (mut variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, *ranks);
+        let width = usize::from(variant.width);
+        let in_columns = inner > 0;
+        let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };
+        let by_warp = !in_columns && depth <= 4 * ptx::LANES && rows > 1;
+        let blocks = match (in_columns, by_warp) {
+            (true, _) => rows * vectors.div_ceil(ptx::LANES),
+            (false, true) => rows.div_ceil(ptx::WARPS),
+            (false, false) => rows,
+        };
+        // Enough blocks for the device, each with some work.
+        let threads = if in_columns { ptx::WARPS } else { THREADS };
+        let most = depth / (threads * usize::from(variant.vectors)).max(1);
+        let parts = if by_warp { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
+        let split = parts > 1;
+        let ranks = ranks.map(|rank| rank as u8);
+        variant.fold = Some(ptx::Folding { spec: *spec, ranks, by_warp, split, rest });
+        FoldLaunch { variant, blocks, parts, rows, columns: vectors, depth, elements }
+    }
+
+    /// The parameters of a reduction but for the control, a word each; `shared` are the addresses of counters and accumulators.
+    fn fold_words(&self, fold: &FoldLaunch, shared: Option<(u64, u64)>) -> Vec<u64> {
+        let program = &self.lowered.program;
+        let dtype = program.code[program.results[0] as usize].dtype;
+        let mut words = Vec::with_capacity(32);
+        for param in fold.variant.params(program) {
             match param {
-                Param::Operand(operand) => words.push(self.addresses[operand]),
-                Param::Gathered(input) => {
-                    let view = &self.lowered.inputs[input];
-                    let size = view.dtype.size();
-                    words.push(view.storage.address() + (view.layout.offset * size) as u64);
-                    words.push((view.layout.strides[0] * size as isize) as u64);
-                    words.push(view.layout.shape[0] as u64);
+                Param::Rows => words.push(fold.rows as u64),
+                Param::Depth => words.push(fold.depth as u64),
+                Param::Elements => words.push(fold.elements as u64),
+                Param::Columns => words.push(fold.columns as u64),
+                Param::Tiles(_) => words.extend(divisor(fold.columns.div_ceil(ptx::LANES))),
+                Param::Size => {
+                    words.push(with_type!(dtype, T => ConvertTo::<T>::convert(fold.elements as u64).to_word()))
                 }
-                Param::Scalar(scalar) => words.push(self.lowered.scalars[scalar]),
-                Param::Count => words.push(count as u64),
-                Param::Divisor(axis) => {
-                    let extent = self.nest.extents[axis] / if axis + 1 == rank { width } else { 1 };
-                    if variant.wide {
-                        words.push(extent as u64);
-                    } else {
-                        words.extend(divisor(extent));
-                    }
-                }
-                Param::Tiles(which) => words.extend(divisor(self.along(variant, which).div_ceil(edge))),
-                Param::Edge(which) => words.push(self.along(variant, which) as u64),
-                Param::Stride(operand, axis) => {
-                    words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
-                }
-                Param::Axis(axis) => {
-                    let axis = usize::from(axis);
-                    words.push(shape.get(axis + 1..).unwrap_or(&[]).iter().product::<usize>() as u64);
-                    words.push(shape.get(axis).copied().unwrap_or(1) as u64);
-                }
-                Param::Control => {}
+                Param::Counters => words.push(shared.map_or(0, |shared| shared.0)),
+                Param::Partials => words.push(shared.map_or(0, |shared| shared.1)),
+                param => self.word(param, &fold.variant, Shape::SCALAR, 0, &mut words),
             }
         }
         words

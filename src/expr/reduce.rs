@@ -9,7 +9,7 @@ use primitives_host::{ExpressionErrorKind, Result, Stream};
 use half::{bf16, f16};
 
 use super::dtype::{DType, Floating, Numeric, Promote, Scalar};
-use super::evaluate::{mistake, reduce};
+use super::evaluate::{mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Kind, Node, Op, Operand, View, arguments};
 use super::shape::{IntoShape, Shape};
@@ -150,21 +150,26 @@ impl<T: Scalar> Reduction<T> {
     /// As [`assign_to`](Self::assign_to), and for an expression without a tensor that is not [`over`](Self::over) a shape.
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
-        let place = Location::caller();
+        let target = self.target(Location::caller())?;
+        self.assign_to(&target)?;
+        Ok(target)
+    }
+
+    /// A tensor for the results.
+    fn target(&self, place: &Location<'_>) -> Result<Tensor<T>> {
         let (_, _, kept) = self.shapes(place)?;
         let stream = match &self.over {
             Some((stream, _)) => stream.clone(),
             None => match first_view(&self.root) {
                 Some(view) => view.stream.clone(),
                 None => {
-                    let reason = "there is no tensor in the expression: say with `over` what it is reduced over".to_string();
+                    let reason =
+                        "there is no tensor in the expression: say with `over` what it is reduced over".to_string();
                     return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
                 }
             },
         };
-        let target = Tensor::uninit(&stream, kept)?;
-        self.assign_to(&target)?;
-        Ok(target)
+        Tensor::uninit(&stream, kept)
     }
 
     /// Computes the reduction and copies its only result to the host.
@@ -175,6 +180,21 @@ impl<T: Scalar> Reduction<T> {
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         self.tensor()?.item()
+    }
+
+    /// The PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times
+    /// ten, with as many multiprocessors as this device has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::ptx`].
+    #[track_caller]
+    pub fn ptx(&self, arch: u32) -> Result<String> {
+        let place = Location::caller();
+        let (shape, axes, _) = self.shapes(place)?;
+        let target = self.target(place)?;
+        let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
+        reduction_text(place, &target.view, &shape, &axes, spec, &self.root, arch)
     }
 
     /// The shape of what is reduced, the axes, and the shape of the result.

@@ -17,7 +17,8 @@ fn to_one_value() -> Result<()> {
         assert_eq!(x.sum().item()?, host.iter().sum::<i32>(), "{n}");
         assert_eq!(x.max().item()?, host.iter().copied().max().unwrap_or(i32::MIN), "{n}");
         assert_eq!(x.min().item()?, host.iter().copied().min().unwrap_or(i32::MAX), "{n}");
-        let first = |best: Option<&i32>| best.and_then(|b| host.iter().position(|v| v == b)).map_or(u64::MAX, |i| i as u64);
+        let first =
+            |best: Option<&i32>| best.and_then(|b| host.iter().position(|v| v == b)).map_or(u64::MAX, |i| i as u64);
         assert_eq!(x.arg_max().item()?, first(host.iter().max()), "{n}");
         assert_eq!(x.arg_min().item()?, first(host.iter().min()), "{n}");
         assert_eq!(x.gt(scalar(400)).count().item()?, host.iter().filter(|v| **v > 400).count() as u64);

@@ -4,17 +4,20 @@
 //! so that all accesses of a warp lie in a row; it loads all that it needs, computes and stores.
 
 mod emit;
+mod fold;
 mod memory;
 mod turn;
 
 use std::fmt::Write;
 
 use emit::{Class, Emitter, Reg, op};
+pub(crate) use fold::{LANES, WARPS};
 
 use super::dtype::DType;
 use super::graph::{Distribution, Op};
 use super::nest::Nest;
 use super::program::{Program, What};
+use super::reduce::Spec;
 use super::shape::MAX_RANK;
 
 /// Threads of a block.
@@ -38,6 +41,30 @@ pub(crate) struct Variant {
     pub(crate) operands: Vec<Way>,
     /// Tiles that turn in shared memory, if some inputs lie in a row along another axis than the results.
     pub(crate) turn: Option<Turn>,
+    /// Set for a reduction: its result is the first operand.
+    pub(crate) fold: Option<Folding>,
+}
+
+/// How a kernel reduces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Folding {
+    pub(crate) spec: Spec,
+    /// How many axes there are of the results' outer ones, of those that are reduced, and of the results' inner ones.
+    pub(crate) ranks: [u8; 3],
+    /// A warp for each result, not a block; only without inner axes.
+    pub(crate) by_warp: bool,
+    /// Whether several blocks share a result: the last of them combines what all have.
+    pub(crate) split: bool,
+    /// Whether the elements that are no whole vector come one by one; only of a single axis.
+    pub(crate) rest: bool,
+}
+
+impl Folding {
+    /// Whether an axis is one of the results.
+    fn keeps(&self, axis: usize) -> bool {
+        let [outer, reduced, _] = self.ranks.map(usize::from);
+        axis < outer || axis >= outer + reduced
+    }
 }
 
 /// How a kernel turns tiles: each is square, along the innermost axis and another.
@@ -89,6 +116,17 @@ pub(crate) enum Param {
     Stride(usize, usize),
     /// Of an axis of the results' shape: the product of the extents behind it, and its extent.
     Axis(u8),
+    /// Of a reduction: the outer results; the vectors, or elements, that are reduced for each; the elements that are; and their
+    /// number in the type of the values.
+    Rows,
+    Depth,
+    Elements,
+    Size,
+    /// Of a reduction with inner results: the vectors of these.
+    Columns,
+    /// Of a shared reduction: what blocks have so far, and how many are done, zero before and after.
+    Partials,
+    Counters,
     /// The stream's fault control.
     Control,
 }
@@ -96,6 +134,11 @@ pub(crate) enum Param {
 impl Variant {
     /// Whether an operand has a stride parameter for an axis.
     fn has_stride(&self, operand: usize, axis: usize) -> bool {
+        if let Some(fold) = self.fold
+            && operand == 0
+        {
+            return fold.keeps(axis);
+        }
         match self.operands[operand] {
             Way::Linear | Way::Single => false,
             Way::Strided => true,
@@ -111,10 +154,23 @@ impl Variant {
         let mut params: Vec<Param> = (0..self.operands.len()).map(Param::Operand).collect();
         params.extend(gathered.map(|(input, _)| Param::Gathered(input)));
         params.extend((0..program.scalars.len()).map(Param::Scalar));
-        params.push(Param::Count);
-        match self.turn {
-            None => params.extend((1..rank).map(Param::Divisor)),
-            Some(turn) => {
+        match (self.turn, self.fold) {
+            (None, None) => {
+                params.push(Param::Count);
+                params.extend((1..rank).map(Param::Divisor));
+            }
+            (_, Some(fold)) => {
+                params.extend([Param::Rows, Param::Depth, Param::Elements, Param::Size]);
+                if fold.ranks[2] > 0 {
+                    params.extend([Param::Columns, Param::Tiles(0)]);
+                }
+                if fold.split {
+                    params.extend([Param::Partials, Param::Counters]);
+                }
+                params.extend((0..rank).map(Param::Divisor));
+            }
+            (Some(turn), None) => {
+                params.push(Param::Count);
                 params.extend([Param::Tiles(0), Param::Tiles(1), Param::Edge(0), Param::Edge(1)]);
                 params.extend((0..rank - 1).filter(|&axis| axis != usize::from(turn.axis)).map(Param::Divisor));
             }
@@ -193,7 +249,7 @@ impl Variant {
         let vast = nest.elements / width >= 1 << 31;
         let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
         let rank = if flat { 0 } else { rank as u8 };
-        Self { width: width as u8, vectors: vectors as u8, rank, wide, operands, turn: None }
+        Self { width: width as u8, vectors: vectors as u8, rank, wide, operands, turn: None, fold: None }
     }
 
     /// The same with tiles that turn, where that pays: `inputs` are the memories of the operands that are read.
@@ -233,6 +289,52 @@ impl Variant {
         self
     }
 
+    /// How the operands of a reduction lie: the result, then the inputs. With it goes whether elements that are no whole vector come
+    /// apart.
+    pub(crate) fn folding(nest: &Nest, sizes: &[usize], addresses: &[u64], ranks: [usize; 3]) -> (Self, bool) {
+        let rank = nest.rank;
+        let inner = rank.wrapping_sub(1);
+        let mut operands = vec![Way::Strided];
+        for operand in 1..sizes.len() {
+            operands.push(match nest.operands[operand].strides.get(inner) {
+                _ if nest.is_single(operand) => Way::Single,
+                Some(1) => Way::Row,
+                Some(0) => Way::Repeated,
+                _ => Way::Strided,
+            });
+        }
+        let rows: Vec<usize> = (1..sizes.len()).filter(|&operand| operands[operand] == Way::Row).collect();
+        let low = rows.iter().map(|&operand| sizes[operand]).min().unwrap_or(8);
+        let high = rows.iter().map(|&operand| sizes[operand]).max().unwrap_or(8);
+        // Accumulators of columns are in shared memory.
+        let most = if ranks[2] > 0 { 8 } else { 16 };
+        let mut width = if rows.is_empty() { 1 } else { (16 / low).min(64 / high).min(most) };
+        let fits = rows.iter().all(|&operand| {
+            let bytes = (width * sizes[operand]).min(16);
+            let outer = &nest.operands[operand].strides[..inner];
+            addresses[operand].is_multiple_of(bytes as u64)
+                && outer.iter().all(|stride| (stride * sizes[operand] as isize) % bytes as isize == 0)
+        });
+        let whole = rank > 0 && nest.extents[inner].is_multiple_of(width);
+        let rest = rank == 1 && ranks[1] == 1 && !whole && fits;
+        if !fits || !(whole || rest) {
+            width = 1;
+        }
+        let bytes: usize = (1..sizes.len())
+            .filter(|&operand| operands[operand] != Way::Single)
+            .map(|operand| sizes[operand] * width)
+            .sum();
+        let vectors = (64 / bytes.max(8)).clamp(1, 8);
+        let far = |operand: usize| {
+            nest.operands[operand].strides[..rank]
+                .iter()
+                .any(|stride| i32::try_from(stride * sizes[operand] as isize).is_err())
+        };
+        let wide = nest.elements / width >= 1 << 31 || (0..sizes.len()).any(far);
+        let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
+        (Self { width, vectors, rank, wide, operands, turn: None, fold: None }, rest && width > 1)
+    }
+
     /// Elements that a block computes, in vectors if not all operands are linear.
     pub(crate) fn tile(&self) -> usize {
         let vectors = THREADS * usize::from(self.vectors);
@@ -252,9 +354,18 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         variant,
         arguments: Vec::new(),
         uniform: vec![None; program.code.len()],
+        fold_slots: 0,
     };
     let params = kernel.write();
-    let Kernel { mut e, .. } = kernel;
+    let Kernel { mut e, fold_slots, .. } = kernel;
+    let mut shared = String::new();
+    if fold_slots > 0 {
+        let _ = writeln!(
+            shared,
+            "    .shared .align 16 .b8 accumulators[{}];\n    .shared .align 4 .b32 arrived;",
+            16 * fold_slots
+        );
+    }
     if let Some(missing) = e.missing {
         return Err(missing.0);
     }
@@ -272,7 +383,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     }
     let _ = write!(
         text,
-        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {THREADS}, 1, 1\n{{\n{}\n{}}}\n",
+        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {THREADS}, 1, 1\n{{\n{}{shared}\n{}}}\n",
         e.registers(),
         e.body
     );
@@ -290,6 +401,8 @@ struct Kernel<'a> {
     arguments: Vec<(Param, Vec<Reg>)>,
     /// Values that are the same for all elements.
     uniform: Vec<Option<Reg>>,
+    /// Accumulators in shared memory.
+    fold_slots: usize,
 }
 
 /// What a thread is to compute: addresses of operands, and the number of the first element.
@@ -316,7 +429,19 @@ impl Kernel<'_> {
         for (i, param) in params.into_iter().enumerate() {
             let narrow = if self.variant.wide { Class::B64 } else { Class::B32 };
             let classes: Vec<Class> = match param {
-                Param::Operand(_) | Param::Count | Param::Control => vec![Class::B64],
+                Param::Operand(_)
+                | Param::Count
+                | Param::Rows
+                | Param::Depth
+                | Param::Elements
+                | Param::Columns
+                | Param::Partials
+                | Param::Counters
+                | Param::Control => vec![Class::B64],
+                Param::Size => vec![match Class::of(self.program.code[self.program.results[0] as usize].dtype) {
+                    Class::Pred | Class::B16 => Class::B32,
+                    class => class,
+                }],
                 Param::Gathered(_) => vec![Class::B64; 3],
                 Param::Scalar(scalar) => vec![match Class::of(self.program.scalars[scalar]) {
                     Class::Pred | Class::B16 => Class::B32,
@@ -336,7 +461,8 @@ impl Kernel<'_> {
                 let register =
                     self.e.op_with(class, &format!("ld.param.{}", class.ptx()), &[], format_args!("[a{number}]"));
                 // Addresses are global ones: said once, here.
-                let global = k == 0 && matches!(param, Param::Operand(_) | Param::Gathered(_));
+                let global = k == 0
+                    && matches!(param, Param::Operand(_) | Param::Gathered(_) | Param::Partials | Param::Counters);
                 registers.push(if global { self.e.op(class, "cvta.to.global.u64", &[register]) } else { register });
                 number += 1;
             }
@@ -357,6 +483,10 @@ impl Kernel<'_> {
     fn write(&mut self) -> String {
         let params = self.take_params();
         self.write_uniform();
+        if let Some(fold) = self.variant.fold {
+            self.write_folding(fold);
+            return params;
+        }
         if let Some(turn) = self.variant.turn {
             self.write_turning(turn);
             return params;
@@ -551,26 +681,33 @@ impl Kernel<'_> {
         (quotient, self.e.op(class, "sub.u32", &[dividend, product]))
     }
 
+    /// What is loaded at a place: for each instruction its values, as far as they are known.
+    fn loaded(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
+        let mut values = Vec::with_capacity(self.program.code.len());
+        for (at, instruction) in self.program.code.iter().enumerate() {
+            values.push(match (self.uniform[at], instruction.what) {
+                (Some(value), _) => vec![value],
+                (None, What::Load(input)) => self.load(input, instruction.dtype, place, width),
+                _ => Vec::new(),
+            });
+        }
+        values
+    }
+
+    /// Computes what is not loaded.
+    fn fill(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
+        for at in 0..self.program.code.len() {
+            if values[at].is_empty() {
+                values[at] = self.value(at, values, place, width);
+            }
+        }
+    }
+
     /// Loads, computes and stores the elements at some places, so many at each.
     fn compute(&mut self, places: &[At], width: usize) {
-        let mut values: Vec<Vec<Vec<Reg>>> = Vec::new();
-        for place in places {
-            let mut of_place = Vec::with_capacity(self.program.code.len());
-            for (at, instruction) in self.program.code.iter().enumerate() {
-                of_place.push(match (self.uniform[at], instruction.what) {
-                    (Some(value), _) => vec![value],
-                    (None, What::Load(input)) => self.load(input, instruction.dtype, place, width),
-                    _ => Vec::new(),
-                });
-            }
-            values.push(of_place);
-        }
+        let mut values: Vec<Vec<Vec<Reg>>> = places.iter().map(|place| self.loaded(place, width)).collect();
         for (place, values) in places.iter().zip(&mut values) {
-            for at in 0..self.program.code.len() {
-                if values[at].is_empty() {
-                    values[at] = self.value(at, values, place, width);
-                }
-            }
+            self.fill(values, place, width);
             for (operand, &result) in self.program.results.iter().enumerate() {
                 let address = place.addresses[operand].expect("a result lies somewhere");
                 let mut elements = values[result as usize].clone();
