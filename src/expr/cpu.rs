@@ -208,6 +208,16 @@ impl Job {
                     plan.steps.push(Step::Random { distribution, dtype, seed, element, to });
                     to
                 }
+                What::Call(function) => {
+                    let to = to(&mut plan, &mut register);
+                    let kernel: Kernel = Box::new(move |arguments, to, len| {
+                        // SAFETY: values of the function's types, of the chunk's length.
+                        unsafe { function.0.run(arguments, to, len) };
+                        None
+                    });
+                    plan.steps.push(Step::Compute { kernel, takes, to });
+                    to
+                }
                 What::Op(op) => {
                     let to = to(&mut plan, &mut register);
                     let from = code[instruction.arguments[0] as usize].dtype;

@@ -47,8 +47,8 @@ pub(crate) fn run<'a>(
 ) -> Result<()> {
     let Some(first) = targets.first() else { return Ok(()) };
     let shape = first.layout.shape;
-    let nest = nest(place, targets, lowered, roots)?;
-    launch(place, targets, lowered, shape, nest, &|| describe(&roots()).0.join("; "))
+    let nest = prepare(place, targets, lowered, roots)?;
+    launch(place, targets, lowered, shape, &nest, &|| describe(&roots()).0.join("; "))
 }
 
 /// Launches what lies as `nest` says, and was checked.
@@ -57,7 +57,7 @@ pub(crate) fn launch(
     targets: &[&Arc<View>],
     lowered: &Lowered,
     shape: Shape,
-    nest: Nest,
+    nest: &Nest,
     text: &dyn Fn() -> String,
 ) -> Result<()> {
     if nest.elements == 0 {
@@ -65,9 +65,9 @@ pub(crate) fn launch(
     }
     #[cfg(feature = "cuda")]
     if targets[0].stream.device().is_gpu() {
-        return Operands::new(targets, lowered, &nest).launch(shape, text);
+        return Operands::new(targets, lowered, nest).launch(shape, text);
     }
-    on_cpu(place, targets, lowered, shape, nest, text())
+    on_cpu(place, targets, lowered, shape, nest.clone(), text())
 }
 
 /// The text of the kernel that [`evaluate`] launches on a device of an architecture.
@@ -78,12 +78,12 @@ pub(crate) fn kernel_text(
     arch: u32,
 ) -> Result<String> {
     let lowered = lower(roots);
-    let nest = nest(place, targets, &lowered, &|| roots.iter().collect())?;
+    let nest = prepare(place, targets, &lowered, &|| roots.iter().collect())?;
     Operands::new(targets, &lowered, &nest).text(arch)
 }
 
 /// How the targets and what is read lie.
-fn nest<'a>(
+pub(crate) fn prepare<'a>(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
     lowered: &Lowered,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use primitives_host::Stream;
 use primitives_host::storage::Storage;
 
+use super::call::FunctionRef;
 use super::dtype::{DType, Scalar};
 use super::shape::Layout;
 
@@ -118,6 +119,7 @@ pub(crate) enum Kind {
     /// The element of a view of one axis that the argument counts.
     Gather(Arc<View>),
     Random(Distribution),
+    Call(FunctionRef),
 }
 
 pub(crate) struct Node {
@@ -283,6 +285,7 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
         Kind::Gather(view) => (name(view) + ".gather", None),
         Kind::Random(Distribution::Uniform) => ("uniform".into(), None),
         Kind::Random(Distribution::Normal) => ("normal".into(), None),
+        Kind::Call(function) => (function.0.code().name().rsplit("::").next().unwrap_or_default().into(), None),
         Kind::Op(op) => match op {
             Op::Add => return infix("+", 5, views, budget),
             Op::Sub => return infix("-", 5, views, budget),

@@ -1,5 +1,7 @@
 //! Vector and tensor expressions that fuse into one kernel.
 
+mod assignments;
+mod call;
 mod cpu;
 pub(crate) mod dtype;
 pub(crate) mod evaluate;
@@ -15,6 +17,8 @@ mod reduce;
 pub(crate) mod shape;
 mod tensor;
 
+pub use assignments::{Assignments, Prepared};
+pub use call::{CallArguments, call};
 pub use dtype::{DType, Floating, Integral, Logical, Numeric, Promote, Scalar};
 pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};

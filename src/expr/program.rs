@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
+use super::call::FunctionRef;
 use super::dtype::DType;
 use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
 
@@ -49,6 +50,7 @@ pub(crate) enum What {
     Op(Op),
     /// Of a distribution by (seed, element's number).
     Random(Distribution),
+    Call(FunctionRef),
 }
 
 impl Instruction {
@@ -58,6 +60,7 @@ impl Instruction {
             What::Load(_) | What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
             What::Gather(_) => 1,
             What::Random(_) => 2,
+            What::Call(function) => function.0.code().params().len(),
             What::Op(op) => op.arity(),
         };
         &self.arguments[..count]
@@ -165,6 +168,7 @@ impl Lowering {
             Kind::Index(axis) => What::Index(axis.map(|axis| u8::try_from(axis).unwrap_or(u8::MAX))),
             Kind::Op(op) => What::Op(*op),
             Kind::Random(distribution) => What::Random(*distribution),
+            Kind::Call(function) => What::Call(*function),
         };
         let instruction = Instruction { what, dtype: node.dtype, arguments };
         let code = &mut self.lowered.program.code;

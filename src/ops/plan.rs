@@ -266,7 +266,7 @@ impl Plan {
             parameters: Vec::new(),
             scalars: self.scalars.clone(),
         };
-        launch(place, &[&target], &lowered, self.output.shape(), nest, &|| self.text.clone())
+        launch(place, &[&target], &lowered, self.output.shape(), &nest, &|| self.text.clone())
     }
 
     /// The number of an operand's first element in its memory.

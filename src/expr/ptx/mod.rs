@@ -768,6 +768,7 @@ impl Kernel<'_> {
                     What::Index(axis) => self.index(axis, place, i),
                     What::Gather(input) => self.gather(input, instruction.dtype, from, arguments[0]),
                     What::Random(distribution) => self.random(distribution, instruction.dtype, &arguments),
+                    What::Call(function) => self.e.function(function.0.code(), &arguments),
                     _ => unreachable!("loaded before"),
                 }
             })
