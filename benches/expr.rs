@@ -34,9 +34,13 @@ macro_rules! compare {
             let (mut a, b, c, d, e, f) = (data(0), data(1), data(2), data(3), data(4), data(5));
             let zip = median(rounds, || {
                 let [b, c, d, e, f] = [&b, &c, &d, &e, &f].map(|x| ArrayView1::from(x));
-                Zip::from(ArrayViewMut1::from(&mut a)).and(b).and(c).and(d).and(e).and(f).par_for_each(
-                    |a, &b, &c, &d, &e, &f| *a = b + c * d + e.sin() * f + 10.0,
-                );
+                Zip::from(ArrayViewMut1::from(&mut a))
+                    .and(b)
+                    .and(c)
+                    .and(d)
+                    .and(e)
+                    .and(f)
+                    .par_for_each(|a, &b, &c, &d, &e, &f| *a = b + c * d + e.sin() * f + 10.0);
             });
             let make = |k| Tensor::from_slice(stream, len, &data(k));
             let (x, b, c, d, e, f) = (make(0)?, make(1)?, make(2)?, make(3)?, make(4)?, make(5)?);

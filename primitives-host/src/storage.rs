@@ -66,6 +66,9 @@ impl Storage {
     }
 }
 
+/// Calls its argument with some ranges of bytes.
+pub type Ranges = Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>;
+
 /// How a computation uses a memory.
 pub struct StorageUse<'a> {
     /// The memory.
@@ -73,7 +76,7 @@ pub struct StorageUse<'a> {
     /// Whether it is written; else it is read.
     pub write: bool,
     /// Calls its argument with the bytes that are used, range by range.
-    pub ranges: Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>,
+    pub ranges: Ranges,
     /// What faults call it.
     pub name: &'static str,
 }

@@ -551,6 +551,11 @@ macro_rules! among {
     };
 }
 
+/// How far to shift: a negative count is more than any width.
+fn count_of(count: impl TryInto<u32>) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
+}
+
 /// What computes an operator whose first argument is of type `from`.
 pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     match op {
@@ -574,10 +579,10 @@ pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
         Op::Or => among!(from, bits, T => map2(|a: T, b: T| a.or(b))),
         Op::Xor => among!(from, bits, T => map2(|a: T, b: T| a.xor(b))),
         Op::Shl => {
-            among!(from, integers, T => map2(|a: T, b: T| Integer::shl(a, u32::try_from(b).unwrap_or(u32::MAX))))
+            among!(from, integers, T => map2(|a: T, b: T| Integer::shl(a, count_of(b))))
         }
         Op::Shr => {
-            among!(from, integers, T => map2(|a: T, b: T| Integer::shr(a, u32::try_from(b).unwrap_or(u32::MAX))))
+            among!(from, integers, T => map2(|a: T, b: T| Integer::shr(a, count_of(b))))
         }
         Op::Eq => with_type!(from, T => map2(|a: T, b: T| a == b)),
         Op::Ne => with_type!(from, T => map2(|a: T, b: T| a != b)),

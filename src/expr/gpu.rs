@@ -285,19 +285,21 @@ impl Operands<'_> {
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };
-        let by_warp = !in_columns && depth <= 4 * ptx::LANES && rows > 1;
-        let blocks = match (in_columns, by_warp) {
+        // Short rows get as many lanes as they have vectors.
+        let few = !in_columns && depth <= 4 * ptx::LANES && rows > 1;
+        let lanes = if few { depth.next_power_of_two().clamp(1, ptx::LANES) } else { 0 };
+        let blocks = match (in_columns, lanes) {
             (true, _) => rows * vectors.div_ceil(ptx::LANES),
-            (false, true) => rows.div_ceil(ptx::WARPS),
-            (false, false) => rows,
+            (false, 0) => rows,
+            (false, lanes) => rows.div_ceil(THREADS / lanes),
         };
         // Enough blocks for the device, each with some work.
         let threads = if in_columns { ptx::WARPS } else { THREADS };
         let most = depth / (threads * usize::from(variant.vectors)).max(1);
-        let parts = if by_warp { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
+        let parts = if few { 1 } else { (8 * multiprocessors / blocks.max(1)).min(most).clamp(1, 65535) };
         let split = parts > 1;
         let ranks = ranks.map(|rank| rank as u8);
-        variant.fold = Some(ptx::Folding { spec: *spec, ranks, by_warp, split, rest });
+        variant.fold = Some(ptx::Folding { spec: *spec, ranks, lanes: lanes as u8, split, rest });
         FoldLaunch { variant, blocks, parts, rows, columns: vectors, depth, elements }
     }
 

@@ -384,7 +384,7 @@ impl<T: Scalar> Tensor<T> {
         }
         let layout = Layout { shape, strides: all, offset: self.view.layout.offset };
         let elements = self.view.storage.len() / size_of::<T>();
-        if !given || !layout.span().is_some_and(|span| span.end <= elements) {
+        if !given || layout.span().is_none_or(|span| span.end > elements) {
             let reason = format!(
                 "shape {shape} with strides {strides:?} from element {} on is no view of a memory of {elements} elements",
                 layout.offset

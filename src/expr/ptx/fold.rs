@@ -43,16 +43,18 @@ impl Kernel<'_> {
     }
 
     fn write_rows(&mut self, fold: Folding) {
-        let group = if fold.by_warp { LANES } else { THREADS };
+        let by_lanes = fold.lanes > 0;
+        let group = if by_lanes { fold.lanes.into() } else { THREADS };
         let width = usize::from(self.variant.width);
         let block = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
         let part = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.y");
         let parts = self.e.op_with(Class::B32, "mov.u32", &[], "%nctaid.y");
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
-        let (row, lane) = if fold.by_warp {
-            let warp = self.e.op_with(Class::B32, "shr.u32", &[thread], LANES.ilog2());
-            let row = self.e.op_with(Class::B32, "mad.lo.u32", &[block], format_args!("{WARPS}, {warp}"));
-            (row, self.e.op_with(Class::B32, "and.b32", &[thread], LANES - 1))
+        let (row, lane) = if by_lanes {
+            let of_block = self.e.op_with(Class::B32, "shr.u32", &[thread], group.ilog2());
+            let row =
+                self.e.op_with(Class::B32, "mad.lo.u32", &[block], format_args!("{}, {of_block}", THREADS / group));
+            (row, self.e.op_with(Class::B32, "and.b32", &[thread], group - 1))
         } else {
             (block, thread)
         };
@@ -79,8 +81,8 @@ impl Kernel<'_> {
             self.e.place(&skip);
         }
         let item = self.fold_all(fold, &items);
-        let item = self.fold_warp(fold, item);
-        if fold.by_warp {
+        let item = self.fold_lanes(fold, item, group.min(LANES));
+        if by_lanes {
             let leader = self.e.op_with(Class::Pred, "setp.eq.u32", &[lane], 0);
             let writes = self.e.op(Class::Pred, "and.pred", &[leader, inside]);
             let skip = self.e.label();
@@ -101,7 +103,7 @@ impl Kernel<'_> {
             // What all blocks have, in order: each thread takes some, then as before.
             let first = self.e.op(Class::B64, "sub.u64", &[slot, part]);
             let items = self.collect(fold, first, thread, THREADS, parts, 1);
-            item = self.fold_warp(fold, items[0]);
+            item = self.fold_lanes(fold, items[0], LANES);
             item = self.fold_block(fold, item, thread);
         }
         let leader = self.e.op_with(Class::Pred, "setp.eq.u32", &[thread], 0);
@@ -354,9 +356,9 @@ impl Kernel<'_> {
         items[0]
     }
 
-    /// What all lanes have; lane 0 holds it.
-    fn fold_warp(&mut self, fold: Folding, mut item: Item) -> Item {
-        for distance in [16, 8, 4, 2, 1] {
+    /// What a group of lanes has; its first lane holds it.
+    fn fold_lanes(&mut self, fold: Folding, mut item: Item, lanes: usize) -> Item {
+        for distance in [16, 8, 4, 2, 1].into_iter().filter(|distance| *distance < lanes) {
             let value = self.shuffle(item.value, distance);
             let index = item.index.map(|index| self.shuffle(index, distance));
             item = self.combine(fold, item, Item { value, index });
@@ -369,7 +371,7 @@ impl Kernel<'_> {
         let word = |kernel: &mut Self, word: Reg| {
             kernel.e.op_with(Class::B32, "shfl.sync.down.b32", &[word], format_args!("{distance}, 31, -1"))
         };
-        let slot = self.to_slot(reg);
+        let slot = self.slot_of(reg);
         let moved = if matches!(slot.class, Class::B64 | Class::F64) {
             let (low, high) = (self.e.reg(Class::B32), self.e.reg(Class::B32));
             op!(self.e, "mov.b64 {{{low}, {high}}}, {slot};");
@@ -382,11 +384,11 @@ impl Kernel<'_> {
             let bits = word(self, bits);
             self.e.op(slot.class, "mov.b32", &[bits])
         };
-        self.from_slot(moved, reg.class)
+        self.out_of_slot(moved, reg.class)
     }
 
     /// A value in a register that memory takes, of 32 or 64 bits.
-    fn to_slot(&mut self, reg: Reg) -> Reg {
+    fn slot_of(&mut self, reg: Reg) -> Reg {
         match reg.class {
             Class::Pred => self.e.op_with(Class::B32, "selp.b32", &[], format_args!("1, 0, {reg}")),
             Class::B16 => self.e.op(Class::B32, "cvt.u32.u16", &[reg]),
@@ -394,7 +396,7 @@ impl Kernel<'_> {
         }
     }
 
-    fn from_slot(&mut self, slot: Reg, class: Class) -> Reg {
+    fn out_of_slot(&mut self, slot: Reg, class: Class) -> Reg {
         match class {
             Class::Pred => self.e.op_with(Class::Pred, "setp.ne.u32", &[slot], 0),
             Class::B16 => self.e.op(Class::B16, "cvt.u16.u32", &[slot]),
@@ -404,7 +406,7 @@ impl Kernel<'_> {
 
     /// Stores an accumulator to its 16 bytes: the value, and the index behind it.
     fn store_item(&mut self, space: &str, item: Item, address: Reg, offset: usize) {
-        let slot = self.to_slot(item.value);
+        let slot = self.slot_of(item.value);
         op!(self.e, "st.{space}.{} [{address}+{offset}], {slot};", slot.class.ptx());
         if let Some(index) = item.index {
             op!(self.e, "st.{space}.b64 [{address}+{}], {index};", offset + 8);
@@ -416,7 +418,7 @@ impl Kernel<'_> {
         let class = if matches!(of, Class::Pred | Class::B16) { Class::B32 } else { of };
         let slot =
             self.e.op_with(class, &format!("ld.{space}.{}", class.ptx()), &[], format_args!("[{address}+{offset}]"));
-        let value = self.from_slot(slot, of);
+        let value = self.out_of_slot(slot, of);
         let index = fold.spec.fold.is_arg().then(|| {
             self.e.op_with(Class::B64, &format!("ld.{space}.b64"), &[], format_args!("[{address}+{}]", offset + 8))
         });

@@ -51,8 +51,8 @@ pub(crate) struct Folding {
     pub(crate) spec: Spec,
     /// How many axes there are of the results' outer ones, of those that are reduced, and of the results' inner ones.
     pub(crate) ranks: [u8; 3],
-    /// A warp for each result, not a block; only without inner axes.
-    pub(crate) by_warp: bool,
+    /// So many lanes for each result, a warp or a part of one; 0 for a block. Only without inner axes.
+    pub(crate) lanes: u8,
     /// Whether several blocks share a result: the last of them combines what all have.
     pub(crate) split: bool,
     /// Whether the elements that are no whole vector come one by one; only of a single axis.
@@ -324,7 +324,7 @@ impl Variant {
             .filter(|&operand| operands[operand] != Way::Single)
             .map(|operand| sizes[operand] * width)
             .sum();
-        let vectors = (64 / bytes.max(8)).clamp(1, 8);
+        let vectors = (128 / bytes.max(16)).clamp(1, 8);
         let far = |operand: usize| {
             nest.operands[operand].strides[..rank]
                 .iter()

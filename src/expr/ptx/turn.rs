@@ -211,9 +211,9 @@ impl Kernel<'_> {
         // Lanes along x, warps along y.
         let mut places: Vec<At> =
             (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new(), element: None }).collect();
-        for operand in 0..tile.addresses.len() {
+        for (operand, column) in columns.into_iter().enumerate() {
             let size = self.dtype(operand).size();
-            if let Some(column) = columns[operand] {
+            if let Some(column) = column {
                 for (i, place) in places.iter_mut().enumerate() {
                     place.addresses.push(Some(column));
                     place.offsets.push((i % lanes * LANES * row + i / lanes * WARPS) * size);
