@@ -134,20 +134,20 @@ impl Nest {
             }
             return;
         };
+        // There may be nothing along an axis, but of what is not reduced.
+        let extents = self.extents.map(|extent| extent.max(1));
         // The indices of the first place.
         let mut index = [0; MAX_RANK];
         let mut rest = places.start;
         for axis in (0..self.rank).rev() {
-            // There may be nothing along an axis, but of what is not reduced.
-            let extent = self.extents[axis].max(1);
-            index[axis] = rest % extent;
-            rest /= extent;
+            index[axis] = rest % extents[axis];
+            rest /= extents[axis];
         }
         let mut at =
             (0..self.rank).fold(*offset, |at, axis| at.wrapping_add_signed(strides[axis] * index[axis] as isize));
         let mut done = 0;
         while done < places.len() {
-            let len = (self.extents[inner] - index[inner]).min(places.len() - done);
+            let len = (extents[inner] - index[inner]).min(places.len() - done);
             run(done, at, strides[inner], len);
             done += len;
             at = at.wrapping_add_signed(-(strides[inner] * index[inner] as isize));
@@ -155,10 +155,10 @@ impl Nest {
             for axis in (0..inner).rev() {
                 index[axis] += 1;
                 at = at.wrapping_add_signed(strides[axis]);
-                if index[axis] < self.extents[axis] {
+                if index[axis] < extents[axis] {
                     break;
                 }
-                at = at.wrapping_add_signed(-(strides[axis] * self.extents[axis] as isize));
+                at = at.wrapping_add_signed(-(strides[axis] * extents[axis] as isize));
                 index[axis] = 0;
             }
         }
