@@ -10,17 +10,18 @@ use primitives_gpu::simt::{Fault, FaultKind};
 use primitives_gpu::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
 use rayon::prelude::*;
 
-use super::dtype::{Bits, DType, with_type};
+use super::dtype::{DType, with_type};
 use super::graph::{Distribution, Math, Op};
 use super::nest::Nest;
 use super::program::{Program, What};
 use super::shape::Shape;
 
-/// Elements of a chunk: a few registers of that many `f64` fit in a first-level cache.
-pub(crate) const CHUNK: usize = 1024;
+/// Elements of a chunk: a few registers of that many fit in a first-level cache, and while one chunk is computed the processor
+/// fetches the next ahead, which it does for about a kilobyte of each operand.
+pub(crate) const CHUNK: usize = 256;
 
 /// Chunks that a core takes at once.
-const CHUNKS_EACH: usize = 16;
+const CHUNKS_EACH: usize = 64;
 
 /// A program with its operands: first those that are written, then those that are read.
 pub(crate) struct Job {
@@ -60,10 +61,20 @@ impl Memory {
 /// Computes elements of the arguments: `None`, or what is wrong with them.
 pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Fault> + Send + Sync>;
 
+/// A value of up to eight bytes, first byte first, aligned for every type.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(align(8))]
+struct Word([u8; 8]);
+
+/// Registers that hold one value all the time; more than that are filled for each chunk.
+const RESIDENT: usize = 16;
+
 /// Where a value is while a chunk is computed.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Register(usize),
+    /// One value for all elements.
+    Uniform(usize),
     /// In the memory of an operand that lies in a row.
     Input(usize),
     Result(usize),
@@ -75,6 +86,14 @@ enum Step {
         takes: Vec<Place>,
         to: Place,
     },
+    /// One value for all elements, of so many bytes.
+    Fill {
+        uniform: usize,
+        size: usize,
+        to: usize,
+    },
+    /// What is wrong whatever the elements are.
+    Fail(Fault),
     /// Elements of an input that do not lie in a row.
     Pack {
         input: usize,
@@ -108,8 +127,10 @@ enum Step {
 pub(super) struct Plan<'a> {
     job: &'a Job,
     steps: Vec<Step>,
-    /// Registers that hold one value all the time, with that value and its size.
-    uniform: Vec<(usize, u64, usize)>,
+    /// Values that are the same for all elements.
+    uniforms: Vec<Word>,
+    /// Registers that hold one of them all the time, with the size of an element.
+    resident: Vec<(usize, usize, usize)>,
     registers: usize,
     /// Where the results' values are.
     values: Vec<Place>,
@@ -148,31 +169,19 @@ impl Job {
         for &result in &self.program.results {
             last_use[result as usize] = code.len();
         }
-        let mut plan = Plan { job: self, steps: Vec::new(), uniform: Vec::new(), registers: 0, values: Vec::new() };
+        let mut plan = Plan {
+            job: self,
+            steps: Vec::new(),
+            uniforms: Vec::new(),
+            resident: Vec::new(),
+            registers: 0,
+            values: Vec::new(),
+        };
         let mut places: Vec<Place> = Vec::with_capacity(code.len());
         let mut free: Vec<usize> = Vec::new();
         for (at, instruction) in code.iter().enumerate() {
-            let takes: Vec<Place> = instruction.takes().iter().map(|&value| places[value as usize]).collect();
-            let mut register = |plan: &mut Plan<'_>| {
-                free.pop().unwrap_or_else(|| {
-                    plan.registers += 1;
-                    plan.registers - 1
-                })
-            };
-            let uniform = |plan: &mut Plan<'_>, word| {
-                // Never given back: it holds its value for all chunks.
-                plan.registers += 1;
-                plan.uniform.push((plan.registers - 1, word, instruction.dtype.size()));
-                Place::Register(plan.registers - 1)
-            };
-            // A result that is computed last of what reads or writes its memory goes there at once.
-            let to = |plan: &mut Plan<'_>, register: &mut dyn FnMut(&mut Plan<'_>) -> usize| {
-                let result = self.program.results.iter().position(|&value| value as usize == at);
-                match result.filter(|&result| self.is_direct(result)) {
-                    Some(result) => Place::Result(result),
-                    None => Place::Register(register(plan)),
-                }
-            };
+            let mut takes: Vec<Place> = instruction.takes().iter().map(|&value| places[value as usize]).collect();
+            let dtype_of = |argument: usize| code[instruction.arguments[argument] as usize].dtype;
             let place = match instruction.what {
                 What::Load(input) => {
                     let memory = &self.inputs[input as usize];
@@ -182,67 +191,113 @@ impl Job {
                     } else if self.nest.is_single(lie) {
                         // SAFETY: an element of the input, which is read only while this runs or written after.
                         let word = unsafe { read_word(memory.at(self.nest.operands[lie].offset), memory.size) };
-                        uniform(&mut plan, word)
+                        plan.uniform(word.to_le_bytes())
                     } else {
-                        let to = register(&mut plan);
+                        let to = plan.register(&mut free);
                         plan.steps.push(Step::Pack { input: input as usize, to });
                         Place::Register(to)
                     }
                 }
-                What::Scalar(scalar) => uniform(&mut plan, self.scalars[scalar as usize]),
-                What::Constant(word) => uniform(&mut plan, word),
+                What::Scalar(scalar) => plan.uniform(self.scalars[scalar as usize].to_le_bytes()),
+                What::Constant(word) => plan.uniform(word.to_le_bytes()),
                 What::Index(axis) => {
-                    let to = register(&mut plan);
+                    let to = plan.register(&mut free);
                     plan.steps.push(Step::Index { axis, to });
                     Place::Register(to)
                 }
                 What::Gather(input) => {
-                    let to = to(&mut plan, &mut register);
-                    let dtype = code[instruction.arguments[0] as usize].dtype;
-                    plan.steps.push(Step::Gather { input: input as usize, index: takes[0], dtype, to });
+                    plan.spread(&mut takes[0], dtype_of(0).size(), &mut free);
+                    let to = plan.result(at, &mut free);
+                    plan.steps.push(Step::Gather { input: input as usize, index: takes[0], dtype: dtype_of(0), to });
                     to
                 }
                 What::Random(distribution) => {
-                    let to = to(&mut plan, &mut register);
+                    for (argument, place) in takes.iter_mut().enumerate() {
+                        plan.spread(place, dtype_of(argument).size(), &mut free);
+                    }
+                    let to = plan.result(at, &mut free);
                     let (seed, element, dtype) = (takes[0], takes[1], instruction.dtype);
                     plan.steps.push(Step::Random { distribution, dtype, seed, element, to });
                     to
                 }
                 What::Call(function) => {
-                    let to = to(&mut plan, &mut register);
+                    for (argument, place) in takes.iter_mut().enumerate() {
+                        plan.spread(place, dtype_of(argument).size(), &mut free);
+                    }
+                    let to = plan.result(at, &mut free);
                     let kernel: Kernel = Box::new(move |arguments, to, len| {
                         // SAFETY: values of the function's types, of the chunk's length.
                         unsafe { function.0.run(arguments, to, len) };
                         None
                     });
-                    plan.steps.push(Step::Compute { kernel, takes, to });
+                    plan.steps.push(Step::Compute { kernel, takes: takes.clone(), to });
                     to
                 }
+                What::Op(op) if takes.iter().all(|place| matches!(place, Place::Uniform(_))) => {
+                    let mut arguments = [std::ptr::null(); super::graph::MAX_ARGUMENTS];
+                    for (argument, place) in arguments.iter_mut().zip(&takes) {
+                        if let Place::Uniform(uniform) = *place {
+                            *argument = plan.uniforms[uniform].0.as_ptr();
+                        }
+                    }
+                    let mut result = 0u64;
+                    let to = std::ptr::from_mut(&mut result).cast();
+                    match kernel(op, dtype_of(0), instruction.dtype)(&arguments, to, 1) {
+                        None => plan.uniform(result.to_ne_bytes()),
+                        Some(fault) => {
+                            plan.steps.push(Step::Fail(fault));
+                            plan.uniform([0; 8])
+                        }
+                    }
+                }
                 What::Op(op) => {
-                    let to = to(&mut plan, &mut register);
-                    let from = code[instruction.arguments[0] as usize].dtype;
-                    plan.steps.push(Step::Compute { kernel: kernel(op, from, instruction.dtype), takes, to });
+                    let mut uniform = [false; 2];
+                    for (argument, place) in takes.iter_mut().enumerate() {
+                        match (op.arity(), &place) {
+                            (2, Place::Uniform(_)) => uniform[argument] = true,
+                            _ => plan.spread(place, dtype_of(argument).size(), &mut free),
+                        }
+                    }
+                    let to = plan.result(at, &mut free);
+                    let kernel = kernel_of(op, dtype_of(0), instruction.dtype, uniform);
+                    plan.steps.push(Step::Compute { kernel, takes: takes.clone(), to });
                     to
                 }
             };
             places.push(place);
-            for &value in instruction.takes() {
-                if last_use[value as usize] == at
-                    && let Place::Register(register) = places[value as usize]
-                    && !plan.uniform.iter().any(|uniform| uniform.0 == register)
+            // The registers of values that are used no more, and those that were filled for this alone.
+            let dead = |&value: &u32| (last_use[value as usize] == at).then(|| places[value as usize]);
+            let filled =
+                takes.iter().zip(instruction.takes()).filter(|(take, value)| **take != places[**value as usize]);
+            for place in instruction.takes().iter().filter_map(dead).chain(filled.map(|(take, _)| *take)) {
+                if let Place::Register(register) = place
+                    && !plan.resident.iter().any(|resident| resident.0 == register)
                     && !free.contains(&register)
                 {
                     free.push(register);
                 }
             }
         }
+        let mut unpacks = Vec::new();
         for (result, &value) in self.program.results.iter().enumerate() {
-            let from = places[value as usize];
-            plan.values.push(from);
-            if result < self.results.len() && from != Place::Result(result) {
-                plan.steps.push(Step::Unpack { from, result });
+            let mut from = places[value as usize];
+            if result >= self.results.len() {
+                plan.spread(&mut from, code[value as usize].dtype.size(), &mut free);
+            } else if from != Place::Result(result) {
+                // An element that another result overwrites is read before.
+                if let Place::Input(input) = from
+                    && (0..self.results.len())
+                        .any(|other| other != result && self.results[other].address == self.inputs[input].address)
+                {
+                    let to = plan.register(&mut free);
+                    plan.steps.push(Step::Pack { input, to });
+                    from = Place::Register(to);
+                }
+                unpacks.push(Step::Unpack { from, result });
             }
+            plan.values.push(from);
         }
+        plan.steps.extend(unpacks);
         plan
     }
 
@@ -255,14 +310,56 @@ impl Job {
 }
 
 impl Plan<'_> {
+    /// A register that is free.
+    fn register(&mut self, free: &mut Vec<usize>) -> usize {
+        free.pop().unwrap_or_else(|| {
+            self.registers += 1;
+            self.registers - 1
+        })
+    }
+
+    fn uniform(&mut self, bytes: [u8; 8]) -> Place {
+        self.uniforms.push(Word(bytes));
+        Place::Uniform(self.uniforms.len() - 1)
+    }
+
+    /// Where the value of an instruction goes: the last that reads or writes a result's memory writes it at once.
+    fn result(&mut self, at: usize, free: &mut Vec<usize>) -> Place {
+        let result = self.job.program.results.iter().position(|&value| value as usize == at);
+        match result.filter(|&result| self.job.is_direct(result)) {
+            Some(result) => Place::Result(result),
+            None => Place::Register(self.register(free)),
+        }
+    }
+
+    /// Puts a uniform value of elements of so many bytes into a register.
+    fn spread(&mut self, place: &mut Place, size: usize, free: &mut Vec<usize>) {
+        let Place::Uniform(uniform) = *place else { return };
+        let value = self.uniforms[uniform];
+        let known = self.resident.iter().find(|known| self.uniforms[known.1] == value && known.2 == size);
+        let register = match known {
+            Some(known) => known.0,
+            None if self.resident.len() < RESIDENT => {
+                // Never given back: it holds its value for all chunks.
+                self.registers += 1;
+                self.resident.push((self.registers - 1, uniform, size));
+                self.registers - 1
+            }
+            None => {
+                let to = self.register(free);
+                self.steps.push(Step::Fill { uniform, size, to });
+                to
+            }
+        };
+        *place = Place::Register(register);
+    }
+
     pub(super) fn registers(&self) -> Vec<u64> {
         let mut registers = vec![0u64; self.registers * CHUNK];
-        for &(register, word, size) in &self.uniform {
+        for &(register, uniform, size) in &self.resident {
             let to = registers[register * CHUNK..].as_mut_ptr().cast::<u8>();
-            for i in 0..CHUNK {
-                // SAFETY: inside the register.
-                unsafe { write_word(to.add(i * size), word, size) };
-            }
+            // SAFETY: the register's elements.
+            unsafe { copy_run(self.uniforms[uniform].0.as_ptr(), 0, to, 1, CHUNK, size) };
         }
         registers
     }
@@ -286,7 +383,7 @@ impl Plan<'_> {
                 let memory = &self.job.inputs[input];
                 memory.at(self.job.nest.operands[self.job.lie(memory)].offset + places.start)
             }
-            Place::Result(_) => unreachable!("there is no memory for it"),
+            Place::Result(_) | Place::Uniform(_) => unreachable!("it is spread, and there is no memory for it"),
         }
     }
 
@@ -298,6 +395,7 @@ impl Plan<'_> {
         let linear = |memory: &Memory| memory.at(job.nest.operands[job.lie(memory)].offset + places.start);
         let at = |place: Place| match place {
             Place::Register(number) => register(number),
+            Place::Uniform(uniform) => self.uniforms[uniform].0.as_ptr().cast_mut(),
             Place::Input(input) => linear(&job.inputs[input]),
             Place::Result(result) => linear(&job.results[result]),
         };
@@ -321,12 +419,19 @@ impl Plan<'_> {
                         }
                     });
                 }
+                Step::Fill { uniform, size, to } => {
+                    // SAFETY: of the chunk's length.
+                    unsafe { copy_run(self.uniforms[*uniform].0.as_ptr(), 0, register(*to), 1, len, *size) };
+                }
+                Step::Fail(fault) => return Err(*fault),
                 Step::Unpack { from, result } => {
+                    let step = isize::from(!matches!(from, Place::Uniform(_)));
                     let (memory, from) = (&job.results[*result], at(*from));
                     job.nest.runs(job.lie(memory), places.clone(), |first, element, stride, len| {
                         // SAFETY: elements of the value, and of the result; both may be one element in its place.
                         unsafe {
-                            copy_run(from.add(first * memory.size), 1, memory.at(element), stride, len, memory.size);
+                            let from = from.add(first * memory.size * step as usize);
+                            copy_run(from, step, memory.at(element), stride, len, memory.size);
                         }
                     });
                 }
@@ -353,12 +458,16 @@ impl Plan<'_> {
                     }
                 }
                 Step::Random { distribution, dtype, seed, element, to } => {
-                    let (seed, element, to) = (at(*seed).cast::<u64>(), at(*element).cast::<u64>(), at(*to));
-                    for i in 0..len {
-                        // SAFETY: of the chunk's length, all three.
-                        unsafe {
-                            let word = random(*distribution, *dtype, seed.add(i).read(), element.add(i).read());
-                            write_word(to.add(i * dtype.size()), word, dtype.size());
+                    let (seeds, elements, to) = (at(*seed).cast::<u64>(), at(*element).cast::<u64>(), at(*to));
+                    // SAFETY: of the chunk's length, all three.
+                    unsafe {
+                        let (seeds, elements) =
+                            (std::slice::from_raw_parts(seeds, len), std::slice::from_raw_parts(elements, len));
+                        match (distribution, dtype) {
+                            (Distribution::Uniform, DType::F64) => random(UniformF64, seeds, elements, to.cast()),
+                            (Distribution::Normal, DType::F64) => random(NormalF64, seeds, elements, to.cast()),
+                            (Distribution::Uniform, _) => random(UniformF32, seeds, elements, to.cast()),
+                            (Distribution::Normal, _) => random(NormalF32, seeds, elements, to.cast()),
                         }
                     }
                 }
@@ -375,14 +484,6 @@ unsafe fn read_word(from: *const u8, size: usize) -> u64 {
     // SAFETY: the caller's.
     unsafe { from.copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
     u64::from_le_bytes(bytes)
-}
-
-/// # Safety
-/// `size` writable bytes.
-unsafe fn write_word(to: *mut u8, word: u64, size: usize) {
-    let bytes = word.to_le_bytes();
-    // SAFETY: the caller's.
-    unsafe { bytes.as_ptr().copy_to_nonoverlapping(to, size) };
 }
 
 /// Copies elements at strides.
@@ -438,14 +539,26 @@ unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, l
     None
 }
 
-/// The random number of an element, as bits.
-pub(crate) fn random(distribution: Distribution, dtype: DType, seed: u64, element: u64) -> u64 {
-    let draw = |each: u64| (Philox::new(seed, 0).skip(element / each).draw(), (element % each) as usize);
-    match (distribution, dtype) {
-        (Distribution::Uniform, DType::F64) => UniformF64.apply(draw(2).0)[draw(2).1].to_word(),
-        (Distribution::Normal, DType::F64) => NormalF64.apply(draw(2).0)[draw(2).1].to_word(),
-        (Distribution::Uniform, _) => UniformF32.apply(draw(4).0)[draw(4).1].to_word(),
-        (Distribution::Normal, _) => NormalF32.apply(draw(4).0)[draw(4).1].to_word(),
+/// Random numbers of elements. Neighbours come of one draw, which is made once.
+///
+/// # Safety
+/// Room for as many numbers as there are elements.
+unsafe fn random<T: Copy, const N: usize>(
+    distribution: impl UnaryFn<[u32; 4], Output = [T; N]>,
+    seeds: &[u64],
+    elements: &[u64],
+    to: *mut T,
+) {
+    let mut drawn: Option<((u64, u64), [T; N])> = None;
+    for (i, (&seed, &element)) in seeds.iter().zip(elements).enumerate() {
+        let (place, at) = ((seed, element / N as u64), (element % N as u64) as usize);
+        let numbers = match drawn {
+            Some((known, numbers)) if known == place => numbers,
+            _ => distribution.apply(Philox::new(seed, 0).skip(place.1).draw()),
+        };
+        drawn = Some((place, numbers));
+        // SAFETY: the caller's.
+        unsafe { to.add(i).write(numbers[at]) };
     }
 }
 
@@ -465,21 +578,51 @@ fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'stati
     })
 }
 
-fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B) -> O + Send + Sync + 'static) -> Kernel {
-    Box::new(move |arguments, to, len| {
-        // SAFETY: as in `map1`.
-        let (a, b, to) = unsafe {
-            (
-                std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
-                std::slice::from_raw_parts(arguments[1].cast::<B>(), len),
-                std::slice::from_raw_parts_mut(to.cast::<O>(), len),
-            )
+/// Of arguments of the chunk's length; of a single value each, where `uniform` says so, of which one is none.
+fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
+    uniform: [bool; 2],
+    f: impl Fn(A, B) -> O + Send + Sync + 'static,
+) -> Kernel {
+    macro_rules! kernel {
+        ($a:ident, $b:ident, $to:ident, $len:ident => $body:expr) => {
+            Box::new(move |arguments: &[*const u8], to: *mut u8, $len: usize| {
+                // SAFETY: as in `map1`.
+                let $to = unsafe { std::slice::from_raw_parts_mut(to.cast::<O>(), $len) };
+                let ($a, $b) = (arguments[0].cast::<A>(), arguments[1].cast::<B>());
+                $body
+                None
+            })
         };
-        for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
-            *to = f(a, b);
-        }
-        None
-    })
+    }
+    /// # Safety
+    /// So many values.
+    unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
+        // SAFETY: the caller's.
+        unsafe { std::slice::from_raw_parts(values, len) }
+    }
+    match uniform {
+        [true, _] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (a.read(), all(b, len)) };
+            for (to, &b) in to.iter_mut().zip(b) {
+                *to = f(a, b);
+            }
+        }),
+        [false, true] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (all(a, len), b.read()) };
+            for (to, &a) in to.iter_mut().zip(a) {
+                *to = f(a, b);
+            }
+        }),
+        [false, false] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (all(a, len), all(b, len)) };
+            for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+                *to = f(a, b);
+            }
+        }),
+    }
 }
 
 fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) -> O + Send + Sync + 'static) -> Kernel {
@@ -501,12 +644,16 @@ fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) ->
 }
 
 /// A quotient: a division of integers by zero is a fault.
-fn quotient<T: Divisor>(f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
-    let kernel = map2(f);
+fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
+    let kernel = map2(uniform, f);
+    if !T::INTEGER {
+        return kernel;
+    }
     Box::new(move |arguments, to, len| {
-        // SAFETY: as in `map1`.
-        let divisors = unsafe { std::slice::from_raw_parts(arguments[1].cast::<T>(), len) };
-        if T::INTEGER && divisors.contains(&T::ZERO) {
+        // SAFETY: as in `map2`.
+        let divisors =
+            unsafe { std::slice::from_raw_parts(arguments[1].cast::<T>(), if uniform[1] { 1 } else { len }) };
+        if divisors.contains(&T::ZERO) {
             return Some(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] });
         }
         kernel(arguments, to, len)
@@ -558,6 +705,11 @@ fn count_of(count: impl TryInto<u32>) -> u32 {
 
 /// What computes an operator whose first argument is of type `from`.
 pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
+    kernel_of(op, from, to, [false; 2])
+}
+
+/// As [`kernel`]; of an operator of two arguments, one of which may be the same for all elements: a single value.
+fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
     match op {
         Op::Neg => among!(from, numbers, T => map1(|a: T| Arithmetic::neg(a))),
         Op::Not => among!(from, bits, T => map1(|a: T| primitives_gpu::element::Bits::not(a))),
@@ -566,31 +718,31 @@ pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
         Op::Cast => with_type!(from, T => with_type!(to, U => map1(|a: T| ConvertTo::<U>::convert(a)))),
         Op::IsNan => among!(from, numbers, T => map1(|a: T| a.unordered())),
         Op::Math(function) => among!(from, floats, T => math::<T>(function)),
-        Op::Add => among!(from, numbers, T => map2(|a: T, b: T| Arithmetic::add(a, b))),
-        Op::Sub => among!(from, numbers, T => map2(|a: T, b: T| Arithmetic::sub(a, b))),
-        Op::Mul => among!(from, numbers, T => map2(|a: T, b: T| Arithmetic::mul(a, b))),
-        Op::Div => among!(from, numbers, T => quotient(|a: T, b: T| a.divide(b))),
-        Op::Rem => among!(from, numbers, T => quotient(|a: T, b: T| a.trunc_remainder(b))),
-        Op::FloorDiv => among!(from, numbers, T => quotient(|a: T, b: T| a.floor_divide(b))),
-        Op::FloorRem => among!(from, numbers, T => quotient(|a: T, b: T| a.floor_remainder(b))),
-        Op::Min => with_type!(from, T => map2(|a: T, b: T| Ordered::minimum(a, b))),
-        Op::Max => with_type!(from, T => map2(|a: T, b: T| Ordered::maximum(a, b))),
-        Op::And => among!(from, bits, T => map2(|a: T, b: T| a.and(b))),
-        Op::Or => among!(from, bits, T => map2(|a: T, b: T| a.or(b))),
-        Op::Xor => among!(from, bits, T => map2(|a: T, b: T| a.xor(b))),
+        Op::Add => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::add(a, b))),
+        Op::Sub => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::sub(a, b))),
+        Op::Mul => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::mul(a, b))),
+        Op::Div => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.divide(b))),
+        Op::Rem => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.trunc_remainder(b))),
+        Op::FloorDiv => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.floor_divide(b))),
+        Op::FloorRem => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.floor_remainder(b))),
+        Op::Min => with_type!(from, T => map2(uniform, |a: T, b: T| Ordered::minimum(a, b))),
+        Op::Max => with_type!(from, T => map2(uniform, |a: T, b: T| Ordered::maximum(a, b))),
+        Op::And => among!(from, bits, T => map2(uniform, |a: T, b: T| a.and(b))),
+        Op::Or => among!(from, bits, T => map2(uniform, |a: T, b: T| a.or(b))),
+        Op::Xor => among!(from, bits, T => map2(uniform, |a: T, b: T| a.xor(b))),
         Op::Shl => {
-            among!(from, integers, T => map2(|a: T, b: T| Integer::shl(a, count_of(b))))
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shl(a, count_of(b))))
         }
         Op::Shr => {
-            among!(from, integers, T => map2(|a: T, b: T| Integer::shr(a, count_of(b))))
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shr(a, count_of(b))))
         }
-        Op::Eq => with_type!(from, T => map2(|a: T, b: T| a == b)),
-        Op::Ne => with_type!(from, T => map2(|a: T, b: T| a != b)),
-        Op::Lt => with_type!(from, T => map2(|a: T, b: T| a.less(b))),
-        Op::Le => with_type!(from, T => map2(|a: T, b: T| a.less_or_equal(b))),
-        Op::Pow => among!(from, floats, T => map2(|a: T, b: T| Real::powf(a, b))),
-        Op::Atan2 => among!(from, floats, T => map2(|a: T, b: T| Real::atan2(a, b))),
-        Op::Hypot => among!(from, floats, T => map2(|a: T, b: T| Real::hypot(a, b))),
+        Op::Eq => with_type!(from, T => map2(uniform, |a: T, b: T| a == b)),
+        Op::Ne => with_type!(from, T => map2(uniform, |a: T, b: T| a != b)),
+        Op::Lt => with_type!(from, T => map2(uniform, |a: T, b: T| a.less(b))),
+        Op::Le => with_type!(from, T => map2(uniform, |a: T, b: T| a.less_or_equal(b))),
+        Op::Pow => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::powf(a, b))),
+        Op::Atan2 => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::atan2(a, b))),
+        Op::Hypot => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::hypot(a, b))),
         Op::Select => with_type!(to, T => map3(|which: bool, a: T, b: T| if which { a } else { b })),
         Op::MulAdd => among!(from, floats, T => map3(|a: T, b: T, c: T| Float::mul_add(a, b, c))),
     }
