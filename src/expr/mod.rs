@@ -83,4 +83,4 @@ pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{Reduction, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
-pub use tensor::Tensor;
+pub use tensor::{Assignment, Tensor, assign_all};

@@ -367,3 +367,36 @@ fn updates_in_place() -> Result<()> {
     assert_eq!(x.to_vec()?, [-1; 4]);
     Ok(())
 }
+
+#[test]
+fn assignments_together() -> Result<()> {
+    let stream = stream()?;
+    let n = 5000;
+    let (a, b) = (crate::numbers::<f32>(n, 1), crate::numbers::<f32>(n, 2));
+    let x = Tensor::from_slice(&stream, [50, 100], &a)?;
+    let y = Tensor::from_slice(&stream, [50, 100], &b)?;
+    let less = Tensor::<bool>::uninit(&stream, [50, 100])?;
+    let turned = Tensor::<f64>::zeros(&stream, [100, 50])?;
+    let sum = &x + &y;
+    // Each of what was before.
+    assign_all([x.to(&sum * 2.0f32), y.to(&x - &y), less.to(lt(&x, &y)), turned.t().to(sum.cast::<f64>())])?;
+    let (x, y, less, turned) = (x.to_vec()?, y.to_vec()?, less.to_vec()?, turned.t().to_vec()?);
+    for i in 0..n {
+        let (a, b) = (a[i], b[i]);
+        let expected = ((a + b) * 2.0, a - b, a < b, f64::from(a + b));
+        assert_eq!((x[i], y[i], less[i], turned[i]), expected, "element {i}");
+    }
+    // Swapped, and the same value twice.
+    let (x, y) = (Tensor::from_slice(&stream, 2, &[1, 2])?, Tensor::from_slice(&stream, 2, &[3, 4])?);
+    assign_all([x.to(&y), y.to(&x)])?;
+    assert_eq!((x.to_vec()?, y.to_vec()?), (vec![3, 4], vec![1, 2]));
+    let value = &x * 2;
+    assign_all([x.to(&value), y.to(value)])?;
+    assert_eq!((x.to_vec()?, y.to_vec()?), (vec![6, 8], vec![6, 8]));
+    assign_all([])?;
+    let error = assign_all([x.to(scalar(1)), x.to(scalar(2))]).unwrap_err().to_string();
+    assert!(error.contains("two targets of one kernel overlap") && error.contains("operators.rs:"), "{error}");
+    let error = assign_all([x.to(scalar(1)), x.slice(0)?.to(scalar(2))]).unwrap_err().to_string();
+    assert!(error.contains("one shape"), "{error}");
+    Ok(())
+}
