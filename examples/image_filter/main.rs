@@ -1,0 +1,164 @@
+//! Filters of a picture: a blur, and edges by Sobel's operator, each one kernel of shifted views.
+//!
+//! ```text
+//! cargo run --release --example image_filter [folder]
+//! ```
+//!
+//! The picture is a rendered scene of shaded balls over a chequered floor. With a folder, `scene.ppm`, `blurred.ppm` and
+//! `edges.pgm` are written into it.
+
+#![allow(clippy::reversed_empty_ranges, reason = "negative bounds of slices count from the end")]
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use kernel_primitives::expr::{Expr, Functions, Operand, Tensor, clamp, hypot, scalar};
+use kernel_primitives::{Device, Result};
+
+const HEIGHT: usize = 480;
+const WIDTH: usize = 640;
+
+fn main() -> std::result::Result<(), Box<dyn Error>> {
+    let device = Device::auto()?;
+    println!("device  {device}: {}", device.reason());
+    let stream = device.stream()?;
+    let scene = scene();
+    let picture = Tensor::from_slice(&stream, [HEIGHT, WIDTH, 3], &scene)?;
+
+    // The picture as numbers, with a margin of one pixel that repeats the outermost ones.
+    let padded = Tensor::<f32>::uninit(&stream, [HEIGHT + 2, WIDTH + 2, 3])?;
+    padded.slice((1..-1, 1..-1))?.assign(picture.cast::<f32>())?;
+    for edge in [0, -1] {
+        padded.slice((edge, 1..-1))?.assign(picture.slice(edge)?.cast::<f32>())?;
+    }
+    padded.slice((.., 0))?.assign(padded.slice((.., 1))?)?;
+    padded.slice((.., -1))?.assign(padded.slice((.., -2))?)?;
+
+    let blurred = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH, 3])?;
+    blurred.assign(to_bytes(blur(&padded)?))?;
+
+    // Of the brightness of all pixels, margin and all.
+    let grey = Tensor::<f32>::uninit(&stream, [HEIGHT + 2, WIDTH + 2])?;
+    let channel = |c: isize| padded.slice((.., .., c));
+    grey.assign(channel(0)? * 0.299 + channel(1)? * 0.587 + channel(2)? * 0.114)?;
+    let edges = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH])?;
+    edges.assign(to_bytes(sobel(&grey)?))?;
+
+    let (blurred, edges) = (blurred.to_vec()?, edges.to_vec()?);
+    check(&scene, &blurred, &edges);
+    println!("{WIDTH} × {HEIGHT} pixels blurred, and their edges found; checked pixel by pixel");
+    if let Some(folder) = std::env::args_os().nth(1) {
+        write(Path::new(&folder), "scene.ppm", "P6", &scene)?;
+        write(Path::new(&folder), "blurred.ppm", "P6", &blurred)?;
+        write(Path::new(&folder), "edges.pgm", "P5", &edges)?;
+    }
+    Ok(())
+}
+
+/// The pixels of a picture with a margin, moved by up to one pixel.
+fn shifted(x: &Tensor<f32>, down: isize, right: isize) -> Result<Tensor<f32>> {
+    let (height, width) = (x.shape()[0] as isize - 2, x.shape()[1] as isize - 2);
+    x.slice((1 + down..1 + down + height, 1 + right..1 + right + width))
+}
+
+/// Weights 1 2 1 along both axes.
+fn blur(x: &Tensor<f32>) -> Result<Expr<f32>> {
+    let mut sum = scalar(0.0f32);
+    for (down, a) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+        for (right, b) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+            sum = sum + shifted(x, down, right)? * (a * b / 16.0);
+        }
+    }
+    Ok(sum)
+}
+
+/// The length of the gradient.
+fn sobel(x: &Tensor<f32>) -> Result<Expr<f32>> {
+    let line = |from: [(isize, isize); 3]| -> Result<Expr<f32>> {
+        let [a, b, c] = from.map(|(down, right)| shifted(x, down, right));
+        Ok(a? + b? * 2.0 + c?)
+    };
+    let across = line([(-1, 1), (0, 1), (1, 1)])? - line([(-1, -1), (0, -1), (1, -1)])?;
+    let along = line([(1, -1), (1, 0), (1, 1)])? - line([(-1, -1), (-1, 0), (-1, 1)])?;
+    Ok(hypot(across, along))
+}
+
+fn to_bytes(x: impl Operand<Elem = f32>) -> Expr<u8> {
+    clamp(x, 0.0, 255.0).round().cast()
+}
+
+/// The same by loops over the pixels, in `f64`; rounding may differ by one.
+fn check(scene: &[u8], blurred: &[u8], edges: &[u8]) {
+    let at = |r: isize, c: isize, channel: usize| {
+        let (r, c) = (r.clamp(0, HEIGHT as isize - 1) as usize, c.clamp(0, WIDTH as isize - 1) as usize);
+        f64::from(scene[(r * WIDTH + c) * 3 + channel])
+    };
+    let grey = |r, c| 0.299 * at(r, c, 0) + 0.587 * at(r, c, 1) + 0.114 * at(r, c, 2);
+    let near = |got: u8, expected: f64| (f64::from(got) - expected.min(255.0)).abs() < 0.51;
+    for (place, &edge) in edges.iter().enumerate() {
+        let (r, c) = ((place / WIDTH) as isize, (place % WIDTH) as isize);
+        for channel in 0..3 {
+            let row = |r| at(r, c - 1, channel) + 2.0 * at(r, c, channel) + at(r, c + 1, channel);
+            let expected = (row(r - 1) + 2.0 * row(r) + row(r + 1)) / 16.0;
+            assert!(near(blurred[place * 3 + channel], expected), "blur at {r}, {c}");
+        }
+        let column = |c| grey(r - 1, c) + 2.0 * grey(r, c) + grey(r + 1, c);
+        let row = |r| grey(r, c - 1) + 2.0 * grey(r, c) + grey(r, c + 1);
+        let expected = (column(c + 1) - column(c - 1)).hypot(row(r + 1) - row(r - 1));
+        assert!(near(edge, expected), "edge at {r}, {c}: {edge}, not {expected}");
+    }
+}
+
+/// Red, green and blue of each pixel: for each the nearest ball that the ray from the eye meets, or the floor, or the sky.
+fn scene() -> Vec<u8> {
+    type Point = [f64; 3];
+    const BALLS: [(Point, f64, Point); 3] = [
+        ([-1.2, 1.0, 5.0], 1.0, [0.9, 0.3, 0.2]),
+        ([1.1, 0.8, 4.2], 0.8, [0.2, 0.5, 0.9]),
+        ([0.1, 0.4, 3.0], 0.4, [0.9, 0.8, 0.3]),
+    ];
+    let dot = |a: Point, b: Point| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let unit = |a: Point| a.map(|x| x / dot(a, a).sqrt());
+    let (eye, light) = ([0.0, 1.2, 0.0], unit([-0.5, 0.8, -0.4]));
+    let hit = |from: Point, ray: Point, (centre, radius, _): &(Point, f64, Point)| {
+        let to: Point = std::array::from_fn(|i| centre[i] - from[i]);
+        let (along, beyond) = (dot(to, ray), dot(to, to) - radius * radius);
+        let root = along * along - beyond;
+        (root > 0.0 && along - root.sqrt() > 1e-6).then(|| along - root.sqrt())
+    };
+    let mut pixels = Vec::with_capacity(HEIGHT * WIDTH * 3);
+    for place in 0..HEIGHT * WIDTH {
+        let (r, c) = ((place / WIDTH) as f64, (place % WIDTH) as f64);
+        let ray = unit([(c - WIDTH as f64 / 2.0) / 400.0, (HEIGHT as f64 / 2.0 - r) / 400.0 - 0.1, 1.0]);
+        let ball =
+            BALLS.iter().filter_map(|ball| Some((hit(eye, ray, ball)?, ball))).min_by(|a, b| a.0.total_cmp(&b.0));
+        let floor = (ray[1] < 0.0).then(|| -eye[1] / ray[1]);
+        let point = |along: f64| -> Point { std::array::from_fn(|i| eye[i] + along * ray[i]) };
+        let lit = |at: Point, normal: Point, colour: Point| {
+            let shadow = BALLS.iter().any(|ball| hit(at, light, ball).is_some());
+            let shade = 0.25 + if shadow { 0.0 } else { 0.75 * dot(normal, light).max(0.0) };
+            colour.map(|x| x * shade)
+        };
+        let colour = match (ball, floor) {
+            (Some((along, ball)), _) => {
+                let at = point(along);
+                lit(at, std::array::from_fn(|i| (at[i] - ball.0[i]) / ball.1), ball.2)
+            }
+            (None, Some(along)) => {
+                let at = point(along);
+                let dark = (at[0].floor() + at[2].floor()).rem_euclid(2.0) == 0.0;
+                lit(at, [0.0, 1.0, 0.0], if dark { [0.3; 3] } else { [0.9; 3] })
+            }
+            (None, None) => [0.5, 0.7, 0.9].map(|x| x + 0.4 * ray[1]),
+        };
+        pixels.extend(colour.map(|x| (x.clamp(0.0, 1.0) * 255.0) as u8));
+    }
+    pixels
+}
+
+fn write(folder: &Path, name: &str, kind: &str, pixels: &[u8]) -> std::io::Result<()> {
+    let mut file = format!("{kind}\n{WIDTH} {HEIGHT}\n255\n").into_bytes();
+    file.extend(pixels);
+    fs::write(folder.join(name), file)
+}

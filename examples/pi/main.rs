@@ -1,0 +1,28 @@
+//! π by Monte Carlo: the share of random points of a square that lie in the circle inside it.
+//!
+//! ```text
+//! cargo run --release --example pi
+//! ```
+//!
+//! The points are in no memory: each is a function of a seed and its number, in the kernel that counts.
+
+use kernel_primitives::expr::{Functions, Reductions, le, scalar, square, uniform};
+use kernel_primitives::{Device, Result};
+
+const POINTS: usize = 1 << 24;
+
+fn main() -> Result<()> {
+    let device = Device::auto()?;
+    println!("device  {device}: {}", device.reason());
+    let stream = device.stream()?;
+    let (x, y) = (uniform::<f32>(1), uniform::<f32>(2));
+    let inside = le(square(x) + square(y), scalar(1.0));
+    let inside = inside.cast::<u64>().sum().over(&stream, POINTS).item()?;
+    let pi = 4.0 * inside as f64 / POINTS as f64;
+    // The standard deviation of the mean of so many draws.
+    let (quarter, expected) = (std::f64::consts::FRAC_PI_4, std::f64::consts::PI);
+    let sigma = 4.0 * (quarter * (1.0 - quarter) / POINTS as f64).sqrt();
+    println!("{POINTS} points: π ≈ {pi:.6}, {:+.2} standard deviations off", (pi - expected) / sigma);
+    assert!((pi - expected).abs() < 4.0 * sigma, "{pi}");
+    Ok(())
+}
