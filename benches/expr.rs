@@ -19,7 +19,8 @@ fn medians(rounds: usize, mut first: impl FnMut(), mut second: impl FnMut()) -> 
         body();
         start.elapsed().as_secs_f64()
     };
-    (first(), second());
+    first();
+    second();
     let (mut a, mut b): (Vec<f64>, Vec<f64>) = (0..rounds).map(|_| (time(&mut first), time(&mut second))).unzip();
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);

@@ -66,7 +66,7 @@ impl Storage {
     }
 }
 
-/// Calls its argument with some ranges of bytes.
+/// Calls its argument with ranges of bytes.
 pub type Ranges = Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>;
 
 /// How a computation uses a memory.
@@ -75,7 +75,7 @@ pub struct StorageUse<'a> {
     pub storage: &'a Storage,
     /// Whether it is written; else it is read.
     pub write: bool,
-    /// Calls its argument with the bytes that are used, range by range.
+    /// The bytes that are used.
     pub ranges: Ranges,
     /// What faults call it.
     pub name: &'static str,

@@ -698,11 +698,6 @@ macro_rules! among {
     };
 }
 
-/// How far to shift: a negative count is more than any width.
-fn count_of(count: impl TryInto<u32>) -> u32 {
-    count.try_into().unwrap_or(u32::MAX)
-}
-
 /// What computes an operator whose first argument is of type `from`.
 pub(super) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
     kernel_of(op, from, to, [false; 2])
@@ -731,10 +726,10 @@ fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
         Op::Or => among!(from, bits, T => map2(uniform, |a: T, b: T| a.or(b))),
         Op::Xor => among!(from, bits, T => map2(uniform, |a: T, b: T| a.xor(b))),
         Op::Shl => {
-            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shl(a, count_of(b))))
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shl(a, shift(b))))
         }
         Op::Shr => {
-            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shr(a, count_of(b))))
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shr(a, shift(b))))
         }
         Op::Eq => with_type!(from, T => map2(uniform, |a: T, b: T| a == b)),
         Op::Ne => with_type!(from, T => map2(uniform, |a: T, b: T| a != b)),
@@ -746,6 +741,11 @@ fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
         Op::Select => with_type!(to, T => map3(|which: bool, a: T, b: T| if which { a } else { b })),
         Op::MulAdd => among!(from, floats, T => map3(|a: T, b: T, c: T| Float::mul_add(a, b, c))),
     }
+}
+
+/// Bits to shift by: a negative number, or one that a word does not hold, is more than there are.
+fn shift(by: impl TryInto<u32>) -> u32 {
+    by.try_into().unwrap_or(u32::MAX)
 }
 
 fn math<T: Real + 'static>(function: Math) -> Kernel {

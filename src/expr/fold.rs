@@ -16,7 +16,7 @@ use super::graph::{Math, Op};
 use super::reduce::{Finish, Fold, Spec};
 
 /// Elements of a piece, about.
-const PIECE: usize = 16 * CHUNK;
+const PIECE: usize = 1 << 14;
 
 /// A reduction: of the program's only result.
 pub(crate) struct FoldJob {

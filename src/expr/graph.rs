@@ -171,7 +171,7 @@ impl Drop for Node {
 /// A computation, element by element, whose results are of type `T`.
 ///
 /// Operators and functions build it of [tensors](crate::expr::Tensor), scalars and other expressions; nothing is computed before it is
-/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Operand::sum). A clone is the same computation: where an
+/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Reductions::sum). A clone is the same computation: where an
 /// expression is used twice it is computed once, and so are equal parts of one assignment.
 pub struct Expr<T> {
     pub(crate) node: Arc<Node>,

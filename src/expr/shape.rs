@@ -317,6 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::reversed_empty_ranges, reason = "negative bounds count from the end")]
     fn slices_are_pythons() {
         let resolve = |slice: AxisSlice, extent| slice.resolve(extent);
         assert_eq!(resolve((1..-1).into(), 5), Some((1, 3, 1, true)));

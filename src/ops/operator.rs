@@ -30,6 +30,8 @@ pub struct Operator {
     body: Body,
 }
 
+type Traced = dyn Fn(&[Value]) -> Value + Send + Sync;
+
 #[derive(Clone)]
 enum Body {
     /// The input itself.
@@ -39,7 +41,7 @@ enum Body {
     Unary(fn(&Value) -> Value),
     Binary(fn(&Value, &Value) -> Value),
     Ternary(fn(&Value, &Value, &Value) -> Value),
-    Traced(Arc<dyn Fn(&[Value]) -> Value + Send + Sync>),
+    Traced(Arc<Traced>),
 }
 
 impl Operator {

@@ -92,7 +92,7 @@ macro_rules! floats {
     ($($t:ident $bits:ident, |$x:ident| $to:expr, |$w:ident| $from:expr, |$i:ident| $int:expr;)*) => {$(
         impl Sample for $t {
             fn samples() -> Vec<Self> {
-                let mut all: Vec<$t> = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 100.0, 0.1, 0.3, 1e-3, 3.1415926, 55.5]
+                let mut all: Vec<$t> = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.0, 100.0, 0.1, 0.3, 1e-3, 3.125, 55.5]
                     .into_iter()
                     .map(|$w: f64| $from)
                     .collect();

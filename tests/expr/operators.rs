@@ -112,12 +112,12 @@ integers! {
 
 /// Comparisons and what rests on them, of every type.
 fn compares<T: Sample + PartialOrd + Promote<T, Output = T>>() -> Result<()> {
-    check2("==", |a, b| eq(a, b), 0, |a: T, b| a == b)?;
-    check2("!=", |a, b| ne(a, b), 0, |a: T, b| a != b)?;
-    check2("<", |a, b| lt(a, b), 0, |a: T, b| a < b)?;
-    check2("<=", |a, b| le(a, b), 0, |a: T, b| a <= b)?;
-    check2(">", |a, b| gt(a, b), 0, |a: T, b| a > b)?;
-    check2(">=", |a, b| ge(a, b), 0, |a: T, b| a >= b)?;
+    check2("==", eq, 0, |a: T, b| a == b)?;
+    check2("!=", ne, 0, |a: T, b| a != b)?;
+    check2("<", lt, 0, |a: T, b| a < b)?;
+    check2("<=", le, 0, |a: T, b| a <= b)?;
+    check2(">", gt, 0, |a: T, b| a > b)?;
+    check2(">=", ge, 0, |a: T, b| a >= b)?;
     check2("select", |a, b| select(lt(&a, &b), a, b), 0, |a: T, b| if a < b { a } else { b })
 }
 
@@ -238,18 +238,13 @@ fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()>
         rsqrt: |x| 1.0 / x.sqrt();
     }
     // Of 1 + e⁻ˣ in the type itself.
-    check1(
-        "sigmoid",
-        |x| sigmoid(x),
-        ulps + 2,
-        |a: T| {
-            let e = back((-a.float()).exp()).float();
-            back(1.0 / back(1.0 + e).float())
-        },
-    )?;
-    check2("pow", |a, b| pow(a, b), ulps, |a: T, b: T| back(a.float().powf(b.float())))?;
-    check2("atan2", |a, b| atan2(a, b), ulps, |a: T, b: T| back(a.float().atan2(b.float())))?;
-    check2("hypot", |a, b| hypot(a, b), ulps, |a: T, b: T| back(a.float().hypot(b.float())))
+    check1("sigmoid", sigmoid, ulps + 2, |a: T| {
+        let e = back((-a.float()).exp()).float();
+        back(1.0 / back(1.0 + e).float())
+    })?;
+    check2("pow", pow, ulps, |a: T, b: T| back(a.float().powf(b.float())))?;
+    check2("atan2", atan2, ulps, |a: T, b: T| back(a.float().atan2(b.float())))?;
+    check2("hypot", hypot, ulps, |a: T, b: T| back(a.float().hypot(b.float())))
 }
 
 #[test]
