@@ -6,85 +6,76 @@ use std::sync::Arc;
 use primitives_host::Result;
 
 use super::evaluate::{evaluate, launch, prepare};
-use super::graph::{Node, Operand, View, describe};
+use super::graph::{Node, View, describe};
 use super::nest::Nest;
 use super::program::{Lowered, lower};
 use super::shape::Shape;
-use super::tensor::Tensor;
 
-/// Assignments that one kernel computes, all from what was there before: what they share is read and computed once.
-///
-/// The targets have one shape, and memory of their own; a target may be read in its place.
+/// An assignment that is to be made: [`Tensor::to`](super::Tensor::to).
+#[must_use = "it is made by `assign_all`, or when it is prepared and run"]
+pub struct Assignment {
+    target: Arc<View>,
+    value: Arc<Node>,
+}
+
+impl Assignment {
+    pub(crate) fn new(target: Arc<View>, value: Arc<Node>) -> Self {
+        Self { target, value }
+    }
+}
+
+fn apart(assignments: impl IntoIterator<Item = Assignment>) -> (Vec<Arc<View>>, Vec<Arc<Node>>) {
+    assignments.into_iter().map(|assignment| (assignment.target, assignment.value)).unzip()
+}
+
+/// Makes assignments to tensors of one shape in one kernel. Each value is of the elements as they were before all of them; what
+/// the values share is read and computed once.
 ///
 /// ```
 /// use kernel_primitives::Device;
-/// use kernel_primitives::expr::{Assignments, Tensor};
+/// use kernel_primitives::expr::{Tensor, assign_all, cos, sin};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 0.0, 3.0])?;
+/// let y = Tensor::from_slice(&stream, 3, &[0.0f32, 2.0, 4.0])?;
+/// let angle = &Tensor::from_slice(&stream, 1, &[std::f32::consts::FRAC_PI_2])?;
+/// // All points turned to the left.
+/// assign_all([x.to(&x * cos(angle) - &y * sin(angle)), y.to(&x * sin(angle) + &y * cos(angle))])?;
+/// assert!(x.to_vec()?.iter().zip([0.0, -2.0, -4.0]).all(|(x, expected)| (x - expected).abs() < 1e-6));
+/// assert!(y.to_vec()?.iter().zip([1.0, 0.0, 3.0]).all(|(y, expected)| (y - expected).abs() < 1e-6));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`Tensor::assign`](super::Tensor::assign); [`Error::Expression`](primitives_host::Error::Expression) for targets of several shapes,
+/// and for targets that overlap.
+#[track_caller]
+pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<()> {
+    let (targets, values) = apart(assignments);
+    evaluate(Location::caller(), &targets.iter().collect::<Vec<_>>(), &values)
+}
+
+/// Assignments of one kernel that were checked and ordered once, to be made often: the host does not look at the expressions again.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Prepared, Tensor};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
 /// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
 /// let y = Tensor::from_slice(&stream, 3, &[10.0f32, 20.0, 30.0])?;
-///
-/// Assignments::new().assign(&x, &x + &y).assign(&y, &x - &y).run()?; // one kernel
-/// assert_eq!((x.to_vec()?, y.to_vec()?), (vec![11.0, 22.0, 33.0], vec![-9.0, -18.0, -27.0]));
-///
-/// // As often as wanted, without looking at the expressions again.
-/// let swap = Assignments::new().assign(&x, &y).assign(&y, &x).prepare()?;
-/// for _ in 0..3 {
-///     swap.run()?;
+/// let step = Prepared::new([x.to(&x + &y), y.to(&x - &y)])?;
+/// for _ in 0..2 {
+///     step.run()?;
 /// }
-/// assert_eq!(x.to_vec()?, [-9.0, -18.0, -27.0]);
+/// assert_eq!(x.to_vec()?, [2.0, 4.0, 6.0]);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Default)]
-#[must_use = "nothing is computed before `run`"]
-pub struct Assignments {
-    targets: Vec<Arc<View>>,
-    roots: Vec<Arc<Node>>,
-}
-
-impl Assignments {
-    /// None yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// And that of `value` to `target`.
-    pub fn assign<T: super::dtype::Scalar>(mut self, target: &Tensor<T>, value: impl Operand<Elem = T>) -> Self {
-        self.targets.push(target.view.clone());
-        self.roots.push(value.expr().node);
-        self
-    }
-
-    /// Computes all of them in one kernel, on the stream of the first target.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tensor::assign`]; and for targets of several shapes, or that overlap each other.
-    #[track_caller]
-    pub fn run(&self) -> Result<()> {
-        evaluate(Location::caller(), &self.targets.iter().collect::<Vec<_>>(), &self.roots)
-    }
-
-    /// Checks and orders all that does not depend on the values, once.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`run`](Self::run) before its launch.
-    #[track_caller]
-    pub fn prepare(self) -> Result<Prepared> {
-        let place = Location::caller();
-        let lowered = lower(&self.roots);
-        let targets: Vec<&Arc<View>> = self.targets.iter().collect();
-        let nest = prepare(place, &targets, &lowered, &|| self.roots.iter().collect())?;
-        let shape = targets.first().map_or(Shape::SCALAR, |target| target.layout.shape);
-        let text = describe(&self.roots.iter().collect::<Vec<_>>()).0.join("; ");
-        Ok(Prepared { targets: self.targets, lowered, nest, shape, text, place })
-    }
-}
-
-/// [`Assignments`] that were checked and ordered: to be run often, in 3 to 5 µs of the host's time on a GPU.
 pub struct Prepared {
     targets: Vec<Arc<View>>,
     lowered: Lowered,
@@ -95,11 +86,28 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Computes the assignments in one kernel, on the stream of the first target.
+    /// Checks and orders all that does not depend on the values.
     ///
     /// # Errors
     ///
-    /// Those of a launch, see [`Tensor::assign`].
+    /// Those of [`assign_all`] before its launch.
+    #[track_caller]
+    pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Result<Self> {
+        let place = Location::caller();
+        let (targets, values) = apart(assignments);
+        let lowered = lower(&values);
+        let roots: Vec<&Arc<Node>> = values.iter().collect();
+        let nest = prepare(place, &targets.iter().collect::<Vec<_>>(), &lowered, &|| roots.clone())?;
+        let shape = targets.first().map_or(Shape::SCALAR, |target| target.layout.shape);
+        let text = describe(&roots).0.join("; ");
+        Ok(Self { targets, lowered, nest, shape, text, place })
+    }
+
+    /// Makes the assignments in one kernel, on the stream of the first target.
+    ///
+    /// # Errors
+    ///
+    /// Those of a launch, see [`Tensor::assign`](super::Tensor::assign).
     pub fn run(&self) -> Result<()> {
         if self.targets.is_empty() {
             return Ok(());

@@ -34,8 +34,8 @@
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`: called once, it leaves the
-//! expression of all that it does. [`Assignments`] computes several results in one kernel, and [`Reductions`] reduces an expression
-//! to a value or along axes.
+//! expression of all that it does. [`assign_all`] computes several results in one kernel, [`Prepared`] does so often, and
+//! [`Reductions`] reduces an expression to a value or along axes.
 //!
 //! # Rules
 //!
@@ -76,11 +76,11 @@ mod reduce;
 pub(crate) mod shape;
 mod tensor;
 
-pub use assignments::{Assignments, Prepared};
+pub use assignments::{Assignment, Prepared, assign_all};
 pub use call::{CallArguments, call};
 pub use dtype::{DType, Floating, Integral, Logical, Numeric, Promote, Scalar};
 pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{Reduction, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
-pub use tensor::{Assignment, Tensor, assign_all};
+pub use tensor::Tensor;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use primitives_host::storage::Storage;
 use primitives_host::{Buffer, BufferSlice, Device, Error, ExpressionErrorKind, Result, Stream};
 
+use super::assignments::Assignment;
 use super::dtype::{DType, Numeric, Promote, Scalar};
 use super::evaluate::{evaluate, kernel_text, mistake};
-use super::graph::{Expr, Kind, Node, Operand, View, arguments, scalar};
+use super::graph::{Expr, Kind, Operand, View, arguments, scalar};
 use super::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
 
 /// Elements of device memory with a shape: what expressions read and write. One with a single axis is a vector.
@@ -411,9 +412,9 @@ impl<T: Scalar> Tensor<T> {
         evaluate(Location::caller(), &[&self.view], &[value.expr().node])
     }
 
-    /// An assignment to this tensor, to be made together with others: see [`assign_all`].
+    /// An assignment to this tensor, to be made together with others: see [`assign_all`](super::assign_all).
     pub fn to(&self, value: impl Operand<Elem = T>) -> Assignment {
-        Assignment { target: self.view.clone(), value: value.expr().node }
+        Assignment::new(self.view.clone(), value.expr().node)
     }
 
     /// The PTX of the kernel that [`assign`](Self::assign) of `value` launches on a GPU of an architecture, given as compute
@@ -448,42 +449,6 @@ impl<T: Scalar> Tensor<T> {
     pub fn fill(&self, value: T) -> Result<()> {
         self.assign(scalar(value))
     }
-}
-
-/// An assignment that is to be made: [`Tensor::to`].
-pub struct Assignment {
-    target: Arc<View>,
-    value: Arc<Node>,
-}
-
-/// Makes assignments to tensors of one shape in one kernel. Each value is of the elements as they were before all of them; what
-/// the values share is read and computed once.
-///
-/// ```
-/// use kernel_primitives::Device;
-/// use kernel_primitives::expr::{Tensor, assign_all, cos, sin};
-///
-/// # fn main() -> kernel_primitives::Result<()> {
-/// let stream = Device::auto()?.stream()?;
-/// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 0.0, 3.0])?;
-/// let y = Tensor::from_slice(&stream, 3, &[0.0f32, 2.0, 4.0])?;
-/// let angle = &Tensor::from_slice(&stream, 1, &[std::f32::consts::FRAC_PI_2])?;
-/// // All points turned to the left.
-/// assign_all([x.to(&x * cos(angle) - &y * sin(angle)), y.to(&x * sin(angle) + &y * cos(angle))])?;
-/// assert!(x.to_vec()?.iter().zip([0.0, -2.0, -4.0]).all(|(x, expected)| (x - expected).abs() < 1e-6));
-/// assert!(y.to_vec()?.iter().zip([1.0, 0.0, 3.0]).all(|(y, expected)| (y - expected).abs() < 1e-6));
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-///
-/// As [`Tensor::assign`]; [`Error::Expression`] for targets of several shapes, and for targets that overlap.
-#[track_caller]
-pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<()> {
-    let (targets, values): (Vec<Arc<View>>, Vec<Arc<Node>>) =
-        assignments.into_iter().map(|assignment| (assignment.target, assignment.value)).unzip();
-    evaluate(Location::caller(), &targets.iter().collect::<Vec<_>>(), &values)
 }
 
 macro_rules! updates {
