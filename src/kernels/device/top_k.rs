@@ -185,7 +185,7 @@ fn last_of<K: SortKey, O: Direction>(
     let rounds = keys.len().div_ceil(TOP_K_TILE);
     // One at least, of both, lest the compiler think of a division by 0.
     let k = k.max(1);
-    let blocks = (keys.len() / k).max(1) as u32;
+    let blocks = ((keys.len() / k) as u32).max(1);
     block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, order, |round: usize| {
         let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
         let mut items = [K::ZERO; READ];
