@@ -64,7 +64,7 @@ impl Options {
                 "--bench" => {} // from cargo
                 other => panic!(
                     "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, --emulate, \
-                     --only launch,algorithms,elementwise,block_sort,block,rows, --rows NAMES"
+                     --only launch,algorithms,elementwise,block_sort,block,rows,expressions, --rows NAMES"
                 ),
             }
         }
@@ -171,9 +171,15 @@ impl Report {
     pub(crate) fn row_of(&mut self, name: &str, texts: &[(&str, &str)], values: &[(&str, f64)]) {
         let mut values = values.to_vec();
         let ms = values.iter().find(|(key, _)| *key == "ms").map(|&(_, ms)| ms);
-        let torch = self.torch.remove(name).and_then(|ms| ms.as_f64());
-        if let (Some(ms), Some(torch)) = (ms, torch) {
-            values.extend([("torch ms", torch), ("ratio to torch", torch / ms)]);
+        for (suffix, key, ratio) in [
+            ("", "torch ms", "ratio to torch"),
+            (", compiled", "torch compiled ms", "ratio to torch compiled"),
+            (", in CuPy", "CuPy ms", "ratio to CuPy"),
+        ] {
+            let theirs = self.torch.remove(&format!("{name}{suffix}")).and_then(|ms| ms.as_f64());
+            if let (Some(ms), Some(theirs)) = (ms, theirs) {
+                values.extend([(key, theirs), (ratio, theirs / ms)]);
+            }
         }
         let mut line = format!("{name:34}");
         let mut json = format!("{{\"name\": \"{name}\"");

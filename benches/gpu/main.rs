@@ -25,6 +25,8 @@ mod block_sort;
 #[cfg(feature = "cuda")]
 mod elementwise;
 #[cfg(feature = "cuda")]
+mod expressions;
+#[cfg(feature = "cuda")]
 mod harness;
 #[cfg(feature = "cuda")]
 mod kernels;
@@ -57,12 +59,13 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 5] = [
+    let groups: [(&str, Group); 6] = [
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
         ("block", block::run),
         ("rows", rows::run),
+        ("expressions", expressions::run),
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's times for the rows of benches/gpu/rows.rs and benches/gpu/algorithms/, as JSON.
+"""PyTorch's times for the rows of benches/gpu/rows.rs, expressions.rs and algorithms/, as JSON.
 
     python3 torch_peers.py --json torch.json [--log2 30]
 
@@ -203,17 +203,87 @@ def algorithms(largest):
     yield from row("segmented_reduce", "f32", MOST, segments)
 
 
+def expressions(largest):
+    """Of benches/gpu/expressions.rs: eager, compiled, and fused by CuPy where that is installed."""
+    log2 = min(largest, 28)
+    n = 1 << log2
+    b, c, d, e, f, g, h, k = (uniform(n) for _ in range(8))
+    out = torch.empty(n, device="cuda")
+
+    def two(b, c):
+        return b + c
+
+    def five(b, c, d, e, f):
+        return b + c * d + torch.sin(e) * f + 10
+
+    def nine(b, c, d, e, f, g, h, k):
+        return (b + c * d + torch.sin(e) * f + 10) - g * h / (k + 1)
+
+    cases = [(2, two, (b, c)), (5, five, (b, c, d, e, f)), (9, nine, (b, c, d, e, f, g, h, k))]
+    for count, function, inputs in cases:
+        name = f"expression, {count} operands, f32 2^{log2}"
+        yield name, measure(lambda: function(*inputs))
+        try:
+            compiled = torch.compile(function)
+            yield f"{name}, compiled", measure(lambda: compiled(*inputs))
+        except Exception as error:  # without a compiler for the host
+            print(f"{name}, compiled: {str(error).splitlines()[0]}")
+    try:
+        import cupy
+    except ImportError:
+        cupy = None
+    if cupy:
+        arrays = [cupy.asarray(x) for x in (b, c, d, e, f, g, h, k)]
+        fused = [
+            (2, cupy.fuse()(lambda b, c: b + c)),
+            (5, cupy.fuse()(lambda b, c, d, e, f: b + c * d + cupy.sin(e) * f + 10)),
+            (
+                9,
+                cupy.fuse()(lambda b, c, d, e, f, g, h, k: (b + c * d + cupy.sin(e) * f + 10) - g * h / (k + 1)),
+            ),
+        ]
+        stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+        for count, function in fused:
+            inputs = arrays[: {2: 2, 5: 5, 9: 8}[count]]
+
+            def call():
+                with stream:
+                    function(*inputs)
+
+            yield f"expression, {count} operands, f32 2^{log2}, in CuPy", measure(call)
+    yield f"expression, sum of a * b, f32 2^{log2}", measure(lambda: torch.dot(b, c))
+    yield f"expression, uniform, f32 2^{log2}", measure(lambda: out.uniform_())
+    yield f"expression, normal, f32 2^{log2}", measure(lambda: out.normal_())
+    del b, c, d, e, f, g, h, k, out
+    torch.cuda.empty_cache()
+    side = 8192
+    m, row, result = uniform(side, side), uniform(side), torch.empty(side, side, device="cuda")
+    named = "expression, {}, f32 8192x8192".format
+    yield named("transpose"), measure(lambda: result.copy_(m.t()))
+    yield named("m * transposed m"), measure(lambda: torch.mul(m, m.t(), out=result))
+    yield named("plus a row"), measure(lambda: torch.add(m, row, out=result))
+    yield named("plus a column"), measure(lambda: torch.add(m, row[:, None], out=result))
+    half, even = result[:, : side // 2], m[:, ::2]
+    yield named("every second column times 2"), measure(lambda: torch.mul(even, 2, out=half))
+    yield named("sum of columns of m * m"), measure(lambda: (m * m).sum(0))
+    yield named("sum of rows of m * m"), measure(lambda: (m * m).sum(1))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", required=True, metavar="FILE")
     parser.add_argument("--log2", type=int, default=30, metavar="N", help="the logarithm of the largest size")
-    parser.add_argument("--only", choices=["algorithms", "rows"], help="one group of rows")
+    parser.add_argument("--only", choices=["algorithms", "rows", "expressions"], help="one group of rows")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("PyTorch finds no GPU")
     times = {}
     with torch.no_grad():
-        for group, rows in [("rows", rows_and_columns()), ("algorithms", algorithms(arguments.log2))]:
+        for group, rows in [
+            ("rows", rows_and_columns()),
+            ("expressions", expressions(arguments.log2)),
+            ("algorithms", algorithms(arguments.log2)),
+        ]:
             if arguments.only not in [None, group]:
                 continue
             for name, ms in rows:

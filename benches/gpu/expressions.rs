@@ -1,0 +1,271 @@
+//! Expressions beside CUB's transformations with the same functor, a kernel written by hand, and PyTorch and CuPy, whose times come
+//! from `benches/peers/torch_peers.py`.
+
+use std::ops::{Add, Mul, Sub};
+use std::time::Instant;
+
+use kernel_primitives::expr::{
+    AxisSlice, Expr, Functions, Operand, PairFunctions, Prepared, Reductions, Tensor, assign_all, axis_index, constant, dot,
+    element_index, normal, scalar, sin, uniform,
+};
+use kernel_primitives::kernels::elementwise_unary;
+use kernel_primitives::prelude::*;
+use kernel_primitives::{Device, Dims, Result, Stream};
+
+use crate::harness::{Options, Report, compare, median};
+use crate::peers::Peers;
+
+struct Bench<'a> {
+    stream: Stream,
+    peers: Option<Peers>,
+    report: &'a mut Report,
+}
+
+pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Result<()> {
+    let peers = options.peers.as_deref().map(Peers::open);
+    let mut bench = Bench { stream: device.stream()?, peers, report };
+    bench.operands(options.log2.min(28))?;
+    bench.matrices()?;
+    bench.lorenz()?;
+    bench.host_time()
+}
+
+impl Bench<'_> {
+    /// A row of what moves so many bytes, beside a peer on these addresses; `agree` says whether it computed the same.
+    fn row(
+        &mut self,
+        name: &str,
+        bytes: usize,
+        mut ours: impl FnMut() -> Result<()>,
+        peer: Option<(&str, &str, usize, &[u64])>,
+        agree: impl Fn() -> Result<bool>,
+    ) -> Result<()> {
+        let stream = self.stream.clone();
+        let call = match (&self.peers, peer) {
+            (Some(peers), Some((library, function, n, buffers))) => {
+                peers.algorithm(library, function, &stream, n, buffers)?
+            }
+            _ => None,
+        };
+        ours()?;
+        if !agree()? {
+            self.report.failure(format!("{name}, ours"));
+            return Ok(());
+        }
+        let Some(call) = call else {
+            let ms = compare(&stream, &mut [&mut ours])?[0];
+            self.report.row(name, &[("ms", ms), ("GB/s", bytes as f64 / ms / 1e6)]);
+            return Ok(());
+        };
+        let mut theirs = || {
+            assert_eq!(call(), 0, "{name}: the peer failed");
+            Ok(())
+        };
+        let times = compare(&stream, &mut [&mut ours, &mut theirs])?;
+        theirs()?;
+        if !agree()? {
+            self.report.failure(format!("{name}, the peer"));
+        }
+        let gigabytes = bytes as f64 / times[0] / 1e6;
+        let key = if peer.is_some_and(|peer| peer.0 == "cub") { ("CUB ms", "ratio to CUB") } else { ("CUDA ms", "ratio to CUDA") };
+        self.report.row(name, &[("ms", times[0]), ("GB/s", gigabytes), (key.0, times[1]), (key.1, times[1] / times[0])]);
+        Ok(())
+    }
+
+    fn operands(&mut self, log2: u32) -> Result<()> {
+        let (n, stream) = (1usize << log2, self.stream.clone());
+        let buffer = || stream.buffer_uninit::<f32>(n);
+        let mut addresses = Vec::new();
+        let mut tensors = Vec::new();
+        for seed in 0..9 {
+            let buffer = buffer()?;
+            addresses.push(buffer.address());
+            let tensor = Tensor::from_buffer(&stream, n, buffer)?;
+            tensor.assign(uniform::<f32>(seed) * 2.0 - 1.0 + if seed == 7 { 2.0 } else { 0.0 })?;
+            tensors.push(tensor);
+        }
+        let [b, c, d, e, f, g, h, k, a] = &tensors[..] else { unreachable!("nine tensors") };
+        // The first elements, by the CPU.
+        let heads: Vec<Vec<f32>> =
+            tensors.iter().map(|tensor| tensor.slice(..1 << 16)?.to_vec()).collect::<Result<_>>()?;
+        let like = |expected: &dyn Fn(usize) -> f32| -> Result<bool> {
+            let head = a.slice(..1 << 16)?.to_vec()?;
+            Ok(head.iter().enumerate().all(|(i, a)| (a - expected(i)).abs() <= 2e-6 * (1.0 + expected(i).abs())))
+        };
+        let x = |input: usize, i: usize| heads[input][i];
+        let five = |i: usize| x(0, i) + x(1, i) * x(2, i) + x(3, i).sin() * x(4, i) + 10.0;
+        let nine = |i: usize| five(i) - x(5, i) * x(6, i) / (x(7, i) + 1.0);
+
+        let inputs = |count: usize| [&addresses[..count], &addresses[8..]].concat();
+        self.row(
+            &format!("expression, 2 operands, f32 2^{log2}"),
+            12 * n,
+            || a.assign(b + c),
+            Some(("cub", "expression_2", n, &inputs(2))),
+            || like(&|i| x(0, i) + x(1, i)),
+        )?;
+        self.row(
+            &format!("expression, 5 operands, f32 2^{log2}"),
+            24 * n,
+            || a.assign(b + c * d + sin(e) * f + 10.0),
+            Some(("cub", "expression_5", n, &inputs(5))),
+            || like(&five),
+        )?;
+        self.row(
+            &format!("expression, 9 operands, f32 2^{log2}"),
+            36 * n,
+            || a.assign((b + c * d + sin(e) * f + 10.0) - g * h / (k + 1.0)),
+            Some(("cub", "expression_9", n, &inputs(8))),
+            || like(&nine),
+        )?;
+        let total = Tensor::zeros(&stream, [])?;
+        let expected: f64 = {
+            let wide: Tensor<f64> = Tensor::zeros(&stream, [])?;
+            (b.cast::<f64>() * c.cast::<f64>()).sum().assign_to(&wide)?;
+            wide.item()?
+        };
+        let product = dot(b, c);
+        self.row(&format!("expression, sum of a * b, f32 2^{log2}"), 8 * n, || product.assign_to(&total), None, || {
+            Ok((f64::from(total.item()?) - expected).abs() < 1e-4 * (n as f64).sqrt())
+        })?;
+        self.row(&format!("expression, uniform, f32 2^{log2}"), 4 * n, || a.assign(uniform::<f32>(5)), None, || Ok(true))?;
+        self.row(&format!("expression, normal, f32 2^{log2}"), 4 * n, || a.assign(normal::<f32>(5)), None, || Ok(true))
+    }
+
+    fn matrices(&mut self) -> Result<()> {
+        const N: usize = 8192;
+        let stream = self.stream.clone();
+        // Small whole numbers: every result is exact.
+        let m = Tensor::<f32>::uninit(&stream, [N, N])?;
+        m.assign((axis_index::<u64>(0) * 7 + axis_index::<u64>(1) * 3).floor_rem(scalar(31)).cast::<f32>())?;
+        let at = |i: usize, j: usize| ((i * 7 + j * 3) % 31) as f32;
+        let row = Tensor::from_slice(&stream, N, &(0..N).map(|j| (j % 13) as f32).collect::<Vec<_>>())?;
+        let column = row.reshape([N, 1])?;
+        let out = Tensor::<f32>::zeros(&stream, [N, N])?;
+        let check = |expected: &dyn Fn(usize, usize) -> f32| -> Result<bool> {
+            let part = out.slice((1000..1100, ..))?.to_vec()?;
+            Ok(part.iter().enumerate().all(|(i, &x)| x == expected(1000 + i / N, i % N)))
+        };
+        let bytes = 4 * N * N;
+        let named = |what: &str| format!("expression, {what}, f32 {N}x{N}");
+        self.row(&named("transpose"), 2 * bytes, || out.assign(m.t()), None, || check(&|i, j| at(j, i)))?;
+        self.row(&named("m * transposed m"), 2 * bytes, || out.assign(&m * m.t()), None, || {
+            check(&|i, j| at(i, j) * at(j, i))
+        })?;
+        self.row(&named("plus a row"), 2 * bytes, || out.assign(&m + &row), None, || {
+            check(&|i, j| at(i, j) + (j % 13) as f32)
+        })?;
+        self.row(&named("plus a column"), 2 * bytes, || out.assign(&m + &column), None, || {
+            check(&|i, j| at(i, j) + (i % 13) as f32)
+        })?;
+        let (half, even) = (out.slice((.., ..N as isize / 2))?, m.slice((.., AxisSlice::from(..).by(2)))?);
+        self.row(&named("every second column times 2"), bytes + bytes / 2, || half.assign(&even * 2.0), None, || {
+            let part = half.slice((1000..1010, ..))?.to_vec()?;
+            Ok(part.iter().enumerate().all(|(i, &x)| x == 2.0 * at(1000 + i / (N / 2), i % (N / 2) * 2)))
+        })?;
+        let sums = Tensor::<f32>::zeros(&stream, N)?;
+        for (axis, what) in [(0, "sum of columns of m * m"), (1, "sum of rows of m * m")] {
+            let reduction = (&m * &m).sum().axes(&[axis]);
+            self.row(&named(what), bytes, || reduction.assign_to(&sums), None, || {
+                let expected = |i: usize| (0..N).map(|j| if axis == 0 { at(j, i) } else { at(i, j) }).map(|x| x * x).sum::<f32>();
+                Ok(sums.slice(..100)?.to_vec()?.iter().enumerate().all(|(i, &sum)| sum == expected(i)))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn lorenz(&mut self) -> Result<()> {
+        let stream = self.stream.clone();
+        for log2 in [16, 20, 23] {
+            let n = 1usize << log2;
+            let mut addresses = Vec::new();
+            let mut make = || {
+                let buffer = stream.buffer_uninit::<f64>(n)?;
+                addresses.push(buffer.address());
+                Tensor::from_buffer(&stream, n, buffer)
+            };
+            let (r, state) = (make()?, [make()?, make()?, make()?]);
+            r.assign(element_index::<f64>() * (49.9 / n as f64) + 0.1)?;
+            let start = |value: f64| state.iter().try_for_each(|x| x.fill(value));
+            start(10.0)?;
+            let next = step(&r.clone().expr(), state.clone().map(Operand::expr));
+            let assignments = || state.iter().zip(&next).map(|(x, next)| x.to(next));
+            assign_all(assignments())?;
+            let once: Vec<f64> = state[1].slice(..1000)?.to_vec()?;
+            let right = once.iter().enumerate().all(|(i, y)| {
+                let expected = step(&(i as f64 * (49.9 / n as f64) + 0.1), [10.0; 3])[1];
+                (y - expected).abs() < 1e-12 * expected.abs()
+            });
+            start(10.0)?;
+            let prepared = Prepared::new(assignments())?;
+            let name = format!("expression, Lorenz step of one kernel, f64 2^{log2}");
+            self.row(&name, 56 * n, || prepared.run(), Some(("cuda", "lorenz", n, &addresses)), || Ok(right))?;
+        }
+        Ok(())
+    }
+
+    /// The host's time for an evaluation, and for the first one of a form, which makes and compiles its kernel.
+    fn host_time(&mut self) -> Result<()> {
+        let (stream, n) = (self.stream.clone(), 1024);
+        let tensors: Vec<Tensor<f32>> = (0..6).map(|_| Tensor::zeros(&stream, n)).collect::<Result<_>>()?;
+        let [a, b, c, d, e, f] = &tensors[..] else { unreachable!("six tensors") };
+        let five = || b + c * d + sin(e) * f + 10.0;
+        let prepared = Prepared::new([a.to(five())])?;
+        let x = stream.buffer_zeroed::<f32>(n)?;
+        let mut y = stream.buffer_zeroed::<f32>(n)?;
+        let mut micros = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+            let mut samples = Vec::new();
+            for _ in 0..50 {
+                stream.synchronize()?;
+                let start = Instant::now();
+                for _ in 0..50 {
+                    run()?;
+                }
+                samples.push(start.elapsed().as_secs_f64() * 1e6 / 50.0);
+            }
+            Ok(median(samples))
+        };
+        let dims = Dims::new(1, 256);
+        let launch = micros(&mut || elementwise_unary::<f32, f32, Identity, 4>::launch(&stream, dims, &x, &mut y, Identity))?;
+        let two = micros(&mut || a.assign(b + c))?;
+        let five_each = micros(&mut || a.assign(five()))?;
+        let again = micros(&mut || prepared.run())?;
+        let values =
+            [("µs of 2 operands", two), ("µs of 5 operands", five_each), ("µs prepared", again), ("µs of a launch", launch)];
+        self.report.row("expression, host time", &values);
+        // Forms that nothing else has.
+        let mut times = Vec::new();
+        for i in 0..8 {
+            let value = constant(i as f32 + 0.125);
+            let start = Instant::now();
+            a.assign(five() * value)?;
+            stream.synchronize()?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        self.report.row("expression, first evaluation of a form", &[("ms", median(times))]);
+        Ok(())
+    }
+}
+
+/// What the integrator calculates with.
+trait Value: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Mul<f64, Output = Self> {}
+impl Value for f64 {}
+impl Value for Expr<f64> {}
+
+/// A step of the Lorenz system by the fourth-order method of Runge and Kutta.
+fn step<T: Value>(r: &T, state: [T; 3]) -> [T; 3] {
+    const DT: f64 = 0.01;
+    let system = |[x, y, z]: &[T; 3]| {
+        let [x, y, z] = [x, y, z].map(|value| || value.clone());
+        [(y() - x()) * 10.0, r.clone() * x() - y() - x() * z(), x() * y() - z() * (8.0 / 3.0)]
+    };
+    let along = |k: &[T; 3], h: f64| std::array::from_fn(|i| state[i].clone() + k[i].clone() * h);
+    let a = system(&state);
+    let b = system(&along(&a, DT / 2.0));
+    let c = system(&along(&b, DT / 2.0));
+    let d = system(&along(&c, DT));
+    std::array::from_fn(|i| {
+        let [a, b, c, d] = [&a[i], &b[i], &c[i], &d[i]].map(T::clone);
+        state[i].clone() + (a + b * 2.0 + c * 2.0 + d) * (DT / 6.0)
+    })
+}
