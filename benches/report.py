@@ -181,7 +181,7 @@ def page(results):
                 ]
             )
         lines += table(head, rows) + [""]
-    lines += ["## Launches, collectives of a block, rows and columns", ""]
+    lines += ["## Expressions, launches, collectives of a block, rows and columns", ""]
     for row in results.rows:
         if "algorithm" not in row:
             values = ", ".join(
@@ -271,6 +271,17 @@ def figures(results):
         rows.append([label, *cells])
     lines += table(head, rows) + [""]
 
+    peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}
+    head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "best peer's time by ours"]
+    rows = []
+    for row in (row for row in results.rows if row["name"].startswith("expression, ") and "GB/s" in row):
+        theirs = [row.get(f"{peer} ms") for peer in peers]
+        best_of = min((ms for ms in theirs if ms), default=None)
+        cells = [digits(row["ms"]), digits(row["GB/s"]), *(digits(ms) if ms else "" for ms in theirs)]
+        label = row["name"].removeprefix("expression, ").replace("8192x8192", "8192 × 8192")
+        rows.append([label, *cells, f"{best_of / row['ms']:.2f}" if best_of else ""])
+    lines += table(head, rows) + [""]
+
     launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
     first = by_name["first launch"]
     lines.append(
@@ -281,6 +292,15 @@ def figures(results):
             "compiles its PTX."
         )
     )
+    host, form = by_name["expression, host time"], by_name["expression, first evaluation of a form"]
+    lines += [
+        "",
+        prose(
+            f"An evaluation of an expression of five operands takes {host['µs of 5 operands']:.1f} µs of host time, a prepared one "
+            f"{host['µs prepared']:.1f} µs, and a plain launch there {host['µs of a launch']:.1f} µs; the first of a form, with the "
+            f"driver's compilation, {form['ms']:.0f} ms."
+        ),
+    ]
     return "\n".join(lines)
 
 

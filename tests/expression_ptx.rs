@@ -1,0 +1,141 @@
+//! The kernels that expressions are written as: ptxas takes them for every architecture, their accesses are as wide as they can be,
+//! and they spill nothing.
+
+#![cfg(feature = "cuda")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use half::{bf16, f16};
+use kernel_primitives::expr::*;
+use kernel_primitives::{Device, Result, Stream};
+use primitives_build::Toolchain;
+
+const ARCHS: [u32; 4] = [75, 80, 90, 100];
+
+/// Kernels by name, of whatever architecture.
+struct Kernels {
+    tools: Toolchain,
+    failures: Vec<String>,
+}
+
+impl Kernels {
+    fn new() -> Self {
+        Self { tools: Toolchain::find().expect("the tools of the build"), failures: Vec::new() }
+    }
+
+    /// Assembles a kernel for all architectures; `check` says what is wrong with its text.
+    fn kernel(&mut self, name: &str, text: impl Fn(u32) -> Result<String>, check: impl Fn(&str) -> bool) -> Result<()> {
+        for arch in ARCHS {
+            let text = match text(arch) {
+                Ok(text) => text,
+                // Built for fewer architectures, as on a machine of a developer.
+                Err(kernel_primitives::Error::NoImage { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("expression.{name}.sm_{arch}"));
+            let (input, cubin) = (base.with_added_extension("ptx"), base.with_added_extension("cubin"));
+            std::fs::write(&input, &text).unwrap();
+            let output = Command::new(self.tools.ptxas().expect("ptxas"))
+                .args([&format!("-arch=sm_{arch}"), "-v"])
+                .arg(&input)
+                .arg("-o")
+                .arg(&cubin)
+                .output()
+                .expect("ptxas runs");
+            let report = String::from_utf8_lossy(&output.stderr).into_owned();
+            let spills = report.lines().any(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+            if !output.status.success() || spills || !check(&text) {
+                self.failures.push(format!("{}: {report}", input.display()));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) {
+        assert!(self.failures.is_empty(), "{}", self.failures.join("\n"));
+    }
+}
+
+fn stream() -> Stream {
+    Device::emulator().stream().expect("a stream of the emulator")
+}
+
+/// Accesses of 16 bytes, for as many operands.
+fn wide(text: &str, loads: usize) -> bool {
+    let vectors = |space: &str| text.matches(&format!("{space}.v4.b32")).count() + text.matches(&format!("{space}.v2.b64")).count()
+        + text.matches(&format!("{space}.v4.f32")).count() + text.matches(&format!("{space}.v2.f64")).count();
+    vectors("ld.global") >= loads && vectors("st.global") >= 1
+}
+
+#[test]
+fn rows_of_every_type_are_read_by_16_bytes() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    macro_rules! types {
+        ($($t:ty),*) => {$({
+            let [a, b, c] = [0; 3].map(|_| Tensor::<$t>::zeros(&stream, [64, 1024]).unwrap());
+            let name = |what: &str| format!("{what}.{}", <$t as Scalar>::DTYPE);
+            kernels.kernel(&name("add"), |arch| a.ptx(&b + &c, arch), |text| wide(text, 2))?;
+            kernels.kernel(&name("row"), |arch| a.ptx(&b + c.slice(0)?, arch), |text| wide(text, 2))?;
+            kernels.kernel(&name("column"), |arch| a.ptx(&b * c.slice((.., 0..1))?, arch), |text| wide(text, 1))?;
+            kernels.kernel(&name("rest"), |arch| a.ptx(floor_rem(&b, maximum(&c, &b)), arch), |text| wide(text, 2))?;
+            let compared = Tensor::<bool>::zeros(&stream, [64, 1024])?;
+            kernels.kernel(&name("less"), |arch| compared.ptx(b.lt(&c), arch), |_| true)?;
+            for axes in [&[][..], &[0], &[1]] {
+                kernels.kernel(&name(&format!("sum{axes:?}")), |arch| b.sum().axes(axes).ptx(arch), |_| true)?;
+            }
+            kernels.kernel(&name("sum"), |arch| b.sum().ptx(arch), |text| text.contains("ld.global.v"))?;
+            kernels.kernel(&name("arg_max"), |arch| b.arg_max().ptx(arch), |_| true)?;
+            kernels.kernel(&name("arg_min0"), |arch| b.arg_min().axes(&[0]).ptx(arch), |_| true)?;
+        })*};
+    }
+    types!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+    kernels.finish();
+    Ok(())
+}
+
+#[test]
+fn conversions_between_all_types_assemble() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    macro_rules! from {
+        ($a:ty: $($b:ty),*) => {$({
+            let (a, b) = (Tensor::<$a>::zeros(&stream, 4096)?, Tensor::<$b>::zeros(&stream, 4096)?);
+            let name = format!("{}.to.{}", <$a as Scalar>::DTYPE, <$b as Scalar>::DTYPE);
+            kernels.kernel(&name, |arch| b.ptx(a.cast::<$b>(), arch), |_| true)?;
+        })*};
+    }
+    macro_rules! all {
+        ($($a:ty),*) => { $(from!($a: bool, i8, i32, i64, u16, u32, u64, f16, bf16, f32, f64);)* };
+    }
+    all!(bool, i8, i32, u16, i64, u64, f16, bf16, f32, f64);
+    kernels.finish();
+    Ok(())
+}
+
+#[test]
+fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    let [a, b, c, d, e, f] = [0; 6].map(|_| Tensor::<f32>::zeros(&stream, [256, 256]).unwrap());
+    kernels.kernel("fused5", |arch| a.ptx(&b + &c * &d + sin(&e) * &f + 10.0, arch), |text| wide(text, 5))?;
+    kernels.kernel(
+        "functions",
+        |arch| a.ptx(pow(exp(&b), tanh(&c)) + erf(&d) * atan2(&e, &f) + ln(abs(&b)) + normal::<f32>(1), arch),
+        |text| wide(text, 5),
+    )?;
+    // Through shared memory, and in rows on both sides.
+    kernels.kernel("transpose", |arch| a.ptx(b.t(), arch), |text| text.contains("bar.sync") && text.contains("st.shared"))?;
+    kernels.kernel("symmetric", |arch| a.ptx(&b * b.t() + &c, arch), |text| text.contains("bar.sync"))?;
+    let table = Tensor::<f32>::zeros(&stream, 100)?;
+    let index = Tensor::<i32>::zeros(&stream, [256, 256])?;
+    kernels.kernel(
+        "gather",
+        |arch| a.ptx(gather(&table, &index / 3), arch),
+        |text| text.contains("kp_control") && text.contains("division_by_zero"),
+    )?;
+    kernels.kernel("strided", |arch| a.slice((.., ..128))?.ptx(b.slice((.., AxisSlice::from(..).by(-2)))?, arch), |_| true)?;
+    let views = [a.slice((1.., 3..))?, b.slice((1.., 3..))?];
+    // No access is wider than what its address is a multiple of.
+    kernels.kernel("unaligned", |arch| views[0].ptx(&views[1] + 1.0, arch), |text| !text.contains("global.v"))?;
+    kernels.finish();
+    Ok(())
+}
