@@ -271,7 +271,7 @@ def figures(results):
         rows.append([label, *cells])
     lines += table(head, rows) + [""]
 
-    peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}
+    peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "Thrust": "Thrust", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}
     head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "best peer's time by ours"]
     rows = []
     for row in (row for row in results.rows if row["name"].startswith("expression, ") and "GB/s" in row):

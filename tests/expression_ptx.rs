@@ -44,7 +44,9 @@ impl Kernels {
                 .output()
                 .expect("ptxas runs");
             let report = String::from_utf8_lossy(&output.stderr).into_owned();
-            let spills = report.lines().any(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+            let spills = report
+                .lines()
+                .any(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
             if !output.status.success() || spills || !check(&text) {
                 self.failures.push(format!("{}: {report}", input.display()));
             }
@@ -63,8 +65,12 @@ fn stream() -> Stream {
 
 /// Accesses of 16 bytes, for as many operands.
 fn wide(text: &str, loads: usize) -> bool {
-    let vectors = |space: &str| text.matches(&format!("{space}.v4.b32")).count() + text.matches(&format!("{space}.v2.b64")).count()
-        + text.matches(&format!("{space}.v4.f32")).count() + text.matches(&format!("{space}.v2.f64")).count();
+    let vectors = |space: &str| {
+        text.matches(&format!("{space}.v4.b32")).count()
+            + text.matches(&format!("{space}.v2.b64")).count()
+            + text.matches(&format!("{space}.v4.f32")).count()
+            + text.matches(&format!("{space}.v2.f64")).count()
+    };
     vectors("ld.global") >= loads && vectors("st.global") >= 1
 }
 
@@ -123,7 +129,11 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |text| wide(text, 5),
     )?;
     // Through shared memory, and in rows on both sides.
-    kernels.kernel("transpose", |arch| a.ptx(b.t(), arch), |text| text.contains("bar.sync") && text.contains("st.shared"))?;
+    kernels.kernel(
+        "transpose",
+        |arch| a.ptx(b.t(), arch),
+        |text| text.contains("bar.sync") && text.contains("st.shared"),
+    )?;
     kernels.kernel("symmetric", |arch| a.ptx(&b * b.t() + &c, arch), |text| text.contains("bar.sync"))?;
     let table = Tensor::<f32>::zeros(&stream, 100)?;
     let index = Tensor::<i32>::zeros(&stream, [256, 256])?;
@@ -132,7 +142,11 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |arch| a.ptx(gather(&table, &index / 3), arch),
         |text| text.contains("kp_control") && text.contains("division_by_zero"),
     )?;
-    kernels.kernel("strided", |arch| a.slice((.., ..128))?.ptx(b.slice((.., AxisSlice::from(..).by(-2)))?, arch), |_| true)?;
+    kernels.kernel(
+        "strided",
+        |arch| a.slice((.., ..128))?.ptx(b.slice((.., AxisSlice::from(..).by(-2)))?, arch),
+        |_| true,
+    )?;
     let views = [a.slice((1.., 3..))?, b.slice((1.., 3..))?];
     // No access is wider than what its address is a multiple of.
     kernels.kernel("unaligned", |arch| views[0].ptx(&views[1] + 1.0, arch), |text| !text.contains("global.v"))?;

@@ -1,15 +1,16 @@
 //! Expressions beside CUB's transformations with the same functor, a kernel written by hand, and PyTorch and CuPy, whose times come
 //! from `benches/peers/torch_peers.py`.
 
+use std::cell::Cell;
 use std::ops::{Add, Mul, Sub};
 use std::time::Instant;
 
 use kernel_primitives::expr::{
-    AxisSlice, Expr, Functions, Operand, PairFunctions, Prepared, Reductions, Tensor, assign_all, axis_index, constant, dot,
+    AxisSlice, Expr, Functions, Operand, PairFunctions, Prepared, Reductions, Tensor, axis_index, constant, dot,
     element_index, normal, scalar, sin, uniform,
 };
-use kernel_primitives::kernels::elementwise_unary;
-use kernel_primitives::prelude::*;
+use kernel_primitives::functor;
+use kernel_primitives::kernels::elementwise_binary;
 use kernel_primitives::{Device, Dims, Result, Stream};
 
 use crate::harness::{Options, Report, compare, median};
@@ -31,44 +32,56 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
 }
 
 impl Bench<'_> {
-    /// A row of what moves so many bytes, beside a peer on these addresses; `agree` says whether it computed the same.
+    /// A row of what moves so many bytes, beside a function of some libraries on these addresses; `agree` says whether what was
+    /// computed last is right.
     fn row(
         &mut self,
         name: &str,
         bytes: usize,
         mut ours: impl FnMut() -> Result<()>,
-        peer: Option<(&str, &str, usize, &[u64])>,
+        peer: Option<(&str, usize, &[u64])>,
         agree: impl Fn() -> Result<bool>,
     ) -> Result<()> {
         let stream = self.stream.clone();
-        let call = match (&self.peers, peer) {
-            (Some(peers), Some((library, function, n, buffers))) => {
-                peers.algorithm(library, function, &stream, n, buffers)?
+        let mut peers = Vec::new();
+        if let (Some(library), Some((function, n, buffers))) = (&self.peers, peer) {
+            for (prefix, ms, ratio) in [
+                ("cub", "CUB ms", "ratio to CUB"),
+                ("cuda", "CUDA ms", "ratio to CUDA"),
+                ("thrust", "Thrust ms", "ratio to Thrust"),
+            ] {
+                let call = library.algorithm(prefix, function, &stream, n, buffers)?;
+                peers.extend(call.map(|call| (ms, ratio, call)));
             }
-            _ => None,
-        };
+        }
         ours()?;
         if !agree()? {
             self.report.failure(format!("{name}, ours"));
             return Ok(());
         }
-        let Some(call) = call else {
-            let ms = compare(&stream, &mut [&mut ours])?[0];
-            self.report.row(name, &[("ms", ms), ("GB/s", bytes as f64 / ms / 1e6)]);
-            return Ok(());
-        };
-        let mut theirs = || {
-            assert_eq!(call(), 0, "{name}: the peer failed");
-            Ok(())
-        };
-        let times = compare(&stream, &mut [&mut ours, &mut theirs])?;
-        theirs()?;
-        if !agree()? {
-            self.report.failure(format!("{name}, the peer"));
+        let mut theirs: Vec<_> = peers
+            .iter()
+            .map(|(ms, _, call)| {
+                move || {
+                    assert_eq!(call(), 0, "{name}: {ms} failed");
+                    Ok(())
+                }
+            })
+            .collect();
+        for (run, (ms, ..)) in theirs.iter_mut().zip(&peers) {
+            run()?;
+            if !agree()? {
+                self.report.failure(format!("{name}, the peer of {ms}"));
+            }
         }
-        let gigabytes = bytes as f64 / times[0] / 1e6;
-        let key = if peer.is_some_and(|peer| peer.0 == "cub") { ("CUB ms", "ratio to CUB") } else { ("CUDA ms", "ratio to CUDA") };
-        self.report.row(name, &[("ms", times[0]), ("GB/s", gigabytes), (key.0, times[1]), (key.1, times[1] / times[0])]);
+        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
+        contenders.extend(theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+        let times = compare(&stream, &mut contenders)?;
+        let mut values = vec![("ms", times[0]), ("GB/s", bytes as f64 / times[0] / 1e6)];
+        for ((ms, ratio, _), time) in peers.iter().zip(&times[1..]) {
+            values.extend([(*ms, *time), (*ratio, time / times[0])]);
+        }
+        self.report.row(name, &values);
         Ok(())
     }
 
@@ -101,21 +114,21 @@ impl Bench<'_> {
             &format!("expression, 2 operands, f32 2^{log2}"),
             12 * n,
             || a.assign(b + c),
-            Some(("cub", "expression_2", n, &inputs(2))),
+            Some(("expression_2", n, &inputs(2))),
             || like(&|i| x(0, i) + x(1, i)),
         )?;
         self.row(
             &format!("expression, 5 operands, f32 2^{log2}"),
             24 * n,
             || a.assign(b + c * d + sin(e) * f + 10.0),
-            Some(("cub", "expression_5", n, &inputs(5))),
+            Some(("expression_5", n, &inputs(5))),
             || like(&five),
         )?;
         self.row(
             &format!("expression, 9 operands, f32 2^{log2}"),
             36 * n,
             || a.assign((b + c * d + sin(e) * f + 10.0) - g * h / (k + 1.0)),
-            Some(("cub", "expression_9", n, &inputs(8))),
+            Some(("expression_9", n, &inputs(8))),
             || like(&nine),
         )?;
         let total = Tensor::zeros(&stream, [])?;
@@ -125,10 +138,20 @@ impl Bench<'_> {
             wide.item()?
         };
         let product = dot(b, c);
-        self.row(&format!("expression, sum of a * b, f32 2^{log2}"), 8 * n, || product.assign_to(&total), None, || {
-            Ok((f64::from(total.item()?) - expected).abs() < 1e-4 * (n as f64).sqrt())
-        })?;
-        self.row(&format!("expression, uniform, f32 2^{log2}"), 4 * n, || a.assign(uniform::<f32>(5)), None, || Ok(true))?;
+        self.row(
+            &format!("expression, sum of a * b, f32 2^{log2}"),
+            8 * n,
+            || product.assign_to(&total),
+            None,
+            || Ok((f64::from(total.item()?) - expected).abs() < 1e-4 * (n as f64).sqrt()),
+        )?;
+        self.row(
+            &format!("expression, uniform, f32 2^{log2}"),
+            4 * n,
+            || a.assign(uniform::<f32>(5)),
+            None,
+            || Ok(true),
+        )?;
         self.row(&format!("expression, normal, f32 2^{log2}"), 4 * n, || a.assign(normal::<f32>(5)), None, || Ok(true))
     }
 
@@ -137,7 +160,7 @@ impl Bench<'_> {
         let stream = self.stream.clone();
         // Small whole numbers: every result is exact.
         let m = Tensor::<f32>::uninit(&stream, [N, N])?;
-        m.assign((axis_index::<u64>(0) * 7 + axis_index::<u64>(1) * 3).floor_rem(scalar(31)).cast::<f32>())?;
+        m.assign((axis_index::<u64>(0) * 7 + axis_index::<u64>(1) * 3).floor_rem(scalar(31u64)).cast::<f32>())?;
         let at = |i: usize, j: usize| ((i * 7 + j * 3) % 31) as f32;
         let row = Tensor::from_slice(&stream, N, &(0..N).map(|j| (j % 13) as f32).collect::<Vec<_>>())?;
         let column = row.reshape([N, 1])?;
@@ -149,27 +172,53 @@ impl Bench<'_> {
         let bytes = 4 * N * N;
         let named = |what: &str| format!("expression, {what}, f32 {N}x{N}");
         self.row(&named("transpose"), 2 * bytes, || out.assign(m.t()), None, || check(&|i, j| at(j, i)))?;
-        self.row(&named("m * transposed m"), 2 * bytes, || out.assign(&m * m.t()), None, || {
-            check(&|i, j| at(i, j) * at(j, i))
-        })?;
-        self.row(&named("plus a row"), 2 * bytes, || out.assign(&m + &row), None, || {
-            check(&|i, j| at(i, j) + (j % 13) as f32)
-        })?;
-        self.row(&named("plus a column"), 2 * bytes, || out.assign(&m + &column), None, || {
-            check(&|i, j| at(i, j) + (i % 13) as f32)
-        })?;
+        self.row(
+            &named("m * transposed m"),
+            2 * bytes,
+            || out.assign(&m * m.t()),
+            None,
+            || check(&|i, j| at(i, j) * at(j, i)),
+        )?;
+        self.row(
+            &named("plus a row"),
+            2 * bytes,
+            || out.assign(&m + &row),
+            None,
+            || check(&|i, j| at(i, j) + (j % 13) as f32),
+        )?;
+        self.row(
+            &named("plus a column"),
+            2 * bytes,
+            || out.assign(&m + &column),
+            None,
+            || check(&|i, j| at(i, j) + (i % 13) as f32),
+        )?;
         let (half, even) = (out.slice((.., ..N as isize / 2))?, m.slice((.., AxisSlice::from(..).by(2)))?);
-        self.row(&named("every second column times 2"), bytes + bytes / 2, || half.assign(&even * 2.0), None, || {
-            let part = half.slice((1000..1010, ..))?.to_vec()?;
-            Ok(part.iter().enumerate().all(|(i, &x)| x == 2.0 * at(1000 + i / (N / 2), i % (N / 2) * 2)))
-        })?;
+        self.row(
+            &named("every second column times 2"),
+            bytes + bytes / 2,
+            || half.assign(&even * 2.0),
+            None,
+            || {
+                let part = half.slice((1000..1010, ..))?.to_vec()?;
+                Ok(part.iter().enumerate().all(|(i, &x)| x == 2.0 * at(1000 + i / (N / 2), i % (N / 2) * 2)))
+            },
+        )?;
         let sums = Tensor::<f32>::zeros(&stream, N)?;
         for (axis, what) in [(0, "sum of columns of m * m"), (1, "sum of rows of m * m")] {
             let reduction = (&m * &m).sum().axes(&[axis]);
-            self.row(&named(what), bytes, || reduction.assign_to(&sums), None, || {
-                let expected = |i: usize| (0..N).map(|j| if axis == 0 { at(j, i) } else { at(i, j) }).map(|x| x * x).sum::<f32>();
-                Ok(sums.slice(..100)?.to_vec()?.iter().enumerate().all(|(i, &sum)| sum == expected(i)))
-            })?;
+            self.row(
+                &named(what),
+                bytes,
+                || reduction.assign_to(&sums),
+                None,
+                || {
+                    let expected = |i: usize| {
+                        (0..N).map(|j| if axis == 0 { at(j, i) } else { at(i, j) }).map(|x| x * x).sum::<f32>()
+                    };
+                    Ok(sums.slice(..100)?.to_vec()?.iter().enumerate().all(|(i, &sum)| sum == expected(i)))
+                },
+            )?;
         }
         Ok(())
     }
@@ -189,17 +238,20 @@ impl Bench<'_> {
             let start = |value: f64| state.iter().try_for_each(|x| x.fill(value));
             start(10.0)?;
             let next = step(&r.clone().expr(), state.clone().map(Operand::expr));
-            let assignments = || state.iter().zip(&next).map(|(x, next)| x.to(next));
-            assign_all(assignments())?;
-            let once: Vec<f64> = state[1].slice(..1000)?.to_vec()?;
-            let right = once.iter().enumerate().all(|(i, y)| {
-                let expected = step(&(i as f64 * (49.9 / n as f64) + 0.1), [10.0; 3])[1];
-                (y - expected).abs() < 1e-12 * expected.abs()
-            });
-            start(10.0)?;
-            let prepared = Prepared::new(assignments())?;
+            let prepared = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
+            // Each run so far is a step of all of them.
+            let steps = Cell::new(0);
+            let agree = || {
+                steps.set(steps.get() + 1);
+                let y = state[1].slice(..1000)?.to_vec()?;
+                Ok(y.iter().enumerate().all(|(i, y)| {
+                    let r = i as f64 * (49.9 / n as f64) + 0.1;
+                    let expected = (0..steps.get()).fold([10.0; 3], |state, _| step(&r, state))[1];
+                    (y - expected).abs() < 1e-10 * expected.abs()
+                }))
+            };
             let name = format!("expression, Lorenz step of one kernel, f64 2^{log2}");
-            self.row(&name, 56 * n, || prepared.run(), Some(("cuda", "lorenz", n, &addresses)), || Ok(right))?;
+            self.row(&name, 56 * n, || prepared.run(), Some(("lorenz", n, &addresses)), agree)?;
         }
         Ok(())
     }
@@ -226,12 +278,18 @@ impl Bench<'_> {
             Ok(median(samples))
         };
         let dims = Dims::new(1, 256);
-        let launch = micros(&mut || elementwise_unary::<f32, f32, Identity, 4>::launch(&stream, dims, &x, &mut y, Identity))?;
+        let launch = micros(&mut || {
+            elementwise_binary::<f32, f32, functor::Add, 4>::launch(&stream, dims, &x, &x, &mut y, functor::Add)
+        })?;
         let two = micros(&mut || a.assign(b + c))?;
         let five_each = micros(&mut || a.assign(five()))?;
         let again = micros(&mut || prepared.run())?;
-        let values =
-            [("µs of 2 operands", two), ("µs of 5 operands", five_each), ("µs prepared", again), ("µs of a launch", launch)];
+        let values = [
+            ("µs of 2 operands", two),
+            ("µs of 5 operands", five_each),
+            ("µs prepared", again),
+            ("µs of a launch", launch),
+        ];
         self.report.row("expression, host time", &values);
         // Forms that nothing else has.
         let mut times = Vec::new();

@@ -3,6 +3,11 @@
 #include "algorithms.cuh"
 
 #include <cuda/std/tuple>
+#include <thrust/device_vector.h>
+#include <thrust/iterator/zip_iterator.h>
+#include <thrust/transform.h>
+
+#include <map>
 
 namespace {
 
@@ -38,7 +43,63 @@ __global__ __launch_bounds__(256) void lorenz_step(const double *r, double *x, d
   z[i] = s[2] + (a[2] + b[2] * 2 + c[2] * 2 + d[2]) * (dt / 6);
 }
 
+// The same by Thrust, as odeint does it: a transformation for the derivatives of each stage, and one for each sum of states.
+struct Derivatives {
+  template <class Tuple> __device__ cuda::std::tuple<double, double, double> operator()(Tuple t) const {
+    double d[3];
+    derivatives(thrust::get<0>(t), thrust::get<1>(t), thrust::get<2>(t), thrust::get<3>(t), d);
+    return {d[0], d[1], d[2]};
+  }
+};
+
+struct Along {
+  double h;
+  __device__ double operator()(double x, double k) const { return x + k * h; }
+};
+
+struct Advance {
+  template <class Tuple> __device__ double operator()(Tuple t) const {
+    return thrust::get<0>(t) +
+           (thrust::get<1>(t) + thrust::get<2>(t) * 2 + thrust::get<3>(t) * 2 + thrust::get<4>(t)) * (0.01 / 6);
+  }
+};
+
+// Of an ensemble of a size: the argument of a stage, and four stages, of three states each.
+struct Stages {
+  thrust::device_vector<double> memory;
+  explicit Stages(size_t n) : memory(15 * n) {}
+};
+
+template <class Policy> void lorenz_by_thrust(Policy policy, const double *r, double *const *state, size_t n) {
+  static std::map<size_t, Stages> all;
+  double *memory = thrust::raw_pointer_cast(all.try_emplace(n, n).first->second.memory.data());
+  double *argument = memory, *stages = memory + 3 * n;
+  const double dt = 0.01, ahead[4] = {0, dt / 2, dt / 2, dt};
+  for (int stage = 0; stage < 4; ++stage) {
+    const double *x[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      x[axis] = state[axis];
+      if (stage > 0) {
+        const double *before = stages + (3 * (stage - 1) + axis) * n;
+        thrust::transform(policy, state[axis], state[axis] + n, before, argument + axis * n, Along{ahead[stage]});
+        x[axis] = argument + axis * n;
+      }
+    }
+    double *k = stages + 3 * stage * n;
+    auto from = thrust::make_zip_iterator(r, x[0], x[1], x[2]);
+    thrust::transform(policy, from, from + n, thrust::make_zip_iterator(k, k + n, k + 2 * n), Derivatives{});
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    const double *k = stages + axis * n;
+    auto from = thrust::make_zip_iterator(state[axis], k, k + 3 * n, k + 6 * n, k + 9 * n);
+    thrust::transform(policy, from, from + n, state[axis], Advance{});
+  }
+}
+
 } // namespace
+
+THRUST(lorenz, double *state[3] = {OUT(double, 1), OUT(double, 2), OUT(double, 3)};
+       lorenz_by_thrust(policy, IN(double, 0), state, n))
 
 CUB(expression_2, storage == nullptr
                       ? (*bytes = 0, cudaSuccess)
