@@ -280,7 +280,8 @@ def figures(results):
         cells = [digits(row["ms"]), digits(row["GB/s"]), *(digits(ms) if ms else "" for ms in theirs)]
         label = row["name"].removeprefix("expression, ").replace("8192x8192", "8192 × 8192")
         rows.append([label, *cells, f"{best_of / row['ms']:.2f}" if best_of else ""])
-    lines += table(head, rows) + [""]
+    if rows:
+        lines += table(head, rows) + [""]
 
     launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
     first = by_name["first launch"]
@@ -292,15 +293,14 @@ def figures(results):
             "compiles its PTX."
         )
     )
-    host, form = by_name["expression, host time"], by_name["expression, first evaluation of a form"]
-    lines += [
-        "",
-        prose(
+    if rows:
+        host, form = by_name["expression, host time"], by_name["expression, first evaluation of a form"]
+        text = prose(
             f"An evaluation of an expression of five operands takes {host['µs of 5 operands']:.1f} µs of host time, a prepared one "
             f"{host['µs prepared']:.1f} µs, and a plain launch there {host['µs of a launch']:.1f} µs; the first of a form, with the "
             f"driver's compilation, {form['ms']:.0f} ms."
-        ),
-    ]
+        )
+        lines += ["", text]
     return "\n".join(lines)
 
 

@@ -265,7 +265,7 @@ impl Bench<'_> {
         let prepared = Prepared::new([a.to(five())])?;
         let x = stream.buffer_zeroed::<f32>(n)?;
         let mut y = stream.buffer_zeroed::<f32>(n)?;
-        let mut micros = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        let micros = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
             let mut samples = Vec::new();
             for _ in 0..50 {
                 stream.synchronize()?;
