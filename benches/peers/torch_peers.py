@@ -235,11 +235,11 @@ def expressions(largest):
     if cupy:
         arrays = [cupy.asarray(x) for x in (b, c, d, e, f, g, h, k)]
         fused = [
-            (2, cupy.fuse()(lambda b, c: b + c)),
-            (5, cupy.fuse()(lambda b, c, d, e, f: b + c * d + cupy.sin(e) * f + 10)),
+            (2, cupy.fuse(kernel_name="two")(lambda b, c: b + c)),
+            (5, cupy.fuse(kernel_name="five")(lambda b, c, d, e, f: b + c * d + cupy.sin(e) * f + 10)),
             (
                 9,
-                cupy.fuse()(lambda b, c, d, e, f, g, h, k: (b + c * d + cupy.sin(e) * f + 10) - g * h / (k + 1)),
+                cupy.fuse(kernel_name="nine")(lambda b, c, d, e, f, g, h, k: (b + c * d + cupy.sin(e) * f + 10) - g * h / (k + 1)),
             ),
         ]
         stream = cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
