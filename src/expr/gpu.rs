@@ -14,7 +14,7 @@ use super::dtype::{Bits, with_type};
 use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
-use super::program::{FastHasher, FastMap, Lowered, Program};
+use super::program::{FastHasher, FastMap, Lowered, Program, What};
 use super::ptx::{self, ENTRY, Param, THREADS, Variant};
 use super::shape::Shape;
 
@@ -90,7 +90,11 @@ impl<'a> Operands<'a> {
     }
 
     fn variant(&self) -> Variant {
-        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len());
+        // A division of integers takes so many registers that 16 at once would spill some.
+        let code = &self.lowered.program.code;
+        let divides = |what, dtype| matches!(what, What::Op(op) if op.divides_integers(dtype));
+        let most = if code.iter().any(|one| divides(one.what, one.dtype)) { 8 } else { 16 };
+        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len(), most);
         // A turned tile has its elements in another order than they are numbered in.
         if variant.rank < 2 || self.lowered.program.uses_index() {
             return variant;

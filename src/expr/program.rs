@@ -68,6 +68,11 @@ impl Instruction {
 }
 
 impl Op {
+    /// Whether it is a division of integers, which by zero is a fault.
+    pub(crate) fn divides_integers(self, dtype: DType) -> bool {
+        matches!(self, Self::Div | Self::Rem | Self::FloorDiv | Self::FloorRem) && dtype.is_integer()
+    }
+
     pub(crate) fn arity(self) -> usize {
         match self {
             Self::Neg | Self::Not | Self::Abs | Self::Recip | Self::Cast | Self::IsNan | Self::Math(_) => 1,

@@ -412,18 +412,9 @@ impl Emitter {
             Op::Add => self.op(class, &typed("add"), x),
             Op::Sub => self.op(class, &typed("sub"), x),
             Op::Mul => self.op(class, &typed("mul.lo"), x),
-            Op::Div => {
-                self.check_divisor(x[1]);
-                self.op(class, &typed("div"), x)
-            }
-            Op::Rem => {
-                self.check_divisor(x[1]);
-                self.op(class, &typed("rem"), x)
-            }
-            Op::FloorDiv | Op::FloorRem => {
-                self.check_divisor(x[1]);
-                self.floored(op, dtype, x)
-            }
+            Op::Div => self.op(class, &typed("div"), x),
+            Op::Rem => self.op(class, &typed("rem"), x),
+            Op::FloorDiv | Op::FloorRem => self.floored(op, dtype, x),
             Op::Min => self.op(class, &typed("min"), x),
             Op::Max => self.op(class, &typed("max"), x),
             Op::And => self.op(class, &untyped("and"), x),
@@ -472,12 +463,23 @@ impl Emitter {
         }
     }
 
-    /// A division by zero is a fault.
-    fn check_divisor(&mut self, divisor: Reg) {
-        let bits = if divisor.class == Class::B64 { 64 } else { 32 };
-        let (fine, label) = (self.op_with(Class::Pred, &format!("setp.ne.s{bits}"), &[divisor], 0), self.label());
-        op!(self, "@{fine} bra {label};");
+    /// A division of integers by zero is a fault: that of any of these divisors.
+    pub(super) fn check_divisors(&mut self, divisors: &[Reg]) {
+        let mut zero: Option<Reg> = None;
+        for &divisor in divisors {
+            let bits = if divisor.class == Class::B64 { 64 } else { 32 };
+            zero = Some(match zero {
+                None => self.op_with(Class::Pred, &format!("setp.eq.s{bits}"), &[divisor], 0),
+                Some(other) => {
+                    self.op_with(Class::Pred, &format!("setp.eq.or.s{bits}"), &[divisor], format_args!("0, {other}"))
+                }
+            });
+        }
+        let (Some(zero), label) = (zero, self.label()) else { return };
+        op!(self, "@!{zero} bra {label};");
         self.function(functions::division_by_zero::info().code(), &[]);
+        // It does not return: nothing needs to be kept over the call.
+        op!(self, "exit;");
         self.place(&label);
     }
 
@@ -486,6 +488,7 @@ impl Emitter {
         let (fine, label) = (self.op(Class::Pred, "setp.lt.u64", &[index, len]), self.label());
         op!(self, "@{fine} bra {label};");
         self.function(functions::index_out_of_bounds::info().code(), &[index, len]);
+        op!(self, "exit;");
         self.place(&label);
     }
 

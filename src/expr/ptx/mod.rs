@@ -195,9 +195,9 @@ impl Variant {
         params
     }
 
-    /// How a nest's operands lie. `sizes` are their elements' bytes, `addresses` those of their first elements; `results` of them
+    /// How a nest's operands lie, with vectors of at most so many elements. `sizes` are their elements' bytes, `addresses` those of their first elements; `results` of them
     /// are written.
-    pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], results: usize) -> Self {
+    pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], results: usize, most: usize) -> Self {
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
         let flat = (0..sizes.len()).all(|operand| nest.is_linear(operand) || nest.is_single(operand));
@@ -217,7 +217,7 @@ impl Variant {
         let width = |size: &dyn Fn(usize) -> bool| {
             let sizes = || (0..sizes.len()).filter(|&operand| size(operand)).map(|operand| sizes[operand]);
             let (low, high) = (sizes().min().unwrap_or(8), sizes().max().unwrap_or(8));
-            (16 / low).min(64 / high)
+            (16 / low).min(64 / high).min(most)
         };
         let mut width = width(&|operand| operands[operand] != Way::Single);
         let fits = |width: usize| {
@@ -575,10 +575,8 @@ impl Kernel<'_> {
                         instruction.takes().iter().map(|&value| self.uniform[value as usize]).collect();
                     let from = instruction.takes().first().map(|&value| self.program.code[value as usize].dtype);
                     // What faults is computed by those who need it.
-                    let faults =
-                        matches!(op, Op::Div | Op::Rem | Op::FloorDiv | Op::FloorRem) && instruction.dtype.is_integer();
                     match (arguments, from) {
-                        (Some(arguments), Some(from)) if !faults => {
+                        (Some(arguments), Some(from)) if !op.divides_integers(instruction.dtype) => {
                             let from = if op == Op::Select { instruction.dtype } else { from };
                             Some(self.e.compute(op, from, instruction.dtype, &arguments))
                         }
@@ -753,6 +751,11 @@ impl Kernel<'_> {
         let takes = instruction.takes();
         let varies =
             matches!(instruction.what, What::Index(_)) || takes.iter().any(|&value| values[value as usize].len() > 1);
+        if let What::Op(op) = instruction.what
+            && op.divides_integers(instruction.dtype)
+        {
+            self.e.check_divisors(&values[takes[1] as usize]);
+        }
         (0..if varies { width } else { 1 })
             .map(|i| {
                 let arguments: Vec<Reg> = takes
