@@ -83,6 +83,9 @@ pub struct Prepared {
     shape: Shape,
     text: String,
     place: &'static Location<'static>,
+    /// Set by the first run on a GPU.
+    #[cfg(feature = "cuda")]
+    ready: std::sync::OnceLock<super::gpu::Ready>,
 }
 
 impl Prepared {
@@ -100,7 +103,16 @@ impl Prepared {
         let nest = prepare(place, &targets.iter().collect::<Vec<_>>(), &lowered, &|| roots.clone())?;
         let shape = targets.first().map_or(Shape::SCALAR, |target| target.layout.shape);
         let text = describe(&roots).0.join("; ");
-        Ok(Self { targets, lowered, nest, shape, text, place })
+        Ok(Self {
+            targets,
+            lowered,
+            nest,
+            shape,
+            text,
+            place,
+            #[cfg(feature = "cuda")]
+            ready: Default::default(),
+        })
     }
 
     /// Makes the assignments in one kernel, on the stream of the first target.
@@ -113,6 +125,18 @@ impl Prepared {
             return Ok(());
         }
         let targets: Vec<&Arc<View>> = self.targets.iter().collect();
+        #[cfg(feature = "cuda")]
+        if self.nest.elements > 0 && targets[0].stream.device().is_gpu() {
+            let ready = match self.ready.get() {
+                Some(ready) => ready,
+                None => {
+                    let operands = super::gpu::Operands::new(&targets, &self.lowered, &self.nest);
+                    let ready = operands.ready(self.shape, &|| self.text.clone())?;
+                    self.ready.get_or_init(|| ready)
+                }
+            };
+            return ready.launch(&targets, &self.lowered);
+        }
         launch(self.place, &targets, &self.lowered, self.shape, &self.nest, &|| self.text.clone())
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn launch(
     }
     #[cfg(feature = "cuda")]
     if targets[0].stream.device().is_gpu() {
-        return Operands::new(targets, lowered, nest).launch(shape, text);
+        return Operands::new(targets, lowered, nest).ready(shape, text)?.launch(targets, lowered);
     }
     on_cpu(place, targets, lowered, shape, nest.clone(), text())
 }

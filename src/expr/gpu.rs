@@ -119,33 +119,24 @@ impl<'a> Operands<'a> {
         text(&self.lowered.program, &self.variant(), arch)
     }
 
-    /// Launches the kernel.
+    /// The kernel, loaded by its first launch, and what it is launched with.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
-    pub(crate) fn launch(&self, shape: Shape, name: &dyn Fn() -> String) -> Result<()> {
-        let stream = &self.targets[0].stream;
-        let (major, minor) = stream.device().properties().compute_capability.unwrap_or((0, 0));
+    pub(crate) fn ready(&self, shape: Shape, name: &dyn Fn() -> String) -> Result<Ready> {
+        let device = self.targets[0].stream.device();
+        let (major, minor) = device.properties().compute_capability.unwrap_or((0, 0));
         let variant = self.variant();
         let info = kernel(&self.lowered.program, &variant, 10 * major + minor, name)?;
         let linear = variant.rank == 0;
         let count = if linear { self.nest.elements } else { self.nest.elements / usize::from(variant.width) };
-        let words = self.words(&variant, shape, count);
-        let mut params: Vec<*mut c_void> =
-            words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-        params.push(std::ptr::null_mut());
         let blocks = self.blocks(&variant, count);
         let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
             kernel: name(),
-            device: stream.device().to_string(),
+            device: device.to_string(),
             what: "the number of blocks",
             asked: blocks as u64,
             limit: u32::MAX.into(),
         })?;
-        let uses = self.targets.iter().map(|view| (&view.storage, true));
-        let uses = uses.chain(self.lowered.inputs.iter().map(|view| (&view.storage, false)));
-        // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
-        // they were made.
-        unsafe { storage::launch(stream, info, Dims::new(blocks, THREADS as u32), uses, &mut params) }
-            .map_err(|error| with_lines(error, info))
+        Ok(Ready { info, words: self.words(&variant, shape, count), blocks })
     }
 
     /// The extent along the innermost axis, or along that which tiles turn by.
@@ -207,6 +198,32 @@ impl<'a> Operands<'a> {
             | Param::Counters
             | Param::Control => {}
         }
+    }
+}
+
+/// A kernel and all that it is launched with, but for the control.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
+pub(crate) struct Ready {
+    info: &'static KernelInfo,
+    /// The parameters, a word each.
+    words: Vec<u64>,
+    blocks: u32,
+}
+
+impl Ready {
+    /// Launches the kernel on the operands that it was made ready for.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
+    pub(crate) fn launch(&self, targets: &[&Arc<View>], lowered: &Lowered) -> Result<()> {
+        let mut params: Vec<*mut c_void> =
+            self.words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+        params.push(std::ptr::null_mut());
+        let uses = targets.iter().map(|view| (&view.storage, true));
+        let uses = uses.chain(lowered.inputs.iter().map(|view| (&view.storage, false)));
+        let dims = Dims::new(self.blocks, THREADS as u32);
+        // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
+        // they were made.
+        unsafe { storage::launch(&targets[0].stream, self.info, dims, uses, &mut params) }
+            .map_err(|error| with_lines(error, self.info))
     }
 }
 
