@@ -138,7 +138,8 @@ pub fn run_on_host(
                 let mut missing = None;
                 ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
                 if let Some(byte) = missing {
-                    return Err(unwritten(&kernel, place, name, byte));
+                    let memory = MemoryPlace::Argument { name, element: 0, byte };
+                    return Err(host_fault(&kernel, place, Diagnosis::Unwritten { memory }));
                 }
             }
         }
@@ -174,7 +175,8 @@ pub fn run_on_host(
     }
 }
 
-fn unwritten(kernel: &str, place: &Location<'_>, name: &'static str, byte: usize) -> Error {
+/// A fault of what runs on the host: there are no blocks and threads, and the place is that of the call.
+pub fn host_fault(kernel: &str, place: &Location<'_>, diagnosis: Diagnosis) -> Error {
     Error::Fault(Box::new(KernelFault {
         kernel: kernel.into(),
         block: Dim3::new(0, 0, 0),
@@ -182,7 +184,7 @@ fn unwritten(kernel: &str, place: &Location<'_>, name: &'static str, byte: usize
         file: place.file().into(),
         line: place.line(),
         column: place.column(),
-        diagnosis: Diagnosis::Unwritten { memory: MemoryPlace::Argument { name, element: 0, byte } },
+        diagnosis,
         help: None,
         seed: None,
     }))

@@ -4,10 +4,8 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_gpu::Dim3;
-use primitives_gpu::simt::Fault;
-use primitives_host::storage::{Storage, StorageUse, run_on_host};
-use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, KernelFault, Result};
+use primitives_host::storage::{Storage, StorageUse, host_fault, run_on_host};
+use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, Result};
 
 use super::cpu::{Job, Memory, Placement};
 use super::dtype::with_type;
@@ -35,20 +33,10 @@ pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: S
 
 /// Computes each root into its target, all in one kernel.
 pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<()> {
-    run(place, targets, &lower(roots), &|| roots.iter().collect())
-}
-
-/// As [`evaluate`], of what was lowered. `roots` are for errors.
-pub(crate) fn run<'a>(
-    place: &'static Location<'static>,
-    targets: &[&Arc<View>],
-    lowered: &Lowered,
-    roots: &dyn Fn() -> Vec<&'a Arc<Node>>,
-) -> Result<()> {
     let Some(first) = targets.first() else { return Ok(()) };
-    let shape = first.layout.shape;
-    let nest = prepare(place, targets, lowered, roots)?;
-    launch(place, targets, lowered, shape, &nest, &|| describe(&roots()).0.join("; "))
+    let (lowered, all) = (lower(roots), || roots.iter().collect::<Vec<_>>());
+    let nest = prepare(place, targets, &lowered, &all)?;
+    launch(place, targets, &lowered, first.layout.shape, &nest, &|| describe(&all()).0.join("; "))
 }
 
 /// Launches what lies as `nest` says, and was checked.
@@ -190,7 +178,7 @@ pub(crate) fn reduce(
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
     run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
-        job.run().map_err(|fault| cpu_fault(&kernel, place, fault))
+        job.run().map_err(|fault| host_fault(&kernel, place, Diagnosis::Raised(fault)))
     })
 }
 
@@ -368,22 +356,8 @@ fn on_cpu(
     let job = Job { program: lowered.program.clone(), shape, nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
     run_on_host(&targets[0].stream, &expression, place, uses, move || {
-        job.run().map_err(|fault| cpu_fault(&kernel, place, fault))
+        job.run().map_err(|fault| host_fault(&kernel, place, Diagnosis::Raised(fault)))
     })
-}
-
-fn cpu_fault(kernel: &str, place: &Location<'_>, fault: Fault) -> Error {
-    Error::Fault(Box::new(KernelFault {
-        kernel: kernel.into(),
-        block: Dim3::new(0, 0, 0),
-        thread: Dim3::new(0, 0, 0),
-        file: place.file().into(),
-        line: place.line(),
-        column: place.column(),
-        diagnosis: Diagnosis::Raised(fault),
-        help: None,
-        seed: None,
-    }))
 }
 
 /// The bytes of a view's elements.

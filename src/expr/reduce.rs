@@ -68,7 +68,8 @@ summed!(
 
 /// A reduction of an expression, whose results are of type `T`: over all elements, or along [axes](Self::axes).
 ///
-/// It is computed in one kernel, which reads each operand once and writes only the results.
+/// It is computed in one kernel, which reads each operand once and writes only the results; but an expression that counts elements,
+/// such as [`element_index`](super::element_index), is computed into memory before it is reduced along some of its axes.
 ///
 /// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. Of floats, the order in which values are
 /// combined depends on the shape, the layout and the device, and is the same in every run. Of no elements, a sum is 0, a product 1, a
