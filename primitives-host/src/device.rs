@@ -241,6 +241,15 @@ impl Device {
         }
     }
 
+    /// Compute capability, major and minor; `None` for the emulator. One of the [properties](Self::properties), without a copy of all.
+    pub fn compute_capability(&self) -> Option<(u32, u32)> {
+        match &self.backend {
+            Backend::Emulator(_) => None,
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => context.properties().compute_capability,
+        }
+    }
+
     /// What the device was asked to do so far: launches, copies, allocations, waits. A GPU's counts are the same for all
     /// handles in the process; an emulator's are those of this handle and its clones.
     pub fn counters(&self) -> Counters {

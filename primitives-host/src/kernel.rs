@@ -101,7 +101,7 @@ impl KernelInfo {
     /// The PTX that is for this device; none for the emulator, or if the kernel was built for no architecture that the
     /// device has.
     pub fn ptx(&self, device: &Device) -> Option<&'static str> {
-        let (major, minor) = device.properties().compute_capability?;
+        let (major, minor) = device.compute_capability()?;
         Some(self.image(10 * major + minor)?.1)
     }
 

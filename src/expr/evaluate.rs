@@ -144,20 +144,19 @@ fn lie(
     Ok(layouts)
 }
 
-/// Computes the reduction of `root`, of `shape`, along `axes` into `target`, in one kernel.
+/// Computes the reduction of an expression, of `shape`, along `axes` into `target`, in one kernel. `lowered` is what `root` lowers to.
 pub(crate) fn reduce(
     place: &'static Location<'static>,
     target: &Arc<View>,
     shape: &Shape,
     axes: &[usize],
     spec: Spec,
-    root: &Arc<Node>,
+    (root, mut lowered): (&Arc<Node>, Lowered),
 ) -> Result<()> {
-    let mut lowered = lower([root]);
     if lowered.program.uses_index() && axes.len() < shape.rank() {
         // Elements are counted in the order of the axes, in which they are not reduced: computed first, reduced then.
-        let value = value_of(place, target, shape, root)?;
-        return reduce(place, target, shape, axes, spec, &as_view(&value));
+        let value = as_view(&value_of(place, target, shape, root)?);
+        return reduce(place, target, shape, axes, spec, (&value, lower([&value])));
     }
     let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
     if target.layout.shape.contains(&0) {
@@ -174,7 +173,7 @@ pub(crate) fn reduce(
     let uses = views.map(|(view, write)| storage_use(view, write)).collect();
     let program = std::mem::take(&mut lowered.program);
     let Reduced { nest, ranks, spec } = reduced;
-    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars.clone() };
+    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
     run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
@@ -189,12 +188,11 @@ pub(crate) fn reduction_text(
     shape: &Shape,
     axes: &[usize],
     spec: Spec,
-    root: &Arc<Node>,
+    (root, lowered): (&Arc<Node>, &Lowered),
     arch: u32,
 ) -> Result<String> {
-    let lowered = lower([root]);
-    let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
-    super::gpu::reduction_text(target, &lowered, &reduced, arch)
+    let reduced = reduced(place, target, shape, axes, spec, (root, lowered))?;
+    super::gpu::reduction_text(target, lowered, &reduced, arch)
 }
 
 /// How a reduction's result and what is reduced lie.

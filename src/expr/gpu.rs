@@ -123,7 +123,7 @@ impl<'a> Operands<'a> {
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn ready(&self, shape: Shape, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
-        let (major, minor) = device.properties().compute_capability.unwrap_or((0, 0));
+        let (major, minor) = device.compute_capability().unwrap_or((0, 0));
         let variant = self.variant();
         let info = kernel(&self.lowered.program, &variant, 10 * major + minor, name)?;
         let linear = variant.rank == 0;

@@ -12,6 +12,7 @@ use super::dtype::{DType, Floating, Numeric, Promote, Scalar};
 use super::evaluate::{mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Kind, Node, Op, Operand, View, arguments};
+use super::program::{Lowered, lower};
 use super::shape::{IntoShape, Shape};
 use super::tensor::Tensor;
 
@@ -134,14 +135,17 @@ impl<T: Scalar> Reduction<T> {
     /// a target that overlaps what is read; else as [`Tensor::assign`].
     #[track_caller]
     pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
-        let place = Location::caller();
-        let (shape, axes, kept) = self.shapes(place)?;
+        self.store(Location::caller(), target, lower([&self.root]))
+    }
+
+    fn store(&self, place: &'static Location<'static>, target: &Tensor<T>, lowered: Lowered) -> Result<()> {
+        let (shape, axes, kept) = self.shapes(place, &lowered)?;
         if kept != target.shape() {
             let reason = format!("the result of shape {kept} is no tensor of shape {}", target.shape());
             return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
         }
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        reduce(place, &target.view, &shape, &axes, spec, &self.root)
+        reduce(place, &target.view, &shape, &axes, spec, (&self.root, lowered))
     }
 
     /// Computes the reduction into a new tensor.
@@ -151,17 +155,18 @@ impl<T: Scalar> Reduction<T> {
     /// As [`assign_to`](Self::assign_to), and for an expression without a tensor that is not [`over`](Self::over) a shape.
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
-        let target = self.target(Location::caller())?;
-        self.assign_to(&target)?;
+        let (place, lowered) = (Location::caller(), lower([&self.root]));
+        let target = self.target(place, &lowered)?;
+        self.store(place, &target, lowered)?;
         Ok(target)
     }
 
     /// A tensor for the results.
-    fn target(&self, place: &Location<'_>) -> Result<Tensor<T>> {
-        let (_, _, kept) = self.shapes(place)?;
+    fn target(&self, place: &Location<'_>, lowered: &Lowered) -> Result<Tensor<T>> {
+        let (_, _, kept) = self.shapes(place, lowered)?;
         let stream = match &self.over {
             Some((stream, _)) => stream.clone(),
-            None => match first_view(&self.root) {
+            None => match lowered.inputs.first() {
                 Some(view) => view.stream.clone(),
                 None => {
                     let reason =
@@ -192,14 +197,15 @@ impl<T: Scalar> Reduction<T> {
     #[track_caller]
     pub fn ptx(&self, arch: u32) -> Result<String> {
         let place = Location::caller();
-        let (shape, axes, _) = self.shapes(place)?;
-        let target = self.target(place)?;
+        let lowered = lower([&self.root]);
+        let (shape, axes, _) = self.shapes(place, &lowered)?;
+        let target = self.target(place, &lowered)?;
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        reduction_text(place, &target.view, &shape, &axes, spec, &self.root, arch)
+        reduction_text(place, &target.view, &shape, &axes, spec, (&self.root, &lowered), arch)
     }
 
     /// The shape of what is reduced, the axes, and the shape of the result.
-    fn shapes(&self, place: &Location<'_>) -> Result<(Shape, Vec<usize>, Shape)> {
+    fn shapes(&self, place: &Location<'_>, lowered: &Lowered) -> Result<(Shape, Vec<usize>, Shape)> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
         let mut shape = match &self.over {
             Some((_, extents)) => Shape::new(extents).ok_or_else(|| {
@@ -207,7 +213,7 @@ impl<T: Scalar> Reduction<T> {
             })?,
             None => Shape::SCALAR,
         };
-        for view in super::program::lower([&self.root]).loaded() {
+        for view in lowered.loaded() {
             shape = shape.broadcast(&view.layout.shape).ok_or_else(|| {
                 let reason = format!("shapes {shape} and {} do not broadcast", view.layout.shape);
                 fail(ExpressionErrorKind::BadShape, reason)
@@ -237,10 +243,6 @@ impl<T: Scalar> Reduction<T> {
         }
         Ok((shape, axes, Shape::new(&kept).unwrap_or(Shape::SCALAR)))
     }
-}
-
-fn first_view(root: &Arc<Node>) -> Option<Arc<View>> {
-    super::program::lower([root]).inputs.into_iter().next()
 }
 
 impl<T: Scalar> std::fmt::Debug for Reduction<T> {

@@ -4,19 +4,7 @@ use kernel_primitives::expr::*;
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Device, Diagnosis, Error, ExpressionErrorKind, Result};
 
-use crate::stream;
-
-/// Checks the kind of an expression error, and parts of its text.
-#[track_caller]
-fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
-    let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
-    let text = error.to_string();
-    let Error::Expression(error) = error else { panic!("{text}") };
-    assert_eq!(error.kind, kind, "{text}");
-    for part in parts.iter().chain(&["errors.rs:"]) {
-        assert!(text.contains(part), "no {part:?} in: {text}");
-    }
-}
+use crate::{assert_error, stream};
 
 #[test]
 fn shapes_that_do_not_broadcast() -> Result<()> {

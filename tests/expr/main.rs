@@ -13,7 +13,19 @@ mod views;
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
-use kernel_primitives::{Device, Result, Stream};
+use kernel_primitives::{Device, Error, ExpressionErrorKind, Result, Stream};
+
+/// Checks the kind of an expression error, parts of its text, and that it names the caller's file.
+#[track_caller]
+fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
+    let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
+    let text = error.to_string();
+    let Error::Expression(error) = error else { panic!("{text}") };
+    assert_eq!(error.kind, kind, "{text}");
+    for part in parts.iter().chain(&[std::panic::Location::caller().file()]) {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+}
 
 /// A stream of the device that the environment chooses.
 fn stream() -> Result<Stream> {

@@ -6,18 +6,7 @@ use kernel_primitives::ops::{Memory, Operator, Place, Plan, TensorDesc, Value};
 use kernel_primitives::{Error, ExpressionErrorKind, Result};
 
 use crate::cases::STRIDED;
-use crate::{Sample, Wide, assert_near, numbers, stream};
-
-#[track_caller]
-fn assert_error<T>(result: Result<T>, kind: ExpressionErrorKind, parts: &[&str]) {
-    let Err(error) = result else { panic!("no error, where {kind:?} was expected") };
-    let text = error.to_string();
-    let Error::Expression(error) = error else { panic!("{text}") };
-    assert_eq!(error.kind, kind, "{text}");
-    for part in parts.iter().chain(&["ops.rs:"]) {
-        assert!(text.contains(part), "no {part:?} in: {text}");
-    }
-}
+use crate::{Sample, Wide, assert_error, assert_near, numbers, stream};
 
 /// Runs an operator on all of `inputs`, each one memory, with an output of type `O`.
 fn apply<O: Sample>(operator: &Operator, len: usize, inputs: &[Memory]) -> Result<Vec<O>> {
