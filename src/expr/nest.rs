@@ -42,7 +42,7 @@ impl Nest {
                     operand.strides[axis] = -operand.strides[axis];
                 }
             }
-            axes.sort_by_key(|&axis| std::cmp::Reverse(first.strides[axis]));
+            axes.sort_by_key(|&axis| std::cmp::Reverse(first.strides[axis].abs()));
         }
         let mut nest = Self { rank: 0, extents: [1; MAX_RANK], operands, elements };
         nest.take_axes(shape, &[&axes]);
