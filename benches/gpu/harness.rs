@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub(crate) peers: Option<String>,
     torch: Option<String>,
     json: Option<String>,
+    /// Where the tuning values go that were found to be faster.
+    pub(crate) tuning: Option<String>,
     commit: String,
     /// The logarithm of the largest size.
     pub(crate) log2: u32,
@@ -39,6 +41,7 @@ impl Options {
             peers: None,
             torch: None,
             json: None,
+            tuning: None,
             commit: "unknown".into(),
             log2: 30,
             emulate: false,
@@ -52,6 +55,7 @@ impl Options {
                 "--peers" => options.peers = Some(value()),
                 "--torch" => options.torch = Some(value()),
                 "--json" => options.json = Some(value()),
+                "--tuning" => options.tuning = Some(value()),
                 "--commit" => options.commit = value(),
                 "--log2" => options.log2 = value().parse().expect("--log2 takes a number"),
                 "--only" => options.only.extend(value().split(',').map(str::to_owned)),
@@ -59,16 +63,23 @@ impl Options {
                 "--emulate" => {
                     options.emulate = true;
                     options.log2 = 12;
-                    options.only = vec!["algorithms".into()];
                 }
                 "--bench" => {} // from cargo
                 other => panic!(
-                    "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --commit HASH, --log2 N, --emulate, \
-                     --only launch,algorithms,elementwise,block_sort,block,rows,expressions, --rows NAMES"
+                    "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --tuning FILE, --commit HASH, --log2 N, \
+                     --emulate, --only launch,algorithms,elementwise,block_sort,block,rows,expressions,tune, --rows NAMES"
                 ),
             }
         }
+        if options.emulate && !options.tunes() {
+            options.only = vec!["algorithms".into()];
+        }
         options
+    }
+
+    /// Whether tuning is asked for, which is none of the groups that are measured unless others are named.
+    pub(crate) fn tunes(&self) -> bool {
+        self.only.iter().any(|only| only == "tune")
     }
 
     /// Whether an algorithm's row is to be measured.

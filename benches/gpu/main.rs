@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 30] [--only rows,block]
 //!     [--rows scan,"select u32"]
+//! cargo bench --features cuda --bench gpu -- --only tune [--tuning my.txt] [--json results.json] [--rows reduce]
 //! ```
 //!
 //! CUB and Thrust are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
@@ -11,8 +12,11 @@
 //! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
 //! names beginnings of the names of the algorithms' rows to measure.
 //!
-//! Without a GPU the program says so and ends; `--emulate` runs the rows of algorithms in the emulator, at small sizes: it
-//! checks the benchmark, and measures nothing.
+//! `tune` times the algorithms' rows with other tuning values than those that count now, and writes a file of what is faster: see
+//! `kernel_primitives::algorithms::Tuning`.
+//!
+//! Without a GPU the program says so and ends; `--emulate` runs the rows of algorithms, or `tune`, in the emulator, at small
+//! sizes: it checks the benchmark, and measures nothing.
 
 #![allow(unreachable_pub, reason = "a benchmark exports nothing, and kernels are public")]
 
@@ -69,6 +73,9 @@ fn main() -> kernel_primitives::Result<()> {
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;
+    }
+    if options.tunes() {
+        algorithms::tune::run(&device, &options, &mut report)?;
     }
     if !report.finish(&options) {
         std::process::exit(1);

@@ -127,6 +127,14 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A tuning value that no kernel accepts, or a text of such that cannot be read.
+    #[error("tuning, {what}: {reason}")]
+    Tuning {
+        /// The value, or the line of the text.
+        what: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A sort by bits that the key does not have.
     #[error("{algorithm}: {start}..{end} is no range of the {bits} sort bits of {key}")]
     SortBits {

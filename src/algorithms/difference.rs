@@ -1,11 +1,12 @@
 //! Functions of neighbours.
 
-use super::run::{Run, check_output};
+use super::run::{Run, check_output, dims_of_warps};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::BinaryFn;
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 /// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
 ///
@@ -49,7 +50,7 @@ where
     let (run, mut out) = (run.into(), out.into());
     let len = x.items();
     check_output("adjacent_difference", out.len(), len)?;
-    let blocks = len.div_ceil(device::DIFFERENCE_THREADS * device::DIFFERENCE_VECTORS * S::VECTOR);
-    let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::DIFFERENCE_THREADS as u32);
+    let threads = run.tuning(Parameter::DifferenceThreads, size_of::<S::Item>())?;
+    let dims = dims_of_warps(len, const { device::warp_items(device::DIFFERENCE_VECTORS, S::VECTOR) }, threads);
     device::difference_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
 }

@@ -2,15 +2,13 @@
 
 use super::run::Run;
 use super::transform::fill;
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::Identity;
 use crate::input::{Constant, Source};
 use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
 use crate::simt::AtomicElement;
 use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
-
-/// Blocks a multiprocessor: as many as have a place there, so that each clears and adds up its counters once.
-const BLOCKS: usize = 3;
 
 /// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to, but without, `high`.
 /// Items outside, and NaN, are not counted.
@@ -148,13 +146,13 @@ where
     device::histogram_tiles<S, B, C>: Instantiated<Tag>,
     device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
 {
-    let stream = run.stream;
-    fill::<C, Fill>(stream, C::ZERO, &mut counts)?;
+    fill::<C, Fill>(run.part(), C::ZERO, &mut counts)?;
+    let (stream, bytes) = (run.stream, size_of::<S::Item>());
     let most = const { device::histogram_counters::<S::Item>() } / counts.len();
     // As many copies as there are lanes, if there is room.
-    let copies = most.clamp(1, 32).ilog2();
+    let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();
     let tiles = x.items().div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
-    let blocks = tiles.min(BLOCKS * stream.device().properties().multiprocessors as usize);
+    let blocks = tiles.min(run.blocks(Parameter::HistogramBlocks, bytes)?);
     let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32);
     device::histogram_tiles::<S, B, C>::launch(stream, dims, x, levels, &mut counts, binning, copies)
 }

@@ -1,6 +1,7 @@
 //! Merges.
 
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::{Again, Instantiated};
 use crate::functor::Comparator;
 use crate::input::Source;
@@ -56,7 +57,7 @@ where
 {
     let (run, out) = (run.into(), out.into());
     let stream = run.stream;
-    let tiles = MergeTiles::of(a.items() + b.items(), size_of::<S::Item>(), 0);
+    let tiles = MergeTiles::of(&run, a.items() + b.items(), size_of::<S::Item>(), 0)?;
     check_output("merge", out.len(), tiles.len)?;
     let mut out = out.into_slice(..tiles.len)?;
     let mut memory = run.memory(&[tiles.splits() * size_of::<u64>()])?;
@@ -128,7 +129,7 @@ where
     let stream = run.stream;
     check_values("merge_pairs", a.items(), a_values.items())?;
     check_values("merge_pairs", b.items(), b_values.items())?;
-    let tiles = MergeTiles::of(a.items() + b.items(), size_of::<S::Item>(), size_of::<X::Item>());
+    let tiles = MergeTiles::of(&run, a.items() + b.items(), size_of::<S::Item>(), size_of::<X::Item>())?;
     check_output("merge_pairs", keys_out.len(), tiles.len)?;
     check_output("merge_pairs", values_out.len(), tiles.len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..tiles.len)?, values_out.into_slice(..tiles.len)?);
@@ -177,10 +178,6 @@ pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Resul
     })
 }
 
-/// Tiles of merges that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
-/// no longer than a launch.
-const SEARCHING: usize = 1024;
-
 /// The tiles of one pass of merges.
 #[derive(Clone, Copy)]
 pub(super) struct MergeTiles {
@@ -188,12 +185,16 @@ pub(super) struct MergeTiles {
     pub(super) len: usize,
     /// Items of a tile.
     pub(super) tile: usize,
+    /// Tiles that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
+    /// no longer than a launch.
+    searching: usize,
 }
 
 impl MergeTiles {
     /// Those of `len` items whose keys and values have so many bytes.
-    pub(super) fn of(len: usize, key: usize, value: usize) -> Self {
-        Self { len, tile: device::merge_tile_items(key, value) }
+    pub(super) fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
+        let searching = run.tuning(Parameter::MergeSearching, key)?;
+        Ok(Self { len, tile: device::merge_tile_items(key, value), searching })
     }
 
     fn tiles(self) -> usize {
@@ -202,7 +203,7 @@ impl MergeTiles {
 
     /// Tiles whose beginnings a launch of its own finds.
     pub(super) fn splits(self) -> usize {
-        if self.tiles() > SEARCHING { self.tiles() } else { 0 }
+        if self.tiles() > self.searching { self.tiles() } else { 0 }
     }
 
     pub(super) fn split_dims(self) -> Dims {

@@ -76,7 +76,7 @@ where
     device::merge_tiles<Span<S::Item>, Span<S::Item>, C>: Instantiated<Merge>,
 {
     let stream = run.stream;
-    let passes = Passes::of(x.items(), out.len(), size_of::<S::Item>(), 0);
+    let passes = Passes::of(&run, x.items(), out.len(), [size_of::<S::Item>(), 0])?;
     let [copied, more] = passes.copied();
     let bytes = Scratch::<S::Item>::bytes;
     let mut memory = run.memory(&[passes.splits() * size_of::<u64>(), bytes(copied), bytes(more)])?;
@@ -188,7 +188,7 @@ where
     device::merge_tiles_pairs<Span<S::Item>, Span<S::Item>, Span<X::Item>, Span<X::Item>, C>: Instantiated<Merge>,
 {
     let stream = run.stream;
-    let passes = Passes::of(keys.items(), out.len(), size_of::<S::Item>(), size_of::<X::Item>());
+    let passes = Passes::of(&run, keys.items(), out.len(), [size_of::<S::Item>(), size_of::<X::Item>()])?;
     let copied = passes.copied();
     let bytes = copied.map(|len| [Scratch::<S::Item>::bytes(len), Scratch::<X::Item>::bytes(len)]);
     let mut memory =
@@ -258,10 +258,10 @@ struct Passes {
 }
 
 impl Passes {
-    fn of(len: usize, keep: usize, key: usize, value: usize) -> Self {
+    fn of(run: &Run<'_>, len: usize, keep: usize, [key, value]: [usize; 2]) -> Result<Self> {
         let tile = device::merge_sort_tile_items(key, value);
         let count = len.div_ceil(tile).max(1).next_power_of_two().ilog2() as usize;
-        Self { len, keep, tile, count, merges: MergeTiles::of(len, key, value) }
+        Ok(Self { len, keep, tile, count, merges: MergeTiles::of(run, len, key, value)? })
     }
 
     /// The blocks of pass 0.

@@ -30,6 +30,9 @@
 //! instantiates that with one line, `instantiate!(kernel_primitives::kernels::device::reduce_tiles<Span<f32>, MyReduction>);`, in
 //! its kernel module. Without it the call does not compile, and the error shows the line.
 //!
+//! **Tuning.** How an algorithm is launched on an architecture stands in one table of values, which [`Tuning`] prints, and which a program or
+//! an environment variable may change.
+//!
 //! ```
 //! use kernel_primitives::algorithms::{inclusive_scan, reduce};
 //! use kernel_primitives::functor::{Add, ArgMax, Sum};
@@ -69,6 +72,7 @@ mod select;
 mod sort;
 mod top_k;
 mod transform;
+mod tuning;
 mod unique;
 
 pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
@@ -86,4 +90,5 @@ pub use select::{partition, select_flagged, select_if, stable_partition};
 pub use sort::{sort_keys, sort_pairs};
 pub use top_k::{top_k, top_k_pairs};
 pub use transform::{fill, gather, generate, scatter, transform, transform_pair};
+pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};
 pub use unique::{unique, unique_by_key};

@@ -1,6 +1,7 @@
 //! Reductions.
 
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::{Again, Instantiated};
 use crate::functor::Reduction;
 use crate::input::Source;
@@ -10,23 +11,17 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 /// Threads of a block.
 const THREADS: usize = device::REDUCE_THREADS;
 
-/// The most blocks: the same on every device, so that results are.
-const BLOCKS: usize = 1024;
-
-/// Rounds that one block makes before two launches are worth their while.
-const ALONE: usize = 8;
-
 /// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
 ///
 /// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes ([`MinOf`](crate::functor::MinOf)),
 /// their places ([`ArgMin`](crate::functor::ArgMin), [`ArgMax`](crate::functor::ArgMax)), or the user's own. Items are anything that [`input`](crate::input) makes: a
 /// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
 ///
-/// **Determinism.** The order of combination depends on the number of items alone: the same items give the same bits on every run
-/// and every device, the emulator included.
+/// **Determinism.** The order of combination depends on the number of items, and on [tuning](super::Tuning) values of which the table has the
+/// same for all devices: the same items give the same bits on every run and every device, the emulator included.
 ///
 /// Cost: one read of the input, and for more than some 16 KiB a second small launch. Temporary memory: one accumulator for each
-/// of up to 1024 blocks.
+/// of up to 1024 blocks, or as many as `reduce.blocks` says.
 ///
 /// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
 ///
@@ -65,12 +60,13 @@ where
     let stream = run.stream;
     let tiles = x.items().div_ceil(THREADS * S::VECTOR * device::REDUCE_VECTORS);
     let one = Dims::new(1, THREADS as u32);
-    if tiles <= ALONE {
+    let bytes = size_of::<S::Item>();
+    if tiles <= run.tuning(Parameter::ReduceAlone, bytes)? {
         let mut memory = run.memory(&[])?;
         let (parts, partials) = memory.parts().take::<R::Accum>(0)?.split_at(0)?;
         return Kernel::<S, R>::launch(stream, one, x, &parts, partials, &mut out, op);
     }
-    let blocks = tiles.min(BLOCKS);
+    let blocks = tiles.min(run.tuning(Parameter::ReduceBlocks, bytes)?);
     let mut memory = run.memory(&[blocks * size_of::<R::Accum>()])?;
     let partials = memory.parts().take::<R::Accum>(blocks)?;
     let (none, mut partials) = partials.split_at(0)?;

@@ -1,6 +1,8 @@
 //! Where an algorithm runs, and on what memory.
 
-use crate::{Buffer, BufferSliceMut, Element, Error, Result, Stream};
+use super::tuning::{Parameter, Tuning};
+use crate::simt::WARP;
+use crate::{Buffer, BufferSliceMut, Dims, Element, Error, Result, Stream};
 
 /// Where an algorithm runs: a stream, and what is to be other than usual.
 ///
@@ -28,17 +30,42 @@ use crate::{Buffer, BufferSliceMut, Element, Error, Result, Stream};
 pub struct Run<'a> {
     pub(super) stream: &'a Stream,
     workspace: Option<&'a mut Workspace>,
+    tuning: Option<&'a Tuning>,
 }
 
 impl<'a> Run<'a> {
     /// On a stream.
     pub fn on(stream: &'a Stream) -> Self {
-        Self { stream, workspace: None }
+        Self { stream, workspace: None, tuning: None }
     }
 
     /// With memory that stays for the next call.
     pub fn with(self, workspace: &'a mut Workspace) -> Self {
         Self { workspace: Some(workspace), ..self }
+    }
+
+    /// With these tuning values in place of the device's.
+    pub fn tuned(self, tuning: &'a Tuning) -> Self {
+        Self { tuning: Some(tuning), ..self }
+    }
+
+    /// A tuning value for items of so many bytes.
+    pub(super) fn tuning(&self, parameter: Parameter, bytes: usize) -> Result<usize> {
+        let tuning = match self.tuning {
+            Some(tuning) => tuning,
+            None => Tuning::of(self.stream.device())?,
+        };
+        Ok(tuning.get(parameter, bytes) as usize)
+    }
+
+    /// A tuning value that counts blocks of a multiprocessor, as blocks of the device.
+    pub(super) fn blocks(&self, parameter: Parameter, bytes: usize) -> Result<usize> {
+        Ok(self.tuning(parameter, bytes)? * self.stream.device().properties().multiprocessors.max(1) as usize)
+    }
+
+    /// For a part of the algorithm that needs no memory.
+    pub(super) fn part(&self) -> Run<'a> {
+        Run { stream: self.stream, workspace: None, tuning: self.tuning }
     }
 
     /// Memory for as many bytes as `sizes` say, in parts.
@@ -146,6 +173,12 @@ impl Workspace {
         }
         Ok(self.buffer.as_mut().expect("just made"))
     }
+}
+
+/// The blocks of a kernel whose warps have so many items each.
+pub(super) fn dims_of_warps(len: usize, items: usize, threads: usize) -> Dims {
+    let blocks = len.div_ceil(items).div_ceil(threads / WARP as usize);
+    Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32)
 }
 
 /// An error unless the output has a place for each of `needed` items.

@@ -2,10 +2,11 @@
 
 use super::chained::chained;
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::Reducer;
 use crate::input::Source;
-use crate::kernels::device;
+use crate::kernels::device::{self, ScanTiles};
 use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
@@ -13,8 +14,8 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
 /// stays as it is.
 ///
-/// **Determinism.** Which items are combined in which order depends on their number and type alone: the same bits on every run and
-/// every device, of sums of floating-point numbers too.
+/// **Determinism.** Which items are combined in which order depends on their number and type, and on a [tuning](super::Tuning) value of which the
+/// table has the same for all devices: the same bits on every run and every device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)), after a small one that
 /// clears the chain; a single tile is one launch. Temporary memory: 8 bytes for each 4 of an item, a tile.
@@ -103,10 +104,8 @@ where
     device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tag>,
 {
     check_output("scan", out.len(), x.items())?;
-    let tile = (device::scan_tile::<S>(), device::SCAN_THREADS);
-    // The first tile may begin inside a vector.
-    let len = x.items() + device::scan_vector::<S>() - 1;
-    chained::<S::Item>(run, len, tile, |stream, dims, chain| {
-        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, op)
+    let tiles = ScanTiles::new::<S>(x.items(), run.tuning(Parameter::ScanTiles, size_of::<S::Item>())?);
+    chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain| {
+        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, tiles.rounds, op)
     })
 }

@@ -1,6 +1,7 @@
 //! Binary searches.
 
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::input::Source;
 use crate::kernels::device;
@@ -51,7 +52,7 @@ where
 {
     let (run, mut positions) = (run.into(), positions.into());
     check_output("lower_bound", positions.len(), queries.items())?;
-    let dims = dims(queries.items());
+    let dims = dims(&run, queries.items(), size_of::<S::Item>())?;
     device::search_tiles::<S, Q, false>::launch(run.stream, dims, sorted, queries, &mut positions)
 }
 
@@ -77,11 +78,12 @@ where
 {
     let (run, mut positions) = (run.into(), positions.into());
     check_output("upper_bound", positions.len(), queries.items())?;
-    let dims = dims(queries.items());
+    let dims = dims(&run, queries.items(), size_of::<S::Item>())?;
     device::search_tiles::<S, Q, true>::launch(run.stream, dims, sorted, queries, &mut positions)
 }
 
 /// A thread a query.
-fn dims(queries: usize) -> Dims {
-    Dims::new(queries.div_ceil(device::SEARCH_THREADS).try_into().unwrap_or(u32::MAX), device::SEARCH_THREADS as u32)
+fn dims(run: &Run<'_>, queries: usize, bytes: usize) -> Result<Dims> {
+    let threads = run.tuning(Parameter::SearchThreads, bytes)?;
+    Ok(Dims::new(queries.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32))
 }

@@ -65,7 +65,7 @@ where
     segments_of("segmented_sort", offsets.items())?;
     check_output("segmented_sort", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
-    let passes = Passes::of(len, size_of::<S::Item>(), 0);
+    let passes = Passes::of(&run, len, size_of::<S::Item>(), 0)?;
     let [borders, moved] = passes.table();
     let copied = passes.copied();
     let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), moved, Scratch::<S::Item>::bytes(copied)])?;
@@ -140,7 +140,7 @@ where
     check_output("segmented_sort_pairs", out.len(), len)?;
     check_output("segmented_sort_pairs", values_out.len(), len)?;
     let (mut out, mut values_out) = (out.into_slice(..len)?, values_out.into_slice(..len)?);
-    let passes = Passes::of(len, size_of::<S::Item>(), size_of::<X::Item>());
+    let passes = Passes::of(&run, len, size_of::<S::Item>(), size_of::<X::Item>())?;
     let [borders, moved] = passes.table();
     let copied = passes.copied();
     let copies = [Scratch::<S::Item>::bytes(copied), Scratch::<X::Item>::bytes(copied)];
@@ -200,11 +200,11 @@ struct Passes {
 }
 
 impl Passes {
-    fn of(len: usize, key: usize, value: usize) -> Self {
+    fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
         let tile = device::segment_sort_tile_items(key, value);
         let count = len.div_ceil(tile).max(1).next_power_of_two().ilog2() as usize;
-        let merges = MergeTiles::of(len, key, value);
-        Self { len, tile, count, merges, tiles: len.div_ceil(merges.tile) }
+        let merges = MergeTiles::of(run, len, key, value)?;
+        Ok(Self { len, tile, count, merges, tiles: len.div_ceil(merges.tile) })
     }
 
     /// The blocks of pass 0: one at least, which looks at the offsets.

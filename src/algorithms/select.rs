@@ -3,6 +3,7 @@
 use super::chained::chained;
 use super::run::{Run, check_output};
 use super::transform::fill;
+use super::tuning::Parameter;
 use crate::__private::{Again, Instantiated};
 use crate::functor::{Choice, Flagged, UnaryFn};
 use crate::input::{Constant, Source, constant};
@@ -111,7 +112,7 @@ where
     device::select_tiles<S, F, C, false>: Instantiated<Tag>,
 {
     check_output("select", count.len(), 1)?;
-    let tiles = tiles::<S>(&run, x.items().min(flags.items()));
+    let tiles = tiles::<S>(&run, x.items().min(flags.items()))?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
         type Kernel<S, F, C> = device::select_tiles<S, F, C, false>;
         Kernel::<S, F, C>::launch(stream, dims, x, flags, &mut out, &mut count, chain, choice, tiles.batches, true)
@@ -119,8 +120,9 @@ where
 }
 
 /// The tiles of so many items.
-fn tiles<S: Source>(run: &Run<'_>, len: usize) -> StagedTiles {
-    StagedTiles::new::<S>(size_of::<S::Item>(), len, run.stream.device().properties().multiprocessors)
+fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
+    let bytes = size_of::<S::Item>();
+    Ok(StagedTiles::new::<S>(bytes, len, run.blocks(Parameter::SelectBlocks, bytes)?))
 }
 
 /// Puts the items of which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
@@ -165,7 +167,7 @@ where
     check_output("partition", count.len(), 1)?;
     check_output("partition", out.len(), len)?;
     let run = run.into();
-    let tiles = tiles::<S>(&run, len);
+    let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
         type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
         let none = constant((), len);
@@ -217,9 +219,10 @@ where
     let (mut empty, mut out) = out.split_at(0)?;
     let none = || constant((), len);
     let run = run.into();
-    let tiles = tiles::<S>(&run, len);
+    let tiles = tiles::<S>(&run, len)?;
+    let part = run.part();
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
-        fill(stream, 0u64, &mut count)?;
+        fill(part, 0u64, &mut count)?;
         let (nowhere, batches) = (&mut empty, tiles.batches);
         Kernel::<S, P>::launch(
             stream,

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::run::{Parts, Run, check_output};
 use super::transform::fill;
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::Direction;
 use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass};
-use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey, Stream};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 
 /// Sorts keys by their bits from `bits.start` to `bits.end`; stable.
 ///
@@ -128,7 +129,7 @@ where
     device::count_digits<K>: Instantiated<Count>,
     device::sort_sweep<K>: Instantiated<Sweep>,
 {
-    let (stream, len) = (run.stream, keys.len());
+    let (stream, len, part) = (run.stream, keys.len(), run.part());
     check_output("sort_keys", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
     let passes = Passes::new(len, device::sort_tile_items(size_of::<K>(), 0), portion, order);
@@ -147,7 +148,7 @@ where
     let copied = if passes.count > 1 { len } else { 0 };
     let mut memory = run.memory(&[passes.words() * size_of::<u64>(), copied * size_of::<K>()])?;
     let mut parts = memory.parts();
-    let mut shared = passes.begin(stream, keys, &mut parts)?;
+    let mut shared = passes.begin(&part, keys, &mut parts)?;
     let mut copy = if copied > 0 { Some(parts.take::<K>(copied)?) } else { None };
     passes.each(|step| {
         let (from, mut to) = step.ends(keys, &mut copy, &mut out);
@@ -179,7 +180,7 @@ where
     device::count_digits<K>: Instantiated<Count>,
     device::sort_sweep_pairs<K, V>: Instantiated<Sweep>,
 {
-    let (stream, len) = (run.stream, keys.len());
+    let (stream, len, part) = (run.stream, keys.len(), run.part());
     if values.len() != len {
         return Err(Error::LengthMismatch {
             kernel: "sort_pairs".into(),
@@ -206,7 +207,7 @@ where
     let sizes = [passes.words() * size_of::<u64>(), copied * size_of::<K>(), in_part * size_of::<V>()];
     let mut memory = run.memory(&sizes)?;
     let mut parts = memory.parts();
-    let mut shared = passes.begin(stream, keys, &mut parts)?;
+    let mut shared = passes.begin(&part, keys, &mut parts)?;
     let mut copy = if copied > 0 { Some(parts.take::<K>(copied)?) } else { None };
     // Bytes that may be anything are no values of such an element.
     let mut own = if copied > in_part { Some(stream.buffer_uninit::<V>(copied)?) } else { None };
@@ -316,7 +317,7 @@ impl Passes {
     /// Takes and clears what the launches have in common, and finds where in each pass the keys of each digit begin.
     fn begin<'m, K: SortKey, Count>(
         &self,
-        stream: &Stream,
+        run: &Run<'_>,
         keys: BufferSlice<'_, K>,
         parts: &mut Parts<'m>,
     ) -> Result<Common<'m>>
@@ -327,12 +328,12 @@ impl Passes {
         let [counts, tickets, states] = self.parts();
         // All but the second half of the states, which the first launch clears.
         let cleared = counts + tickets + states - (self.half * DIGITS).div_ceil(2);
-        fill(stream, 0u64, BufferSliceMut::from(&mut words).into_slice(..cleared)?)?;
+        fill(run.part(), 0u64, BufferSliceMut::from(&mut words).into_slice(..cleared)?)?;
         let (mut counts, rest) = words.split_at(counts)?;
         let (tickets, states) = rest.split_at(tickets)?;
         let Order { begin, end, descending } = self.order;
-        let blocks = 2 * stream.device().properties().multiprocessors as usize;
-        let dims = self.dims(self.tiles.min(blocks));
+        let dims = self.dims(self.tiles.min(run.blocks(Parameter::SortBlocks, size_of::<K>())?));
+        let stream = run.stream;
         device::count_digits::<K>::launch(stream, dims, keys, &mut counts, self.stride(), begin, end, descending)?;
         let dims = (self.count as u32, DIGITS as u32);
         device::begin_digits::launch(stream, dims, &mut counts, self.stride())?;

@@ -3,11 +3,12 @@
 use super::merge::check_values;
 use super::merge_sort::{first_of, first_of_pairs};
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::{Comparator, Direction};
 use crate::input::{Source, Span};
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey, Stream};
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 
 /// Finds the first `k` items in an order, sorted: the largest by [`Greater`](crate::functor::Greater), the smallest by
 /// [`Less`](crate::functor::Less).
@@ -68,7 +69,7 @@ where
     if k > device::TOP_K_MOST {
         return first_of(run, x, order, out);
     }
-    let shares = Shares::of(stream, x.items());
+    let shares = Shares::of(&run, x.items(), size_of::<S::Item>())?;
     let found = if shares.blocks > 1 { shares.blocks * k } else { 0 };
     let mut memory = run.memory(&[found * size_of::<S::Item>(), 0])?;
     let mut parts = memory.parts();
@@ -152,7 +153,7 @@ where
     if k > device::TOP_K_MOST {
         return first_of_pairs(run, keys, values, order, (out, values_out));
     }
-    let shares = Shares::of(stream, keys.items());
+    let shares = Shares::of(&run, keys.items(), size_of::<S::Item>())?;
     let found = shares.blocks * k;
     let mut memory = run.memory(&[found * size_of::<S::Item>(), found * size_of::<u64>()])?;
     let mut parts = memory.parts();
@@ -192,16 +193,14 @@ struct Shares {
     more: usize,
 }
 
-/// Tiles of a block at least, so that it has more items than it finds.
-const FEW: usize = 8;
-
 impl Shares {
-    fn of(stream: &Stream, len: usize) -> Self {
-        const { assert!((FEW - 1) * device::TOP_K_TILE >= device::TOP_K_MOST, "a share has as many items as are found") };
+    /// Those of `len` keys of so many bytes.
+    fn of(run: &Run<'_>, len: usize, bytes: usize) -> Result<Self> {
+        const { assert!(device::TOP_K_TILE >= device::TOP_K_MOST, "two tiles have as many items as are found") };
         let tiles = len.div_ceil(device::TOP_K_TILE);
-        let most = 2 * stream.device().properties().multiprocessors as usize;
-        let blocks = (tiles / FEW).clamp(1, most.max(1));
-        Self { blocks, tiles: tiles / blocks, more: tiles % blocks }
+        let few = run.tuning(Parameter::TopKTiles, bytes)?;
+        let blocks = (tiles / few).clamp(1, run.blocks(Parameter::TopKBlocks, bytes)?);
+        Ok(Self { blocks, tiles: tiles / blocks, more: tiles % blocks })
     }
 
     fn dims(&self) -> Dims {

@@ -1,6 +1,7 @@
 //! Functions of each item.
 
-use super::run::{Run, check_output};
+use super::run::{Run, check_output, dims_of_warps};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::{Identity, UnaryFn};
 use crate::input::{Constant, Counting, Permutation, Source, constant, counting, permutation};
@@ -33,13 +34,14 @@ where
 {
     let (run, mut out) = (run.into(), out.into());
     check_output("transform", out.len(), x.items())?;
-    device::transform_tiles::<S, F>::launch(run.stream, dims::<S>(x.items()), x, &mut out, f)
+    let dims = dims::<S>(&run, x.items(), size_of::<F::Output>())?;
+    device::transform_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
 }
 
-/// A tile a block, of so many items.
-fn dims<S: Source>(len: usize) -> Dims {
-    let blocks = len.div_ceil(device::TRANSFORM_THREADS * device::TRANSFORM_VECTORS * S::VECTOR);
-    Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::TRANSFORM_THREADS as u32)
+/// The launch for `len` items whose results have so many bytes.
+fn dims<S: Source>(run: &Run<'_>, len: usize, bytes: usize) -> Result<Dims> {
+    let items = const { device::warp_items(device::TRANSFORM_VECTORS, S::VECTOR) };
+    Ok(dims_of_warps(len, items, run.tuning(Parameter::TransformThreads, bytes)?))
 }
 
 /// Applies a function with two results to each item: `(a[i], b[i]) = f(x[i])`.
@@ -67,7 +69,8 @@ where
 {
     let (run, mut a, mut b) = (run.into(), a.into(), b.into());
     check_output("transform_pair", a.len().min(b.len()), x.items())?;
-    device::transform_pair_tiles::<S, F, A, B>::launch(run.stream, dims::<S>(x.items()), x, &mut a, &mut b, f)
+    let dims = dims::<S>(&run, x.items(), size_of::<A>().max(size_of::<B>()))?;
+    device::transform_pair_tiles::<S, F, A, B>::launch(run.stream, dims, x, &mut a, &mut b, f)
 }
 
 /// Writes a function of its index to each place: `out[i] = f(i)`.
@@ -194,8 +197,8 @@ where
             second_len: at.items(),
         });
     }
-    let blocks = len.div_ceil(device::TRANSFORM_THREADS * device::SCATTER_ITEMS);
-    let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::TRANSFORM_THREADS as u32);
+    let threads = run.tuning(Parameter::ScatterThreads, size_of::<S::Item>())?;
+    let dims = dims_of_warps(len, const { device::warp_items(device::SCATTER_ITEMS, 1) }, threads);
     device::scatter_tiles::<S, A>::launch(run.stream, dims, x, at, &mut out)
 }
 

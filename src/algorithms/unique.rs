@@ -2,6 +2,7 @@
 
 use super::chained::chained;
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
@@ -109,8 +110,8 @@ where
     device::unique_tiles<K, V, VALUES>: Instantiated<Tag>,
 {
     check_output("unique", count.len(), 1)?;
-    let multiprocessors = run.stream.device().properties().multiprocessors;
-    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), keys.items(), multiprocessors);
+    let blocks = run.blocks(Parameter::UniqueBlocks, size_of::<K::Item>())?;
+    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), keys.items(), blocks);
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
         type Kernel<K, V, const VALUES: bool> = device::unique_tiles<K, V, VALUES>;
         Kernel::<K, V, VALUES>::launch(

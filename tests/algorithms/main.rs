@@ -27,6 +27,7 @@ mod sort;
 mod support;
 mod top_k;
 mod transform;
+mod tuning;
 mod unique;
 
 /// Lengths around what one thread, one block and one tile have, and some of many tiles.

@@ -59,6 +59,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "histogram_even", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, period, stream) = (case.len(), self.period(case.len()), self.stream);
             let bin = |i| match input {
                 "constant" => 7,
@@ -91,6 +94,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "segmented_reduce", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let mut offsets = vec![0u32];
             let mut end = 0;
@@ -127,6 +133,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(MOST) {
             let case = Case { algorithm, types: "u32", input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let keys = Repeated::new(self.period(n), |i| random(i) as u32);
             let x = keys.buffer(stream, n, 0)?;
@@ -156,6 +165,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "lower_bound", types, input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, period, stream) = (case.len(), self.period(case.len()), self.stream);
             let sorted = stream.buffer_from(&(0..n).map(|i| T::of(2 * i as i64)).collect::<Vec<_>>())?;
             let query = |i: usize| random(i % period) as usize % (2 * n);

@@ -37,6 +37,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "merge", types, input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let half = |other: usize| {
                 let items: Vec<T> =
@@ -68,6 +71,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "top_k", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let keys = Repeated::new(self.period(n), |i| key::<K>("", i));
             let x = keys.buffer(stream, n, 0)?;

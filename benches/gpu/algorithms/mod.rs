@@ -12,6 +12,7 @@ mod numbers;
 mod runs;
 mod selections;
 mod sorts;
+pub(crate) mod tune;
 
 use kernel_primitives::algorithms::{Run, Workspace, fill};
 use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Result, Stream};
@@ -26,26 +27,10 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     if let Some(peers) = &peers {
         report.about("CUB", &peers.cub_version());
     }
-    let mut bench = Bench {
-        peers: peers.as_ref(),
-        options,
-        report,
-        workspace: Workspace::new(),
-        largest: options.log2,
-        sizes: options.emulate.then_some(&[10, 12]),
-        period: if options.emulate { 10 } else { 22 },
-        copy: 0.0,
-        host: Box::new(0),
-        stream: &stream,
-    };
+    let mut bench = Bench::new(&stream, options, report);
+    bench.peers = peers.as_ref();
     bench.copy()?;
-    numbers::run(&mut bench)?;
-    selections::run(&mut bench)?;
-    runs::run(&mut bench)?;
-    sorts::run(&mut bench)?;
-    merges::run(&mut bench)?;
-    counts::run(&mut bench)?;
-    moves::run(&mut bench)
+    bench.rows()
 }
 
 /// Logarithms of sizes, to plot over: from where a launch is all there is to far beyond the cache.
@@ -110,6 +95,36 @@ struct Bench<'a> {
     copy: f64,
     /// Where Thrust puts a result that it returns to the host.
     host: Box<u64>,
+    /// What times the rows with several tuning values, in place of the peers.
+    tuner: Option<tune::Tuner>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(stream: &'a Stream, options: &'a Options, report: &'a mut Report) -> Self {
+        Self {
+            stream,
+            peers: None,
+            options,
+            report,
+            workspace: Workspace::new(),
+            largest: options.log2,
+            sizes: options.emulate.then_some(&[10, 12]),
+            period: if options.emulate { 10 } else { 22 },
+            copy: 0.0,
+            host: Box::new(0),
+            tuner: None,
+        }
+    }
+
+    fn rows(&mut self) -> Result<()> {
+        numbers::run(self)?;
+        selections::run(self)?;
+        runs::run(self)?;
+        sorts::run(self)?;
+        merges::run(self)?;
+        counts::run(self)?;
+        moves::run(self)
+    }
 }
 
 impl Bench<'_> {
@@ -129,6 +144,11 @@ impl Bench<'_> {
     /// Those of the sizes that are wanted.
     fn sizes(&self, sizes: &[u32]) -> Vec<u32> {
         self.sizes.unwrap_or(sizes).iter().copied().filter(|&log2| log2 <= self.largest).collect()
+    }
+
+    /// Whether a row is to be measured.
+    fn wants(&self, case: Case<'_>) -> bool {
+        self.options.wants_row(&case.name()) && self.tuner.as_ref().is_none_or(|tuner| tuner.wants(case))
     }
 
     /// The length after which an input of so many items repeats.
@@ -153,8 +173,8 @@ impl Bench<'_> {
         check: impl Fn(&O, Who) -> Verdict,
     ) -> Result<()> {
         let (stream, name) = (self.stream, case.name());
-        if !self.options.wants_row(&name) {
-            return Ok(());
+        if self.tuner.is_some() {
+            return self.tune(case, out, ours, check);
         }
         out.overwrite(stream)?;
         let verdict = match ours(Run::on(stream).with(&mut self.workspace), out) {
@@ -216,6 +236,31 @@ impl Bench<'_> {
         }
         let texts = [("algorithm", case.algorithm), ("types", case.types), ("input", case.input)];
         self.report.row_of(&name, &texts, &values);
+        Ok(())
+    }
+
+    /// Checks and measures `ours` with the values that the tuner tries.
+    fn tune<O: Outputs>(
+        &mut self,
+        case: Case<'_>,
+        out: &mut O,
+        mut ours: impl FnMut(Run<'_>, &mut O) -> Result<()>,
+        check: impl Fn(&O, Who) -> Verdict,
+    ) -> Result<()> {
+        let (stream, workspace, name) = (self.stream, &mut self.workspace, case.name());
+        let Some(tuner) = &mut self.tuner else { return Ok(()) };
+        for (key, tunings) in tuner.trials(case)? {
+            for tuning in &tunings {
+                out.overwrite(stream)?;
+                ours(Run::on(stream).with(workspace).tuned(tuning), out)?;
+                if let Some(wrong) = check(out, Who::Ours)? {
+                    self.report.failure(format!("{name}, {wrong}, with these values:\n{tuning}"));
+                }
+            }
+            let run = |tuning: &_| ours(Run::on(stream).with(workspace).tuned(tuning), out);
+            let times = tune::by_turns(stream, &tunings, run)?;
+            tuner.note(&name, key, times, self.report);
+        }
         Ok(())
     }
 }

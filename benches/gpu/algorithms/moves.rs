@@ -12,6 +12,9 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     bench.moved("scatter", Shuffled::undo, |run, x, at, out| scatter(run, x, at, out))?;
     for log2 in bench.sizes(SOME) {
         let case = Case { algorithm: "generate", types: "u64", input: "", log2 };
+        if !bench.wants(case) {
+            continue;
+        }
         let (n, stream) = (case.len(), bench.stream);
         let mut out = stream.buffer_uninit::<u64>(n)?;
         bench.row(
@@ -62,6 +65,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(SOME) {
             let case = Case { algorithm, types: "f32", input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream, order) = (case.len(), self.stream, Shuffled(log2));
             let steps = Steps::new(self.period(n)).repeated::<f32>();
             let x = steps.buffer(stream, n, 0)?;

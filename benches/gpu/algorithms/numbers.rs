@@ -44,6 +44,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "transform", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, offset, stream) = (case.len(), case.offset(), self.stream);
             let a = Repeated::new(self.period(n), |i| T::of((random(i) % 100) as i64));
             let b = Repeated::new(self.period(n), |i| T::of((random(i + n) % 100) as i64));
@@ -70,6 +73,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "fill", types, input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let n = case.len();
             let mut out = self.stream.buffer_uninit::<T>(n)?;
             self.row(
@@ -93,6 +99,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "reduce", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, offset, stream) = (case.len(), case.offset(), self.stream);
             let steps = Steps::new(self.period(n));
             let x = steps.repeated::<T>().buffer(stream, n, offset)?;
@@ -120,6 +129,9 @@ impl Bench<'_> {
         let algorithm = if EXCLUSIVE { "exclusive_scan" } else { "inclusive_scan" };
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm, types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, offset, stream) = (case.len(), case.offset(), self.stream);
             let steps = Steps::new(self.period(n));
             let x = steps.repeated::<T>().buffer(stream, n, offset)?;
@@ -145,6 +157,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "adjacent_difference", types, input: "", log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let period = self.period(n);
             let item = |i: usize| (random(i % period) % 100) as i64;

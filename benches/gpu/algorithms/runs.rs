@@ -68,6 +68,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "unique", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let runs = Runs::new(n, self.period(n), lengths(input));
             let x = runs.keys::<T>().buffer(stream, n, 0)?;
@@ -97,6 +100,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "run_length_encode", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let runs = Runs::new(n, self.period(n), lengths(input));
             let x = runs.keys::<T>().buffer(stream, n, 0)?;
@@ -124,6 +130,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "reduce_by_key", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let runs = Runs::new(n, self.period(n), lengths(input));
             let steps = Steps::new(self.period(n));
@@ -153,6 +162,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: "scan_by_key", types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let runs = Runs::new(n, self.period(n), lengths(input));
             let steps = Steps::new(self.period(n));

@@ -52,6 +52,9 @@ impl Bench<'_> {
         let value = |i| if input == "constant" { 0 } else { (random(i) % 1000) as i64 };
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm: if REST { "partition" } else { "select" }, types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, offset, stream) = (case.len(), case.offset(), self.stream);
             let period = self.period(n);
             let x = Repeated::new(period, |i| T::of(value(i))).buffer(stream, n, offset)?;

@@ -86,6 +86,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm, types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, stream) = (case.len(), self.stream);
             let keys = Repeated::new(self.period(n), |i| key::<K>(input, i));
             let x = keys.buffer(stream, n, 0)?;
@@ -115,6 +118,9 @@ impl Bench<'_> {
     ) -> Result<()> {
         for log2 in self.sizes(sizes) {
             let case = Case { algorithm, types, input, log2 };
+            if !self.wants(case) {
+                continue;
+            }
             let (n, period, stream) = (case.len(), self.period(case.len()), self.stream);
             let keys = Repeated::new(period, |i| key::<K>(input, i));
             let (x, places) = (keys.buffer(stream, n, 0)?, stream.buffer_from(&(0..n as u32).collect::<Vec<_>>())?);

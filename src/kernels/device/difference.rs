@@ -4,17 +4,14 @@ use kernel_primitives::functor::Sub;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 
-use super::by_vector;
-
-/// Threads of a block of [`difference_tiles`](struct@difference_tiles).
-pub const DIFFERENCE_THREADS: usize = 256;
+use super::{by_vector, first_of_warp, warp_items};
 
 /// Vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
 pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
-/// and `out[0] = x[0]`; a tile a block.
-#[kernel(threads(DIFFERENCE_THREADS), min_blocks(4), instantiate(<Span<f32>, Sub>, <Span<f64>, Sub>, <Span<i32>, Sub>, <Span<u32>, Sub>))]
+/// and `out[0] = x[0]`; [`warp_items`] a warp, in blocks of any shape.
+#[kernel(max_threads(1024), min_blocks(1), instantiate(<Span<f32>, Sub>, <Span<f64>, Sub>, <Span<i32>, Sub>, <Span<u32>, Sub>))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where
     S: Source<Item: Element>,
@@ -29,15 +26,14 @@ where
     S: Source<Item: Element>,
     F: BinaryFn<S::Item, Output = S::Item>,
 {
-    let stride = DIFFERENCE_THREADS * N;
-    let tile = cx.block_rank() * (stride * DIFFERENCE_VECTORS);
-    let thread = cx.thread_rank() as usize;
-    if tile + stride * DIFFERENCE_VECTORS <= x.len() {
-        let first = |v: usize| tile + v * stride + thread * N;
+    let stride = const { warp_items(1, N) };
+    let own = first_of_warp::<N>(cx, DIFFERENCE_VECTORS);
+    let first = |v: usize| own + v * stride;
+    if first(DIFFERENCE_VECTORS - 1) + N <= x.len() {
         let mut vectors = [[S::Item::ZERO; N]; DIFFERENCE_VECTORS];
         let mut before = [S::Item::ZERO; DIFFERENCE_VECTORS];
         for (v, items) in vectors.iter_mut().enumerate() {
-            // SAFETY: the whole tile is inside.
+            // SAFETY: the last one is inside.
             *items = unsafe { x.items_inside(first(v)) };
         }
         // Another lane has read it, so that it is in the cache next to the multiprocessor.
@@ -58,15 +54,19 @@ where
             unsafe { out.write_items(first(v), &differences) };
         }
     } else {
-        let mut at = tile + thread;
-        while let Some(item) = x.get(at) {
-            let difference = match x.get(at.wrapping_sub(1)) {
-                Some(before) => f.apply(item, before),
-                None => item,
-            };
-            // SAFETY: as above.
-            unsafe { out.write(at, difference) };
-            at += DIFFERENCE_THREADS;
+        // The end of the input.
+        for v in 0..DIFFERENCE_VECTORS {
+            for i in 0..N {
+                let at = first(v) + i;
+                if let Some(item) = x.get(at) {
+                    let difference = match x.get(at.wrapping_sub(1)) {
+                        Some(before) => f.apply(item, before),
+                        None => item,
+                    };
+                    // SAFETY: as above.
+                    unsafe { out.write(at, difference) };
+                }
+            }
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
 
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
 mod by_key;
 mod difference;
 mod histogram;
@@ -19,7 +22,7 @@ mod transform;
 mod unique;
 
 pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
-pub use difference::{DIFFERENCE_THREADS, DIFFERENCE_VECTORS, difference_tiles};
+pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
     LongRatio, Ratio, histogram_counters, histogram_tiles,
@@ -32,8 +35,8 @@ pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
-pub use scan::{SCAN_THREADS, ScanItems, scan_tile, scan_tiles, scan_vector};
-pub use search::{SEARCH_THREADS, search_tiles};
+pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
+pub use search::search_tiles;
 pub use segmented::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, check_offsets, segment_ends, segment_tile_items,
     segment_tiles,
@@ -50,10 +53,21 @@ pub use sort::{
 pub use staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
 pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
-pub use transform::{
-    SCATTER_ITEMS, TRANSFORM_THREADS, TRANSFORM_VECTORS, scatter_tiles, transform_pair_tiles, transform_tiles,
-};
+pub use transform::{SCATTER_ITEMS, TRANSFORM_VECTORS, scatter_tiles, transform_pair_tiles, transform_tiles};
 pub use unique::{UniqueStorage, unique_bytes, unique_tiles};
+
+/// Items that a warp has of so many rounds of a vector a lane, where each has a part of the input, whatever the blocks' shape.
+pub const fn warp_items(rounds: usize, vector: usize) -> usize {
+    WARP as usize * rounds * vector
+}
+
+/// The first item of this thread's first vector, where each of the grid's warps has so many rounds of vectors of `N` items: the lanes' side by
+/// side, one round `32 * N` items behind the other. Threads of blocks that are no whole warps are counted on into the next block.
+#[inline(always)]
+fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {
+    let thread = cx.block_rank() * cx.block_threads() as usize + cx.thread_rank() as usize;
+    thread / WARP as usize * warp_items(rounds, N) + thread % WARP as usize * N
+}
 
 /// Calls a function with the number of items in a vector of the source as its constant.
 macro_rules! by_vector {

@@ -41,15 +41,34 @@ const fn vectors<S: Source>() -> (usize, usize) {
     }
 }
 
-/// Items of a tile of [`scan_tiles`](struct@scan_tiles).
-pub const fn scan_tile<S: Source>() -> usize {
-    let (staged, held) = vectors::<S>();
-    SCAN_THREADS * (staged + held) * scan_vector::<S>()
+/// How a scan is cut into tiles.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanTiles {
+    /// The items of all tiles, of which the input's first ones may begin inside a vector.
+    pub len: usize,
+    /// Items of a tile.
+    pub tile: usize,
+    /// Vectors of a thread.
+    pub rounds: u32,
+}
+
+impl ScanTiles {
+    /// The tiles of `len` items: large ones, but as many as there can be `tiles`; and one if that is enough.
+    pub fn new<S: Source>(len: usize, tiles: usize) -> Self {
+        let (vector, (staged, held)) = (scan_vector::<S>(), vectors::<S>());
+        let (len, round, most) = (len + vector - 1, SCAN_THREADS * vector, staged + held);
+        let rounds = match len.div_ceil(round * tiles.max(1)) {
+            // In smaller tiles all is in shared memory, an odd number of vectors of each lane.
+            needed if len > round * most && needed <= staged => needed | 1,
+            _ => most,
+        };
+        Self { len, tile: round * rounds, rounds: rounds as u32 }
+    }
 }
 
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
-/// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of which the input's first may begin inside a
-/// vector of [`scan_vector`]; `chain` has the memory of a [`Chain`] of all
+/// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
+/// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
 /// tiles, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
@@ -62,6 +81,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     first: S::Item,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
+    rounds: u32,
     op: R,
     mut ticket: Shared<[u64; 1]>,
     items: Shared<ScanItems<S>>,
@@ -72,7 +92,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
 {
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
-    let tile = ScanTile { cx, x, first, chain, tile, op };
+    let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {
             match const { (scan_vector::<S>(), vectors::<S>()) } {
@@ -106,13 +126,14 @@ struct ScanTile<'a, 'k, S: Source, R> {
     first: S::Item,
     chain: Chain<'a, 'k, S::Item>,
     tile: usize,
+    rounds: usize,
     op: R,
 }
 
-/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane go to shared memory side by side,
-/// where each lane combines as many that lie one after the other; the `HELD` vectors behind them stay in the registers of the lanes
-/// that read them, a round of 32 after the other. What comes before each of these shares is scanned at once, and each share once more for its
-/// results, which leave side by side. `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
+/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane, or as many as the tile has, go to shared
+/// memory side by side, where each lane combines as many that lie one after the other; the `HELD` vectors behind them stay in the registers of
+/// the lanes that read them, a round of 32 after the other. What comes before each of these shares is scanned at once, and each share once more
+/// for its results, which leave side by side. `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
 #[inline(always)]
 fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     scan: ScanTile<'_, '_, S, R>,
@@ -124,21 +145,23 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     R: Reducer<S::Item> + Copy,
 {
     const { assert!(ROUNDS == HELD + 1, "one round for what is in shared memory") };
-    let ScanTile { cx, x, first, chain, tile, op } = scan;
+    let ScanTile { cx, x, first, chain, tile, rounds: most, op } = scan;
     let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, x.len());
-    // The warp's part, in shared memory and in the input: rounds of a vector a lane; how many it has, and how many of those are
-    // whole and aligned.
+    // Rounds of a vector a lane that a warp's part can have, and those of them in shared memory.
+    let most = most.clamp(1, STAGED + HELD);
+    let staged = most.min(STAGED);
+    // The warp's part, in shared memory and in the input; how many rounds it has, and how many of those are whole and aligned.
     let round = WARP as usize * N;
     let part = warp * (STAGED * round);
     let lead = lead::<S, N>(x);
-    let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * ((STAGED + HELD) * round);
+    let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * (most * round);
     let rest = (len + lead).saturating_sub(first_of_part);
-    let rounds = rest.div_ceil(round).min(STAGED + HELD);
+    let rounds = rest.div_ceil(round).min(most);
     // Less than a vector before the input, if that begins inside one.
     let start = first_of_part.wrapping_sub(lead);
     let is_aligned = first_of_part >= lead && x.is_aligned::<N>(start) && out.is_aligned::<N>(start);
     let vectors = if is_aligned { rest / round } else { 0 };
-    let is_whole = vectors >= STAGED + HELD;
+    let is_whole = most == STAGED + HELD && vectors >= most;
     let beside = |v: usize| v * round + lane * N;
     let stage = |v: usize| {
         let (from, at) = (start.wrapping_add(beside(v)), part + beside(v));
@@ -165,10 +188,10 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
             *items = unsafe { x.vector_inside(start + beside(STAGED + v)) };
         }
     } else {
-        for v in 0..rounds.min(STAGED) {
+        for v in 0..rounds.min(staged) {
             stage(v);
         }
-        for v in rounds.min(STAGED)..STAGED {
+        for v in rounds.min(staged)..staged {
             // SAFETY: as for the copies.
             unsafe { items.store_items(part + beside(v), &[op.identity(); N]) };
         }
@@ -184,17 +207,21 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     }
     x.wait_for_copies();
     cx.sync_warp(FULL_MASK);
-    let own = part + lane * (STAGED * N);
+    let own = part + lane * (staged * N);
     let vector = |v: usize| -> [S::Item; N] {
         // SAFETY: this lane's own vectors, which the warp has written before it waited.
         unsafe { items.load_items(own + v * N) }
     };
     let mut shares = [[op.identity()]; ROUNDS];
-    let mut total = in_order(&vector(0), &op);
-    for v in 1..STAGED {
-        total = op.apply(total, in_order(&vector(v), &op));
-    }
-    shares[0] = [total];
+    let own_total = |staged: usize| {
+        let mut total = in_order(&vector(0), &op);
+        for v in 1..staged {
+            total = op.apply(total, in_order(&vector(v), &op));
+        }
+        total
+    };
+    // By a constant, that all loads are under way at once.
+    shares[0] = [if is_whole { own_total(STAGED) } else { own_total(staged) }];
     for v in 0..HELD {
         shares[v + 1] = [in_order(&held[v], &op)];
     }
@@ -238,23 +265,30 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
             }
         }
     }
-    let mut before = before[0][0];
-    for v in 0..STAGED {
-        let mut items_of = vector(v);
-        results(&mut before, &mut items_of);
-        // SAFETY: as for the loads; the other lanes read these after the next wait.
-        unsafe { items.store_items(own + v * N, &items_of) };
+    let own_results = |staged: usize| {
+        let mut before = before[0][0];
+        for v in 0..staged {
+            let mut items_of = vector(v);
+            results(&mut before, &mut items_of);
+            // SAFETY: as for the loads; the other lanes read these after the next wait.
+            unsafe { items.store_items(own + v * N, &items_of) };
+        }
+    };
+    if is_whole {
+        own_results(STAGED);
+    } else {
+        own_results(staged);
     }
     cx.sync_warp(FULL_MASK);
     // SAFETY: written before the wait.
-    let staged = |v: usize| unsafe { items.load_items(part + beside(v)) };
+    let staged_at = |v: usize| unsafe { items.load_items(part + beside(v)) };
     if is_whole {
         for v in 0..STAGED {
-            write(v, &staged(v));
+            write(v, &staged_at(v));
         }
     } else {
-        for v in 0..rounds.min(STAGED) {
-            write(v, &staged(v));
+        for v in 0..rounds.min(staged) {
+            write(v, &staged_at(v));
         }
     }
 }

@@ -63,11 +63,11 @@ pub struct StagedTiles {
 }
 
 impl StagedTiles {
-    /// The tiles of `len` items of so many bytes: large ones, but a few for each multiprocessor; and one if that is enough.
-    pub fn new<S: Source>(bytes: usize, len: usize, multiprocessors: u32) -> Self {
+    /// The tiles of `len` items of so many bytes: large ones, but as many as there can be `blocks`; and one if that is enough.
+    pub fn new<S: Source>(bytes: usize, len: usize, blocks: usize) -> Self {
         let (batch, most) = batches::<S>(bytes);
         let len = len + S::VECTOR - 1;
-        let blocks = if len <= STAGE_WARPS * batch * most { 1 } else { 4 * multiprocessors as usize };
+        let blocks = if len <= STAGE_WARPS * batch * most { 1 } else { blocks.max(1) };
         let batches = len.div_ceil(blocks * STAGE_WARPS * batch).clamp(1, most);
         Self { len, tile: STAGE_WARPS * batch * batches, batches: batches as u32 }
     }

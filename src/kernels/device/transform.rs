@@ -4,16 +4,14 @@ use kernel_primitives::functor::Identity;
 use kernel_primitives::input::{Constant, Counting, Permutation, Source, Span};
 use kernel_primitives::prelude::*;
 
-use super::by_vector;
-
-/// Threads of a block of [`transform_tiles`](struct@transform_tiles).
-pub const TRANSFORM_THREADS: usize = 256;
+use super::{by_vector, first_of_warp, warp_items};
 
 /// Vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
 pub const TRANSFORM_VECTORS: usize = 4;
 
-/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(4), instantiate(
+/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, [`warp_items`](super::warp_items) a warp,
+/// in blocks of any shape.
+#[kernel(max_threads(1024), min_blocks(1), instantiate(
     <Constant<u64>, Identity>, <Constant<u32>, Identity>, <Constant<f32>, Identity>, <Constant<f64>, Identity>, <Constant<u8>, Identity>,
     <Span<f32>, Identity>, <Span<u32>, Identity>, <Counting<u32>, Identity>, <Counting<u64>, Identity>,
     <Permutation<Span<f32>, Span<u32>>, Identity>, <Permutation<Span<u32>, Span<u32>>, Identity>,
@@ -32,8 +30,8 @@ where
     S: Source,
     F: UnaryFn<S::Item, Output: Element>,
 {
-    let stride = TRANSFORM_THREADS * N;
-    let first = cx.block_rank() * (stride * TRANSFORM_VECTORS) + cx.thread_rank() as usize * N;
+    let stride = const { warp_items(1, N) };
+    let first = first_of_warp::<N>(cx, TRANSFORM_VECTORS);
     if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
         for (v, items) in vectors.iter().enumerate() {
             // SAFETY: of all threads of the grid only this one has these places.
@@ -53,8 +51,9 @@ where
     }
 }
 
-/// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, a tile a block.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(4))]
+/// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, as
+/// [`transform_tiles`](struct@transform_tiles).
+#[kernel(max_threads(1024), min_blocks(1))]
 pub fn transform_pair_tiles<S, F, A, B>(cx: Block, x: Input<S>, mut a: GlobalMut<A>, mut b: GlobalMut<B>, f: F)
 where
     S: Source,
@@ -73,8 +72,8 @@ where
     A: Element,
     B: Element,
 {
-    let stride = TRANSFORM_THREADS * N;
-    let first = cx.block_rank() * (stride * TRANSFORM_VECTORS) + cx.thread_rank() as usize * N;
+    let stride = const { warp_items(1, N) };
+    let first = first_of_warp::<N>(cx, TRANSFORM_VECTORS);
     if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
         for (v, items) in vectors.iter().enumerate() {
             let (mut of_a, mut of_b) = ([A::ZERO; N], [B::ZERO; N]);
@@ -108,20 +107,20 @@ where
 /// Items of a thread of [`scatter_tiles`](struct@scatter_tiles).
 pub const SCATTER_ITEMS: usize = 8;
 
-/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, a tile a block; a place outside
-/// is a fault.
-#[kernel(threads(TRANSFORM_THREADS), min_blocks(4), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
+/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](super::warp_items) a
+/// warp, in blocks of any shape; a place outside is a fault.
+#[kernel(max_threads(1024), min_blocks(1), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
     S: Source<Item: Element>,
     I: Source<Item: Integer + ConvertTo<usize>>,
 {
-    let first = cx.block_rank() * (TRANSFORM_THREADS * SCATTER_ITEMS) + cx.thread_rank() as usize;
+    let (first, stride) = (first_of_warp::<1>(cx, SCATTER_ITEMS), const { warp_items(1, 1) });
     // Rounds of single items, so that a warp reads side by side whatever the types; all reads before all writes.
     let mut values = [S::Item::ZERO; SCATTER_ITEMS];
     let mut places = [NOWHERE; SCATTER_ITEMS];
     for round in 0..SCATTER_ITEMS {
-        let index = first + round * TRANSFORM_THREADS;
+        let index = first + round * stride;
         if let (Some(value), Some(place)) = (x.get(index), at.get(index)) {
             (values[round], places[round]) = (value, place.convert());
         }

@@ -1,0 +1,487 @@
+//! The values by which algorithms are fitted to an architecture.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::{Device, Error, Result};
+
+/// The environment variable that names a file of tuning values, in the form of [`Tuning::read`].
+pub const TUNING_VARIABLE: &str = "KERNEL_PRIMITIVES_TUNING";
+
+/// Classes of items by their bytes: of one, of two, of up to four, of up to eight, and larger ones.
+const CLASSES: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// What values a parameter can have.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// Threads of a block: whole warps.
+    Threads,
+    /// From the first number to the second.
+    Range(u32, u32),
+}
+
+impl Rule {
+    fn accepts(self, value: u32) -> bool {
+        match self {
+            Self::Threads => value > 0 && value <= 1024 && value.is_multiple_of(32),
+            Self::Range(least, most) => (least..=most).contains(&value),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads => write!(f, "a multiple of 32 up to 1024"),
+            Self::Range(least, most) => write!(f, "a number from {least} to {most}"),
+        }
+    }
+}
+
+/// What the table says of a parameter.
+struct Row {
+    name: &'static str,
+    about: &'static str,
+    /// A value for each of the [`CLASSES`].
+    values: [u32; CLASSES.len()],
+    rule: Rule,
+    candidates: &'static [u32],
+}
+
+/// The table: what can be tuned, the values for every architecture, what values there can be, and which are tried.
+macro_rules! table {
+    ($($parameter:ident $name:literal $about:literal $values:expr, $rule:expr, $candidates:expr;)*) => {
+        /// What can be tuned: a choice that the host makes when it launches an algorithm's kernels, so that one compilation of a kernel
+        /// serves all values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Parameter {
+            $(#[doc = concat!("`", $name, "`: ", $about, ".")] $parameter,)*
+        }
+
+        impl Parameter {
+            /// All of them, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$parameter,)*];
+        }
+
+        const TABLE: [Row; Parameter::ALL.len()] = [$(
+            Row { name: $name, about: $about, values: $values, rule: $rule, candidates: $candidates },
+        )*];
+    };
+}
+
+use Rule::{Range, Threads};
+
+const BLOCKS: Rule = Range(1, 64);
+
+table! {
+    TransformThreads "transform.threads" "threads of a block of `transform` and its kin, by the bytes of a result"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    DifferenceThreads "difference.threads" "threads of a block of `adjacent_difference`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    ScatterThreads "scatter.threads" "threads of a block of `scatter`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
+        [1024; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
+    ReduceAlone "reduce.alone" "rounds of 2048 items of four bytes that `reduce` leaves to one block"
+        [8; 5], Range(1, 1024), &[2, 4, 8, 16, 32];
+    ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
+        [1; 5], Range(1, 65535), &[1, 64, 128, 256, 512];
+    SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+    UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+    HistogramBlocks "histogram.blocks" "the most blocks a multiprocessor of histograms"
+        [3; 5], BLOCKS, &[1, 2, 3, 4, 6];
+    HistogramCopies "histogram.copies" "the most copies of a block's counters in histograms, to the next lower power of two"
+        [32; 5], Range(1, 32), &[4, 8, 16, 32];
+    SortBlocks "sort.blocks" "the most blocks a multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
+        [2; 5], BLOCKS, &[1, 2, 3, 4];
+    MergeSearching "merge.searching" "tiles up to which those of `merge` and `sort_by` find their places themselves"
+        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096];
+    TopKBlocks "top_k.blocks" "the most blocks a multiprocessor of `top_k`"
+        [2; 5], BLOCKS, &[1, 2, 3, 4];
+    TopKTiles "top_k.tiles" "tiles of 2048 items that a block of `top_k` has at least"
+        [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32];
+}
+
+/// What differs on an architecture, as measured there by the command of [`Tuning`]: the compute capability, the parameter, the bytes of
+/// the class and the value.
+const MEASURED: &[((u32, u32), Parameter, usize, u32)] = &[];
+
+impl Parameter {
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// Its name in the table and in files, such as `reduce.blocks`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        self.row().about
+    }
+
+    /// Values that are worth trying on a GPU.
+    pub fn candidates(self) -> &'static [u32] {
+        self.row().candidates
+    }
+
+    /// What is wrong with a value.
+    fn check(self, value: u32) -> Result<(), String> {
+        let rule = self.row().rule;
+        if rule.accepts(value) { Ok(()) } else { Err(format!("it is {rule}")) }
+    }
+
+    /// The one of this name.
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|parameter| parameter.name() == name)
+    }
+}
+
+/// The class of items of so many bytes.
+fn class(bytes: usize) -> usize {
+    CLASSES.iter().position(|&most| bytes <= most).unwrap_or(CLASSES.len() - 1)
+}
+
+/// The tuning values of an architecture: for each [`Parameter`] one for items of one byte, of two, of up to four, of up to eight, and
+/// of more.
+///
+/// They change how fast an algorithm is, never whether its result is right. Of floating-point numbers, the values of `reduce.*` and
+/// `scan.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
+///
+/// **Which ones count.** Those of a call that was given some by [`Run::tuned`](super::Run::tuned); else those [of the
+/// device](Self::of): the table's, with what the file says that the environment variable `KERNEL_PRIMITIVES_TUNING` names. That file is
+/// read once a process.
+///
+/// **The table.** `cargo run --example tuning` prints it, and what counts on the device at hand; so does `println!("{table}")` of
+/// [`Tuning::table`].
+///
+/// **Tuning.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` times the candidates of each
+/// parameter by turns on the GPU at hand, checks their results, shows what each would gain, measures what won once more, and writes what was
+/// confirmed into a file for that variable. The shipped values came about so.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Parameter, Run, Tuning, reduce};
+/// use kernel_primitives::functor::Sum;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let device = Device::auto()?;
+/// let mut tuning = Tuning::of(&device)?.clone();
+/// tuning.set(Parameter::ReduceBlocks, None, 512)?;
+/// tuning.set(Parameter::ReduceAlone, Some(8), 4)?; // for items of eight bytes alone
+/// assert_eq!(tuning.get(Parameter::ReduceAlone, 8), 4);
+///
+/// let stream = device.stream()?;
+/// let x = stream.buffer_from(&vec![1u64; 100_000])?;
+/// let mut sum = stream.buffer_zeroed::<u64>(1)?;
+/// reduce(Run::on(&stream).tuned(&tuning), &x, Sum, &mut sum)?;
+/// assert_eq!(sum.to_vec()?, [100_000]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    values: [[u32; CLASSES.len()]; TABLE.len()],
+}
+
+impl Tuning {
+    /// The table's values for an architecture, by its compute capability; for the emulator, and those of which nothing was measured,
+    /// what holds for all.
+    pub fn of_capability(capability: Option<(u32, u32)>) -> Self {
+        let mut values = TABLE.map(|row| row.values);
+        for &(measured, parameter, bytes, value) in MEASURED {
+            if Some(measured) == capability {
+                values[parameter as usize][class(bytes)] = value;
+            }
+        }
+        Self { values }
+    }
+
+    /// The values for a device, with what the file of the environment variable `KERNEL_PRIMITIVES_TUNING` says.
+    ///
+    /// # Errors
+    /// [`Error::Environment`] if that file cannot be read, and [`Error::Tuning`] if it says what cannot be: each call of an algorithm
+    /// without values of its own then gives the same.
+    pub fn of(device: &Device) -> Result<&'static Self> {
+        static LOADED: OnceLock<Result<Loaded>> = OnceLock::new();
+        match LOADED.get_or_init(Loaded::from_environment) {
+            Ok(loaded) => Ok(loaded.of(device.compute_capability())),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// The value for items of so many bytes.
+    pub fn get(&self, parameter: Parameter, bytes: usize) -> u32 {
+        self.values[parameter as usize][class(bytes)]
+    }
+
+    /// Sets the value for items of so many bytes, or for all.
+    ///
+    /// # Errors
+    /// [`Error::Tuning`] unless it is a value that the kernels accept.
+    pub fn set(&mut self, parameter: Parameter, bytes: Option<usize>, value: u32) -> Result<()> {
+        parameter
+            .check(value)
+            .map_err(|reason| Error::Tuning { what: format!("{} = {value}", parameter.name()), reason })?;
+        match bytes {
+            Some(bytes) => self.values[parameter as usize][class(bytes)] = value,
+            None => self.values[parameter as usize] = [value; CLASSES.len()],
+        }
+        Ok(())
+    }
+
+    /// Takes values from a text, those of one architecture and those for all.
+    ///
+    /// A line is an architecture or `all`, a parameter, for items of some size with the bytes behind it, and the value. What comes later
+    /// counts.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::{Parameter, Tuning};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let mut tuning = Tuning::of_capability(Some((9, 0)));
+    /// tuning.read(
+    ///     "# An NVIDIA H200
+    ///     all   reduce.alone   = 4
+    ///     sm_90 top_k.blocks   = 3
+    ///     sm_90 top_k.blocks.8 = 2
+    ///     sm_75 top_k.blocks   = 1",
+    ///     Some((9, 0)),
+    /// )?;
+    /// assert_eq!([4, 8].map(|bytes| tuning.get(Parameter::TopKBlocks, bytes)), [3, 2]);
+    ///
+    /// let error = tuning.read("all top_k.block = 3", None).unwrap_err().to_string();
+    /// assert!(error.contains("line 1") && error.contains("`top_k.block` is no parameter"), "{error}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Tuning`] with the line's number if one is of another form, or names what there is not; also of lines for other
+    /// architectures. What the lines before say counts then.
+    pub fn read(&mut self, text: &str, capability: Option<(u32, u32)>) -> Result<()> {
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let Line { architecture, parameter, bytes, value } = Line::parse(line)
+                .map_err(|reason| Error::Tuning { what: format!("line {}, `{line}`", number + 1), reason })?;
+            if architecture.is_none() || architecture == capability {
+                self.set(parameter, bytes, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole table, to be printed: each parameter with its values for all architectures, and below those that differ on one; a point
+    /// where they do not.
+    pub fn table() -> impl fmt::Display {
+        Printed(Self::of_capability(None), architectures())
+    }
+}
+
+/// The architectures for which something was measured, with their values.
+fn architectures() -> Vec<(String, Tuning)> {
+    let mut capabilities: Vec<_> = MEASURED.iter().map(|&(capability, ..)| capability).collect();
+    capabilities.sort_unstable();
+    capabilities.dedup();
+    capabilities.into_iter().map(|capability| (name(capability), Tuning::of_capability(Some(capability)))).collect()
+}
+
+fn name((major, minor): (u32, u32)) -> String {
+    format!("sm_{major}{minor}")
+}
+
+/// Prints the values, and where they are not those of the table for all architectures, these ones as well.
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Printed(Self::of_capability(None), vec![("here".into(), self.clone())]).fmt(f)
+    }
+}
+
+/// Values, and others of which only those that differ are shown.
+struct Printed(Tuning, Vec<(String, Tuning)>);
+
+impl fmt::Display for Printed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(all, others) = self;
+        write!(f, "{:20} {:6}", "parameter", "on")?;
+        for bytes in CLASSES {
+            write!(f, " {:>6}", format!("{bytes} B"))?;
+        }
+        writeln!(f, "  what it is")?;
+        for &parameter in Parameter::ALL {
+            write!(f, "{:20} {:6}", parameter.name(), "all")?;
+            let values = all.values[parameter as usize];
+            for value in values {
+                write!(f, " {value:>6}")?;
+            }
+            writeln!(f, "  {}", parameter.about())?;
+            for (name, other) in others {
+                let others = other.values[parameter as usize];
+                if others == values {
+                    continue;
+                }
+                write!(f, "{:20} {name:6}", "")?;
+                for (other, value) in others.into_iter().zip(values) {
+                    write!(f, " {:>6}", if other == value { ".".to_owned() } else { other.to_string() })?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A line of a file.
+struct Line {
+    /// All of them if it is none.
+    architecture: Option<(u32, u32)>,
+    parameter: Parameter,
+    bytes: Option<usize>,
+    value: u32,
+}
+
+impl Line {
+    /// The line, or what is wrong with it.
+    fn parse(line: &str) -> Result<Self, String> {
+        let form = || "a line is such as `sm_90 reduce.blocks = 512` or `all reduce.blocks.8 = 512`".to_owned();
+        let (before, value) = line.split_once('=').ok_or_else(form)?;
+        let (architecture, parameter) = before.trim().split_once(char::is_whitespace).ok_or_else(form)?;
+        let (parameter, value) = (parameter.trim(), value.trim());
+        let architecture = match architecture {
+            "all" => None,
+            other => Some(capability(other).ok_or_else(|| format!("`{other}` is neither `all` nor such as `sm_90`"))?),
+        };
+        let (name, bytes) = match parameter.rsplit_once('.') {
+            Some((name, bytes)) if bytes.starts_with(|c: char| c.is_ascii_digit()) => {
+                let class = bytes.parse().ok().filter(|bytes| CLASSES.contains(bytes));
+                (name, Some(class.ok_or_else(|| format!("`{bytes}` is no size: there are {CLASSES:?}"))?))
+            }
+            _ => (parameter, None),
+        };
+        let parameter = Parameter::named(name).ok_or_else(|| {
+            let names: Vec<_> = Parameter::ALL.iter().map(|parameter| parameter.name()).collect();
+            format!("`{name}` is no parameter: there are {}", names.join(", "))
+        })?;
+        let value = value.parse().map_err(|_| format!("`{value}` is no value: it is {}", parameter.row().rule))?;
+        parameter.check(value)?;
+        Ok(Self { architecture, parameter, bytes, value })
+    }
+}
+
+/// The compute capability of an architecture such as `sm_90`.
+fn capability(name: &str) -> Option<(u32, u32)> {
+    let number: u32 = name.strip_prefix("sm_")?.parse().ok()?;
+    (number >= 10).then_some((number / 10, number % 10))
+}
+
+/// The values of this process: those of each architecture that the table or the file names, and of all others.
+struct Loaded {
+    others: Tuning,
+    architectures: Vec<((u32, u32), Tuning)>,
+}
+
+impl Loaded {
+    fn from_environment() -> Result<Self> {
+        match std::env::var(TUNING_VARIABLE) {
+            Err(_) => Self::from_text("", ""),
+            Ok(path) if path.is_empty() => Self::from_text("", ""),
+            Ok(path) => {
+                let text = std::fs::read_to_string(&path).map_err(|error| Error::Environment {
+                    variable: TUNING_VARIABLE,
+                    value: path.clone(),
+                    expected: format!("it names a file of tuning values: {error}"),
+                })?;
+                Self::from_text(&text, &path)
+            }
+        }
+    }
+
+    fn from_text(text: &str, path: &str) -> Result<Self> {
+        let of = |capability| -> Result<Tuning> {
+            let mut tuning = Tuning::of_capability(capability);
+            tuning.read(text, capability).map_err(|error| match error {
+                Error::Tuning { what, reason } => Error::Tuning { what: format!("{path}, {what}"), reason },
+                other => other,
+            })?;
+            Ok(tuning)
+        };
+        let others = of(None)?;
+        let named = text.split_whitespace().filter_map(capability);
+        let mut capabilities: Vec<_> = MEASURED.iter().map(|&(capability, ..)| capability).chain(named).collect();
+        capabilities.sort_unstable();
+        capabilities.dedup();
+        let architectures = capabilities
+            .into_iter()
+            .map(|capability| Ok((capability, of(Some(capability))?)))
+            .collect::<Result<_>>()?;
+        Ok(Self { others, architectures })
+    }
+
+    fn of(&self, capability: Option<(u32, u32)>) -> &Tuning {
+        let own = self.architectures.iter().find(|(own, _)| Some(*own) == capability);
+        own.map_or(&self.others, |(_, tuning)| tuning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_values_that_kernels_accept() {
+        for &parameter in Parameter::ALL {
+            let row = parameter.row();
+            assert!(row.values.iter().chain(row.candidates).all(|&value| row.rule.accepts(value)), "{}", row.name);
+            assert!(row.values.iter().all(|value| row.candidates.contains(value)), "{}: itself is tried too", row.name);
+            assert!(row.candidates.is_sorted(), "{}", row.name);
+            assert_eq!(Parameter::named(row.name), Some(parameter));
+        }
+        for &(capability, parameter, bytes, value) in MEASURED {
+            let row = parameter.row();
+            assert!(row.rule.accepts(value) && CLASSES.contains(&bytes), "{capability:?} {} {value}", row.name);
+            assert_ne!(row.values[class(bytes)], value, "{}: as everywhere", row.name);
+            let orders = matches!(parameter, Parameter::ReduceBlocks | Parameter::ReduceAlone | Parameter::ScanTiles);
+            assert!(!orders, "{}: results are the same on all architectures", row.name);
+        }
+    }
+
+    #[test]
+    fn a_file_holds_for_its_architectures() -> Result<()> {
+        let text = "all reduce.blocks = 7\nsm_75 reduce.blocks.2 = 9 # of halves\n sm_120 search.threads = 64";
+        let loaded = Loaded::from_text(text, "here.txt")?;
+        let blocks = |capability| [1, 2, 3].map(|bytes| loaded.of(capability).get(Parameter::ReduceBlocks, bytes));
+        assert_eq!(blocks(None), [7, 7, 7]);
+        assert_eq!(blocks(Some((7, 5))), [7, 9, 7]);
+        assert_eq!(blocks(Some((9, 0))), [7, 7, 7]);
+        assert_eq!(loaded.of(Some((12, 0))).get(Parameter::SearchThreads, 4), 64);
+        assert_ne!(loaded.of(Some((9, 0))).get(Parameter::SearchThreads, 4), 64);
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_that_is_wrong_says_what_is() {
+        for (line, what) in [
+            ("reduce.blocks = 7", "a line is such as"),
+            ("all reduce.blocks 7", "a line is such as"),
+            ("sm9 reduce.blocks = 7", "`sm9` is neither `all` nor such as `sm_90`"),
+            ("all reduce.block = 7", "`reduce.block` is no parameter: there are transform.threads, "),
+            ("all reduce.blocks.3 = 7", "`3` is no size: there are [1, 2, 4, 8, 16]"),
+            ("all reduce.blocks = many", "`many` is no value: it is a number from 1 to 65535"),
+            ("all reduce.blocks = 0", "it is a number from 1 to 65535"),
+            ("sm_75 search.threads = 100", "it is a multiple of 32 up to 1024"),
+        ] {
+            let text = format!("\n# A file\n{line} # so\n");
+            let error = Loaded::from_text(&text, "here.txt").err().expect(line).to_string();
+            assert!(error.contains(&format!("here.txt, line 3, `{line}`")) && error.contains(what), "{error}");
+        }
+    }
+}
