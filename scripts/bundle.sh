@@ -112,6 +112,7 @@ cat >"$bundle/run" <<'RUN'
 #     ./run quickstart   the example on its own data
 #     ./run bench        the benchmarks, beside their peers: JSON, a page of tables, and plots
 #     ./run all          all of it
+#     ./run tune         tuning values for this GPU: what each gains, and a file for KERNEL_PRIMITIVES_TUNING
 #
 # Settings, as environment variables:
 #     DEVICE         what runs kernels: gpu (the default), gpu:1, or emulator to try the bundle itself
@@ -246,10 +247,15 @@ bench() {
     [ "$found" = yes ] || fail bench "the bundle has none"
 }
 
+tune() {
+    step tune "$here/benches/gpu" --only tune --tuning "$results/tuning.txt" --json "$results/tuning.json" &&
+        sed -n '/^parameter/,$s/^/        /p' "$results/tune.log"
+}
+
 [ "$#" -gt 0 ] || usage
 for what in "$@"; do
     case "$what" in
-        tests | sanitize | quickstart | bench | all) ;;
+        tests | sanitize | quickstart | bench | tune | all) ;;
         *) usage ;;
     esac
 done

@@ -13,7 +13,7 @@ use super::{Bench, Case};
 use crate::harness::{Options, Report, compare};
 
 /// The logarithms of the rows' sizes.
-const SIZES: &[u32] = &[16, 20, 26];
+const SIZES: &[u32] = &[16, 20, 24, 26];
 
 /// What a value has to gain over all rows, and may lose in one: what is less is noise.
 const GAIN: f64 = 1.01;
