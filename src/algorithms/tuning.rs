@@ -88,7 +88,7 @@ table! {
     ReduceAlone "reduce.alone" "rounds of 2048 items of four bytes that `reduce` leaves to one block"
         [8; 5], Range(1, 1024), &[2, 4, 8, 16, 32];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
-        [1; 5], Range(1, 65535), &[1, 64, 128, 256, 512];
+        [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
     UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
@@ -109,7 +109,15 @@ table! {
 
 /// What differs on an architecture, as measured there by the command of [`Tuning`]: the compute capability, the parameter, the bytes of
 /// the class and the value.
-const MEASURED: &[((u32, u32), Parameter, usize, u32)] = &[];
+const MEASURED: &[((u32, u32), Parameter, usize, u32)] = &[
+    // An H200: `benches/results/tuning-h200.json`.
+    (SM_90, Parameter::ScatterThreads, 4, 128),
+    (SM_90, Parameter::SearchThreads, 4, 128),
+    (SM_90, Parameter::HistogramBlocks, 1, 2),
+    (SM_90, Parameter::TopKTiles, 4, 4),
+];
+
+const SM_90: (u32, u32) = (9, 0);
 
 impl Parameter {
     fn row(self) -> &'static Row {
