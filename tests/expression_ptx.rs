@@ -140,6 +140,11 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |arch| a.ptx(b.t(), arch),
         |text| text.contains("bar.sync") && text.contains("st.shared"),
     )?;
+    kernels.kernel(
+        "normal",
+        |arch| a.ptx(normal::<f32>(1), arch),
+        |text| text.matches("ln_f32").count() > 0 && wide(text, 0),
+    )?;
     kernels.kernel("symmetric", |arch| a.ptx(&b * b.t() + &c, arch), |text| text.contains("bar.sync"))?;
     let table = Tensor::<f32>::zeros(&stream, 100)?;
     let index = Tensor::<i32>::zeros(&stream, [256, 256])?;
@@ -157,5 +162,30 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
     // No access is wider than what its address is a multiple of.
     kernels.kernel("unaligned", |arch| views[0].ptx(&views[1] + 1.0, arch), |text| !text.contains("global.v"))?;
     kernels.finish();
+    Ok(())
+}
+
+/// By the text: how often an instruction stands in the code of one element, whose loop over the last ones comes once more.
+#[test]
+fn equal_parts_are_computed_once() -> Result<()> {
+    let stream = stream();
+    let [a, b, c, d] = [0; 4].map(|_| Tensor::<f64>::zeros(&stream, [7, 33]).unwrap());
+    // Rows that are no multiple of a vector: a thread has one element.
+    let view = |x: &Tensor<f64>| x.slice((.., ..32)).unwrap();
+    let [a, b, c, d] = [a, b, c, d].map(|x| view(&x));
+    let count = |expr: Expr<f64>, what: &str| -> Result<usize> {
+        let text = a.ptx(expr, 90)?;
+        assert_eq!(text.matches("st.global").count(), 2);
+        Ok(text.matches(what).count() / 2)
+    };
+    let product = || &b * &c;
+    assert_eq!(count(product() + product() / (product() - &d), "mul.rn.f64")?, 1);
+    assert_eq!(count(product() + product() / (product() - &d), "ld.global")?, 3);
+    assert_eq!(count(sin(product()) * sin(product()) + square(sin(&b * &c)), "call ")?, 1);
+    let shared = product();
+    assert_eq!(count(shared.clone() * &shared, "mul.rn.f64")?, 2);
+    // Products that a sum takes are gone with it.
+    assert_eq!(count((product() + &d).contract(), "mul.rn.f64")?, 0);
+    assert_eq!(count((product() + &d).contract(), "fma.rn.f64")?, 1);
     Ok(())
 }

@@ -20,7 +20,7 @@ use std::error::Error;
 use std::ops::{Add, Mul, Sub};
 use std::time::Instant;
 
-use kernel_primitives::expr::{Expr, Operand, Tensor, assign_all};
+use kernel_primitives::expr::{Expr, Operand, Prepared, Tensor, assign_all};
 use kernel_primitives::{Buffer, Device, Dims, Result, Stream};
 
 /// The length of a step.
@@ -190,10 +190,11 @@ impl Ensemble {
     fn by_one_kernel(&self) -> Result<States> {
         let r = self.tensor(&self.r)?.expr();
         let state = self.tensors()?;
-        // The integrator runs here, once; its result is what the kernel computes.
-        let next = step(&r, state.clone().map(Operand::expr));
+        // The integrator runs here, once; its result is what the kernel computes, of multiply-adds.
+        let next = step(&r, state.clone().map(Operand::expr)).map(Expr::contract);
+        let kernel = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
         for _ in 0..self.steps {
-            assign_all(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
+            kernel.run()?;
         }
         read(&state)
     }

@@ -83,6 +83,10 @@ functions! {
     cos(x) Floating -> Elem = math!(Cos);
     /// The tangent, of radians.
     tan(x) Floating -> Elem = math!(Tan);
+    /// The sine of half turns: of π `x`, without the rounding of that.
+    sin_pi(x) Floating -> Elem = math!(SinPi);
+    /// The cosine of half turns: of π `x`, without the rounding of that.
+    cos_pi(x) Floating -> Elem = math!(CosPi);
     /// The arcsine, in radians.
     asin(x) Floating -> Elem = math!(Asin);
     /// The arccosine, in radians.

@@ -64,6 +64,8 @@ pub(crate) enum Math {
     Sin,
     Cos,
     Tan,
+    SinPi,
+    CosPi,
     Asin,
     Acos,
     Atan,
@@ -104,6 +106,7 @@ impl View {
     }
 }
 
+#[derive(Clone)]
 pub(crate) enum Kind {
     /// An element of a view, at the place that is computed.
     View(Arc<View>),
@@ -186,7 +189,12 @@ impl<T> Clone for Expr<T> {
 
 impl<T: Scalar> Expr<T> {
     pub(crate) fn new(kind: Kind, arguments: Arguments) -> Self {
-        Self { node: Arc::new(Node { kind, dtype: T::DTYPE, arguments }), _type: PhantomData }
+        Self::of_node(Arc::new(Node { kind, dtype: T::DTYPE, arguments }))
+    }
+
+    /// A node whose values are of `T`.
+    pub(crate) fn of_node(node: Arc<Node>) -> Self {
+        Self { node, _type: PhantomData }
     }
 
     pub(crate) fn unary<A>(op: Op, a: Expr<A>) -> Self {
@@ -204,7 +212,7 @@ impl<T: Scalar> Expr<T> {
     /// The expression as one of `U`; this one if it is.
     pub(crate) fn convert<U: Scalar>(self) -> Expr<U> {
         if T::DTYPE == U::DTYPE {
-            return Expr { node: self.node, _type: PhantomData };
+            return Expr::of_node(self.node);
         }
         Expr::unary(Op::Cast, self)
     }

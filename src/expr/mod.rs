@@ -42,7 +42,8 @@
 //! Types: operands of two types are converted to their common type, see [`DType`]; results are assigned to tensors of their own type,
 //! and [`cast`](Functions::cast) converts. Numbers have the type of what they are combined with.
 //!
-//! Values: those of [`element`](crate::element)'s traits. Each operation rounds to its type, nothing is contracted; integers wrap, `/`
+//! Values: those of [`element`](crate::element)'s traits. Each operation rounds to its type, and nothing is contracted
+//! unless one [asks](Expr::contract); integers wrap, `/`
 //! and `%` of integers truncate, and a division of integers by zero is an [`Error::Fault`](crate::Error::Fault). All but the elementary functions gives
 //! the same bits on a GPU and on the CPU.
 //!
@@ -61,6 +62,7 @@
 
 mod assignments;
 mod call;
+mod contract;
 mod cpu;
 pub(crate) mod dtype;
 pub(crate) mod evaluate;

@@ -63,6 +63,10 @@ functions! {
     cos_f32, cos_f64 = Real::cos, x;
     /// The tangent, of radians.
     tan_f32, tan_f64 = Real::tan, x;
+    /// The sine of half turns: of π `x`, without the rounding of that.
+    sin_pi_f32, sin_pi_f64 = Real::sin_pi, x;
+    /// The cosine of half turns: of π `x`, without the rounding of that.
+    cos_pi_f32, cos_pi_f64 = Real::cos_pi, x;
     /// The arcsine, in radians.
     asin_f32, asin_f64 = Real::asin, x;
     /// The arccosine, in radians.

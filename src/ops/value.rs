@@ -251,6 +251,8 @@ unary! {
         #[doc = "The sine."] sin Op::Math(Math::Sin),
         #[doc = "The cosine."] cos Op::Math(Math::Cos),
         #[doc = "The tangent."] tan Op::Math(Math::Tan),
+        #[doc = "The sine of half turns."] sin_pi Op::Math(Math::SinPi),
+        #[doc = "The cosine of half turns."] cos_pi Op::Math(Math::CosPi),
         #[doc = "The arcsine."] asin Op::Math(Math::Asin),
         #[doc = "The arccosine."] acos Op::Math(Math::Acos),
         #[doc = "The arctangent."] atan Op::Math(Math::Atan),

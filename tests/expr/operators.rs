@@ -199,6 +199,20 @@ floats! {
     operators_f64 f64, f64, |x| x, |x| x;
 }
 
+/// By quarters of a turn, which leave nothing of large values, and are exact at the zeros; `quarters` more of them.
+fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
+    let x = x % 2.0;
+    let quarter = (2.0 * x).round_ties_even();
+    let (sin, cos) = (std::f64::consts::PI * (x - quarter / 2.0)).sin_cos();
+    match (quarter + quarters).rem_euclid(4.0) {
+        0.0 => sin,
+        1.0 => cos,
+        2.0 => -sin,
+        3.0 => -cos,
+        _ => f64::NAN,
+    }
+}
+
 /// Functions that are not correctly rounded, against `f64`: to a few units in the last place, of the half types to one.
 fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()> {
     let ulps = match T::DTYPE {
@@ -235,6 +249,8 @@ fn approximations<T: Sample + Floating + Promote<T, Output = T>>() -> Result<()>
         sin: f64::sin;
         cos: f64::cos;
         tan: f64::tan;
+        sin_pi: |x| sin_of_half_turns(x, 0.0);
+        cos_pi: |x| sin_of_half_turns(x, 1.0);
         rsqrt: |x| 1.0 / x.sqrt();
     }
     // Of 1 + e⁻ˣ in the type itself.
@@ -272,6 +288,51 @@ fn a_multiplied_sum_is_rounded_once() -> Result<()> {
     let y = Tensor::zeros(&stream, 1)?;
     y.assign(&x * &x - (1.0 + 2.0 * f32::EPSILON))?;
     assert_eq!(y.to_vec()?, [0.0]);
+    Ok(())
+}
+
+#[test]
+fn contracted_sums_of_products_are_rounded_once() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ident)*) => {$({
+            let (a, b) = pairs::<$t>();
+            let c = a.iter().zip(&b).rev().map(|(&a, &b)| -(a * b)).collect::<Vec<_>>();
+            let make = |data: &[$t]| Tensor::from_slice(&stream, data.len(), data);
+            let (x, y, z) = (make(&a)?, make(&b)?, make(&c)?);
+            let result = Tensor::uninit(&stream, a.len())?;
+            let fused = |x: $t, y: $t, z: $t| x.mul_add(y, z);
+            let cases: [(&str, Expr<$t>, &dyn Fn($t, $t, $t) -> $t); 7] = [
+                ("x y + z", &x * &y + &z, &fused),
+                ("z + x y", &z + &x * &y, &fused),
+                ("x y - z", &x * &y - &z, &|x, y, z| fused(x, y, -z)),
+                ("z - x y", &z - &x * &y, &|x, y, z| fused(-x, y, z)),
+                // The first product, of the other as it is rounded.
+                ("x y + y z", &x * &y + &y * &z, &|x, y, z| fused(x, y, y * z)),
+                // Deep inside, and where the product is needed too.
+                ("sqrt(x y + z) - x y", sqrt(&x * &y + &z) - &x * &y, &|x, y, z| fused(-x, y, fused(x, y, z).sqrt())),
+                // No sum of a product.
+                ("(x + y) / z", (&x + &y) / &z, &|x, y, z| (x + y) / z),
+            ];
+            for (name, expr, reference) in cases {
+                result.assign(expr.contract())?;
+                let expected: Vec<$t> = (0..a.len()).map(|i| reference(a[i], b[i], c[i])).collect();
+                assert_near(&result.to_vec()?, &expected, 0, &format!("{name} of {}", stringify!($t)));
+            }
+        })*};
+    }
+    check!(f32 f64);
+    // Of integers there is nothing to round.
+    let x = Tensor::from_slice(&stream, 2, &[i32::MAX, -7])?;
+    let y = Tensor::zeros(&stream, 2)?;
+    y.assign((&x * 3 + 1).contract())?;
+    assert_eq!(y.to_vec()?, [i32::MAX.wrapping_mul(3).wrapping_add(1), -20]);
+    // Chains that are too long for recursion.
+    let one = Tensor::from_slice(&stream, 1, &[1.0f64])?;
+    let sum = (0..100_000).fold(one.clone().expr(), |sum, _| sum + &one * 0.5);
+    let total = Tensor::zeros(&stream, 1)?;
+    total.assign(sum.contract())?;
+    assert_eq!(total.to_vec()?, [50_001.0]);
     Ok(())
 }
 

@@ -116,8 +116,8 @@ fn named_operators_are_those_of_expressions() -> Result<()> {
         };
     }
     check!(f16 bf16 f32 f64:
-        unary (abs recip square sqrt rsqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan asin acos atan sinh cosh tanh
-            asinh acosh atanh erf erfc floor ceil trunc round round_ties_even is_nan sigmoid relu),
+        unary (abs recip square sqrt rsqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan sin_pi cos_pi asin acos atan sinh
+            cosh tanh asinh acosh atanh erf erfc floor ceil trunc round round_ties_even is_nan sigmoid relu),
         binary (minimum maximum floor_div floor_rem pow atan2 hypot eq ne lt le gt ge));
     check!(i8 i16 i32 i64 u8 u16 u32 u64:
         unary (abs square relu), binary (minimum maximum floor_div floor_rem eq ne lt le gt ge));

@@ -36,7 +36,7 @@ fn the_information_has_names_types_and_the_function() {
 fn the_library_has_every_function_in_two_types() {
     let all = functions::all();
     let names: Vec<_> = all.iter().map(|code| code.name().rsplit_once("::").unwrap().1).collect();
-    assert_eq!(names.len(), 68);
+    assert_eq!(names.len(), 72);
     for name in &names {
         let other = match name.strip_suffix("f32") {
             Some(base) => format!("{base}f64"),

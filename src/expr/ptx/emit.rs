@@ -371,6 +371,8 @@ impl Emitter {
             Math::Sin => call!(sin_f32, sin_f64),
             Math::Cos => call!(cos_f32, cos_f64),
             Math::Tan => call!(tan_f32, tan_f64),
+            Math::SinPi => call!(sin_pi_f32, sin_pi_f64),
+            Math::CosPi => call!(cos_pi_f32, cos_pi_f64),
             Math::Asin => call!(asin_f32, asin_f64),
             Math::Acos => call!(acos_f32, acos_f64),
             Math::Atan => call!(atan_f32, atan_f64),
