@@ -32,6 +32,10 @@ FAMILIES = {
     "others": ["histogram_even", "segmented_reduce", "segmented_scan", "lower_bound", "gather", "scatter", "generate"],
 }
 
+# The ensemble of Lorenz systems: rows over size, of which some are in the README's table.
+LORENZ = "expression, Lorenz step of one kernel, f64 2^"
+LORENZ_IN_TABLE = (16, 20, 23)
+
 # Algorithms whose types are all in the README.
 ALL_TYPES = ["reduce", "inclusive_scan", "sort_keys"]
 
@@ -275,6 +279,8 @@ def figures(results):
     head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "best peer's time by ours"]
     rows = []
     for row in (row for row in results.rows if row["name"].startswith("expression, ") and "GB/s" in row):
+        if row["name"].startswith(LORENZ) and int(row["name"].removeprefix(LORENZ)) not in LORENZ_IN_TABLE:
+            continue
         theirs = [row.get(f"{peer} ms") for peer in peers]
         best_of = min((ms for ms in theirs if ms), default=None)
         cells = [digits(row["ms"]), digits(row["GB/s"]), *(digits(ms) if ms else "" for ms in theirs)]
@@ -300,7 +306,12 @@ def figures(results):
             f"{host['µs prepared']:.1f} µs, and a plain launch there {host['µs of a launch']:.1f} µs; the first of a form, with the "
             f"driver's compilation, {form['ms']:.0f} ms."
         )
-        lines += ["", text]
+        lines += [
+            "",
+            text,
+            "",
+            "![Time for a step of an ensemble of Lorenz systems, over their number](benches/results/plots/lorenz.svg)",
+        ]
     return "\n".join(lines)
 
 
@@ -447,6 +458,29 @@ def ratios(plots, results):
     plots.save(figure, "ratios")
 
 
+def lorenz(plots, results):
+    """Of a step of the ensemble: one kernel by an expression, and what others take."""
+    rows = {int(row["name"].removeprefix(LORENZ)): row for row in results.rows if row["name"].startswith(LORENZ)}
+    if not rows:
+        return
+    figure, axis = plots.plt.subplots(figsize=(7.5, 3.4))
+    for key, name, colour in [
+        ("Thrust ms", "Thrust, 16 kernels", COLOURS["Thrust"]),
+        ("CUDA ms", "CUDA C++ by hand, one kernel", COLOURS["CUB"]),
+        ("ms", "an expression, one kernel", COLOURS["ours"]),
+    ]:
+        points = [(2**log2, 1e3 * row[key]) for log2, row in sorted(rows.items()) if key in row]
+        if points:
+            axis.plot(*zip(*points), marker="o", color=colour, label=name)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.grid(True)
+    axis.set_xlabel("Lorenz systems, f64")
+    axis.set_ylabel("µs a step of Runge and Kutta")
+    axis.legend()
+    plots.save(figure, "lorenz")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README is another")
@@ -462,7 +496,7 @@ def main():
     if arguments.check:
         stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
         kinds = [f"{kind}-{family}" for family, _ in results.families() for kind in ("throughput", "ratio")]
-        plots = [folder / f"plots/{name}.svg" for name in ["ratios", *kinds]]
+        plots = [folder / f"plots/{name}.svg" for name in ["ratios", "lorenz", *kinds]]
         stale += [path for path in plots if not path.exists()]
         if stale:
             names = ", ".join(str(path.relative_to(ROOT)) for path in stale)
@@ -475,6 +509,7 @@ def main():
         throughput(plots, results, family, names)
         ratio(plots, results, family, names)
     ratios(plots, results)
+    lorenz(plots, results)
 
 
 if __name__ == "__main__":

@@ -225,7 +225,7 @@ impl Bench<'_> {
 
     fn lorenz(&mut self) -> Result<()> {
         let stream = self.stream.clone();
-        for log2 in [16, 20, 23] {
+        for log2 in [10, 12, 14, 16, 18, 20, 22, 23, 24] {
             let n = 1usize << log2;
             let mut addresses = Vec::new();
             let mut make = || {

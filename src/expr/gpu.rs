@@ -15,7 +15,7 @@ use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program, What};
-use super::ptx::{self, ENTRY, Param, THREADS, Variant};
+use super::ptx::{self, ENTRY, NoKernel, Param, THREADS, Variant};
 use super::shape::Shape;
 
 /// What the host checks that a kernel's text was made for its launch.
@@ -57,9 +57,18 @@ fn kernel(program: &Program, variant: &Variant, arch: u32, name: &dyn Fn() -> St
 }
 
 fn text(program: &Program, variant: &Variant, arch: u32) -> Result<String> {
-    ptx::kernel(program, variant, arch, LAYOUT).map_err(|function| Error::NoImage {
-        kernel: function.into(),
-        reason: format!("for sm_{arch}: device functions are compiled with the feature `cuda`"),
+    ptx::kernel(program, variant, arch, LAYOUT).map_err(|why| match why {
+        NoKernel::NoCode(function) => Error::NoImage {
+            kernel: function.into(),
+            reason: format!("for sm_{arch}: device functions are compiled with the feature `cuda`"),
+        },
+        NoKernel::Parameters(bytes) => Error::LaunchLimit {
+            kernel: ENTRY.into(),
+            device: format!("sm_{arch}"),
+            what: "the number of bytes of its operands' places and scalars",
+            asked: bytes as u64,
+            limit: ptx::PARAM_BYTES as u64,
+        },
     })
 }
 
@@ -90,14 +99,18 @@ impl<'a> Operands<'a> {
     }
 
     fn variant(&self) -> Variant {
-        // A division of integers takes so many registers that 16 at once would spill some.
+        // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
+        const INSTRUCTIONS: usize = 128;
         let code = &self.lowered.program.code;
+        let most = (INSTRUCTIONS / code.len().max(1)).clamp(1, 16);
+        // A division of integers takes so many registers that 16 at once would spill some.
         let divides = |what, dtype| matches!(what, What::Op(op) if op.divides_integers(dtype));
-        let most = if code.iter().any(|one| divides(one.what, one.dtype)) { 8 } else { 16 };
+        let most = if code.iter().any(|one| divides(one.what, one.dtype)) { most.min(8) } else { most };
+        let most = 1 << most.ilog2();
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len(), most);
         // A turned tile has its elements in another order than they are numbered in.
         if variant.rank < 2 || self.lowered.program.uses_index() {
-            return variant;
+            return variant.sized(&self.lowered.program, self.nest.elements);
         }
         variant.turning(self.nest, &self.sizes, self.targets.len(), &self.memories)
     }
@@ -136,7 +149,8 @@ impl<'a> Operands<'a> {
             asked: blocks as u64,
             limit: u32::MAX.into(),
         })?;
-        Ok(Ready { info, words: self.words(&variant, shape, count), blocks })
+        let dims = Dims::new(blocks, variant.threads() as u32);
+        Ok(Ready { info, words: self.words(&variant, shape, count), dims })
     }
 
     /// The extent along the innermost axis, or along that which tiles turn by.
@@ -207,7 +221,7 @@ pub(crate) struct Ready {
     info: &'static KernelInfo,
     /// The parameters, a word each.
     words: Vec<u64>,
-    blocks: u32,
+    dims: Dims,
 }
 
 impl Ready {
@@ -217,12 +231,14 @@ impl Ready {
         let mut params: Vec<*mut c_void> =
             self.words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
         params.push(std::ptr::null_mut());
-        let uses = targets.iter().map(|view| (&view.storage, true));
-        let uses = uses.chain(lowered.inputs.iter().map(|view| (&view.storage, false)));
-        let dims = Dims::new(self.blocks, THREADS as u32);
+        // What is written is in use as what is read is.
+        let read =
+            lowered.inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
+        let written = targets.iter().map(|view| (&view.storage, true));
+        let uses = written.chain(read.map(|view| (&view.storage, false)));
         // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
         // they were made.
-        unsafe { storage::launch(&targets[0].stream, self.info, dims, uses, &mut params) }
+        unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, &mut params) }
             .map_err(|error| with_lines(error, self.info))
     }
 }

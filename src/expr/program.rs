@@ -70,7 +70,11 @@ impl Instruction {
 impl Op {
     /// Whether it is a division of integers, which by zero is a fault.
     pub(crate) fn divides_integers(self, dtype: DType) -> bool {
-        matches!(self, Self::Div | Self::Rem | Self::FloorDiv | Self::FloorRem) && dtype.is_integer()
+        self.divides() && dtype.is_integer()
+    }
+
+    pub(crate) fn divides(self) -> bool {
+        matches!(self, Self::Div | Self::Rem | Self::FloorDiv | Self::FloorRem)
     }
 
     pub(crate) fn arity(self) -> usize {

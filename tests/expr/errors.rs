@@ -187,6 +187,25 @@ fn elements_read_before_they_are_written() -> Result<()> {
 }
 
 #[test]
+fn more_scalars_than_a_kernel_takes() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::<f64>::zeros(&stream, 3)?;
+    let sum = |count: usize| (0..count).fold(x.clone().expr(), |sum, i| sum + i as f64);
+    assert!(x.ptx(sum(500), 90)?.contains(".param .f64 a499"));
+    let error = x.ptx(sum(600), 90).unwrap_err();
+    assert!(matches!(error, Error::LaunchLimit { asked: 4832, limit: 4096, .. }), "{error}");
+    // The CPU takes them all.
+    match x.assign(sum(600)) {
+        Err(Error::LaunchLimit { asked: 4832, .. }) => assert!(stream.device().is_gpu()),
+        other => {
+            other?;
+            assert_eq!(x.to_vec()?, [179_700.0; 3]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 #[should_panic(expected = "it takes a vector")]
 fn a_gather_from_a_matrix() {
     let stream = stream().unwrap();

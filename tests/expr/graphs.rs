@@ -53,3 +53,18 @@ fn streams_wait_for_each_other() -> Result<()> {
     assert!(x.to_vec()?.into_iter().all(|x| x == expected));
     Ok(())
 }
+
+/// Beyond a length kernels of few values have larger blocks.
+#[test]
+fn very_long_vectors() -> Result<()> {
+    let stream = stream()?;
+    let n = (1 << 24) + 77;
+    let x = Tensor::<u32>::uninit(&stream, n)?;
+    x.assign(element_index::<u32>())?;
+    let y = Tensor::<u32>::zeros(&stream, n)?;
+    y.assign(&x * 3 + 1)?;
+    for (i, y) in y.to_vec()?.into_iter().enumerate() {
+        assert_eq!(y, i as u32 * 3 + 1);
+    }
+    Ok(())
+}

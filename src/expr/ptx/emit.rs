@@ -74,9 +74,6 @@ impl fmt::Display for Reg {
     }
 }
 
-/// What a kernel's text cannot be made of.
-pub(super) struct NoCode(pub(super) &'static str);
-
 /// The text of a kernel in the making.
 pub(super) struct Emitter {
     pub(super) arch: u32,
@@ -88,7 +85,7 @@ pub(super) struct Emitter {
     /// PTX version times ten.
     pub(super) version: u32,
     /// Functions that have no code for the architecture.
-    pub(super) missing: Option<NoCode>,
+    pub(super) missing: Option<&'static str>,
 }
 
 /// Writes an instruction: `op!(e, "add.s32 {}, {}, {};", d, a, b)`.
@@ -611,7 +608,7 @@ impl Emitter {
     /// A call of a device function, with its code.
     pub(super) fn function(&mut self, code: &'static FunctionCode, x: &[Reg]) -> Reg {
         let Some(image) = code.image(self.arch) else {
-            self.missing.get_or_insert(NoCode(code.name()));
+            self.missing.get_or_insert(code.name());
             return self.reg(value_class(code.result()));
         };
         self.version = self.version.max(image.version);

@@ -21,8 +21,11 @@ use super::program::{Program, What};
 use super::reduce::Spec;
 use super::shape::MAX_RANK;
 
-/// Threads of a block.
+/// Threads of a block, unless it is a large one.
 pub(crate) const THREADS: usize = 256;
+
+/// Threads of a large block.
+const MANY_THREADS: usize = 1024;
 
 /// The entry's name.
 pub(crate) const ENTRY: &str = "kernel_primitives_expression";
@@ -34,6 +37,8 @@ pub(crate) struct Variant {
     pub(crate) width: u8,
     /// How often it does.
     pub(crate) vectors: u8,
+    /// Whether blocks are large.
+    pub(crate) large: bool,
     /// Axes of the nest; 0 if every operand is linear or single.
     pub(crate) rank: u8,
     /// Whether places and strides need 64 bits.
@@ -196,8 +201,8 @@ impl Variant {
         params
     }
 
-    /// How a nest's operands lie, with vectors of at most so many elements. `sizes` are their elements' bytes, `addresses` those of their first elements; `results` of them
-    /// are written.
+    /// How a nest's operands lie, with at most so many elements a thread. `sizes` are their elements' bytes, `addresses` those of
+    /// their first elements; `results` of them are written.
     pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], results: usize, most: usize) -> Self {
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
@@ -242,15 +247,30 @@ impl Variant {
         }
         let reads = (results..sizes.len()).filter(|&operand| operands[operand] != Way::Single);
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
-        // About 32 bytes of loads a thread are in flight: on an H200 two inputs take 0.7 % longer with 64, and 1.4 % with 128.
-        let vectors = (32 / bytes.max(16)).clamp(1, 2);
+        // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
+        let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
         let far = |operand: &super::nest::Lie, size: usize| {
             operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
         };
         let vast = nest.elements / width >= 1 << 31;
         let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
         let rank = if flat { 0 } else { rank as u8 };
-        Self { width: width as u8, vectors: vectors as u8, rank, wide, operands, turn: None, fold: None }
+        let (width, vectors) = (width as u8, vectors as u8);
+        Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }
+    }
+
+    /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
+    pub(crate) fn sized(mut self, program: &Program, elements: usize) -> Self {
+        const LONG: usize = 1 << 24;
+        const FEW: usize = 8;
+        let light = |what| match what {
+            What::Load(_) | What::Scalar(_) | What::Constant(_) => true,
+            What::Op(op) => !matches!(op, Op::Math(_) | Op::Pow | Op::Atan2 | Op::Hypot) && !op.divides(),
+            _ => false,
+        };
+        let narrow = program.code.iter().all(|one| one.dtype.size() * usize::from(self.width) <= 16 && light(one.what));
+        self.large = self.rank == 0 && elements >= LONG && program.code.len() <= FEW && narrow;
+        self
     }
 
     /// The same with tiles that turn, where that pays: `inputs` are the memories of the operands that are read.
@@ -333,18 +353,34 @@ impl Variant {
         };
         let wide = nest.elements / width >= 1 << 31 || (0..sizes.len()).any(far);
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
-        (Self { width, vectors, rank, wide, operands, turn: None, fold: None }, rest && width > 1)
+        (Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }, rest && width > 1)
+    }
+
+    /// Threads of a block.
+    pub(crate) fn threads(&self) -> usize {
+        if self.large { MANY_THREADS } else { THREADS }
     }
 
     /// Elements that a block computes, in vectors if not all operands are linear.
     pub(crate) fn tile(&self) -> usize {
-        let vectors = THREADS * usize::from(self.vectors);
+        let vectors = self.threads() * usize::from(self.vectors);
         if self.rank == 0 { vectors * usize::from(self.width) } else { vectors }
     }
 }
 
-/// The text of a kernel; or the function that has no code for the architecture.
-pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, &'static str> {
+/// Why there is no kernel for a program.
+pub(crate) enum NoKernel {
+    /// The function has no code for the architecture.
+    NoCode(&'static str),
+    /// The parameters take so many bytes, more than [`PARAM_BYTES`].
+    Parameters(usize),
+}
+
+/// The most that a kernel's parameters may take.
+pub(crate) const PARAM_BYTES: usize = 4096;
+
+/// The text of a kernel.
+pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, NoKernel> {
     let (target, version) = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)]
         .into_iter()
         .find(|(target, _)| *target <= arch)
@@ -357,7 +393,11 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         uniform: vec![None; program.code.len()],
         fold_slots: 0,
     };
-    let params = kernel.write();
+    let (params, bytes) = kernel.take_params();
+    if bytes > PARAM_BYTES {
+        return Err(NoKernel::Parameters(bytes));
+    }
+    kernel.write();
     let Kernel { mut e, fold_slots, .. } = kernel;
     let mut shared = String::new();
     if fold_slots > 0 {
@@ -368,7 +408,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         );
     }
     if let Some(missing) = e.missing {
-        return Err(missing.0);
+        return Err(NoKernel::NoCode(missing));
     }
     // The variable is among the items of functions that panic.
     let panics = e.items.iter().any(|item| item.starts_with(".shared") && item.contains(" kp_control;"));
@@ -384,7 +424,8 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     }
     let _ = write!(
         text,
-        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {THREADS}, 1, 1\n{{\n{}{shared}\n{}}}\n",
+        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{{\n{}{shared}\n{}}}\n",
+        variant.threads(),
         e.registers(),
         e.body
     );
@@ -421,10 +462,10 @@ impl Kernel<'_> {
         found.map_or(&[], |(_, registers)| registers)
     }
 
-    /// Loads the parameters; returns their declarations.
-    fn take_params(&mut self) -> String {
+    /// Loads the parameters; returns their declarations, and their bytes.
+    fn take_params(&mut self) -> (String, usize) {
         let mut text = String::new();
-        let mut number = 0;
+        let (mut number, mut bytes) = (0, 0usize);
         let params = self.variant.params(self.program);
         let last = params.len() - 1;
         for (i, param) in params.into_iter().enumerate() {
@@ -457,6 +498,8 @@ impl Kernel<'_> {
             let count = classes.len();
             let mut registers = Vec::new();
             for (k, class) in classes.into_iter().enumerate() {
+                let size = if matches!(class, Class::B64 | Class::F64) { 8 } else { 4 };
+                bytes = bytes.next_multiple_of(size) + size;
                 let comma = if i == last && k + 1 == count { "" } else { "," };
                 let _ = writeln!(text, "    .param .{} a{number}{comma}", class.ptx());
                 let register =
@@ -477,24 +520,21 @@ impl Kernel<'_> {
             }
             self.arguments.push((param, registers));
         }
-        text
+        (text, bytes)
     }
 
-    /// Writes the kernel's body; returns the declarations of its parameters.
-    fn write(&mut self) -> String {
-        let params = self.take_params();
+    /// Writes the kernel's body.
+    fn write(&mut self) {
         self.write_uniform();
         if let Some(fold) = self.variant.fold {
-            self.write_folding(fold);
-            return params;
+            return self.write_folding(fold);
         }
         if let Some(turn) = self.variant.turn {
-            self.write_turning(turn);
-            return params;
+            return self.write_turning(turn);
         }
         let (width, vectors) = (usize::from(self.variant.width), usize::from(self.variant.vectors));
         let linear = self.variant.rank == 0;
-        let tile = self.variant.tile();
+        let (tile, threads) = (self.variant.tile(), self.variant.threads());
         let count = self.argument(Param::Count)[0];
         let block = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
@@ -512,12 +552,12 @@ impl Kernel<'_> {
         };
         let places: Vec<At> = if linear {
             let base = self.linear(first);
-            (0..vectors).map(|v| self.further(&base, v * THREADS * width)).collect()
+            (0..vectors).map(|v| self.further(&base, v * threads * width)).collect()
         } else {
             (0..vectors)
                 .map(|v| {
                     let place =
-                        if v == 0 { first } else { self.e.op_with(Class::B64, "add.u64", &[first], v * THREADS) };
+                        if v == 0 { first } else { self.e.op_with(Class::B64, "add.u64", &[first], v * threads) };
                     self.nested(place)
                 })
                 .collect()
@@ -533,11 +573,10 @@ impl Kernel<'_> {
         op!(self.e, "@{outside} bra {done};");
         let at = if linear { self.linear(place) } else { self.nested(place) };
         self.compute(&[at], if linear { 1 } else { width });
-        op!(self.e, "add.u64 {place}, {place}, {THREADS};");
+        op!(self.e, "add.u64 {place}, {place}, {threads};");
         op!(self.e, "bra {again};");
         self.e.place(&done);
         op!(self.e, "ret;");
-        params
     }
 
     fn dtype(&self, operand: usize) -> DType {
