@@ -14,7 +14,7 @@ use super::dtype::{Bits, with_type};
 use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
-use super::program::{FastHasher, FastMap, Lowered, Program, What};
+use super::program::{FastHasher, FastMap, Lowered, Program};
 use super::ptx::{self, ENTRY, NoKernel, Param, THREADS, Variant};
 use super::shape::Shape;
 
@@ -101,16 +101,14 @@ impl<'a> Operands<'a> {
     fn variant(&self) -> Variant {
         // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
         const INSTRUCTIONS: usize = 128;
-        let code = &self.lowered.program.code;
-        let most = (INSTRUCTIONS / code.len().max(1)).clamp(1, 16);
-        // A division of integers takes so many registers that 16 at once would spill some.
-        let divides = |what, dtype| matches!(what, What::Op(op) if op.divides_integers(dtype));
-        let most = if code.iter().any(|one| divides(one.what, one.dtype)) { most.min(8) } else { most };
+        let program = &self.lowered.program;
+        // Divisions of integers take so many registers that 16 at once would spill some.
+        let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, if program.divides_integers() { 8 } else { 16 });
         let most = 1 << most.ilog2();
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len(), most);
         // A turned tile has its elements in another order than they are numbered in.
-        if variant.rank < 2 || self.lowered.program.uses_index() {
-            return variant.sized(&self.lowered.program, self.nest.elements);
+        if variant.rank < 2 || program.uses_index() {
+            return variant.sized(program, self.nest.elements);
         }
         variant.turning(self.nest, &self.sizes, self.targets.len(), &self.memories)
     }

@@ -91,6 +91,11 @@ impl Program {
     pub(crate) fn uses_index(&self) -> bool {
         self.code.iter().any(|instruction| matches!(instruction.what, What::Index(_)))
     }
+
+    pub(crate) fn divides_integers(&self) -> bool {
+        let divides = |one: &Instruction| matches!(one.what, What::Op(op) if op.divides_integers(one.dtype));
+        self.code.iter().any(divides)
+    }
 }
 
 /// A program and what it is applied to.

@@ -422,9 +422,11 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push_str(item);
         text.push('\n');
     }
+    // With a call on the way ptxas would rather spill than take more than 32 registers.
+    let registers = if program.divides_integers() { ".minnctapersm 1\n" } else { "" };
     let _ = write!(
         text,
-        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{{\n{}{shared}\n{}}}\n",
+        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}}}\n",
         variant.threads(),
         e.registers(),
         e.body
