@@ -131,13 +131,13 @@ impl Prepared {
                 Some(ready) => ready,
                 None => {
                     let operands = super::gpu::Operands::new(&targets, &self.lowered, &self.nest);
-                    let ready = operands.ready(self.shape, &|| self.text.clone())?;
+                    let ready = operands.ready(&|| self.text.clone())?;
                     self.ready.get_or_init(|| ready)
                 }
             };
             return ready.launch(&targets, &self.lowered);
         }
-        launch(self.place, &targets, &self.lowered, self.shape, &self.nest, &|| self.text.clone())
+        launch(self.place, &targets, &self.lowered, &self.nest, &|| self.text.clone())
     }
 }
 

@@ -14,7 +14,6 @@ use super::dtype::{DType, with_type};
 use super::graph::{Distribution, Math, Op};
 use super::nest::Nest;
 use super::program::{Program, What};
-use super::shape::Shape;
 
 /// Elements of a chunk: a few registers of that many fit in a first-level cache, and while one chunk is computed the processor
 /// fetches the next ahead, which it does for about a kilobyte of each operand.
@@ -26,8 +25,6 @@ const CHUNKS_EACH: usize = 64;
 /// A program with its operands: first those that are written, then those that are read.
 pub(crate) struct Job {
     pub(crate) program: Program,
-    /// The results' shape.
-    pub(crate) shape: Shape,
     /// Of the results, then of the inputs that are not gathered.
     pub(crate) nest: Nest,
     pub(crate) results: Vec<Memory>,
@@ -99,8 +96,9 @@ enum Step {
         input: usize,
         to: usize,
     },
+    /// The places of an operand without memory.
     Index {
-        axis: Option<u8>,
+        operand: usize,
         to: usize,
     },
     Gather {
@@ -177,6 +175,8 @@ impl Job {
             registers: 0,
             values: Vec::new(),
         };
+        let operands = self.nest.operands.len();
+        let mut indices = operands - self.program.indices().count()..operands;
         let mut places: Vec<Place> = Vec::with_capacity(code.len());
         let mut free: Vec<usize> = Vec::new();
         for (at, instruction) in code.iter().enumerate() {
@@ -200,9 +200,10 @@ impl Job {
                 }
                 What::Scalar(scalar) => plan.uniform(self.scalars[scalar as usize].to_le_bytes()),
                 What::Constant(word) => plan.uniform(word.to_le_bytes()),
-                What::Index(axis) => {
+                What::Index(_) => {
                     let to = plan.register(&mut free);
-                    plan.steps.push(Step::Index { axis, to });
+                    let operand = indices.next().expect("an operand for each");
+                    plan.steps.push(Step::Index { operand, to });
                     Place::Register(to)
                 }
                 What::Gather(input) => {
@@ -435,19 +436,14 @@ impl Plan<'_> {
                         }
                     });
                 }
-                Step::Index { axis, to } => {
+                Step::Index { operand, to } => {
                     // SAFETY: a register of a chunk's length, and its alignment.
                     let to = unsafe { std::slice::from_raw_parts_mut(register(*to).cast::<u64>(), len) };
-                    let (below, extent) = match *axis {
-                        None => (1, usize::MAX),
-                        Some(axis) => {
-                            let axis = usize::from(axis);
-                            (job.shape[axis + 1..].iter().product(), job.shape[axis])
+                    job.nest.runs(*operand, places.clone(), |first, index, stride, len| {
+                        for (i, to) in to[first..first + len].iter_mut().enumerate() {
+                            *to = index.wrapping_add_signed(stride * i as isize) as u64;
                         }
-                    };
-                    for (to, place) in to.iter_mut().zip(places.clone()) {
-                        *to = (place / below % extent) as u64;
-                    }
+                    });
                 }
                 Step::Gather { input, index, dtype, to } => {
                     let (index, to) = (at(*index), at(*to));

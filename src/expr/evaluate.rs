@@ -4,17 +4,16 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::storage::{Storage, StorageUse, host_fault, run_on_host};
+use primitives_host::storage::{StorageUse, host_fault, run_on_host};
 use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, Result};
 
 use super::cpu::{Job, Memory, Placement};
-use super::dtype::with_type;
 use super::fold::FoldJob;
 use super::gpu::Operands;
 use super::graph::{Node, View, describe};
 use super::nest::Nest;
-use super::program::{Input, Lowered, What, lower};
-use super::reduce::{Spec, as_view};
+use super::program::{Input, Lowered, lower};
+use super::reduce::Spec;
 use super::shape::{Layout, MAX_RANK, Shape};
 
 /// An error about an expression.
@@ -33,10 +32,12 @@ pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: S
 
 /// Computes each root into its target, all in one kernel.
 pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<()> {
-    let Some(first) = targets.first() else { return Ok(()) };
+    if targets.is_empty() {
+        return Ok(());
+    }
     let (lowered, all) = (lower(roots), || roots.iter().collect::<Vec<_>>());
     let nest = prepare(place, targets, &lowered, &all)?;
-    launch(place, targets, &lowered, first.layout.shape, &nest, &|| describe(&all()).0.join("; "))
+    launch(place, targets, &lowered, &nest, &|| describe(&all()).0.join("; "))
 }
 
 /// Launches what lies as `nest` says, and was checked.
@@ -44,7 +45,6 @@ pub(crate) fn launch(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
     lowered: &Lowered,
-    shape: Shape,
     nest: &Nest,
     text: &dyn Fn() -> String,
 ) -> Result<()> {
@@ -53,9 +53,9 @@ pub(crate) fn launch(
     }
     #[cfg(feature = "cuda")]
     if targets[0].stream.device().is_gpu() {
-        return Operands::new(targets, lowered, nest).ready(shape, text)?.launch(targets, lowered);
+        return Operands::new(targets, lowered, nest).ready(text)?.launch(targets, lowered);
     }
-    on_cpu(place, targets, lowered, shape, nest.clone(), text())
+    on_cpu(place, targets, lowered, nest.clone(), text())
 }
 
 /// The text of the kernel that [`evaluate`] launches on a device of an architecture.
@@ -80,11 +80,11 @@ pub(crate) fn prepare<'a>(
     let shape = targets.first().map_or(Shape::SCALAR, |first| first.layout.shape);
     let fail = |kind, reason| mistake(place, kind, reason, &roots());
     let layouts = lie(&shape, targets, lowered, &fail)?;
-    Nest::new(&shape, layouts.iter(), lowered.program.uses_index())
+    Nest::new(&shape, layouts.iter())
         .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
-/// The layouts of the targets, then of the inputs that are not gathered, in the targets' shape.
+/// The layouts of the targets, then of the inputs that are not gathered, then of the indices, in the targets' shape.
 fn lie(
     shape: &Shape,
     targets: &[&Arc<View>],
@@ -114,14 +114,7 @@ fn lie(
             layouts.push(layout);
         }
     }
-    for instruction in &lowered.program.code {
-        if let What::Index(Some(axis)) = instruction.what
-            && usize::from(axis) >= shape.rank()
-        {
-            let reason = format!("the target, of shape {shape}, has no axis {axis}");
-            return Err(fail(ExpressionErrorKind::OutOfRange, reason));
-        }
-    }
+    layouts.extend(indices(shape, lowered, fail)?);
     for (at, target) in targets.iter().enumerate() {
         let mut loads = layouts[targets.len()..].iter();
         for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
@@ -144,6 +137,18 @@ fn lie(
     Ok(layouts)
 }
 
+/// The layouts of the indices.
+fn indices(
+    shape: &Shape,
+    lowered: &Lowered,
+    fail: &dyn Fn(ExpressionErrorKind, String) -> Error,
+) -> Result<Vec<Layout>> {
+    if let Some(axis) = lowered.program.indices().flatten().find(|axis| usize::from(*axis) >= shape.rank()) {
+        return Err(fail(ExpressionErrorKind::OutOfRange, format!("there is no axis {axis} in the shape {shape}")));
+    }
+    Ok(lowered.program.index_layouts(shape).collect())
+}
+
 /// Computes the reduction of an expression, of `shape`, along `axes` into `target`, in one kernel. `lowered` is what `root` lowers to.
 pub(crate) fn reduce(
     place: &'static Location<'static>,
@@ -153,11 +158,6 @@ pub(crate) fn reduce(
     spec: Spec,
     (root, mut lowered): (&Arc<Node>, Lowered),
 ) -> Result<()> {
-    if lowered.program.uses_index() && axes.len() < shape.rank() {
-        // Elements are counted in the order of the axes, in which they are not reduced: computed first, reduced then.
-        let value = as_view(&value_of(place, target, shape, root)?);
-        return reduce(place, target, shape, axes, spec, (&value, lower([&value])));
-    }
     let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
     if target.layout.shape.contains(&0) {
         return Ok(());
@@ -173,7 +173,7 @@ pub(crate) fn reduce(
     let uses = views.map(|(view, write)| storage_use(view, write)).collect();
     let program = std::mem::take(&mut lowered.program);
     let Reduced { nest, ranks, spec } = reduced;
-    let job = Job { program, shape: *shape, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
+    let job = Job { program, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
     run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
@@ -234,6 +234,7 @@ fn reduced(
             kept.into_iter().partition(|&axis| axis < after || axis > inner)
         }
     };
+    layouts.extend(indices(shape, lowered, &fail)?);
     let groups = [&outer[..], axes, &columns[..]];
     let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups) else {
         return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
@@ -260,21 +261,6 @@ fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
         strides[axis] = layout.strides[at];
     }
     Layout { shape: *shape, strides, offset: layout.offset }
-}
-
-/// The elements of an expression, computed into memory of their own.
-fn value_of(
-    place: &'static Location<'static>,
-    target: &Arc<View>,
-    shape: &Shape,
-    root: &Arc<Node>,
-) -> Result<Arc<View>> {
-    let elements = shape.elements().unwrap_or(usize::MAX);
-    let storage = with_type!(root.dtype, T => Storage::of(target.stream.buffer_uninit::<T>(elements)?));
-    let layout = Layout::contiguous(*shape);
-    let value = Arc::new(View { storage, stream: target.stream.clone(), layout, dtype: root.dtype });
-    evaluate(place, &[&value], std::slice::from_ref(root))?;
-    Ok(value)
 }
 
 /// Where the inputs are, with the first of those that are not gathered at `operand` in the nest.
@@ -338,7 +324,6 @@ fn on_cpu(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
     lowered: &Lowered,
-    shape: Shape,
     nest: Nest,
     expression: String,
 ) -> Result<()> {
@@ -351,7 +336,7 @@ fn on_cpu(
     let inputs = memories(lowered, targets.len());
     let views = targets.iter().map(|view| (*view, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
     let uses = views.map(|(view, write)| storage_use(view, write)).collect();
-    let job = Job { program: lowered.program.clone(), shape, nest, results, inputs, scalars: lowered.scalars.clone() };
+    let job = Job { program: lowered.program.clone(), nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
     run_on_host(&targets[0].stream, &expression, place, uses, move || {
         job.run().map_err(|fault| host_fault(&kernel, place, Diagnosis::Raised(fault)))
@@ -360,7 +345,7 @@ fn on_cpu(
 
 /// The bytes of a view's elements.
 fn byte_ranges(layout: &Layout, size: usize, each: &mut dyn FnMut(Range<usize>)) {
-    let Some(nest) = Nest::new(&layout.shape, [layout].into_iter(), false) else { return };
+    let Some(nest) = Nest::new(&layout.shape, [layout].into_iter()) else { return };
     nest.runs(0, 0..nest.elements, |_, element, stride, len| {
         if stride == 1 {
             each(element * size..(element + len) * size);

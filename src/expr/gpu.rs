@@ -15,8 +15,7 @@ use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program};
-use super::ptx::{self, ENTRY, NoKernel, Param, THREADS, Variant};
-use super::shape::Shape;
+use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, THREADS, Variant};
 
 /// What the host checks that a kernel's text was made for its launch.
 const LAYOUT: u64 = 0x6b70_6578_7072_0001;
@@ -77,7 +76,8 @@ pub(crate) struct Operands<'a> {
     targets: &'a [&'a Arc<View>],
     lowered: &'a Lowered,
     nest: &'a Nest,
-    /// Of the targets, then of the inputs that are not gathered: addresses of first elements, and bytes of an element.
+    /// Of the targets, then of the inputs that are not gathered: addresses of first elements, and bytes of an element. Of an index,
+    /// which comes after them, the first value, as if that were an address, of elements of a byte.
     addresses: Vec<u64>,
     sizes: Vec<usize>,
     /// Where their memories begin.
@@ -95,6 +95,10 @@ impl<'a> Operands<'a> {
             sizes.push(size);
             memories.push(view.storage.address());
         }
+        for lie in &nest.operands[sizes.len()..] {
+            addresses.push(lie.offset as u64);
+            sizes.push(1);
+        }
         Self { targets, lowered, nest, addresses, sizes, memories }
     }
 
@@ -105,12 +109,15 @@ impl<'a> Operands<'a> {
         // Divisions of integers take so many registers that 16 at once would spill some.
         let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, if program.divides_integers() { 8 } else { 16 });
         let most = 1 << most.ilog2();
-        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.targets.len(), most);
-        // A turned tile has its elements in another order than they are numbered in.
-        if variant.rank < 2 || program.uses_index() {
+        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
+        if variant.rank < 2 {
             return variant.sized(program, self.nest.elements);
         }
-        variant.turning(self.nest, &self.sizes, self.targets.len(), &self.memories)
+        variant.turning(self.nest, &self.sizes, self.kinds(), &self.memories)
+    }
+
+    fn kinds(&self) -> Kinds {
+        Kinds { results: self.targets.len(), memories: self.memories.len() }
     }
 
     /// The number of blocks of a kernel.
@@ -132,7 +139,7 @@ impl<'a> Operands<'a> {
 
     /// The kernel, loaded by its first launch, and what it is launched with.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
-    pub(crate) fn ready(&self, shape: Shape, name: &dyn Fn() -> String) -> Result<Ready> {
+    pub(crate) fn ready(&self, name: &dyn Fn() -> String) -> Result<Ready> {
         let device = self.targets[0].stream.device();
         let (major, minor) = device.compute_capability().unwrap_or((0, 0));
         let variant = self.variant();
@@ -148,7 +155,7 @@ impl<'a> Operands<'a> {
             limit: u32::MAX.into(),
         })?;
         let dims = Dims::new(blocks, variant.threads() as u32);
-        Ok(Ready { info, words: self.words(&variant, shape, count), dims })
+        Ok(Ready { info, words: self.words(&variant, count), dims })
     }
 
     /// The extent along the innermost axis, or along that which tiles turn by.
@@ -158,15 +165,15 @@ impl<'a> Operands<'a> {
     }
 
     /// The parameters but for the control, a word each.
-    fn words(&self, variant: &Variant, shape: Shape, count: usize) -> Vec<u64> {
+    fn words(&self, variant: &Variant, count: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(32);
         for param in variant.params(&self.lowered.program) {
-            self.word(param, variant, shape, count, &mut words);
+            self.word(param, variant, count, &mut words);
         }
         words
     }
 
-    fn word(&self, param: Param, variant: &Variant, shape: Shape, count: usize, words: &mut Vec<u64>) {
+    fn word(&self, param: Param, variant: &Variant, count: usize, words: &mut Vec<u64>) {
         match param {
             Param::Operand(operand) => words.push(self.addresses[operand]),
             Param::Gathered(input) => {
@@ -194,11 +201,6 @@ impl<'a> Operands<'a> {
             Param::Edge(which) => words.push(self.along(variant, which) as u64),
             Param::Stride(operand, axis) => {
                 words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
-            }
-            Param::Axis(axis) => {
-                let axis = usize::from(axis);
-                words.push(shape.get(axis + 1..).unwrap_or(&[]).iter().product::<usize>() as u64);
-                words.push(shape.get(axis).copied().unwrap_or(1) as u64);
             }
             // A reduction's own.
             Param::Rows
@@ -316,7 +318,7 @@ impl Operands<'_> {
         let [outer, middle, inner] = *ranks;
         let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
         let columns = extent(outer + middle..nest.rank);
-        let (mut variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, *ranks);
+        let (mut variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks);
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };
@@ -355,7 +357,7 @@ impl Operands<'_> {
                 }
                 Param::Counters => words.push(shared.map_or(0, |shared| shared.0)),
                 Param::Partials => words.push(shared.map_or(0, |shared| shared.1)),
-                param => self.word(param, &fold.variant, Shape::SCALAR, 0, &mut words),
+                param => self.word(param, &fold.variant, 0, &mut words),
             }
         }
         words

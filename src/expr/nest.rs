@@ -22,10 +22,9 @@ pub(crate) struct Lie {
 }
 
 impl Nest {
-    /// The nest of operands that have `shape` all. `None` if there are more elements than can be counted.
-    ///
-    /// Elements keep their order if `in_order`; else the first operand's come in the order in which they lie.
-    pub(crate) fn new<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, in_order: bool) -> Option<Self> {
+    /// The nest of operands that have `shape` all, in the order in which the first one's elements lie. `None` if there are more
+    /// elements than can be counted.
+    pub(crate) fn new<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>) -> Option<Self> {
         let elements = shape.elements()?;
         let mut operands: Vec<Lie> =
             layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
@@ -33,7 +32,7 @@ impl Nest {
         if elements == 0 {
             axes.clear();
         }
-        if !in_order && let Some(first) = operands.first().copied() {
+        if let Some(first) = operands.first().copied() {
             // Backwards where the first operand lies backwards.
             for &axis in axes.iter().filter(|&&axis| first.strides[axis] < 0) {
                 for operand in &mut operands {
@@ -179,10 +178,10 @@ mod tests {
     fn axes_that_continue_each_other_are_one() {
         let shape = Shape::new(&[4, 3, 5]).unwrap();
         let dense = Layout::contiguous(shape);
-        let nest = Nest::new(&shape, [&dense, &dense].into_iter(), true).unwrap();
+        let nest = Nest::new(&shape, [&dense, &dense].into_iter()).unwrap();
         assert_eq!((nest.rank, nest.extents()), (1, &[60][..]));
         let row = layout(&[4, 3, 5], &[0, 5, 1], 2);
-        let nest = Nest::new(&shape, [&dense, &row].into_iter(), true).unwrap();
+        let nest = Nest::new(&shape, [&dense, &row].into_iter()).unwrap();
         assert_eq!(nest.extents(), [4, 15]);
         assert!(nest.is_linear(0) && !nest.is_linear(1));
     }
@@ -191,10 +190,10 @@ mod tests {
     fn an_output_that_lies_otherwise_is_walked_as_it_lies() {
         let shape = Shape::new(&[4, 3]).unwrap();
         let turned = layout(&[4, 3], &[1, 4], 0);
-        let nest = Nest::new(&shape, [&turned, &turned].into_iter(), false).unwrap();
+        let nest = Nest::new(&shape, [&turned, &turned].into_iter()).unwrap();
         assert_eq!(nest.extents(), [12]);
         let back = layout(&[4, 3], &[-3, -1], 11);
-        let nest = Nest::new(&shape, [&back, &turned].into_iter(), false).unwrap();
+        let nest = Nest::new(&shape, [&back, &turned].into_iter()).unwrap();
         assert_eq!((nest.extents(), nest.operands[0].offset, nest.operands[1].offset), (&[4, 3][..], 0, 11));
         assert!(nest.is_linear(0));
     }
@@ -203,7 +202,7 @@ mod tests {
     fn runs_cover_places_in_order() {
         let shape = Shape::new(&[2, 3, 4]).unwrap();
         let view = layout(&[2, 3, 4], &[100, -10, 2], 50);
-        let nest = Nest::new(&shape, [&view].into_iter(), true).unwrap();
+        let (nest, _) = Nest::grouped(&shape, [&view].into_iter(), [&[0, 1, 2]]).unwrap();
         let expected: Vec<usize> = (0..24).map(|i| (50 + 100 * (i / 12) + 2 * (i % 4)) - 10 * (i / 4 % 3)).collect();
         for places in [0..24, 3..21, 5..6, 7..7] {
             let mut got = vec![0; places.len()];

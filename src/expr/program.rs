@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::call::FunctionRef;
 use super::dtype::DType;
 use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
+use super::shape::{Layout, MAX_RANK, Shape};
 
 /// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -87,9 +88,25 @@ impl Op {
 }
 
 impl Program {
-    /// Whether an element's place in the results' shape matters.
-    pub(crate) fn uses_index(&self) -> bool {
-        self.code.iter().any(|instruction| matches!(instruction.what, What::Index(_)))
+    /// The indices that are used: in a nest, operands without memory that come after the others.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = Option<u8>> {
+        self.code.iter().filter_map(|instruction| match instruction.what {
+            What::Index(axis) => Some(axis),
+            _ => None,
+        })
+    }
+
+    /// Where their values lie in the results' shape: elements whose places are their values.
+    pub(crate) fn index_layouts(&self, shape: &Shape) -> impl Iterator<Item = Layout> {
+        let countable = shape.elements().is_some();
+        self.indices().filter(move |_| countable).map(|axis| {
+            let mut layout = Layout::contiguous(*shape);
+            if let Some(axis) = axis {
+                layout.strides = [0; MAX_RANK];
+                layout.strides[usize::from(axis)] = 1;
+            }
+            layout
+        })
     }
 
     pub(crate) fn divides_integers(&self) -> bool {

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use super::dtype::{DType, Floating, Numeric, Promote, Scalar};
 use super::evaluate::{mistake, reduce, reduction_text};
 use super::functions::Functions;
-use super::graph::{Expr, Kind, Node, Op, Operand, View, arguments};
+use super::graph::{Expr, Node, Op, Operand};
 use super::program::{Lowered, lower};
 use super::shape::{IntoShape, Shape};
 use super::tensor::Tensor;
@@ -69,8 +69,7 @@ summed!(
 
 /// A reduction of an expression, whose results are of type `T`: over all elements, or along [axes](Self::axes).
 ///
-/// It is computed in one kernel, which reads each operand once and writes only the results; but an expression that counts elements,
-/// such as [`element_index`](super::element_index), is computed into memory before it is reduced along some of its axes.
+/// It is computed in one kernel, which reads each operand once and writes only the results.
 ///
 /// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. Of floats, the order in which values are
 /// combined depends on the shape, the layout and the device, and is the same in every run. Of no elements, a sum is 0, a product 1, a
@@ -344,9 +343,4 @@ where
     let (a, b) = (a.expr().convert::<Sum<A, B>>(), b.expr().convert::<Sum<A, B>>());
     let product: Expr<Sum<A, B>> = Expr::binary(Op::Mul, a, b);
     Reduction::new(product, Fold::Sum, Finish::Nothing)
-}
-
-/// The reduced expression as a tensor's view, where it must be computed first.
-pub(crate) fn as_view(view: &Arc<View>) -> Arc<Node> {
-    Arc::new(Node { kind: Kind::View(view.clone()), dtype: view.dtype, arguments: arguments([]) })
 }

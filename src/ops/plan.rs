@@ -180,8 +180,9 @@ impl Plan {
             all.push(layout);
         }
         let layouts: Vec<Layout> = parameters.iter().map(|&number| all[number as usize]).collect();
-        let operands = std::iter::once(&output.layout).chain(&layouts);
-        let Some(nest) = Nest::new(&shape, operands, program.uses_index()) else {
+        let indices: Vec<Layout> = program.index_layouts(&shape).collect();
+        let operands = std::iter::once(&output.layout).chain(&layouts).chain(&indices);
+        let Some(nest) = Nest::new(&shape, operands) else {
             return refuse(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted"));
         };
         let text = describe(&[&root]).0.join("; ");
@@ -266,7 +267,7 @@ impl Plan {
             parameters: Vec::new(),
             scalars: self.scalars.clone(),
         };
-        launch(place, &[&target], &lowered, self.output.shape(), &nest, &|| self.text.clone())
+        launch(place, &[&target], &lowered, &nest, &|| self.text.clone())
     }
 
     /// The number of an operand's first element in its memory.

@@ -401,6 +401,22 @@ fn indices_are_of_the_target() -> Result<()> {
     let turned = x.permute(&[2, 0, 1])?.slice((AxisSlice::from(..).by(-1), 1..))?;
     turned.assign(element_index())?;
     assert_eq!(turned.to_vec()?, (0..40).collect::<Vec<_>>());
+    // Also where what is read makes the order, and through tiles.
+    let square = Tensor::<u64>::zeros(&stream, [100, 100])?;
+    square.assign(element_index())?;
+    let sum = Tensor::<u64>::zeros(&stream, [100, 100])?;
+    let counted = || element_index::<u64>() * 2 + axis_index::<u64>(0) * 3 + axis_index::<u64>(1) * 5;
+    let expected = |i: u64, j: u64| (i * 100 + j) * 2 + i * 3 + j * 5;
+    for (target, at) in [(sum.clone(), [100, 1]), (sum.t(), [1, 100])] {
+        target.assign(square.t() + counted())?;
+        let all = sum.to_vec()?;
+        for (i, j) in (0..100).flat_map(|i| (0..100).map(move |j| (i, j))) {
+            assert_eq!(all[i * at[0] + j * at[1]], (j * 100 + i) as u64 + expected(i as u64, j as u64));
+        }
+    }
+    let part = sum.slice((3..90, 1..))?;
+    part.assign(axis_index::<u64>(1) * 1000 + axis_index::<u64>(0))?;
+    assert_eq!(part.slice(80)?.to_vec()?, (0..99).map(|j| j * 1000 + 80).collect::<Vec<u64>>());
     let f = Tensor::<f16>::zeros(&stream, 4)?;
     f.assign(element_index::<f16>() * f16::from_f32(0.5))?;
     assert_eq!(f.to_vec()?, [0.0, 0.5, 1.0, 1.5].map(f16::from_f32));

@@ -88,6 +88,31 @@ fn of_other_types_and_of_what_is_computed() -> Result<()> {
     assert_eq!(element_index::<u64>().sum().over(&stream, [100, 1000]).item()?, 99_999 * 50_000);
     let rows = element_index::<u64>().sum().over(&stream, [100, 1000]).axes(&[1]).tensor()?.to_vec()?;
     assert_eq!(rows, (0..100).map(|i| i * 1_000_000 + 499_500).collect::<Vec<u64>>());
+    // Of what counts elements, along any axes, in one kernel.
+    let shape = [6usize, 37, 8];
+    let weights = Tensor::from_slice(&stream, [37, 1], &(0..37).map(|i| i % 5).collect::<Vec<u64>>())?;
+    let value = element_index::<u64>() * 7 + axis_index::<u64>(1) * axis_index::<u64>(2) + &weights;
+    let at = |i: usize, j: usize, k: usize| (((i * 37 + j) * 8 + k) * 7 + j * k + j % 5) as u64;
+    for axes in [&[][..], &[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]] {
+        let kept = |axis: usize| !axes.contains(&(axis as isize));
+        let extents = |axis: usize| if kept(axis) { shape[axis] } else { 1 };
+        let mut expected = vec![0; (0..3).map(extents).product()];
+        for (i, j, k) in (0..6).flat_map(|i| (0..37).flat_map(move |j| (0..8).map(move |k| (i, j, k)))) {
+            let place = [i, j, k].into_iter().enumerate().filter(|&(axis, _)| kept(axis));
+            expected[place.fold(0, |place, (axis, index)| place * shape[axis] + index)] += at(i, j, k);
+        }
+        let sums = value.sum().over(&stream, shape).axes(axes).tensor()?;
+        assert_eq!(sums.to_vec()?, expected, "{axes:?}");
+        assert!(value.sum().over(&stream, shape).axes(axes).ptx(90)?.contains(".entry"));
+    }
+    let error = axis_index::<u64>(3).sum().over(&stream, shape).item().unwrap_err().to_string();
+    assert!(error.contains("no axis 3") && error.contains("[6, 37, 8]"), "{error}");
+    // Random numbers of rows: those of the whole.
+    let noise = Tensor::<f64>::zeros(&stream, [9, 64])?;
+    noise.assign(uniform(3))?;
+    let rows = uniform::<f64>(3).max().over(&stream, [9, 64]).axes(&[1]).tensor()?.to_vec()?;
+    let expected = noise.to_vec()?.chunks(64).map(|row| row.iter().copied().fold(0.0, f64::max)).collect::<Vec<_>>();
+    assert_eq!(rows, expected);
     let x = Tensor::from_slice(&stream, 4, &[1.0f32, f32::NAN, 0.5, f32::NAN])?;
     assert!(x.min().item()?.is_nan() && x.max().item()?.is_nan());
     assert_eq!((x.arg_min().item()?, x.arg_max().item()?), (1, 1));

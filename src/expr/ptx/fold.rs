@@ -197,7 +197,7 @@ impl Kernel<'_> {
                 if let Some(stride) = stride {
                     *address = Some(self.e.op(Class::B64, name, &[index, stride, base]));
                 } else if self.variant.operands[operand] == Way::Row && operand > 0 {
-                    let size = self.dtype(operand).size();
+                    let size = self.size(operand);
                     *address = Some(self.e.op_with(Class::B64, name, &[index], format_args!("{size}, {base}")));
                 }
             }
@@ -210,12 +210,8 @@ impl Kernel<'_> {
         let mut addresses = bases.to_vec();
         // The result does not move along what is reduced.
         addresses[0] = None;
-        let element = self.program.uses_index().then(|| {
-            let place = if place.class == Class::B64 { place } else { self.e.op(Class::B64, "cvt.u64.u32", &[place]) };
-            self.e.op_with(Class::B64, "mul.lo.u64", &[place], width)
-        });
         self.walk_axes(&mut addresses, outer..outer + reduced, place, width);
-        At { offsets: vec![0; addresses.len()], addresses, element }
+        At { offsets: vec![0; addresses.len()], addresses }
     }
 
     /// Reduces what a thread has: places from `first` to `end`, `step` apart. Returns an accumulator for each element of a vector.

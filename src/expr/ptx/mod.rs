@@ -43,12 +43,19 @@ pub(crate) struct Variant {
     pub(crate) rank: u8,
     /// Whether places and strides need 64 bits.
     pub(crate) wide: bool,
-    /// Of the results, then of the inputs that are not gathered.
+    /// Of the results, then of the inputs that are not gathered, then of the indices.
     pub(crate) operands: Vec<Way>,
     /// Tiles that turn in shared memory, if some inputs lie in a row along another axis than the results.
     pub(crate) turn: Option<Turn>,
     /// Set for a reduction: its result is the first operand.
     pub(crate) fold: Option<Folding>,
+}
+
+/// How many of a nest's operands are results, and how many have memory: all but the indices.
+#[derive(Clone, Copy)]
+pub(crate) struct Kinds {
+    pub(crate) results: usize,
+    pub(crate) memories: usize,
 }
 
 /// How a kernel reduces.
@@ -105,7 +112,7 @@ pub(crate) enum Way {
 /// What a kernel takes, in this order; a launch passes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
-    /// The address of an operand's first element.
+    /// The address of an operand's first element, or the first value of an index.
     Operand(usize),
     /// Of an input that is gathered from: address, stride in bytes, extent.
     Gathered(usize),
@@ -120,8 +127,6 @@ pub(crate) enum Param {
     Edge(u8),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
-    /// Of an axis of the results' shape: the product of the extents behind it, and its extent.
-    Axis(u8),
     /// Of a reduction: the outer results; the vectors, or elements, that are reduced for each; the elements that are; and their
     /// number in the type of the values.
     Rows,
@@ -186,24 +191,14 @@ impl Variant {
                 (0..rank).filter(|&axis| self.has_stride(operand, axis)).map(|axis| Param::Stride(operand, axis)),
             );
         }
-        let mut axes: Vec<u8> = program
-            .code
-            .iter()
-            .filter_map(|instruction| match instruction.what {
-                What::Index(axis) => axis,
-                _ => None,
-            })
-            .collect();
-        axes.sort_unstable();
-        axes.dedup();
-        params.extend(axes.into_iter().map(Param::Axis));
         params.push(Param::Control);
         params
     }
 
     /// How a nest's operands lie, with at most so many elements a thread. `sizes` are their elements' bytes, `addresses` those of
-    /// their first elements; `results` of them are written.
-    pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], results: usize, most: usize) -> Self {
+    /// their first elements.
+    pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], kinds: Kinds, most: usize) -> Self {
+        let Kinds { results, memories } = kinds;
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
         let flat = (0..sizes.len()).all(|operand| nest.is_linear(operand) || nest.is_single(operand));
@@ -220,14 +215,12 @@ impl Variant {
             })
             .collect();
         let moved = |operand: usize| matches!(operands[operand], Way::Linear | Way::Row);
-        let width = |size: &dyn Fn(usize) -> bool| {
-            let sizes = || (0..sizes.len()).filter(|&operand| size(operand)).map(|operand| sizes[operand]);
-            let (low, high) = (sizes().min().unwrap_or(8), sizes().max().unwrap_or(8));
-            (16 / low).min(64 / high).min(most)
-        };
-        let mut width = width(&|operand| operands[operand] != Way::Single);
+        let several =
+            || (0..memories).filter(|&operand| operands[operand] != Way::Single).map(|operand| sizes[operand]);
+        let (low, high) = (several().min().unwrap_or(8), several().max().unwrap_or(8));
+        let mut width = (16 / low).min(64 / high).min(most);
         let fits = |width: usize| {
-            (0..sizes.len()).filter(|&operand| moved(operand)).all(|operand| {
+            (0..memories).filter(|&operand| moved(operand)).all(|operand| {
                 let bytes = (width * sizes[operand]).min(16);
                 let outer = if flat || operands[operand] == Way::Linear { 0 } else { inner };
                 addresses[operand].is_multiple_of(bytes as u64)
@@ -245,7 +238,7 @@ impl Variant {
                 *way = Way::Strided;
             }
         }
-        let reads = (results..sizes.len()).filter(|&operand| operands[operand] != Way::Single);
+        let reads = (results..memories).filter(|&operand| operands[operand] != Way::Single);
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
         // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
         let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
@@ -273,13 +266,14 @@ impl Variant {
         self
     }
 
-    /// The same with tiles that turn, where that pays: `inputs` are the memories of the operands that are read.
-    pub(crate) fn turning(mut self, nest: &Nest, sizes: &[usize], results: usize, memories: &[u64]) -> Self {
+    /// The same with tiles that turn, where that pays: `begins` is where the operands' memories begin.
+    pub(crate) fn turning(mut self, nest: &Nest, sizes: &[usize], kinds: Kinds, begins: &[u64]) -> Self {
         const SHORTEST: usize = 16;
+        let Kinds { results, memories } = kinds;
         let Some(inner) = usize::from(self.rank).checked_sub(1).filter(|_| !self.wide) else { return self };
         let turned = |operand: usize, axis: usize| {
             let strides = &nest.operands[operand].strides;
-            operand >= results && strides[axis] == 1 && !matches!(strides[inner], 0 | 1)
+            (results..memories).contains(&operand) && strides[axis] == 1 && !matches!(strides[inner], 0 | 1)
         };
         let of_axis = |axis: usize| (0..sizes.len()).filter(move |&operand| turned(operand, axis));
         let Some(axis) = (0..inner).max_by_key(|&axis| of_axis(axis).count()) else { return self };
@@ -292,8 +286,8 @@ impl Variant {
         let edge = if bytes <= 8 && width > 32 && height > 32 { 64 } else { 32 };
         let paired = width.div_ceil(edge) == height.div_ceil(edge)
             && of_axis(axis).any(|operand| {
-                let same = |other: usize| other != operand && memories[other] == memories[operand];
-                (results..sizes.len()).any(|other| same(other) && !turned(other, axis))
+                let same = |other: usize| other != operand && begins[other] == begins[operand];
+                (results..memories).any(|other| same(other) && !turned(other, axis))
             });
         for (operand, way) in self.operands.iter_mut().enumerate() {
             let stride = nest.operands[operand].strides[inner];
@@ -312,7 +306,13 @@ impl Variant {
 
     /// How the operands of a reduction lie: the result, then the inputs. With it goes whether elements that are no whole vector come
     /// apart.
-    pub(crate) fn folding(nest: &Nest, sizes: &[usize], addresses: &[u64], ranks: [usize; 3]) -> (Self, bool) {
+    pub(crate) fn folding(
+        nest: &Nest,
+        sizes: &[usize],
+        addresses: &[u64],
+        kinds: Kinds,
+        ranks: [usize; 3],
+    ) -> (Self, bool) {
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
         let mut operands = vec![Way::Strided];
@@ -324,7 +324,7 @@ impl Variant {
                 _ => Way::Strided,
             });
         }
-        let rows: Vec<usize> = (1..sizes.len()).filter(|&operand| operands[operand] == Way::Row).collect();
+        let rows: Vec<usize> = (1..kinds.memories).filter(|&operand| operands[operand] == Way::Row).collect();
         let low = rows.iter().map(|&operand| sizes[operand]).min().unwrap_or(8);
         let high = rows.iter().map(|&operand| sizes[operand]).max().unwrap_or(8);
         // Accumulators of columns are in shared memory.
@@ -341,7 +341,7 @@ impl Variant {
         if !fits || !(whole || rest) {
             width = 1;
         }
-        let bytes: usize = (1..sizes.len())
+        let bytes: usize = (1..kinds.memories)
             .filter(|&operand| operands[operand] != Way::Single)
             .map(|operand| sizes[operand] * width)
             .sum();
@@ -449,13 +449,11 @@ struct Kernel<'a> {
     fold_slots: usize,
 }
 
-/// What a thread is to compute: addresses of operands, and the number of the first element.
+/// What a thread is to compute: addresses of operands, or values of indices.
 struct At {
     /// None for single operands.
     addresses: Vec<Option<Reg>>,
     offsets: Vec<usize>,
-    /// If the program asks for it.
-    element: Option<Reg>,
 }
 
 impl Kernel<'_> {
@@ -495,7 +493,6 @@ impl Kernel<'_> {
                 Param::Divisor(_) | Param::Tiles(_) => vec![Class::B32; 3],
                 Param::Edge(_) => vec![Class::B32],
                 Param::Stride(..) => vec![narrow],
-                Param::Axis(_) => vec![Class::B64; 2],
             };
             let count = classes.len();
             let mut registers = Vec::new();
@@ -508,7 +505,11 @@ impl Kernel<'_> {
                     self.e.op_with(class, &format!("ld.param.{}", class.ptx()), &[], format_args!("[a{number}]"));
                 // Addresses are global ones: said once, here.
                 let global = k == 0
-                    && matches!(param, Param::Operand(_) | Param::Gathered(_) | Param::Partials | Param::Counters);
+                    && match param {
+                        Param::Operand(operand) => operand < self.memories(),
+                        Param::Gathered(_) | Param::Partials | Param::Counters => true,
+                        _ => false,
+                    };
                 registers.push(if global { self.e.op(class, "cvta.to.global.u64", &[register]) } else { register });
                 number += 1;
             }
@@ -581,6 +582,16 @@ impl Kernel<'_> {
         op!(self.e, "ret;");
     }
 
+    /// How many operands have memory; those after them are indices.
+    fn memories(&self) -> usize {
+        self.variant.operands.len() - self.program.indices().count()
+    }
+
+    /// Bytes of an element.
+    fn size(&self, operand: usize) -> usize {
+        if operand < self.memories() { self.dtype(operand).size() } else { 1 }
+    }
+
     fn dtype(&self, operand: usize) -> DType {
         let results = self.program.results.len();
         if operand < results {
@@ -637,21 +648,17 @@ impl Kernel<'_> {
         for (operand, way) in self.variant.operands.iter().enumerate() {
             addresses.push((*way == Way::Linear).then(|| {
                 let base = self.argument(Param::Operand(operand))[0];
-                let size = self.dtype(operand).size();
+                let size = self.size(operand);
                 self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{size}, {base}"))
             }));
         }
-        At { offsets: vec![0; addresses.len()], addresses, element: Some(place) }
+        At { offsets: vec![0; addresses.len()], addresses }
     }
 
     /// A place so many elements further on, of operands in a row.
-    fn further(&mut self, base: &At, elements: usize) -> At {
-        let offsets = (0..base.addresses.len()).map(|operand| elements * self.dtype(operand).size()).collect();
-        let element = base.element.filter(|_| self.program.uses_index());
-        let element = element.map(|element| {
-            if elements == 0 { element } else { self.e.op_with(Class::B64, "add.u64", &[element], elements) }
-        });
-        At { addresses: base.addresses.clone(), offsets, element }
+    fn further(&self, base: &At, elements: usize) -> At {
+        let offsets = (0..base.addresses.len()).map(|operand| elements * self.size(operand)).collect();
+        At { addresses: base.addresses.clone(), offsets }
     }
 
     /// The place of the vector `place` of a nest.
@@ -681,7 +688,7 @@ impl Kernel<'_> {
                 continue;
             }
             let mut address = self.argument(Param::Operand(operand))[0];
-            let size = self.dtype(operand).size();
+            let size = self.size(operand);
             if *way == Way::Linear {
                 address =
                     self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{}, {address}", size * width));
@@ -700,8 +707,7 @@ impl Kernel<'_> {
             }
             addresses.push(Some(address));
         }
-        let element = self.program.uses_index().then(|| self.e.op_with(Class::B64, "mul.lo.u64", &[place], width));
-        At { offsets: vec![0; addresses.len()], addresses, element }
+        At { offsets: vec![0; addresses.len()], addresses }
     }
 
     /// Quotient and remainder by what a parameter says.
@@ -770,14 +776,11 @@ impl Kernel<'_> {
             Way::Linear | Way::Row => self.e.load("global", dtype, address, offset, width),
             Way::Turned => self.e.load("shared", dtype, address, offset, 1),
             Way::Strided if width > 1 => {
-                let inner = usize::from(self.variant.rank) - 1;
-                let stride = self.argument(Param::Stride(operand, inner))[0];
-                let stride = if self.variant.wide { stride } else { self.e.op(Class::B64, "cvt.s64.s32", &[stride]) };
                 let mut address = address;
                 (0..width)
                     .map(|i| {
                         if i > 0 {
-                            address = self.e.op(Class::B64, "add.s64", &[address, stride]);
+                            address = self.strided(operand, address);
                         }
                         self.e.load("global", dtype, address, 0, 1)[0]
                     })
@@ -790,12 +793,13 @@ impl Kernel<'_> {
     /// The values of an instruction: one for all, or one for each of `width` elements.
     fn value(&mut self, at: usize, values: &[Vec<Reg>], place: &At, width: usize) -> Vec<Reg> {
         let instruction = &self.program.code[at];
-        if let What::Random(distribution) = instruction.what {
-            return self.random(distribution, instruction, values, place, width);
+        match instruction.what {
+            What::Random(distribution) => return self.random(distribution, instruction, values, width),
+            What::Index(_) => return self.index(at, place, width),
+            _ => {}
         }
         let takes = instruction.takes();
-        let varies =
-            matches!(instruction.what, What::Index(_)) || takes.iter().any(|&value| values[value as usize].len() > 1);
+        let varies = takes.iter().any(|&value| values[value as usize].len() > 1);
         if let What::Op(op) = instruction.what
             && op.divides_integers(instruction.dtype)
         {
@@ -813,7 +817,6 @@ impl Kernel<'_> {
                 let from = takes.first().map_or(instruction.dtype, |&value| self.program.code[value as usize].dtype);
                 match instruction.what {
                     What::Op(op) => self.e.compute(op, from, instruction.dtype, &arguments),
-                    What::Index(axis) => self.index(axis, place, i),
                     What::Gather(input) => self.gather(input, instruction.dtype, from, arguments[0]),
                     What::Call(function) => self.e.function(function.0.code(), &arguments),
                     _ => unreachable!("loaded before"),
@@ -822,13 +825,41 @@ impl Kernel<'_> {
             .collect()
     }
 
-    fn index(&mut self, axis: Option<u8>, place: &At, i: usize) -> Reg {
-        let element = place.element.expect("the program asks for it");
-        let element = if i == 0 { element } else { self.e.op_with(Class::B64, "add.u64", &[element], i) };
-        let Some(axis) = axis else { return element };
-        let (below, extent) = (self.argument(Param::Axis(axis))[0], self.argument(Param::Axis(axis))[1]);
-        let quotient = self.e.op(Class::B64, "div.u64", &[element, below]);
-        self.e.op(Class::B64, "rem.u64", &[quotient, extent])
+    /// The operand that the index is, which is the instruction at `at`.
+    fn operand_of_index(&self, at: usize) -> usize {
+        let before = self.program.code[..at].iter().filter(|one| matches!(one.what, What::Index(_))).count();
+        self.memories() + before
+    }
+
+    /// The values of the index that is the instruction at `at`: one, if they are the same.
+    fn index(&mut self, at: usize, place: &At, width: usize) -> Vec<Reg> {
+        let operand = self.operand_of_index(at);
+        let Some(mut first) = place.addresses[operand] else { return vec![self.argument(Param::Operand(operand))[0]] };
+        if place.offsets[operand] > 0 {
+            first = self.e.op_with(Class::B64, "add.u64", &[first], place.offsets[operand]);
+        }
+        let mut values = vec![first];
+        match self.variant.operands[operand] {
+            Way::Linear | Way::Row => {
+                values.extend((1..width).map(|i| self.e.op_with(Class::B64, "add.u64", &[first], i)));
+            }
+            Way::Strided => {
+                for i in 1..width {
+                    let next = self.strided(operand, values[i - 1]);
+                    values.push(next);
+                }
+            }
+            Way::Single | Way::Repeated | Way::Turned => {}
+        }
+        values
+    }
+
+    /// The address of the next element along the innermost axis.
+    fn strided(&mut self, operand: usize, address: Reg) -> Reg {
+        let inner = usize::from(self.variant.rank) - 1;
+        let stride = self.argument(Param::Stride(operand, inner))[0];
+        let stride = if self.variant.wide { stride } else { self.e.op(Class::B64, "cvt.s64.s32", &[stride]) };
+        self.e.op(Class::B64, "add.s64", &[address, stride])
     }
 
     fn gather(&mut self, input: u32, dtype: DType, index_type: DType, index: Reg) -> Reg {

@@ -1,7 +1,7 @@
 //! Random numbers of neighbouring elements, of one draw.
 
 use super::emit::{Class, Emitter, Reg};
-use super::{At, Kernel};
+use super::{Kernel, Way};
 use crate::expr::dtype::DType;
 use crate::expr::graph::{Distribution, Math, Op};
 use crate::expr::program::{Instruction, What};
@@ -14,16 +14,17 @@ impl Kernel<'_> {
         distribution: Distribution,
         instruction: &Instruction,
         values: &[Vec<Reg>],
-        place: &At,
         width: usize,
     ) -> Vec<Reg> {
         let dtype = instruction.dtype;
         let [seed, index] = [0, 1].map(|i| instruction.arguments[i] as usize);
-        // A vector begins at a multiple of its width.
+        // A vector of elements in a row begins at a multiple of its width.
         let shift = if dtype == DType::F64 { 1 } else { 2 };
         let each = 1 << shift;
-        if let (What::Index(None), &[seed], Some(element)) =
-            (self.program.code[index].what, &*values[seed], place.element)
+        let in_row = matches!(self.program.code[index].what, What::Index(None))
+            && matches!(self.variant.operands[self.operand_of_index(index)], Way::Linear | Way::Row);
+        if let (&[seed], &[element, ..]) = (&*values[seed], &*values[index])
+            && in_row
             && width.is_multiple_of(each)
         {
             let first = self.e.op_with(Class::B64, "shr.u64", &[element], shift);

@@ -85,7 +85,7 @@ impl Kernel<'_> {
         let edge = usize::from(turn.edge);
         let mut tile = Tile { addresses: Vec::new(), shared: Vec::new() };
         for operand in 0..self.variant.operands.len() {
-            let (way, size) = (self.variant.operands[operand], self.dtype(operand).size());
+            let (way, size) = (self.variant.operands[operand], self.size(operand));
             let mut address = self.argument(Param::Operand(operand)).first().copied();
             if way == Way::Single {
                 address = None;
@@ -109,7 +109,7 @@ impl Kernel<'_> {
     /// An operand's stride along an axis, in bytes; none if it is 0.
     fn step(&self, operand: usize, axis: usize, turn: Turn) -> Option<Step> {
         let inner = usize::from(self.variant.rank) - 1;
-        let size = self.dtype(operand).size();
+        let size = self.size(operand);
         match self.variant.operands[operand] {
             Way::Turned if axis == usize::from(turn.axis) => Some(Step::Bytes(size)),
             Way::Row if axis == inner => Some(Step::Bytes(size)),
@@ -210,9 +210,9 @@ impl Kernel<'_> {
         op!(self.e, "bar.sync 0;");
         // Lanes along x, warps along y.
         let mut places: Vec<At> =
-            (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new(), element: None }).collect();
+            (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new() }).collect();
         for (operand, column) in columns.into_iter().enumerate() {
-            let size = self.dtype(operand).size();
+            let size = self.size(operand);
             if let Some(column) = column {
                 for (i, place) in places.iter_mut().enumerate() {
                     place.addresses.push(Some(column));
@@ -269,9 +269,9 @@ impl Kernel<'_> {
         });
         op!(self.e, "bar.sync 0;");
         self.each_element(thread, (width, height), edge, |kernel, x, y| {
-            let mut at = At { addresses: Vec::new(), offsets: vec![0; tile.addresses.len()], element: None };
+            let mut at = At { addresses: Vec::new(), offsets: vec![0; tile.addresses.len()] };
             for operand in 0..tile.addresses.len() {
-                let size = kernel.dtype(operand).size();
+                let size = kernel.size(operand);
                 if let Some(shared) = tile.shared[operand] {
                     let from =
                         kernel.e.op_with(Class::B32, "mad.lo.u32", &[x], format_args!("{}, {shared}", row * size));
