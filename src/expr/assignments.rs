@@ -8,7 +8,7 @@ use primitives_host::Result;
 use super::evaluate::{evaluate, launch, prepare};
 use super::graph::{Node, View, describe};
 use super::nest::Nest;
-use super::program::{Lowered, lower};
+use super::program::{Lowered, lower_fixed};
 use super::shape::Shape;
 
 /// An assignment that is to be made: [`Tensor::to`](super::Tensor::to).
@@ -59,6 +59,7 @@ pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<(
 }
 
 /// Assignments of one kernel that were checked and ordered once, to be made often: the host does not look at the expressions again.
+/// The kernel is for them alone, with their numbers in it.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -98,7 +99,7 @@ impl Prepared {
     pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Result<Self> {
         let place = Location::caller();
         let (targets, values) = apart(assignments);
-        let lowered = lower(&values);
+        let lowered = lower_fixed(&values);
         let roots: Vec<&Arc<Node>> = values.iter().collect();
         let nest = prepare(place, &targets.iter().collect::<Vec<_>>(), &lowered, &|| roots.clone())?;
         let shape = targets.first().map_or(Shape::SCALAR, |target| target.layout.shape);
@@ -138,6 +139,30 @@ impl Prepared {
             return ready.launch(&targets, &self.lowered);
         }
         launch(self.place, &targets, &self.lowered, &self.nest, &|| self.text.clone())
+    }
+
+    /// The PTX of the kernel on a GPU of an architecture, given as compute capability times ten; empty if there are no assignments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::ptx`](super::Tensor::ptx).
+    ///
+    /// ```
+    /// # use kernel_primitives::{Device, expr::{Prepared, Tensor}};
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// # let stream = Device::auto()?.stream()?;
+    /// let [x, y] = [Tensor::<f32>::zeros(&stream, 1024)?, Tensor::zeros(&stream, 1024)?];
+    /// let swap = Prepared::new([x.to(&y), y.to(&x)])?;
+    /// assert_eq!(swap.ptx(90)?.matches("ld.global.v4").count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ptx(&self, arch: u32) -> Result<String> {
+        if self.targets.is_empty() {
+            return Ok(String::new());
+        }
+        let targets: Vec<&Arc<View>> = self.targets.iter().collect();
+        super::gpu::Operands::new(&targets, &self.lowered, &self.nest).text(arch)
     }
 }
 

@@ -265,7 +265,12 @@ pub(crate) fn reduce(
             let items = if folding.ranks[2] > 0 { ptx::LANES * usize::from(fold.variant.width) } else { 1 };
             let counters = fold.blocks.next_multiple_of(4) / 2;
             let words = counters + 2 * fold.blocks * fold.parts * items;
-            Some((Storage::of(target.stream.buffer_zeroed::<u64>(words)?), counters))
+            let buffer = match target.stream.buffer_zeroed::<u64>(words) {
+                // A graph keeps it, and it is as before after each launch.
+                Err(Error::Capture { .. }) => target.stream.device().stream()?.buffer_zeroed(words),
+                made => made,
+            };
+            Some((Storage::of(buffer?), counters))
         }
     };
     let shared = memory.as_ref().map(|(memory, counters)| (memory.address(), memory.address() + 8 * *counters as u64));

@@ -134,7 +134,17 @@ impl Lowered {
 
 /// The program that computes `roots`.
 pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
+    lower_numbers(roots, false)
+}
+
+/// The program that computes `roots` and nothing else: scalars are constants.
+pub(crate) fn lower_fixed<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lowered {
+    lower_numbers(roots, true)
+}
+
+fn lower_numbers<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>, fixed: bool) -> Lowered {
     let mut lowering = Lowering {
+        fixed,
         done: FastMap::default(),
         values: FastMap::default(),
         lowered: Lowered {
@@ -152,6 +162,8 @@ pub(crate) fn lower<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) -> Lower
 }
 
 struct Lowering {
+    /// Whether scalars are constants.
+    fixed: bool,
     /// The values of nodes, by address.
     done: FastMap<*const Node, u32>,
     /// The values of instructions.
@@ -188,6 +200,7 @@ impl Lowering {
             Kind::View(view) => What::Load(self.input(view, false)),
             Kind::Parameter(number) => What::Load(self.parameter(*number, node.dtype)),
             Kind::Gather(view) => What::Gather(self.input(view, true)),
+            Kind::Scalar(word) if self.fixed => What::Constant(*word),
             Kind::Scalar(word) => {
                 // By node, not by value: whether two values are equal is not the kernel's business.
                 let Lowered { program, scalars, .. } = &mut self.lowered;

@@ -54,6 +54,29 @@ fn streams_wait_for_each_other() -> Result<()> {
     Ok(())
 }
 
+/// Of so many elements that blocks share each result.
+#[test]
+fn reductions_are_captured_and_run_again() -> Result<()> {
+    let stream = stream()?;
+    let (rows, columns) = (3, 400_000);
+    let x = Tensor::<u64>::zeros(&stream, [rows, columns])?;
+    let sums = Tensor::<u64>::zeros(&stream, rows)?;
+    let total = Tensor::<u64>::zeros(&stream, [1usize; 0])?;
+    let graph = stream.capture(|captured| {
+        let x = x.on(captured);
+        x.add_assign(axis_index::<u64>(0) + 1)?;
+        x.sum().axes(&[1]).assign_to(&sums.on(captured))?;
+        (&x * 2).sum().assign_to(&total.on(captured))
+    })?;
+    for round in 1..4 {
+        graph.launch(&stream)?;
+        let of_row = |row: u64| round * row * columns as u64;
+        assert_eq!(sums.to_vec()?, [of_row(1), of_row(2), of_row(3)]);
+        assert_eq!(total.item()?, 2 * of_row(6));
+    }
+    Ok(())
+}
+
 /// Beyond a length kernels of few values have larger blocks.
 #[test]
 fn very_long_vectors() -> Result<()> {

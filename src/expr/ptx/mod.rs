@@ -543,6 +543,18 @@ impl Kernel<'_> {
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
         let start = self.e.op_with(Class::B64, "mul.wide.u32", &[block], tile);
         let thread = self.e.op(Class::B64, "cvt.u64.u32", &[thread]);
+        if tile == threads {
+            // No thread has more than one place.
+            let place = self.e.op(Class::B64, "add.u64", &[start, thread]);
+            let outside = self.e.op(Class::Pred, "setp.ge.u64", &[place, count]);
+            let done = self.e.label();
+            op!(self.e, "@{outside} bra {done};");
+            let at = if linear { self.linear(place) } else { self.nested(place) };
+            self.compute(&[at], width);
+            self.e.place(&done);
+            op!(self.e, "ret;");
+            return;
+        }
         let end = self.e.op_with(Class::B64, "add.u64", &[start], tile);
         let partial = self.e.op(Class::Pred, "setp.gt.u64", &[end, count]);
         let tail = self.e.label();
