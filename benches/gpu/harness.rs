@@ -99,9 +99,13 @@ pub(crate) fn median(mut times: Vec<f64>) -> f64 {
 }
 
 /// Device time of one run of each contender in milliseconds: medians over samples that are taken in turn. Two runs of each go
-/// before, of which the second says how many samples there is time for, and how many launches each has.
+/// before, of which the second says how many samples there is time for, and how many launches each has. A sample of short launches
+/// begins with one that is not timed, which leaves its own data in the caches, and not those of the contender before.
 pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<f64>> {
     let sample = |run: &mut dyn FnMut() -> Result<()>, batch: f64| -> Result<f64> {
+        if batch == BATCH {
+            run()?;
+        }
         let start = stream.record()?;
         for _ in 0..batch as u32 {
             run()?;

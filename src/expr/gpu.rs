@@ -146,16 +146,20 @@ impl<'a> Operands<'a> {
         let info = kernel(&self.lowered.program, &variant, 10 * major + minor, name)?;
         let linear = variant.rank == 0;
         let count = if linear { self.nest.elements } else { self.nest.elements / usize::from(variant.width) };
-        let blocks = self.blocks(&variant, count);
-        let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
-            kernel: name(),
-            device: device.to_string(),
-            what: "the number of blocks",
-            asked: blocks as u64,
-            limit: u32::MAX.into(),
-        })?;
+        let blocks = self.extent("the number of blocks", self.blocks(&variant, count), name)?;
         let dims = Dims::new(blocks, variant.threads() as u32);
         Ok(Ready { info, words: self.words(&variant, count), dims })
+    }
+
+    /// An extent of a grid.
+    fn extent(&self, what: &'static str, asked: usize, name: &dyn Fn() -> String) -> Result<u32> {
+        u32::try_from(asked).map_err(|_| Error::LaunchLimit {
+            kernel: name(),
+            device: self.targets[0].stream.device().to_string(),
+            what,
+            asked: asked as u64,
+            limit: u32::MAX.into(),
+        })
     }
 
     /// The extent along the innermost axis, or along that which tiles turn by.
@@ -228,6 +232,11 @@ impl Ready {
     /// Launches the kernel on the operands that it was made ready for.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn launch(&self, targets: &[&Arc<View>], lowered: &Lowered) -> Result<()> {
+        self.launch_with(targets, lowered, None)
+    }
+
+    /// As [`launch`](Self::launch), with memory of the kernel's own.
+    fn launch_with(&self, targets: &[&Arc<View>], lowered: &Lowered, own: Option<&Storage>) -> Result<()> {
         let mut params: Vec<*mut c_void> =
             self.words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
         params.push(std::ptr::null_mut());
@@ -235,7 +244,7 @@ impl Ready {
         let read =
             lowered.inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
         let written = targets.iter().map(|view| (&view.storage, true));
-        let uses = written.chain(read.map(|view| (&view.storage, false)));
+        let uses = written.chain(read.map(|view| (&view.storage, false))).chain(own.map(|own| (own, true)));
         // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
         // they were made.
         unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, &mut params) }
@@ -275,23 +284,12 @@ pub(crate) fn reduce(
     };
     let shared = memory.as_ref().map(|(memory, counters)| (memory.address(), memory.address() + 8 * *counters as u64));
     let words = operands.fold_words(&fold, shared);
-    let mut params: Vec<*mut c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-    params.push(std::ptr::null_mut());
-    let limit = |blocks: usize, what| {
-        u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
-            kernel: name(),
-            device: target.stream.device().to_string(),
-            what,
-            asked: blocks as u64,
-            limit: u32::MAX.into(),
-        })
-    };
-    let grid = (limit(fold.blocks, "the number of blocks")?, limit(fold.parts, "the parts of a result")?);
-    let uses = std::iter::once((&target.storage, true)).chain(lowered.inputs.iter().map(|view| (&view.storage, false)));
-    let uses = uses.chain(memory.iter().map(|(memory, _)| (memory, true)));
-    // SAFETY: as for an assignment; the counters and accumulators are as many as the blocks use.
-    unsafe { storage::launch(&target.stream, info, Dims::new(grid, THREADS as u32), uses, &mut params) }
-        .map_err(|error| with_lines(error, info))
+    let grid = (
+        operands.extent("the number of blocks", fold.blocks, name)?,
+        operands.extent("the parts of a result", fold.parts, name)?,
+    );
+    let ready = Ready { info, words, dims: Dims::new(grid, THREADS as u32) };
+    ready.launch_with(&targets, lowered, memory.as_ref().map(|(memory, _)| memory))
 }
 
 /// The text of a reduction's kernel for an architecture.

@@ -42,10 +42,9 @@
 //! Types: operands of two types are converted to their common type, see [`DType`]; results are assigned to tensors of their own type,
 //! and [`cast`](Functions::cast) converts. Numbers have the type of what they are combined with.
 //!
-//! Values: those of [`element`](crate::element)'s traits. Each operation rounds to its type, and nothing is contracted
-//! unless one [asks](Expr::contract); integers wrap, `/`
-//! and `%` of integers truncate, and a division of integers by zero is an [`Error::Fault`](crate::Error::Fault). All but the elementary functions gives
-//! the same bits on a GPU and on the CPU.
+//! Values: those of [`element`](crate::element)'s traits. Each operation rounds to its type, and nothing is contracted unless one
+//! [asks](Expr::contract); integers wrap, `/` and `%` of integers truncate, and a division of integers by zero is an
+//! [`Error::Fault`](crate::Error::Fault). All but the elementary functions gives the same bits on a GPU and on the CPU.
 //!
 //! Shapes: those of NumPy. The shapes of what is read broadcast to that of the target. A target may be read in its own places,
 //! `x.assign(&x * 2.0)`; any other overlap is an error.
@@ -56,7 +55,7 @@
 //! needed. Another evaluation of the same form, with other tensors and numbers, finds the kernel; forms differ by the operations, which
 //! of the tensors are the same, and how they lie in memory. Elements in a row are accessed by 16 bytes; tensors that lie turned
 //! are read by tiles through shared memory; else places are computed with multiplications, of values that travel with the launch.
-//! [`Tensor::ptx`] shows the kernel.
+//! [`Tensor::ptx`] shows the kernel. [`Prepared`] assignments, made often, have a kernel of their own with their numbers in it.
 //!
 //! On the emulator's device expressions are not emulated: the CPU's cores compute them in chunks that stay in the caches.
 

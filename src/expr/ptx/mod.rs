@@ -422,8 +422,8 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push_str(item);
         text.push('\n');
     }
-    // With a call on the way ptxas would rather spill than take more than 32 registers.
-    let registers = if program.divides_integers() { ".minnctapersm 1\n" } else { "" };
+    // To save registers ptxas would spill some where there is a call, and compute again what long programs have.
+    let registers = if program.divides_integers() || program.code.len() > LONG { ".minnctapersm 1\n" } else { "" };
     let _ = write!(
         text,
         "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}}}\n",
@@ -433,6 +433,9 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     );
     Ok(text)
 }
+
+/// Instructions of a long program.
+const LONG: usize = 32;
 
 /// Stands for the instruction that passes the stream's control to functions.
 const SET_CONTROL: &str = "$control";
