@@ -254,7 +254,7 @@ impl Variant {
 
     /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
     pub(crate) fn sized(mut self, program: &Program, elements: usize) -> Self {
-        const LONG: usize = 1 << 24;
+        const MANY: usize = 1 << 24;
         const FEW: usize = 8;
         let light = |what| match what {
             What::Load(_) | What::Scalar(_) | What::Constant(_) => true,
@@ -262,7 +262,7 @@ impl Variant {
             _ => false,
         };
         let narrow = program.code.iter().all(|one| one.dtype.size() * usize::from(self.width) <= 16 && light(one.what));
-        self.large = self.rank == 0 && elements >= LONG && program.code.len() <= FEW && narrow;
+        self.large = self.rank == 0 && elements >= MANY && program.code.len() <= FEW && narrow;
         self
     }
 
