@@ -35,6 +35,13 @@ define i32 @__kp_opaque(i32 %x) alwaysinline nounwind {
   ret i32 %y
 }
 
+; A sum that is one instruction, IADD3. The optimiser would make it of `a + b` where there is that sum already: then the additions
+; are of two operands, and those ptxas gives to the multipliers.
+define i32 @__kp_add_three(i32 %a, i32 %b, i32 %c) alwaysinline nounwind {
+  %sum = call i32 asm "{ .reg .b32 t; add.s32 t, $2, $3; add.s32 $0, $1, t; }", "=r,r,r,r"(i32 %a, i32 %b, i32 %c)
+  ret i32 %sum
+}
+
 ; An address in global memory as a pointer that accesses go to global memory by. From a pointer the optimiser would drop the
 ; detour through the address space.
 define ptr @__kp_global(i64 %address) alwaysinline nounwind {

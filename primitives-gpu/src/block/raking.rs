@@ -176,17 +176,21 @@ unsafe fn scanned<T: Element, R: Reducer<T>, const K: usize>(
 ) {
     // SAFETY: the caller's contract.
     let items = unsafe { load::<_, _, K>(cx, slots, op) };
-    let upto = warp::inclusive(cx, FULL_MASK, partials::tree(&items, op), op);
-    let mut below = cx.try_shuffle_up(FULL_MASK, upto, 1, WARP).unwrap_or(op.identity());
+    let own = partials::tree(&items, op);
+    let upto = warp::inclusive(cx, FULL_MASK, own, op);
+    let mut below = warp::below(cx, FULL_MASK, upto, own, op).unwrap_or(op.identity());
     if let Some(first) = first {
         let first = first(cx.shuffle(FULL_MASK, upto, WARP - 1, WARP));
         below = op.apply(cx.shuffle(FULL_MASK, first, 0, WARP), below);
     }
+    let last = const { WARP as usize - 1 };
+    let at = place::<T>(cx.lane() as usize * K);
     // SAFETY: the caller's contract; the storage has slots for all lanes.
     unsafe {
-        slots.store_items(place::<T>(cx.lane() as usize * K), &exclusive(below, &items, op));
-        if cx.lane() == WARP - 1 {
-            slots.store(TOTAL, upto);
+        slots.store_items(at, &exclusive(below, &items, op));
+        if cx.lane() as usize == last {
+            // From this lane's own slots, whose address is at hand.
+            slots.store(at - place::<T>(last * K) + TOTAL, upto);
         }
     }
 }

@@ -299,7 +299,8 @@ pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
     rows
 }
 
-/// A thread's items scanned after what comes before them.
+/// A thread's items scanned after what comes before them; where three are combined at once, each result from the last but one:
+/// the chain has half the length, and two kinds of units share the additions.
 #[inline(always)]
 pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
     let mut out = *items;
@@ -309,6 +310,13 @@ pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option
     let mut i = 1;
     while i < N {
         out[i] = op.apply(out[i - 1], items[i]);
+        i += 1;
+    }
+    let mut i = 2;
+    while i < N {
+        if let Some(combined) = op.of_three(out[i - 2], items[i - 1], items[i]) {
+            out[i] = combined;
+        }
         i += 1;
     }
     out
@@ -321,6 +329,13 @@ pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, ite
     let mut i = 1;
     while i < N {
         out[i] = op.apply(out[i - 1], items[i - 1]);
+        i += 1;
+    }
+    let mut i = 2;
+    while i < N {
+        if let Some(combined) = op.of_three(out[i - 2], items[i - 2], items[i - 1]) {
+            out[i] = combined;
+        }
         i += 1;
     }
     out
@@ -352,11 +367,13 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
                 rake::<_, _, THREADS>(cx, shared, partials::tree(items, op), op, raking::raker(cx), None::<fn(T) -> T>);
             // SAFETY: left there.
             let (below, total) = unsafe { (raking::take(cx, slots), raking::total(slots)) };
-            return (if cx.thread_rank() > 0 { Some(below) } else { None }, total);
+            // The identity makes +0 of −0, but changes no integer: those do without telling the first thread from others.
+            return (if op.has_instruction() || cx.thread_rank() > 0 { Some(below) } else { None }, total);
         }
     }
-    let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
-    let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
+    let own = partials::tree(items, op);
+    let scanned = warp::inclusive(cx, mask, own, op);
+    let lanes_below = warp::below(cx, mask, scanned, own, op);
     let last = cx.warp_lanes() - 1;
     if warps == 1 {
         return (lanes_below, cx.shuffle(mask, scanned, last, WARP));
@@ -395,8 +412,9 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS:
             return unsafe { raking::take(cx, slots) };
         }
     }
-    let scanned = warp::inclusive(cx, mask, partials::tree(items, op), op);
-    let lanes_below = cx.try_shuffle_up(mask, scanned, 1, WARP);
+    let own = partials::tree(items, op);
+    let scanned = warp::inclusive(cx, mask, own, op);
+    let lanes_below = warp::below(cx, mask, scanned, own, op);
     let last = cx.warp_lanes() - 1;
     if warps == 1 {
         let prefix = prefix(cx.shuffle(mask, scanned, last, WARP));

@@ -111,6 +111,20 @@ pub unsafe trait Element: KernelParam {
     /// Whether [`redux`](Self::redux) gives something.
     #[doc(hidden)]
     const HAS_REDUX: bool = false;
+
+    /// `op` of three values by one instruction, where the hardware has it for this type.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn of_three(_op: Redux, _values: [Self; 3]) -> Option<Self> {
+        None
+    }
+
+    /// What `last` was combined with by `op`, if the result says that to the bit.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn without(self, _op: Redux, _last: Self) -> Option<Self> {
+        None
+    }
 }
 
 /// What the hardware reduces over a warp.
@@ -157,6 +171,27 @@ macro_rules! elements {
                 Redux::Or => cx.redux_or(mask, self),
                 Redux::Xor => cx.redux_xor(mask, self),
             })
+        }
+
+        #[inline(always)]
+        fn of_three(op: Redux, [a, b, c]: [Self; 3]) -> Option<Self> {
+            if op != Redux::Add {
+                return None;
+            }
+            #[cfg(target_arch = "nvptx64")]
+            let sum = crate::simt::nvptx::add_three(a as u32, b as u32, c as u32) as Self;
+            #[cfg(not(target_arch = "nvptx64"))]
+            let sum = a.wrapping_add(b).wrapping_add(c);
+            Some(sum)
+        }
+
+        #[inline(always)]
+        fn without(self, op: Redux, last: Self) -> Option<Self> {
+            match op {
+                Redux::Add => Some(self.wrapping_sub(last)),
+                Redux::Xor => Some(self ^ last),
+                _ => None,
+            }
         }
     };
 }

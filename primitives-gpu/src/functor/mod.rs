@@ -309,6 +309,20 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
     fn has_instruction(&self) -> bool {
         false
     }
+
+    /// `a`, `b` and `c` combined by one instruction, where the hardware has it for this function and type.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn of_three(&self, _a: T, _b: T, _c: T) -> Option<T> {
+        None
+    }
+
+    /// `x` of `apply(x, last)`, where it can be had to the bit for this function and type.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn without(&self, _combined: T, _last: T) -> Option<T> {
+        None
+    }
 }
 
 /// Makes functors reducers: the identity, and the warp's instruction if there is one.
@@ -340,6 +354,14 @@ macro_rules! reducers {
             #[inline(always)]
             fn has_instruction(&self) -> bool {
                 <$t as crate::element::Element>::HAS_REDUX
+            }
+            #[inline(always)]
+            fn of_three(&self, a: $t, b: $t, c: $t) -> Option<$t> {
+                <$t as crate::element::Element>::of_three(crate::element::Redux::$redux, [a, b, c])
+            }
+            #[inline(always)]
+            fn without(&self, combined: $t, last: $t) -> Option<$t> {
+                combined.without(crate::element::Redux::$redux, last)
             }
         )?
     };

@@ -65,6 +65,7 @@ unsafe extern "C" {
     safe fn __kp_exit() -> !;
     safe fn __kp_f16_to_f32(bits: u16) -> f32;
     safe fn __kp_opaque(value: u32) -> u32;
+    safe fn __kp_add_three(a: u32, b: u32, c: u32) -> u32;
     fn __kp_copy_async_16(to: *mut u8, from: *const u8);
     fn __kp_copy_async_8(to: *mut u8, from: *const u8);
     fn __kp_copy_async_4(to: *mut u8, from: *const u8);
@@ -362,6 +363,11 @@ pub(crate) fn copy_async_wait() {
 #[inline(always)]
 pub(crate) fn opaque(value: u32) -> u32 {
     __kp_opaque(value)
+}
+
+#[inline(always)]
+pub(crate) fn add_three(a: u32, b: u32, c: u32) -> u32 {
+    __kp_add_three(a, b, c)
 }
 
 #[inline(always)]

@@ -296,6 +296,11 @@ pub(crate) fn opaque(value: u32) -> u32 {
 }
 
 #[inline(always)]
+pub(crate) fn add_three(a: u32, b: u32, c: u32) -> u32 {
+    a.wrapping_add(b).wrapping_add(c)
+}
+
+#[inline(always)]
 pub(crate) fn global<T>(address: u64) -> *mut T {
     address as usize as *mut T
 }

@@ -32,7 +32,7 @@ macro_rules! check {
             let _: [fn(u16, u16) -> u16; 6] = [f16_add, f16_sub, f16_mul, bf16_add, bf16_sub, bf16_mul];
             let _: [fn(u16, u16, u16) -> u16; 2] = [f16_fma, bf16_fma];
             let _: [fn(u32, u32) -> u32; 6] = [f16x2_add, f16x2_sub, f16x2_mul, bf16x2_add, bf16x2_sub, bf16x2_mul];
-            let _: [fn(u32, u32, u32) -> u32; 2] = [f16x2_fma, bf16x2_fma];
+            let _: [fn(u32, u32, u32) -> u32; 3] = [f16x2_fma, bf16x2_fma, add_three];
             let _: [fn(u16, u16) -> u16; 4] = [f16_minimum, f16_maximum, bf16_minimum, bf16_maximum];
             let _: [fn(u32, u32) -> u32; 4] = [f16x2_minimum, f16x2_maximum, bf16x2_minimum, bf16x2_maximum];
             let _: [fn(f32, f32) -> f32; 2] = [minimum_f32, maximum_f32];

@@ -149,8 +149,16 @@ impl<'k> Block<'k> {
     #[inline(always)]
     #[track_caller]
     pub fn try_shuffle_up<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> Option<T> {
+        let (value, inside) = self.shuffle_up_within(mask, value, delta, width);
+        if inside { Some(value) } else { None }
+    }
+
+    /// As [`shuffle_up`](Self::shuffle_up), and whether there is a lane `delta` below in the segment.
+    #[inline(always)]
+    #[track_caller]
+    fn shuffle_up_within<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> (T, bool) {
         #[cfg(target_arch = "nvptx64")]
-        let (value, inside) = {
+        {
             let mut inside = false;
             let value = by_words(value, |word| {
                 let (word, found) = nvptx::shuffle_up_within(mask, word, delta, width);
@@ -158,10 +166,9 @@ impl<'k> Block<'k> {
                 word
             });
             (value, inside)
-        };
+        }
         #[cfg(not(target_arch = "nvptx64"))]
-        let (value, inside) = (self.shuffle_up(mask, value, delta, width), self.lane() % width >= delta % 32);
-        if inside { Some(value) } else { None }
+        (self.shuffle_up(mask, value, delta, width), self.lane() % width >= delta % 32)
     }
 
     /// `apply` of the value of the lane `delta` below and this lane's own, or this lane's own at the segment's start.
@@ -175,16 +182,15 @@ impl<'k> Block<'k> {
         width: u32,
         apply: impl FnOnce(T, T) -> T,
     ) -> T {
-        // Were it known that both are the same value, an integer sum would become `value + (if there is one { below } else
-        // { 0 })`: a selection more than an addition under a predicate.
+        // At the segment's start, what came is this lane's own: it has a register already.
+        let (came, inside) = self.shuffle_up_within(mask, value, delta, width);
+        // Were it known that both are the same value, an integer sum would become `came + (if inside { value } else { 0 })`: a
+        // selection more than an addition under a predicate.
         #[cfg(target_arch = "nvptx64")]
-        let own = by_words(value, nvptx::opaque);
+        let below = by_words(came, nvptx::opaque);
         #[cfg(not(target_arch = "nvptx64"))]
-        let own = value;
-        match self.try_shuffle_up(mask, value, delta, width) {
-            Some(below) => apply(below, own),
-            None => value,
-        }
+        let below = came;
+        if inside { apply(below, value) } else { came }
     }
 
     /// The value of the lane `delta` above, or this lane's own at the segment's end (`shfl.sync.down`).

@@ -25,7 +25,7 @@ pub(crate) use network::{Lanes, Threads, unrolled};
 pub use network::{Record, SortBits};
 pub(crate) use reduce::{reduce, reduce_down};
 pub use reduce::{warp_group_reduce, warp_reduce};
-pub(crate) use scan::inclusive;
+pub(crate) use scan::{below, inclusive};
 pub use scan::{
     warp_exclusive_scan, warp_exclusive_scan_from, warp_group_exclusive_scan, warp_group_inclusive_scan,
     warp_inclusive_scan,

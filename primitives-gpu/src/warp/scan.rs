@@ -42,7 +42,8 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// Combines, for each lane, the values of the lanes below it, in lane order; the first lane gets the identity. The second
 /// result is the total of all lanes, in every lane.
 ///
-/// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results.
+/// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results; of sums of `u32` and `i32`, a subtraction
+/// in place of the first.
 ///
 /// CUB: `WarpScan::ExclusiveScan` with an aggregate.
 ///
@@ -72,7 +73,7 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> (T, T) {
     let mask = cx.warp_mask();
     let inclusive = inclusive(cx, mask, value, &op);
-    let exclusive = cx.try_shuffle_up(mask, inclusive, 1, WARP);
+    let exclusive = below(cx, mask, inclusive, value, &op);
     let total = cx.shuffle(mask, inclusive, cx.warp_lanes() - 1, WARP);
     (exclusive.unwrap_or(op.identity()), total)
 }
@@ -105,7 +106,7 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
     let mask = cx.warp_mask();
     let inclusive = inclusive(cx, mask, value, &op);
     let total = cx.shuffle(mask, inclusive, cx.warp_lanes() - 1, WARP);
-    match cx.try_shuffle_up(mask, inclusive, 1, WARP) {
+    match below(cx, mask, inclusive, value, &op) {
         Some(below) => (op.apply(initial, below), total),
         None => (initial, total),
     }
@@ -181,6 +182,14 @@ pub fn warp_group_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 #[track_caller]
 pub(crate) fn inclusive<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, op: &R) -> T {
     inclusive_from(cx, mask, value, 0, WARP, op)
+}
+
+/// The values of the lanes below, combined, if there are any: of what each lane has with its `own` value, which is the last. Where
+/// that can be taken back, no shuffle is needed, and the first lane gets the identity.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn below<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, upto: T, own: T, op: &R) -> Option<T> {
+    op.without(upto, own).or_else(|| cx.try_shuffle_up(mask, upto, 1, WARP))
 }
 
 /// Scans each group of `width` lanes; `start` is the first lane of this lane's group.
