@@ -276,9 +276,10 @@ impl<'k, T: Element> SharedArray<'k, T> {
     ///
     /// # Safety
     /// As for [`load`](Self::load); and `offset` is a multiple of the element's size.
+    #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
-    pub(crate) unsafe fn load_at(self, offset: usize) -> T {
+    pub unsafe fn load_at(self, offset: usize) -> T {
         // SAFETY: the caller's contract.
         unsafe {
             #[cfg(not(target_arch = "nvptx64"))]

@@ -30,6 +30,12 @@ pub(super) const fn items(key: usize, value: usize) -> usize {
     }
 }
 
+/// Items that a thread merges, of a tile of so many a thread: an odd number, so that threads which look at the same item of their
+/// own, or take the same step of a search, meet in few banks. The last threads have none.
+const fn merged_items(items: usize) -> usize {
+    if items > 2 { items + 1 } else { items }
+}
+
 /// Items of a tile of [`merge_tiles`](struct@merge_tiles) whose keys and values have these sizes; 0 for keys alone. A power of two.
 pub const fn merge_tile_items(key: usize, value: usize) -> usize {
     MERGE_THREADS * items(key, value)
@@ -71,6 +77,19 @@ macro_rules! by_items {
 }
 pub(super) use by_items;
 
+/// Calls a function with the number of items that a thread merges as its last constant.
+macro_rules! by_merged_items {
+    ($k:ty, $v:ty, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),* $(,)?)) => {
+        match const { merged_items(items(size_of::<$k>(), size_of::<$v>())) } {
+            17 => $f::<$($g,)* 17>($($arg),*),
+            9 => $f::<$($g,)* 9>($($arg),*),
+            5 => $f::<$($g,)* 5>($($arg),*),
+            2 => $f::<$($g,)* 2>($($arg),*),
+            _ => $f::<$($g,)* 1>($($arg),*),
+        }
+    };
+}
+
 /// The shared memory of a tile: the two splits, the keys of both runs, and the values.
 pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
 
@@ -78,9 +97,9 @@ impl<K: Element, V: Element> MergeStorage<K, V> {
     pub(super) const KEYS: usize = 2 * size_of::<u64>();
     pub(super) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
-    /// Each run has up to a vector more at either end.
+    /// Of a tile and what threads merge behind it; each run has up to a vector more at either end.
     const fn places<T: Element>() -> usize {
-        merge_tile_items(size_of::<K>(), size_of::<V>()) + 4 * vector::<T>()
+        MERGE_THREADS * merged_items(items(size_of::<K>(), size_of::<V>())) + 4 * vector::<T>()
     }
 }
 
@@ -213,7 +232,7 @@ pub fn merge_tiles<S, T, C>(
     C: Comparator<S::Item> + KernelParam,
 {
     let values = None::<Values<Span<Nothing>, Span<Nothing>>>;
-    by_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+    by_merged_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
 }
 
 /// As [`merge_tiles`](struct@merge_tiles), with a value a key that goes where its key goes.
@@ -243,7 +262,7 @@ pub fn merge_tiles_pairs<S, T, X, Y, C>(
     cx.require_at_most(a.len(), a_values.len());
     cx.require_at_most(b.len(), b_values.len());
     let values = Some((a_values, b_values, &mut values_out));
-    by_items!(S::Item, X::Item, tile::<S, T, X, Y, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
+    by_merged_items!(S::Item, X::Item, tile::<S, T, X, Y, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
 }
 
 /// The values of both runs, and of the result.
@@ -270,7 +289,8 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
     type Storage<S, X> = MergeStorage<<S as Source>::Item, <X as Source>::Item>;
     let keys = shared.array::<S::Item>(Storage::<S, X>::KEYS, Storage::<S, X>::places::<S::Item>());
     let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, Storage::<S, X>::places::<X::Item>());
-    let first = cx.block_rank() * const { MERGE_THREADS * ITEMS };
+    let tile = const { merge_tile_items(size_of::<S::Item>(), size_of::<X::Item>()) };
+    let first = cx.block_rank() * tile;
     if first >= out.len() {
         return;
     }
@@ -280,7 +300,7 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
     if begin >= all.min(pass.keep) {
         return;
     }
-    let end = (begin + const { MERGE_THREADS * ITEMS }).min(all);
+    let end = (begin + tile).min(all);
 
     let [from, to] = if splits.is_empty() {
         let ends = shared.array::<u64>(0, 2);
@@ -381,9 +401,7 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
         unsafe {
             if !x.copy::<N>(from, to, place + at as usize) {
                 for i in 0..N {
-                    if let Some(item) = x.get(from + i) {
-                        to.store(place + at as usize + i, item);
-                    }
+                    to.store(place + at as usize + i, x.get(from + i).unwrap_or(S::Item::ZERO));
                 }
             }
         }
@@ -434,41 +452,53 @@ impl<K: Element, V: Element> Share<'_, K, V> {
                 at = half + 1;
             }
         }
-        // A run without items stands behind the other one: all threads read all the time, items only.
+        // A run without items stands where the other does. Threads read all the time, up to the last item of both and also what lies
+        // between them.
         let begins = [
             if a > 0 { self.key_places[0] } else { self.key_places[1] },
             if b > 0 { self.key_places[1] } else { self.key_places[0] },
         ];
-        let ends = [begins[0] + a, begins[1] + b];
-        let lasts = [if a > 0 { ends[0] } else { ends[1] } - 1, if b > 0 { ends[1] } else { ends[0] } - 1];
         let to_value = [
             if a > 0 { self.value_places[0] } else { self.value_places[1] }.wrapping_sub(begins[0]),
             if b > 0 { self.value_places[1] } else { self.value_places[0] }.wrapping_sub(begins[1]),
         ];
-        let head = |at: u32, last: u32| Head { at, key: key(at.min(last)) };
-        let (mut first, mut second) = (head(begins[0] + at, lasts[0]), head(begins[1] + diagonal - at, lasts[1]));
+        // In bytes, which step without a multiplication.
+        let bytes = const { size_of::<K>() as u32 };
+        let ends = [(begins[0] + a) * bytes, (begins[1] + b) * bytes];
+        let last = if b > 0 { ends[1] } else { ends[0] } - bytes;
+        // SAFETY: of items only.
+        let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
+        let mut first = head((begins[0] + at) * bytes);
+        let mut second = head((begins[1] + diagonal - at) * bytes);
         for i in 0..ITEMS {
             let take_second = (second.at < ends[1]) & ((first.at >= ends[0]) | order.before(second.key, first.key));
             let taken = if take_second { second } else { first };
-            let last = if take_second { lasts[1] } else { lasts[0] };
             keys[i] = taken.key;
-            if size_of::<V>() > 0 {
+            // Beyond the end there is nothing to take.
+            if size_of::<V>() > 0 && (i as u32) < a + b - diagonal {
                 let to_value = if take_second { to_value[1] } else { to_value[0] };
                 // SAFETY: of items only.
-                values[i] = unsafe { self.values.load(taken.at.min(last).wrapping_add(to_value) as usize) };
+                values[i] = unsafe { self.values.load((taken.at / bytes).wrapping_add(to_value) as usize) };
             }
-            let next = head(taken.at + 1, last);
+            let next = head(taken.at + bytes);
             second = if take_second { next } else { second };
             first = if take_second { first } else { next };
         }
     }
 }
 
-/// Where a vector of a tile stands in shared memory. Threads write four vectors each, and neighbours read neighbours: either way
-/// eight that are accessed at once lie in different banks.
+/// Where a vector of a tile stands in shared memory if a thread has so many items. Threads write four vectors each, and neighbours
+/// read neighbours: either way eight that are accessed at once lie in different banks. With an odd number, so do single items.
 #[inline(always)]
-pub(super) fn place_of_vector(vector: u32) -> u32 {
-    vector ^ (vector >> 3 & 3)
+fn place_of_vector<const ITEMS: usize>(vector: u32) -> u32 {
+    if const { ITEMS.is_multiple_of(2) } { vector ^ (vector >> 3 & 3) } else { vector }
+}
+
+/// Where an item stands.
+#[inline(always)]
+pub(super) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize {
+    let vector = const { vector::<T>() as u32 };
+    (place_of_vector::<ITEMS>(item / vector) * vector + item % vector) as usize
 }
 
 /// Puts each thread's items of a tile, blocked, where [`write_out`] finds them.
@@ -484,18 +514,17 @@ pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     if size_of::<T>() == 0 {
         return;
     }
-    let (vectors, _) = items.as_chunks::<N>();
     // SAFETY: the caller's contract.
     unsafe {
-        for (k, vector) in vectors.iter().enumerate() {
-            let at = cx.thread_rank() * const { (ITEMS / N) as u32 } + k as u32;
-            array.store_items(place_of_vector(at) as usize * N, vector);
-        }
-        // Fewer than a vector has.
-        if ITEMS < N {
+        if const { ITEMS.is_multiple_of(N) } {
+            let (vectors, _) = items.as_chunks::<N>();
+            for (k, vector) in vectors.iter().enumerate() {
+                let at = cx.thread_rank() * const { (ITEMS / N) as u32 } + k as u32;
+                array.store_items(place_of_vector::<ITEMS>(at) as usize * N, vector);
+            }
+        } else {
             for (i, &item) in items.iter().enumerate() {
-                let at = cx.thread_rank() as usize * ITEMS + i;
-                array.store(place_of_vector((at / N) as u32) as usize * N + at % N, item);
+                array.store(place_of_item::<T, ITEMS>(cx.thread_rank() * ITEMS as u32 + i as u32), item);
             }
         }
     }
@@ -518,7 +547,7 @@ pub(super) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
         if vector * (N as u32) < len {
             // SAFETY: the caller's contract.
             unsafe {
-                let items = array.load_items::<N>(place_of_vector(vector) as usize * N);
+                let items = array.load_items::<N>(place_of_vector::<ITEMS>(vector) as usize * N);
                 out.write_items(first + vector as usize * N, &items);
             }
         }

@@ -14,7 +14,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
 use super::merge::{
-    MERGE_THREADS, MergeStorage, Nothing, Share, by_element, by_items, items, place_of_vector, put, write_out,
+    MERGE_THREADS, MergeStorage, Nothing, Share, by_element, by_items, items, place_of_item, put, write_out,
 };
 use super::merge_sort::read;
 use super::search::warp_bound;
@@ -429,10 +429,10 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
         for i in 0..ITEMS {
             let at = (i * MERGE_THREADS) as u32 + thread;
             if at < len as u32 {
-                let key = in_keys.load(place_of_item::<K>(at));
+                let key = in_keys.load(place_of_item::<K, ITEMS>(at));
                 write_to(&mut keys, !in_copy, start + at as usize, key);
                 if let Some(values) = &mut values {
-                    let value = in_values.load(place_of_item::<V>(at));
+                    let value = in_values.load(place_of_item::<V, ITEMS>(at));
                     write_to(values, !in_copy, start + at as usize, value);
                 }
             }
@@ -443,13 +443,6 @@ fn merge_tile<K, V, C, const ITEMS: usize>(
 /// The binary digits of a place in a tile of the first kernel.
 const fn bits_of_sort_tile(items: usize) -> u32 {
     (SEGMENT_SORT_THREADS * items).ilog2()
-}
-
-/// Where [`put`] puts an item.
-#[inline(always)]
-fn place_of_item<T: Element>(at: u32) -> usize {
-    let vector = const { <Span<T> as Source>::VECTOR as u32 };
-    (place_of_vector(at / vector) * vector + at % vector) as usize
 }
 
 /// Brings the tiles that lie in `copy` after the last pass, whose row `moved` is, to `out`. A tile a block.
