@@ -114,6 +114,10 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     #[doc(hidden)]
     const VECTOR: usize;
 
+    /// Whether items are read from memory one after the other, and nothing is computed: so that many can be on their way.
+    #[doc(hidden)]
+    const IN_MEMORY: bool = false;
+
     /// The number of items.
     fn len(&self) -> usize;
 
@@ -385,6 +389,7 @@ impl<T> Sealed for Span<T> {}
 unsafe impl<T: Element> Source for Span<T> {
     type Item = T;
     const LAYOUT: Layout = crate::view::view_layout::<T>();
+    const IN_MEMORY: bool = true;
     const VECTOR: usize = vector::<T>();
 
     #[inline(always)]

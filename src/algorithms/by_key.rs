@@ -222,7 +222,7 @@ where
     type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
     check_values("scan_by_key", keys.items(), values.items())?;
     check_output("scan_by_key", out.len(), keys.items())?;
-    let tile = (device::tile_items::<Zip<K, V>>(), device::TILE_THREADS);
+    let tile = (device::scan_by_key_tile::<K, V>(), device::SCAN_THREADS);
     chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
         Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, op)
     })

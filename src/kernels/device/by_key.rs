@@ -1,9 +1,9 @@
-//! The kernels of reductions and scans of runs of equal keys.
+//! The kernel of reductions of runs of equal keys.
 
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Constant, Segments, Source, Span, Zip};
+use kernel_primitives::input::{Constant, Source, Span, Zip};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
@@ -146,113 +146,6 @@ fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
     }
 }
 
-/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
-/// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
-/// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(2), instantiate(
-    <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
-    <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
-    <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,
-    <Segments<Span<u32>>, Span<f32>, Add, true>, <Segments<Span<u32>>, Span<u32>, Add, true>,
-))]
-#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
-    cx: Block,
-    keys: Input<K>,
-    values: Input<V>,
-    first: V::Item,
-    mut out: GlobalMut<V::Item>,
-    chain: GlobalMut<u64, Atomic>,
-    op: R,
-    mut word: Shared<[u64; 1]>,
-    mut carry: Shared<[V::Item; 1]>,
-    mut counts: Shared<WarpStorage<u32>>,
-    mut totals: Shared<WarpStorage<V::Item>>,
-) where
-    K: Source<Item: Element + PartialEq>,
-    V: Source<Item: Element>,
-    R: Reducer<V::Item> + KernelParam,
-{
-    if keys.is_empty() {
-        return;
-    }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
-    by_rounds!(
-        Zip<K, V>,
-        size_of::<(K::Item, V::Item)>(),
-        scan_tile_of::<K, V, R; VECTOR, ROUNDS, EXCLUSIVE>(
-            cx, keys, values, first, &mut out, chain, tile, op, &mut carry, &mut counts, &mut totals
-        )
-    );
-}
-
-/// One tile.
-#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-#[inline(always)]
-fn scan_tile_of<K, V, R, const N: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
-    cx: Block,
-    keys: Input<K>,
-    values: Input<V>,
-    first: V::Item,
-    out: &mut GlobalMut<V::Item>,
-    chain: Chain<'_, '_, Segmented<V::Item>>,
-    tile: usize,
-    op: R,
-    carry: &mut Shared<[V::Item; 1]>,
-    counts: &mut Shared<WarpStorage<u32>>,
-    totals: &mut Shared<WarpStorage<V::Item>>,
-) where
-    K: Source<Item: Element + PartialEq>,
-    V: Source<Item: Element>,
-    R: Reducer<V::Item> + Copy,
-{
-    let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let keys_of = share.read_or(keys, K::Item::ZERO);
-    let values = share.read_or(values, op.identity());
-    let bits = share.heads(cx, keys, &keys_of);
-    let runs = Runs::in_warp(cx, bits, &values, &op);
-    let warps = Warps::of(cx, counts, totals, runs.has_head() as u32, runs.total(&op), &op);
-    announce(cx, &chain, tile, warps.tile);
-    if cx.warp() == 0 {
-        let before = prefix(&chain, tile, warps.tile, &BySegment(op));
-        if cx.lane() == 0 {
-            carry.set(0, before.total);
-        }
-    }
-    cx.barrier();
-    // SAFETY: the first thread wrote it before the barrier.
-    let carried = unsafe { carry.get_written(0) };
-    let before = if warps.heads_before > 0 { warps.before } else { op.apply(carried, warps.before) };
-    let before = runs.before(cx, before, &op);
-    for round in 0..ROUNDS {
-        let mut sum = before[round];
-        let mut results = values[round];
-        for (i, result) in results.iter_mut().enumerate() {
-            let (head, value) = (bits >> (round * N + i) & 1 != 0, values[round][i]);
-            let upto = if head { value } else { op.apply(sum, value) };
-            *result = match (EXCLUSIVE, head) {
-                (false, _) => upto,
-                (true, true) => first,
-                (true, false) => op.apply(first, sum),
-            };
-            sum = upto;
-        }
-        let at = share.at(round);
-        if share.is_whole() {
-            // SAFETY: of all threads of the grid only this one has these places.
-            unsafe { out.write_items(at, &results) };
-        } else {
-            for (i, result) in results.iter().enumerate() {
-                if at + i < keys.len() {
-                    // SAFETY: as above.
-                    unsafe { out.write(at + i, *result) };
-                }
-            }
-        }
-    }
-}
-
 /// What a warp's items amount to, of those in each round: since the last item there that begins a run.
 struct Runs<T, const N: usize, const ROUNDS: usize> {
     /// The lanes in which a run begins.
@@ -304,12 +197,6 @@ impl<T: Element, const N: usize, const ROUNDS: usize> Runs<T, N, ROUNDS> {
             all[round] = warp_broadcast(cx, upto[round], WARP - 1);
         }
         Self { heads, below, all }
-    }
-
-    /// Whether a run begins in the warp.
-    #[inline(always)]
-    fn has_head(&self) -> bool {
-        self.heads.iter().any(|&heads| heads != 0)
     }
 
     /// What the warp amounts to since its last head.

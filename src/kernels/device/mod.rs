@@ -10,6 +10,7 @@ mod merge;
 mod merge_sort;
 mod reduce;
 mod scan;
+mod scan_by_key;
 mod search;
 mod segmented;
 mod segmented_sort;
@@ -21,7 +22,7 @@ mod top_k;
 mod transform;
 mod unique;
 
-pub use by_key::{reduce_by_key_tiles, scan_by_key_tiles};
+pub use by_key::reduce_by_key_tiles;
 pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
@@ -36,6 +37,7 @@ pub use merge_sort::{
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
+pub use scan_by_key::{ScanByKeyItems, scan_by_key_tile, scan_by_key_tiles};
 pub use search::search_tiles;
 pub use segmented::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, check_offsets, segment_ends, segment_tile_items,

@@ -1,0 +1,276 @@
+//! The kernel of scans of runs of equal keys.
+
+use core::marker::PhantomData;
+
+use kernel_primitives::block::block_exclusive_scan_after;
+use kernel_primitives::element::Segmented;
+use kernel_primitives::functor::BySegment;
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::{Segments, Source, Span, Zip};
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
+
+use super::scan::SCAN_THREADS;
+
+/// Items of a vector: of what both sources have side by side, no more than a byte has bits.
+const fn vector<K: Source, V: Source>() -> usize {
+    let most = <Zip<K, V> as Source>::VECTOR;
+    if most < 8 { most } else { 8 }
+}
+
+/// Vectors of values of a thread: some 400 bytes, of which four blocks fill a multiprocessor's shared memory, and an odd number, so that
+/// lanes which read their own meet in few banks.
+const fn vectors<K: Source, V: Source>() -> usize {
+    match (vector::<K, V>() * size_of::<V::Item>()).div_ceil(16) {
+        0 | 1 => 25,
+        2 => 13,
+        3 | 4 => 7,
+        5..=8 => 3,
+        _ => 1,
+    }
+}
+
+/// Vectors of keys of a thread that are on their way at a time.
+const AHEAD: usize = 13;
+
+/// Items of a tile of [`scan_by_key_tiles`](struct@scan_by_key_tiles).
+pub const fn scan_by_key_tile<K: Source, V: Source>() -> usize {
+    SCAN_THREADS * vectors::<K, V>() * vector::<K, V>()
+}
+
+/// The values of a tile, and behind them a byte for each vector, with a bit for each item that begins a run.
+pub struct ScanByKeyItems<K, V>(PhantomData<(K, V)>);
+
+impl<K: Source, V: Source> ScanByKeyItems<K, V> {
+    const HEADS: usize = scan_by_key_tile::<K, V>() * size_of::<V::Item>();
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
+    const BYTES: usize = Self::HEADS + SCAN_THREADS * vectors::<K, V>();
+    const ALIGN: usize = 16;
+}
+
+/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
+/// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
+/// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+#[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
+    <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
+    <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
+    <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,
+    <Segments<Span<u32>>, Span<f32>, Add, true>, <Segments<Span<u32>>, Span<u32>, Add, true>,
+))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
+    cx: Block,
+    keys: Input<K>,
+    values: Input<V>,
+    first: V::Item,
+    mut out: GlobalMut<V::Item>,
+    chain: GlobalMut<u64, Atomic>,
+    op: R,
+    mut ticket: Shared<[u64; 1]>,
+    items: Shared<ScanByKeyItems<K, V>>,
+    mut shared: Shared<ScanStorage<Segmented<V::Item>>>,
+) where
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+{
+    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
+    let in_values = items.array::<V::Item>(0, scan_by_key_tile::<K, V>());
+    let heads = items.array::<u8>(ScanByKeyItems::<K, V>::HEADS, SCAN_THREADS * const { vectors::<K, V>() });
+    let scan = ScanTile { cx, keys, values, in_values, heads, first, op };
+    macro_rules! shapes {
+        ($($n:literal x $staged:literal)*) => {
+            match const { (vector::<K, V>(), vectors::<K, V>()) } {
+                $(($n, $staged) => scan.of::<$n, $staged, EXCLUSIVE>(tile, chain, &mut out, &mut shared),)*
+                _ => scan.of::<1, 1, EXCLUSIVE>(tile, chain, &mut out, &mut shared),
+            }
+        };
+    }
+    shapes! { 8 x 25  8 x 13  8 x 7  8 x 3  8 x 1  4 x 25  4 x 13  4 x 7  4 x 3  2 x 25  2 x 13  2 x 7  2 x 3  1 x 25  1 x 13  1 x 7  1 x 3 }
+}
+
+/// What one block scans, and where it stages that.
+#[derive(Clone, Copy)]
+struct ScanTile<'k, K: Source, V: Source, R> {
+    cx: Block<'k>,
+    keys: Input<'k, K>,
+    values: Input<'k, V>,
+    in_values: SharedArray<'k, V::Item>,
+    heads: SharedArray<'k, u8>,
+    first: V::Item,
+    op: R,
+}
+
+impl<K, V, R> ScanTile<'_, K, V, R>
+where
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + Copy,
+{
+    /// Scans a tile, of which each warp has a part. Its lanes copy the values to shared memory side by side, `STAGED` vectors of `N` items each,
+    /// and meanwhile say of each vector of keys which items begin a run. Then each lane combines as many vectors that lie one after the other,
+    /// since the last head. What comes before each lane is scanned at once, and each lane's items once more for its results, which leave
+    /// side by side.
+    // On the host a frame for each shape, of which one is there at a time.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    fn of<const N: usize, const STAGED: usize, const EXCLUSIVE: bool>(
+        self,
+        tile: usize,
+        chain: Chain<'_, '_, Segmented<V::Item>>,
+        out: &mut GlobalMut<V::Item>,
+        shared: &mut Shared<ScanStorage<Segmented<V::Item>>>,
+    ) {
+        let Self { cx, keys, values, in_values, heads, first, op } = self;
+        let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, keys.len());
+        let round = WARP as usize * N;
+        let part = warp * (STAGED * round);
+        let start = tile * const { SCAN_THREADS * STAGED * N } + part;
+        let all = len.min(values.len()).min(out.len());
+        let is_whole = all.saturating_sub(start) >= STAGED * round
+            && keys.is_aligned::<N>(start)
+            && values.is_aligned::<N>(start)
+            && out.is_aligned::<N>(start);
+        // The vectors that lanes have side by side: where they are in the part, and in the inputs.
+        let beside = |v: usize| v * round + lane * N;
+        let at = |v: usize| start + beside(v);
+        let vector_of_part = warp * (STAGED * WARP as usize);
+        let mut marks = Marks {
+            cx,
+            heads,
+            first: vector_of_part + lane,
+            earlier: keys.get(start.wrapping_sub(1)).unwrap_or(K::Item::ZERO),
+        };
+        if is_whole {
+            for v in 0..STAGED {
+                // SAFETY: inside; the warp's part of shared memory, of which each lane writes its vectors; the warp waits below before
+                // it reads.
+                unsafe { values.copy_vector_inside::<N>(at(v), in_values, part + beside(v)) };
+            }
+            // SAFETY: inside.
+            let vector = |v: usize| unsafe { keys.vector_inside::<N>(at(v)) };
+            if const { K::IN_MEMORY } {
+                for batch in 0..const { STAGED.div_ceil(AHEAD) } {
+                    let vectors = batch * AHEAD..(batch * AHEAD + AHEAD).min(STAGED);
+                    let mut ahead = [[K::Item::ZERO; N]; AHEAD];
+                    for (items, v) in ahead.iter_mut().zip(vectors.clone()) {
+                        *items = vector(v);
+                    }
+                    for (items, v) in ahead.iter().zip(vectors) {
+                        marks.put(v, items, at(v) == 0);
+                    }
+                }
+            } else {
+                for v in 0..STAGED {
+                    marks.put(v, &vector(v), at(v) == 0);
+                }
+            }
+        } else {
+            for v in 0..STAGED {
+                // SAFETY: as above.
+                unsafe {
+                    if !values.copy::<N>(at(v), in_values, part + beside(v)) {
+                        for i in 0..N {
+                            let value = values.get(at(v) + i).unwrap_or(op.identity());
+                            in_values.store(part + beside(v) + i, value);
+                        }
+                    }
+                }
+            }
+            for v in 0..STAGED {
+                let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
+                marks.put(v, &keys.items::<N>(at(v)).unwrap_or_else(each), at(v) == 0);
+            }
+        }
+        values.wait_for_copies();
+        cx.sync_warp(FULL_MASK);
+
+        let (own, own_vector) = (part + lane * (STAGED * N), vector_of_part + lane * STAGED);
+        let items_of = |v: usize| -> ([V::Item; N], u32) {
+            // SAFETY: this lane's own vectors, which the warp has written before it waited.
+            unsafe { (in_values.load_items(own + v * N), heads.load(own_vector + v) as u32) }
+        };
+        let (mut has_head, mut total) = (false, op.identity());
+        for v in 0..STAGED {
+            let (items, bits) = items_of(v);
+            let mut since = items[0];
+            for (i, &item) in items.iter().enumerate().skip(1) {
+                since = if bits >> i & 1 != 0 { item } else { op.apply(since, item) };
+            }
+            total = if v == 0 || bits != 0 { since } else { op.apply(total, since) };
+            has_head |= bits != 0;
+        }
+        let own_total = Segmented { heads: has_head as u64, total };
+        let before = block_exclusive_scan_after(cx, shared, &[own_total], BySegment(op), |total| {
+            if chain.is_empty() { BySegment(op).identity() } else { chain.prefix(tile, total, &BySegment(op)) }
+        });
+
+        let mut sum = before[0].total;
+        for v in 0..STAGED {
+            let (mut results, bits) = items_of(v);
+            for (i, result) in results.iter_mut().enumerate() {
+                let is_head = bits >> i & 1 != 0;
+                let upto = if is_head { *result } else { op.apply(sum, *result) };
+                *result = match (EXCLUSIVE, is_head) {
+                    (false, _) => upto,
+                    (true, true) => first,
+                    (true, false) => op.apply(first, sum),
+                };
+                sum = upto;
+            }
+            // SAFETY: as for the loads; the other lanes read these after the next wait.
+            unsafe { in_values.store_items(own + v * N, &results) };
+        }
+        cx.sync_warp(FULL_MASK);
+        // SAFETY: written before the wait.
+        let results = |v: usize| -> [V::Item; N] { unsafe { in_values.load_items(part + beside(v)) } };
+        // SAFETY: of all threads of the grid only this one has these places of the result.
+        unsafe {
+            if is_whole {
+                for v in 0..STAGED {
+                    out.write_vector_inside(at(v), &results(v));
+                }
+            } else {
+                for v in 0..STAGED {
+                    for (i, result) in results(v).iter().enumerate() {
+                        if at(v) + i < len {
+                            out.write(at(v) + i, *result);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
+struct Marks<'k, T> {
+    cx: Block<'k>,
+    heads: SharedArray<'k, u8>,
+    /// The place of this lane's first vector.
+    first: usize,
+    /// The last lane's item of the round before; to begin with, the one before the part.
+    earlier: T,
+}
+
+impl<T: Element + PartialEq> Marks<'_, T> {
+    /// Writes the bits of a round's vector; all lanes do, round by round. The input's first item begins a run.
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool) {
+        let lane = self.cx.lane();
+        let given = if lane == WARP - 1 { self.earlier } else { items[N - 1] };
+        self.earlier = items[N - 1];
+        let mut last = self.cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
+        let mut bits = is_first as u32;
+        for (i, &item) in items.iter().enumerate() {
+            bits |= ((last != item) as u32) << i;
+            last = item;
+        }
+        // SAFETY: the lane's own vector, which is read after the warp has waited.
+        unsafe { self.heads.store(self.first + round * WARP as usize, bits as u8) };
+    }
+}
