@@ -754,7 +754,8 @@ fn math<T: Real + 'static>(function: Math) -> Kernel {
     }
     functions! {
         Sqrt sqrt, Rsqrt rsqrt, Cbrt cbrt, Exp exp, Exp2 exp2, ExpM1 exp_m1, Ln ln, Log2 log2, Log10 log10, Ln1p ln_1p,
-        Sin sin, Cos cos, Tan tan, SinPi sin_pi, CosPi cos_pi, Asin asin, Acos acos, Atan atan, Sinh sinh, Cosh cosh, Tanh tanh, Asinh asinh, Acosh acosh,
-        Atanh atanh, Erf erf, Erfc erfc, Floor floor, Ceil ceil, Trunc trunc, Round round, RoundTiesEven round_ties_even,
+        Sin sin, Cos cos, Tan tan, SinPi sin_pi, CosPi cos_pi, Asin asin, Acos acos, Atan atan, Sinh sinh, Cosh cosh,
+        Tanh tanh, Asinh asinh, Acosh acosh, Atanh atanh, Erf erf, Erfc erfc, Floor floor, Ceil ceil, Trunc trunc,
+        Round round, RoundTiesEven round_ties_even,
     }
 }

@@ -145,10 +145,10 @@ pub(crate) fn lower_fixed<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>) ->
 fn lower_numbers<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>, fixed: bool) -> Lowered {
     let mut lowering = Lowering {
         fixed,
-        done: Known::new(),
-        values: Known::new(),
+        done: FastMap::default(),
+        values: FastMap::default(),
         lowered: Lowered {
-            program: Program { code: Vec::with_capacity(FEW), ..Program::default() },
+            program: Program::default(),
             inputs: Vec::new(),
             parameters: Vec::new(),
             scalars: Vec::new(),
@@ -165,9 +165,9 @@ struct Lowering {
     /// Whether scalars are constants.
     fixed: bool,
     /// The values of nodes, by address.
-    done: Known<*const Node>,
+    done: FastMap<*const Node, u32>,
     /// The values of instructions.
-    values: Known<Instruction>,
+    values: FastMap<Instruction, u32>,
     lowered: Lowered,
 }
 
@@ -176,25 +176,25 @@ impl Lowering {
     fn value(&mut self, root: &Arc<Node>) -> u32 {
         let mut open: Vec<&Arc<Node>> = vec![root];
         while let Some(&node) = open.last() {
-            if self.done.get(&Arc::as_ptr(node)).is_some() {
+            if self.done.contains_key(&Arc::as_ptr(node)) {
                 open.pop();
                 continue;
             }
             let before = open.len();
-            open.extend(node.arguments().rev().filter(|argument| self.done.get(&Arc::as_ptr(argument)).is_none()));
+            open.extend(node.arguments().rev().filter(|argument| !self.done.contains_key(&Arc::as_ptr(argument))));
             if open.len() == before {
                 let value = self.instruction(node);
                 self.done.insert(Arc::as_ptr(node), value);
                 open.pop();
             }
         }
-        self.done.get(&Arc::as_ptr(root)).expect("the last one that was done")
+        self.done[&Arc::as_ptr(root)]
     }
 
     fn instruction(&mut self, node: &Arc<Node>) -> u32 {
         let mut arguments = [0; MAX_ARGUMENTS];
         for (number, argument) in arguments.iter_mut().zip(node.arguments()) {
-            *number = self.done.get(&Arc::as_ptr(argument)).expect("arguments are done before");
+            *number = self.done[&Arc::as_ptr(argument)];
         }
         let what = match &node.kind {
             Kind::View(view) => What::Load(self.input(view, false)),
@@ -216,11 +216,9 @@ impl Lowering {
         };
         let instruction = Instruction { what, dtype: node.dtype, arguments };
         let code = &mut self.lowered.program.code;
-        self.values.get(&instruction).unwrap_or_else(|| {
+        *self.values.entry(instruction).or_insert_with(|| {
             code.push(instruction);
-            let value = code.len() as u32 - 1;
-            self.values.insert(instruction, value);
-            value
+            code.len() as u32 - 1
         })
     }
 
@@ -243,35 +241,6 @@ impl Lowering {
             inputs.len() - 1
         });
         at as u32
-    }
-}
-
-/// How many are looked for one by one, which is faster than by hash.
-const FEW: usize = 24;
-
-/// Numbers by key: few at first.
-struct Known<K> {
-    few: Vec<(K, u32)>,
-    many: FastMap<K, u32>,
-}
-
-impl<K: Copy + Eq + Hash> Known<K> {
-    fn new() -> Self {
-        Self { few: Vec::with_capacity(FEW), many: FastMap::default() }
-    }
-
-    fn get(&self, key: &K) -> Option<u32> {
-        let known = self.few.iter().rev().find(|(known, _)| known == key).map(|(_, number)| *number);
-        known.or_else(|| if self.many.is_empty() { None } else { self.many.get(key).copied() })
-    }
-
-    /// Of a key that is new.
-    fn insert(&mut self, key: K, number: u32) {
-        if self.few.len() < FEW {
-            self.few.push((key, number));
-        } else {
-            self.many.insert(key, number);
-        }
     }
 }
 

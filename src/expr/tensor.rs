@@ -423,8 +423,8 @@ impl<T: Scalar> Tensor<T> {
     /// # Errors
     ///
     /// Those of [`assign`](Self::assign) before its launch; [`Error::NoImage`] for a function that has no code for the architecture,
-    /// as in a build without the feature `cuda`; [`Error::LaunchLimit`] if operands and scalars are more than a kernel takes, some
-    /// 200 tensors or 500 scalars.
+    /// as in a build without the feature `cuda`; [`Error::LaunchLimit`] if operands and scalars are more than a kernel takes: 4096
+    /// bytes, of which a tensor and a number take 8, and a stride 4 or 8.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::Tensor};
