@@ -120,7 +120,7 @@ fn algorithms_access_16_bytes_at_a_time() {
     for (module, kernel, loads, stores) in [
         ("reduce", "reduce_tiles__Span_f32_Sum", 4, 0),
         ("reduce", "reduce_tiles__Span_f16_Sum", 4, 0),
-        ("transform", "transform_tiles__Span_f32_Identity", 4, 4),
+        ("transform", "transform_tiles__Span_f32_Identity_SpanMut_f32", 1, 1),
         ("scan", "scan_tiles__Span_f32_Add_false", 13, 13),
         ("scan", "scan_tiles__Span_f64_Add_true", 13, 13),
         ("select", "select_tiles__Span_u32_Constant_BindSecond_LessThan_u32_false", 1, 0),

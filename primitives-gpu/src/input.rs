@@ -96,7 +96,7 @@ const fn vector<T>() -> usize {
 mod sealed {
     pub trait Sealed {}
 }
-use sealed::Sealed;
+pub(crate) use sealed::Sealed;
 
 /// Items by index; see the [module](self).
 ///
@@ -117,6 +117,11 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     /// Whether items are read from memory one after the other, and nothing is computed: so that many can be on their way.
     #[doc(hidden)]
     const IN_MEMORY: bool = false;
+
+    /// Vectors that a thread should have on their way at a time; 0 if nothing waits for memory. One where whole vectors are read side by
+    /// side, of which other threads have the next ones; more where each item is an access.
+    #[doc(hidden)]
+    const IN_FLIGHT: usize;
 
     /// The number of items.
     fn len(&self) -> usize;
@@ -375,12 +380,8 @@ impl<T: Element> Span<T> {
     /// The memory is valid for `'k`.
     #[inline(always)]
     unsafe fn elements<'k>(&self, cx: Block<'k>) -> Elements<'k, T> {
-        #[cfg(target_arch = "nvptx64")]
-        let address = crate::simt::nvptx::global(self.address);
-        #[cfg(not(target_arch = "nvptx64"))]
-        let address = core::ptr::with_exposed_provenance_mut(self.address as usize);
         // SAFETY: the caller's contract.
-        unsafe { Elements::new(cx, address, self.len) }
+        unsafe { Elements::at_address(cx, self.address, self.len) }
     }
 }
 
@@ -391,6 +392,7 @@ unsafe impl<T: Element> Source for Span<T> {
     const LAYOUT: Layout = crate::view::view_layout::<T>();
     const IN_MEMORY: bool = true;
     const VECTOR: usize = vector::<T>();
+    const IN_FLIGHT: usize = if vector::<T>() * size_of::<T>() >= 16 { 1 } else { 4 };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -466,6 +468,7 @@ unsafe impl<T: KernelParam> Source for Constant<T> {
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("constant").with("value", offset_of!(Self, value), T::LAYOUT);
     const VECTOR: usize = vector::<T>();
+    const IN_FLIGHT: usize = 0;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -511,6 +514,7 @@ where
     type Item = T;
     const LAYOUT: Layout = Layout::of::<Self>("counting").with("first", offset_of!(Self, first), T::LAYOUT);
     const VECTOR: usize = vector::<T>();
+    const IN_FLIGHT: usize = 0;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -548,6 +552,7 @@ unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source f
         F::LAYOUT,
     );
     const VECTOR: usize = S::VECTOR;
+    const IN_FLIGHT: usize = S::IN_FLIGHT;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -608,6 +613,7 @@ unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
         R::LAYOUT,
     );
     const VECTOR: usize = if S::VECTOR < R::VECTOR { S::VECTOR } else { R::VECTOR };
+    const IN_FLIGHT: usize = if S::IN_FLIGHT > R::IN_FLIGHT { S::IN_FLIGHT } else { R::IN_FLIGHT };
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -670,6 +676,7 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         I::LAYOUT,
     );
     const VECTOR: usize = if S::VECTOR < I::VECTOR { S::VECTOR } else { I::VECTOR };
+    const IN_FLIGHT: usize = 4;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -718,6 +725,7 @@ unsafe impl<S: Source> Source for Strided<S> {
     type Item = S::Item;
     const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), S::LAYOUT);
     const VECTOR: usize = 1;
+    const IN_FLIGHT: usize = 4;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -751,6 +759,7 @@ unsafe impl<S: Source> Source for Reversed<S> {
     type Item = S::Item;
     const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), S::LAYOUT);
     const VECTOR: usize = S::VECTOR;
+    const IN_FLIGHT: usize = S::IN_FLIGHT;
 
     #[inline(always)]
     fn len(&self) -> usize {
@@ -828,6 +837,7 @@ unsafe impl<S: Source<Item: Integer + ConvertTo<u64>>> Source for Segments<S> {
     type Item = u32;
     const LAYOUT: Layout = Layout::of::<Self>("segments").with("offsets", offset_of!(Self, offsets), S::LAYOUT);
     const VECTOR: usize = 4;
+    const IN_FLIGHT: usize = 4;
 
     #[inline(always)]
     fn len(&self) -> usize {

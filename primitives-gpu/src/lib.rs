@@ -57,6 +57,7 @@ pub mod functor;
 pub mod grid;
 pub mod input;
 pub mod io;
+pub mod output;
 pub mod simt;
 pub mod thread;
 pub mod view;
@@ -69,6 +70,7 @@ pub use element::{
 pub use functor::{BinaryFn, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
 pub use half::{bf16, f16};
 pub use input::Input;
+pub use output::Output;
 pub use primitives_macros::{Element, KernelParam, device_function, instantiate, kernel};
 pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};
@@ -84,6 +86,7 @@ pub mod prelude {
     pub use crate::functor::{Add, BinaryFn, Max, Min, Mul, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, UnaryFn};
     pub use crate::input::Input;
     pub use crate::io::{init, read_data, write_data};
+    pub use crate::output::Output;
     pub use crate::simt::{AtomicElement, AtomicInt, AtomicOrder, Block, Dim3, FULL_MASK, Scope};
     pub use crate::thread::{
         cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary,

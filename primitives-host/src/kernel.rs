@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Arc, MutexGuard};
 
 use primitives_gpu::input::Source;
+use primitives_gpu::output::Sink;
 use primitives_gpu::simt::Place;
 use primitives_gpu::view::{LaunchBounds, RawView};
 use primitives_gpu::{Block, Dim3, Element};
@@ -17,6 +18,7 @@ use crate::dims::{Dims, Work};
 use crate::emulator;
 use crate::graph::{Draft, Recording};
 use crate::input_arg::InputArg;
+use crate::output_arg::OutputArg;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
 use crate::{Error, Result, trace};
@@ -200,6 +202,11 @@ impl<'a> Launch<'a> {
     /// Takes an argument whose items the kernel gets by index.
     pub fn input<S: Source>(&mut self, name: &'static str, argument: impl InputArg<S>) -> Result<S> {
         argument.enter(self, name)
+    }
+
+    /// Takes an argument whose places the kernel writes by index.
+    pub fn output<O: Sink>(&mut self, name: &'static str, mut argument: impl OutputArg<O>) -> Result<O> {
+        argument.enter_mut(self, name)
     }
 
     /// Takes an argument that the kernel writes.

@@ -40,6 +40,7 @@ mod graph;
 mod input_arg;
 mod kernel;
 mod memory;
+mod output_arg;
 mod pinned;
 #[doc(hidden)]
 pub mod storage;
@@ -60,6 +61,7 @@ pub use function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, Val
 pub use graph::Graph;
 pub use input_arg::InputArg;
 pub use kernel::{Image, Images, KernelInfo};
+pub use output_arg::OutputArg;
 pub use pinned::PinnedBuffer;
 pub use stream::{Event, Stream};
 

@@ -104,8 +104,11 @@ impl Kernel {
         }
         for name in self.arguments.equal_len.iter().flatten() {
             let param = self.params.iter().find(|param| param.ident == *name);
-            if !param.is_some_and(|param| matches!(param.kind, Kind::Global(_) | Kind::Input(_) | Kind::GlobalMut(_))) {
-                let message = "`equal_len` names `Global`, `Input` and `GlobalMut` parameters of the kernel";
+            if param.is_none_or(|param| {
+                matches!(param.kind, Kind::Block | Kind::Value(_) | Kind::Shared(_) | Kind::SharedSlice(_))
+            }) {
+                let message =
+                    "`equal_len` names views of global memory, inputs and outputs among the kernel's parameters";
                 return Err(Error::new(name.span(), message));
             }
         }
@@ -252,7 +255,7 @@ impl Kernel {
             match param.kind {
                 Kind::Value(_) | Kind::Input(_) => Some(name.to_string()),
                 Kind::Global(_) => Some(format!("&{name}")),
-                Kind::GlobalMut(_) => Some(format!("&mut {name}")),
+                Kind::GlobalMut(_) | Kind::Output(_) => Some(format!("&mut {name}")),
                 _ => None,
             }
         });
@@ -348,6 +351,9 @@ impl Kernel {
                 Kind::Input(ty) => {
                     quote_spanned!(span=> .with(#name, #i, <#ty as #facade::input::Source>::LAYOUT))
                 }
+                Kind::Output(ty) => {
+                    quote_spanned!(span=> .with(#name, #i, <#ty as #facade::output::Sink>::LAYOUT))
+                }
                 Kind::Global(ty) | Kind::GlobalMut(ty) => {
                     quote_spanned!(span=> .with(#name, #i, #facade::view::view_layout::<#ty>()))
                 }
@@ -398,7 +404,7 @@ impl Kernel {
             flat_ident(flat - 1)
         };
         // Functions have no hygiene: their names must not hide the kernel's.
-        let (value, input) = (internal("__value"), internal("__input"));
+        let (value, input, output) = (internal("__value"), internal("__input"), internal("__output"));
         let (global, global_mut) = (internal("__global"), internal("__global_mut"));
         let (shared, shared_slice) = (internal("__shared"), internal("__shared_slice"));
         let calls = self.params.iter().map(|param| {
@@ -412,6 +418,10 @@ impl Kernel {
                 Kind::Input(ty) => {
                     let p = next();
                     quote_spanned!(span=> #input::<#ty>(#cx, #p))
+                }
+                Kind::Output(ty) => {
+                    let p = next();
+                    quote_spanned!(span=> #output::<#ty>(#cx, #p))
                 }
                 Kind::Global(ty) => {
                     let (address, len) = (next(), next());
@@ -451,6 +461,17 @@ impl Kernel {
                 unsafe fn #input<'k, S: #facade::input::Source>(cx: #facade::Block<'k>, source: S) -> #facade::Input<'k, S> {
                     // SAFETY: the caller's.
                     unsafe { #facade::Input::from_raw(cx, source) }
+                }
+            });
+        }
+        if has(|kind| matches!(kind, Kind::Output(_))) {
+            helpers.extend(quote! {
+                // # Safety
+                // As what it calls.
+                #[inline(always)]
+                unsafe fn #output<'k, O: #facade::output::Sink>(cx: #facade::Block<'k>, sink: O) -> #facade::Output<'k, O> {
+                    // SAFETY: the caller's.
+                    unsafe { #facade::Output::from_raw(cx, sink) }
                 }
             });
         }
@@ -535,7 +556,7 @@ impl Kernel {
         let mut types = Vec::new();
         for param in &self.params {
             match &param.kind {
-                Kind::Value(ty) | Kind::Input(ty) => types.push(ty.to_token_stream()),
+                Kind::Value(ty) | Kind::Input(ty) | Kind::Output(ty) => types.push(ty.to_token_stream()),
                 Kind::Global(ty) | Kind::GlobalMut(ty) => types.extend([quote!(*mut #ty), quote!(usize)]),
                 Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => {}
             }
@@ -619,6 +640,14 @@ impl Kernel {
                     passed.push(view.to_token_stream());
                     continue;
                 }
+                Kind::Output(ty) => {
+                    let facade = moved(facade, span);
+                    inputs.push(quote_spanned!(span=> #name: impl #facade::OutputArg<#ty>));
+                    views.extend(quote_spanned!(span=> let #view = #launch.output::<#ty>(#text, #name)?;));
+                    pushed.push(quote!(#private::param(&#view)));
+                    passed.push(view.to_token_stream());
+                    continue;
+                }
                 Kind::Global(ty) => {
                     let facade = moved(facade, span);
                     inputs.push(quote_spanned!(span=> #name: impl #facade::ReadArg<#ty>));
@@ -643,6 +672,7 @@ impl Kernel {
                 let (text, view) = (names::unraw(name), internal(&format!("view{i}")));
                 match &self.params[i].kind {
                     Kind::Input(_) => quote!((#text, #facade::input::Source::len(&#view))),
+                    Kind::Output(_) => quote!((#text, #facade::output::Sink::len(&#view))),
                     _ => quote!((#text, #view.len())),
                 }
             });
@@ -705,6 +735,7 @@ impl Kernel {
             let (what, ty, from) = match &param.kind {
                 Kind::Value(ty) => ("the value", ty, ""),
                 Kind::Input(ty) => ("read, items of the source", ty, "; a buffer, or what `input` builds"),
+                Kind::Output(ty) => ("written, places of the sink", ty, "; a mutable buffer, or what `output` builds"),
                 Kind::Global(ty) => ("read, elements", ty, "; a buffer, or a slice of one"),
                 Kind::GlobalMut(ty) => ("written, elements", ty, "; a mutable buffer, or a mutable slice of one"),
                 Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => continue,
@@ -898,8 +929,8 @@ mod tests {
         for (arguments, item, fragment) in [
             (quote!(instantiate(<f32>)), &plain, "`k` is not generic"),
             (quote!(equal_len(x)), &plain, "two views or more"),
-            (quote!(equal_len(x, a)), &plain, "names `Global`, `Input` and `GlobalMut` parameters"),
-            (quote!(equal_len(x, y)), &plain, "names `Global`, `Input` and `GlobalMut` parameters"),
+            (quote!(equal_len(x, a)), &plain, "names views of global memory, inputs and outputs"),
+            (quote!(equal_len(x, y)), &plain, "names views of global memory, inputs and outputs"),
             (quote!(block(256)), &plain, "`#[kernel]` knows"),
             (quote!(instantiate(<f32>)), &generic, "has the parameters `<T, const N>`: list 2 arguments, not 1"),
             (quote!(instantiate(<'static, f32>)), &generic, "types and constants"),

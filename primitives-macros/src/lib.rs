@@ -67,6 +67,7 @@ use proc_macro::TokenStream;
 /// | `x: Global<T>` | `&Buffer<T>`, or a slice of one | elements that are read |
 /// | `x: Input<S>` | the same, or an input of the module `input` | items that are read or computed, by the source `S` |
 /// | `out: GlobalMut<T, P>` | `&mut Buffer<T>`, or a mutable slice of one | elements that are written, by the partition `P` |
+/// | `out: Output<O>` | the same, or an output of the module `output` | places that are written, by the sink `O` |
 /// | `s: Shared<S>` | | a storage in the block's shared memory, whose size the launch adds |
 /// | `s: SharedSlice<T>` | | the shared memory that the launch asks for beyond that; at most one |
 /// | `a: T` | `T` | a [`KernelParam`](macro@KernelParam) by value: a scalar, a functor, a struct |

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Global(Type),
     /// `Input<S>`.
     Input(Type),
+    /// `Output<O>`.
+    Output(Type),
     /// `GlobalMut<T>` or `GlobalMut<T, P>`.
     GlobalMut(Type),
     /// `Shared<S>`.
@@ -43,7 +45,7 @@ impl Param {
     /// How many parameters of the PTX entry it is.
     pub(crate) fn flat(&self) -> usize {
         match self.kind {
-            Kind::Value(_) | Kind::Input(_) => 1,
+            Kind::Value(_) | Kind::Input(_) | Kind::Output(_) => 1,
             Kind::Global(_) | Kind::GlobalMut(_) => 2,
             Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => 0,
         }
@@ -218,6 +220,7 @@ fn classify(ty: &Type) -> Result<Kind> {
         }
         "Global" => Kind::Global(view_arguments(last, 1..=1, "its element type: `Global<f32>`")?.remove(0)),
         "Input" => Kind::Input(view_arguments(last, 1..=1, "its source type: `Input<Span<f32>>`")?.remove(0)),
+        "Output" => Kind::Output(view_arguments(last, 1..=1, "its sink type: `Output<SpanMut<f32>>`")?.remove(0)),
         "GlobalMut" => {
             let expected = "its element type, and a partition if it is not `PerThread`: `GlobalMut<f32>`";
             Kind::GlobalMut(view_arguments(last, 1..=2, expected)?.remove(0))
@@ -282,6 +285,7 @@ mod tests {
             Kind::Value(ty) => format!("value {}", names::shown(ty.to_token_stream())),
             Kind::Global(ty) => format!("read {}", names::shown(ty.to_token_stream())),
             Kind::Input(ty) => format!("items {}", names::shown(ty.to_token_stream())),
+            Kind::Output(ty) => format!("places {}", names::shown(ty.to_token_stream())),
             Kind::GlobalMut(ty) => format!("write {}", names::shown(ty.to_token_stream())),
             Kind::Shared(ty) => format!("shared {}", names::shown(ty.to_token_stream())),
             Kind::SharedSlice(ty) => format!("rest {}", names::shown(ty.to_token_stream())),
@@ -306,6 +310,7 @@ mod tests {
             "token | shared [T; N] | rest u8 | value my::Functor<T>"
         );
         assert_eq!(kinds("<S: Source>(cx: Block, x: input::Input<S>, f: f32)"), "token | items S | value f32");
+        assert_eq!(kinds("<O: Sink>(cx: Block, mut out: Output<'_, O>)"), "token | places O");
         assert_eq!(kinds("(cx: Block, a: (f32), b: [u32; 4], c: ())"), "token | value f32 | value [u32; 4] | value ()");
     }
 
@@ -317,6 +322,7 @@ mod tests {
             ("fn k(cx: Block, dx: Block) {}", "remove this one"),
             ("fn k(cx: Block<f32>) {}", "write `Block`"),
             ("fn k(cx: Block, x: Input) {}", "`Input` needs its source type: `Input<Span<f32>>`"),
+            ("fn k(cx: Block, out: Output) {}", "`Output` needs its sink type: `Output<SpanMut<f32>>`"),
             ("fn k(cx: Block) -> f32 {}", "returns nothing"),
             ("async fn k(cx: Block) {}", "remove `async`"),
             ("unsafe fn k(cx: Block) {}", "remove `unsafe`"),

@@ -7,6 +7,7 @@ use crate::__private::Instantiated;
 use crate::functor::Identity;
 use crate::input::{Constant, Source};
 use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
+use crate::output::SpanMut;
 use crate::simt::AtomicElement;
 use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
 
@@ -54,7 +55,7 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, EvenBins<S::Item>, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
     const NAME: &str = "histogram_even";
     let (run, counts) = (run.into(), counts.into());
@@ -106,7 +107,7 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, LevelBins, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
     const NAME: &str = "histogram_ranges";
     let (levels, counts) = (levels.into(), counts.into());
@@ -144,7 +145,7 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, B, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity>: Instantiated<Fill>,
+    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
     fill::<C, Fill>(run.part(), C::ZERO, &mut counts)?;
     let (stream, bytes) = (run.stream, size_of::<S::Item>());

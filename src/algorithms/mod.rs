@@ -5,7 +5,7 @@
 //!
 //! | algorithm | result |
 //! |---|---|
-//! | [`transform`], [`transform_pair`]; [`generate`], [`fill`] | a function of each item, with one result or two; of each index; one value |
+//! | [`transform`]; [`generate`], [`fill`] | a function of each item; of each index; one value |
 //! | [`gather`], [`scatter`] | items from or to indices |
 //! | [`reduce`] | all items as one, by any [`Reduction`](crate::functor::Reduction): sums, extremes, their places, norms, … |
 //! | [`segmented_reduce`]; [`segmented_inclusive_scan`], [`segmented_exclusive_scan`] | the items of each segment as one; a scan of each |
@@ -89,6 +89,6 @@ pub use segmented_sort::{segmented_sort, segmented_sort_pairs};
 pub use select::{partition, select_flagged, select_if, stable_partition};
 pub use sort::{sort_keys, sort_pairs};
 pub use top_k::{top_k, top_k_pairs};
-pub use transform::{fill, gather, generate, scatter, transform, transform_pair};
+pub use transform::{fill, gather, generate, scatter, transform};
 pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};
 pub use unique::{unique, unique_by_key};

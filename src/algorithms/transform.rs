@@ -6,13 +6,17 @@ use crate::__private::Instantiated;
 use crate::functor::{Identity, UnaryFn};
 use crate::input::{Constant, Counting, Permutation, Source, constant, counting, permutation};
 use crate::kernels::device;
-use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
+use crate::output::{Sink, SpanMut};
+use crate::{BufferSliceMut, ConvertTo, Element, Error, InputArg, Integer, KernelParam, OutputArg, Result};
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
 ///
 /// Items are anything that [`input`](crate::input) makes, so this is also the algorithm of several inputs
-/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`); [`gather`] and [`generate`] are names for two others. `out` may be
-/// longer than the input: the rest of it stays as it is.
+/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`), and places anything that [`output`](crate::output) makes, so it
+/// is that of several outputs too: a function with a pair for a result goes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are
+/// names for two others. `out` may be longer than the input: the rest of it stays as it is.
+///
+/// For a function of one's own: `instantiate!` of [`transform_tiles`](struct@device::transform_tiles)`<S, F, O>`.
 ///
 /// Cost: one launch; accesses of 16 bytes where the buffers are aligned for them. No temporary memory.
 ///
@@ -20,57 +24,20 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, 
 ///
 /// # Errors
 /// `out` is shorter than the input, and those of a launch.
-pub fn transform<'a, 'o, I, S, F, Tag>(
-    run: impl Into<Run<'a>>,
-    x: I,
-    f: F,
-    out: impl Into<BufferSliceMut<'o, F::Output>>,
-) -> Result<()>
+pub fn transform<'a, I, S, F, A, O, Tag>(run: impl Into<Run<'a>>, x: I, f: F, out: A) -> Result<()>
 where
     I: InputArg<S>,
     S: Source,
-    F: UnaryFn<S::Item, Output: Element> + KernelParam,
-    device::transform_tiles<S, F>: Instantiated<Tag>,
+    F: UnaryFn<S::Item> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+    device::transform_tiles<S, F, O>: Instantiated<Tag>,
 {
-    let (run, mut out) = (run.into(), out.into());
-    check_output("transform", out.len(), x.items())?;
-    let dims = dims::<S>(&run, x.items(), size_of::<F::Output>())?;
-    device::transform_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
-}
-
-/// The launch for `len` items whose results have so many bytes.
-fn dims<S: Source>(run: &Run<'_>, len: usize, bytes: usize) -> Result<Dims> {
-    let items = const { device::warp_items(device::TRANSFORM_VECTORS, S::VECTOR) };
-    Ok(dims_of_warps(len, items, run.tuning(Parameter::TransformThreads, bytes)?))
-}
-
-/// Applies a function with two results to each item: `(a[i], b[i]) = f(x[i])`.
-///
-/// As [`transform`], with two outputs; each may be longer than the input.
-///
-/// For a function of one's own: `instantiate!` of [`transform_pair_tiles`](struct@device::transform_pair_tiles)`<S, F, A, B>`.
-///
-/// # Errors
-/// An output is shorter than the input, and those of a launch.
-pub fn transform_pair<'a, 'o, 'p, I, S, F, A, B, Tag>(
-    run: impl Into<Run<'a>>,
-    x: I,
-    f: F,
-    a: impl Into<BufferSliceMut<'o, A>>,
-    b: impl Into<BufferSliceMut<'p, B>>,
-) -> Result<()>
-where
-    I: InputArg<S>,
-    S: Source,
-    F: UnaryFn<S::Item, Output = (A, B)> + KernelParam,
-    A: Element,
-    B: Element,
-    device::transform_pair_tiles<S, F, A, B>: Instantiated<Tag>,
-{
-    let (run, mut a, mut b) = (run.into(), a.into(), b.into());
-    check_output("transform_pair", a.len().min(b.len()), x.items())?;
-    let dims = dims::<S>(&run, x.items(), size_of::<A>().max(size_of::<B>()))?;
-    device::transform_pair_tiles::<S, F, A, B>::launch(run.stream, dims, x, &mut a, &mut b, f)
+    let (run, len) = (run.into(), x.items());
+    check_output("transform", out.places(), len)?;
+    let items = const { device::warp_items(device::transform_vectors::<S>(), S::VECTOR) };
+    let dims = dims_of_warps(len, items, run.tuning(Parameter::TransformThreads, size_of::<F::Output>())?);
+    device::transform_tiles::<S, F, O>::launch(run.stream, dims, x, out, f)
 }
 
 /// Writes a function of its index to each place: `out[i] = f(i)`.
@@ -94,17 +61,14 @@ where
 ///
 /// # Errors
 /// Those of a launch.
-pub fn generate<'a, 'o, F, Tag>(
-    run: impl Into<Run<'a>>,
-    f: F,
-    out: impl Into<BufferSliceMut<'o, F::Output>>,
-) -> Result<()>
+pub fn generate<'a, F, A, O, Tag>(run: impl Into<Run<'a>>, f: F, out: A) -> Result<()>
 where
-    F: UnaryFn<u64, Output: Element> + KernelParam,
-    device::transform_tiles<Counting<u64>, F>: Instantiated<Tag>,
+    F: UnaryFn<u64> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+    device::transform_tiles<Counting<u64>, F, O>: Instantiated<Tag>,
 {
-    let out = out.into();
-    transform::<_, Counting<u64>, F, Tag>(run, counting(0, out.len()), f, out)
+    transform::<_, Counting<u64>, F, A, O, Tag>(run, counting(0, out.places()), f, out)
 }
 
 /// Collects items by their indices: `out[i] = x[at[i]]`.
@@ -131,20 +95,17 @@ where
 ///
 /// # Errors
 /// As [`transform`].
-pub fn gather<'a, 'o, I, J, S, A, Tag>(
-    run: impl Into<Run<'a>>,
-    x: I,
-    at: J,
-    out: impl Into<BufferSliceMut<'o, S::Item>>,
-) -> Result<()>
+pub fn gather<'a, I, J, S, P, A, O, Tag>(run: impl Into<Run<'a>>, x: I, at: J, out: A) -> Result<()>
 where
     I: InputArg<S>,
-    J: InputArg<A>,
+    J: InputArg<P>,
     S: Source<Item: Element>,
-    A: Source<Item: Integer + ConvertTo<usize>>,
-    device::transform_tiles<Permutation<S, A>, Identity>: Instantiated<Tag>,
+    P: Source<Item: Integer + ConvertTo<usize>>,
+    A: OutputArg<O>,
+    O: Sink<Item = S::Item>,
+    device::transform_tiles<Permutation<S, P>, Identity, O>: Instantiated<Tag>,
 {
-    transform::<_, Permutation<S, A>, Identity, Tag>(run, permutation(x, at), Identity, out)
+    transform::<_, Permutation<S, P>, Identity, A, O, Tag>(run, permutation(x, at), Identity, out)
 }
 
 /// Puts items at indices: `out[at[i]] = x[i]`.
@@ -222,8 +183,8 @@ where
 pub fn fill<'a, 'o, T, Tag>(run: impl Into<Run<'a>>, value: T, out: impl Into<BufferSliceMut<'o, T>>) -> Result<()>
 where
     T: Element + KernelParam,
-    device::transform_tiles<Constant<T>, Identity>: Instantiated<Tag>,
+    device::transform_tiles<Constant<T>, Identity, SpanMut<T>>: Instantiated<Tag>,
 {
     let out = out.into();
-    transform::<_, Constant<T>, Identity, Tag>(run, constant(value, out.len()), Identity, out)
+    transform::<_, Constant<T>, Identity, _, SpanMut<T>, Tag>(run, constant(value, out.len()), Identity, out)
 }

@@ -8,6 +8,7 @@ use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Greater, Identity, L
 use kernel_primitives::grid::Chain;
 use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Segments, Span, Strided, Zip};
 use kernel_primitives::kernels::device::{self, EvenBins};
+use kernel_primitives::output::{Discard, SpanMut};
 use kernel_primitives::prelude::*;
 
 pub use types::*;
@@ -22,8 +23,8 @@ instantiate!(device::scan_tiles<Strided<Span<u8>>, Max, false>);
 instantiate!(device::scan_tiles<Counting<u64>, Add, false>);
 instantiate!(device::reduce_tiles<Products, Sum>);
 instantiate!(device::reduce_tiles<Counting<u64>, Sum>);
-instantiate!(device::transform_tiles<Pairs, OfPair<Mul>>);
-instantiate!(device::transform_tiles<Span<u8>, Square>);
+instantiate!(device::transform_tiles<Pairs, OfPair<Mul>, SpanMut<f32>>);
+instantiate!(device::transform_tiles<Span<u8>, Square, SpanMut<u8>>);
 
 instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
 instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
@@ -196,8 +197,41 @@ impl UnaryFn<u32> for ByTen {
     }
 }
 
-instantiate!(device::transform_pair_tiles<Span<u32>, ByTen, u32, u8>);
-instantiate!(device::transform_tiles<Permutation<Span<u16>, Reversed<Counting<i64>>>, Identity>);
+instantiate!(device::transform_tiles<Span<u32>, ByTen, Zip<SpanMut<u32>, SpanMut<u8>>>);
+
+/// Three numbers of one, and whether it is odd.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct Spread;
+
+impl UnaryFn<u32> for Spread {
+    type Output = (u32, (u8, (u64, bool)));
+    #[inline(always)]
+    fn apply(&self, x: u32) -> Self::Output {
+        (!x, ((x % 251) as u8, ((x as u64) << 20, x % 2 == 1)))
+    }
+}
+
+/// A number and ten times it.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct Digits;
+
+impl UnaryFn<u64> for Digits {
+    type Output = (u64, u32);
+    #[inline(always)]
+    fn apply(&self, x: u64) -> Self::Output {
+        (x, 10 * x as u32)
+    }
+}
+
+/// Places in any order, backwards, every third, and none.
+type Places =
+    Zip<Permutation<SpanMut<u32>, Span<u32>>, Zip<Reversed<SpanMut<u8>>, Zip<Strided<SpanMut<u64>>, Discard<bool>>>>;
+instantiate!(device::transform_tiles<Span<u32>, Spread, Places>);
+instantiate!(device::transform_tiles<Counting<u64>, Digits, Zip<Discard<u64>, Reversed<SpanMut<u32>>>>);
+instantiate!(device::transform_tiles<Span<f32>, Identity, Permutation<SpanMut<f32>, Span<u32>>>);
+instantiate!(device::transform_tiles<Permutation<Span<u16>, Reversed<Counting<i64>>>, Identity, SpanMut<u16>>);
 instantiate!(device::scatter_tiles<Span<u8>, Reversed<Counting<i64>>>);
 instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, false>);
 instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, true>);

@@ -1,12 +1,13 @@
 //! Functions of each item, against iterators.
 
-use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform, transform_pair};
+use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
 use kernel_primitives::input::{counting, reversed, zip};
+use kernel_primitives::output::{discard, permutation, strided};
 use kernel_primitives::{Error, Result};
 
 use crate::LENGTHS;
-use crate::kernels::ByTen;
+use crate::kernels::{ByTen, Digits, Spread};
 use crate::support::{stream, values};
 
 #[test]
@@ -68,13 +69,54 @@ fn a_function_with_two_results_has_two_outputs_sanitize() -> Result<()> {
         let x = values::<u32>(len + 1, 5);
         let buffer = stream.buffer_from(&x)?;
         let (mut a, mut b) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_from(&vec![77u8; len + 2])?);
-        transform_pair(&stream, buffer.slice(1..)?, ByTen, &mut a, &mut b)?;
+        transform(&stream, buffer.slice(1..)?, ByTen, zip(&mut a, &mut b))?;
         assert!(a.to_vec()?.iter().eq(x[1..].iter().map(|x| x / 10).collect::<Vec<_>>().iter()));
         assert!(b.to_vec()? == x[1..].iter().map(|x| (x % 10) as u8).chain([77; 2]).collect::<Vec<_>>());
     }
     let x = stream.buffer_from(&[1u32, 2])?;
     let (mut a, mut b) = (stream.buffer_zeroed::<u32>(2)?, stream.buffer_zeroed::<u8>(1)?);
-    assert!(matches!(transform_pair(&stream, &x, ByTen, &mut a, &mut b), Err(Error::LengthMismatch { .. })));
+    assert!(matches!(transform(&stream, &x, ByTen, zip(&mut a, &mut b)), Err(Error::LengthMismatch { .. })));
+    Ok(())
+}
+
+#[test]
+fn outputs_are_ordered_paired_and_discarded_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for len in LENGTHS {
+        let x = values::<u32>(len, 5);
+        let buffer = stream.buffer_from(&x)?;
+        // Places that are a permutation of the first ones of `a`, of which there is one more.
+        let at = (0..len as u32).map(|i| if i % 2 == 1 { i - 1 } else { (i + 1).min(len as u32) }).collect::<Vec<_>>();
+        let places = stream.buffer_from(&at)?;
+        let mut a = stream.buffer_from(&vec![77u32; len + 1])?;
+        let mut b = stream.buffer_from(&vec![77u8; len])?;
+        let mut c = stream.buffer_from(&vec![77u64; 3 * len])?;
+        let order = zip(permutation(&mut a, &places), zip(reversed(&mut b), zip(strided(&mut c, 3), discard(len))));
+        transform(&stream, &buffer, Spread, order)?;
+
+        let mut expected = (vec![77u32; len + 1], vec![77u8; len], vec![77u64; 3 * len]);
+        for (i, &x) in x.iter().enumerate() {
+            expected.0[at[i] as usize] = !x;
+            expected.1[len - 1 - i] = (x % 251) as u8;
+            expected.2[3 * i] = u64::from(x) << 20;
+        }
+        assert!((a.to_vec()?, b.to_vec()?, c.to_vec()?) == expected, "{len}");
+    }
+    let mut out = stream.buffer_zeroed::<u32>(4)?;
+    generate(&stream, Digits, zip(discard(5), reversed(out.slice_mut(1..)?)))?;
+    assert_eq!(out.to_vec()?, [0, 20, 10, 0]);
+    Ok(())
+}
+
+#[test]
+fn a_place_of_an_output_that_is_outside_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<f32>(3)?;
+    let x = stream.buffer_from(&[1.0f32, 2.0])?;
+    let places = stream.buffer_from(&[1u32, 3])?;
+    let error = transform(&stream, &x, Identity, permutation(&mut out, &places)).and_then(|()| stream.synchronize());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("index 3") && error.contains('3'), "{error}");
     Ok(())
 }
 

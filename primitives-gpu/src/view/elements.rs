@@ -36,6 +36,21 @@ impl<'k, T: Element> Elements<'k, T> {
         Self { cx, address, len, _borrowed: PhantomData }
     }
 
+    /// As [`new`](Self::new), by an address in global memory that came as a number: a pointer in a parameter by value would lose that it
+    /// points there.
+    ///
+    /// # Safety
+    /// As there; the address is an exposed one.
+    #[inline(always)]
+    pub(crate) unsafe fn at_address(cx: Block<'k>, address: u64, len: usize) -> Self {
+        #[cfg(target_arch = "nvptx64")]
+        let address = crate::simt::nvptx::global(address);
+        #[cfg(not(target_arch = "nvptx64"))]
+        let address = core::ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: the caller's contract.
+        unsafe { Self::new(cx, address, len) }
+    }
+
     #[inline(always)]
     pub(crate) fn cx(self) -> Block<'k> {
         self.cx
@@ -280,21 +295,31 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_items<const N: usize>(self, first: usize, items: &[T; N]) {
-        let address = self.address.wrapping_add(first);
         if self.has::<N>(first) {
-            self.show_write(address, N);
-            // SAFETY: inside; the caller orders the accesses.
-            unsafe { raw::store_items(address, items) };
+            // SAFETY: inside, and the caller's contract.
+            unsafe { self.write_items_inside(first, items) };
         } else {
             let valid = self.valid::<N>(first);
             for (i, &item) in items.iter().enumerate() {
                 if (i as u32) < valid {
-                    self.show_write(address.wrapping_add(i), 1);
                     // SAFETY: as above.
-                    unsafe { raw::store(address.wrapping_add(i), item) };
+                    unsafe { self.write_inside(first + i, item) };
                 }
             }
         }
+    }
+
+    /// As [`write_items`](Self::write_items), of elements that all lie inside.
+    ///
+    /// # Safety
+    /// As for [`write_inside`](Self::write_inside), for each element.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_items_inside<const N: usize>(self, first: usize, items: &[T; N]) {
+        let address = self.address.wrapping_add(first);
+        self.show_write(address, N);
+        // SAFETY: inside; the caller orders the accesses.
+        unsafe { raw::store_items(address, items) };
     }
 
     /// The address of the `N` elements from `first` on; a fault unless they lie inside, and in the emulator unless they are

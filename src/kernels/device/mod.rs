@@ -55,7 +55,7 @@ pub use sort::{
 pub use staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
 pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
-pub use transform::{SCATTER_ITEMS, TRANSFORM_VECTORS, scatter_tiles, transform_pair_tiles, transform_tiles};
+pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use unique::{UniqueStorage, unique_bytes, unique_tiles};
 
 /// Items that a warp has of so many rounds of a vector a lane, where each has a part of the input, whatever the blocks' shape.
@@ -73,13 +73,13 @@ fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {
 
 /// Calls a function with the number of items in a vector of the source as its constant.
 macro_rules! by_vector {
-    ($source:ty, $f:ident::<$($t:ty),*; VECTOR>($($arg:expr),*)) => {
+    ($source:ty, $f:ident::<$($t:ty),*; VECTOR $(, $constant:tt)*>($($arg:expr),*)) => {
         match const { <$source as kernel_primitives::input::Source>::VECTOR } {
-            16 => $f::<$($t,)* 16>($($arg),*),
-            8 => $f::<$($t,)* 8>($($arg),*),
-            4 => $f::<$($t,)* 4>($($arg),*),
-            2 => $f::<$($t,)* 2>($($arg),*),
-            _ => $f::<$($t,)* 1>($($arg),*),
+            16 => $f::<$($t,)* 16 $(, $constant)*>($($arg),*),
+            8 => $f::<$($t,)* 8 $(, $constant)*>($($arg),*),
+            4 => $f::<$($t,)* 4 $(, $constant)*>($($arg),*),
+            2 => $f::<$($t,)* 2 $(, $constant)*>($($arg),*),
+            _ => $f::<$($t,)* 1 $(, $constant)*>($($arg),*),
         }
     };
 }

@@ -2,102 +2,61 @@
 
 use kernel_primitives::functor::Identity;
 use kernel_primitives::input::{Constant, Counting, Permutation, Source, Span};
+use kernel_primitives::output::{Sink, SpanMut};
 use kernel_primitives::prelude::*;
 
 use super::{by_vector, first_of_warp, warp_items};
 
 /// Vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
-pub const TRANSFORM_VECTORS: usize = 4;
+pub const fn transform_vectors<S: Source>() -> usize {
+    match S::IN_FLIGHT {
+        0 => 4,
+        vectors => vectors,
+    }
+}
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, [`warp_items`](super::warp_items) a warp,
 /// in blocks of any shape.
 #[kernel(max_threads(1024), min_blocks(1), instantiate(
-    <Constant<u64>, Identity>, <Constant<u32>, Identity>, <Constant<f32>, Identity>, <Constant<f64>, Identity>, <Constant<u8>, Identity>,
-    <Span<f32>, Identity>, <Span<u32>, Identity>, <Counting<u32>, Identity>, <Counting<u64>, Identity>,
-    <Permutation<Span<f32>, Span<u32>>, Identity>, <Permutation<Span<u32>, Span<u32>>, Identity>,
+    <Constant<u64>, Identity, SpanMut<u64>>, <Constant<u32>, Identity, SpanMut<u32>>, <Constant<f32>, Identity, SpanMut<f32>>,
+    <Constant<f64>, Identity, SpanMut<f64>>, <Constant<u8>, Identity, SpanMut<u8>>, <Span<f32>, Identity, SpanMut<f32>>,
+    <Span<u32>, Identity, SpanMut<u32>>, <Counting<u32>, Identity, SpanMut<u32>>, <Counting<u64>, Identity, SpanMut<u64>>,
+    <Permutation<Span<f32>, Span<u32>>, Identity, SpanMut<f32>>, <Permutation<Span<u32>, Span<u32>>, Identity, SpanMut<u32>>,
 ))]
-pub fn transform_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<F::Output>, f: F)
+pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
     S: Source,
-    F: UnaryFn<S::Item, Output: Element> + KernelParam,
+    F: UnaryFn<S::Item> + KernelParam,
+    O: Sink<Item = F::Output>,
 {
-    by_vector!(S, tile::<S, F; VECTOR>(cx, x, &mut out, &f));
+    match const { transform_vectors::<S>() } {
+        1 => by_vector!(S, tile::<S, F, O; VECTOR, 1>(cx, x, &mut out, &f)),
+        _ => by_vector!(S, tile::<S, F, O; VECTOR, 4>(cx, x, &mut out, &f)),
+    }
 }
 
 #[inline(always)]
-fn tile<S, F, const N: usize>(cx: Block, x: Input<S>, out: &mut GlobalMut<F::Output>, f: &F)
+fn tile<S, F, O, const N: usize, const VECTORS: usize>(cx: Block, x: Input<S>, out: &mut Output<O>, f: &F)
 where
     S: Source,
-    F: UnaryFn<S::Item, Output: Element>,
+    F: UnaryFn<S::Item>,
+    O: Sink<Item = F::Output>,
 {
     let stride = const { warp_items(1, N) };
-    let first = first_of_warp::<N>(cx, TRANSFORM_VECTORS);
-    if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
-        for (v, items) in vectors.iter().enumerate() {
+    let first = first_of_warp::<N>(cx, VECTORS);
+    if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
+        for (v, items) in vectors.into_iter().enumerate() {
             // SAFETY: of all threads of the grid only this one has these places.
-            unsafe { out.write_items(first + v * stride, &elementwise_unary(items, |item| f.apply(item))) };
+            unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
         }
     } else {
         // The end of the input.
-        for v in 0..TRANSFORM_VECTORS {
+        for v in 0..VECTORS {
             for i in 0..N {
                 let index = first + v * stride + i;
                 if let Some(item) = x.get(index) {
                     // SAFETY: as above.
                     unsafe { out.write(index, f.apply(item)) };
-                }
-            }
-        }
-    }
-}
-
-/// The kernel of [`algorithms::transform_pair`](kernel_primitives::algorithms::transform_pair): `(a[i], b[i]) = f(x[i])`, as
-/// [`transform_tiles`](struct@transform_tiles).
-#[kernel(max_threads(1024), min_blocks(1))]
-pub fn transform_pair_tiles<S, F, A, B>(cx: Block, x: Input<S>, mut a: GlobalMut<A>, mut b: GlobalMut<B>, f: F)
-where
-    S: Source,
-    F: UnaryFn<S::Item, Output = (A, B)> + KernelParam,
-    A: Element,
-    B: Element,
-{
-    by_vector!(S, pair_tile::<S, F, A, B; VECTOR>(cx, x, &mut a, &mut b, &f));
-}
-
-#[inline(always)]
-fn pair_tile<S, F, A, B, const N: usize>(cx: Block, x: Input<S>, a: &mut GlobalMut<A>, b: &mut GlobalMut<B>, f: &F)
-where
-    S: Source,
-    F: UnaryFn<S::Item, Output = (A, B)>,
-    A: Element,
-    B: Element,
-{
-    let stride = const { warp_items(1, N) };
-    let first = first_of_warp::<N>(cx, TRANSFORM_VECTORS);
-    if let Some(vectors) = x.vectors::<N, TRANSFORM_VECTORS>(first, stride) {
-        for (v, items) in vectors.iter().enumerate() {
-            let (mut of_a, mut of_b) = ([A::ZERO; N], [B::ZERO; N]);
-            for i in 0..N {
-                (of_a[i], of_b[i]) = f.apply(items[i]);
-            }
-            // SAFETY: of all threads of the grid only this one has these places.
-            unsafe {
-                a.write_items(first + v * stride, &of_a);
-                b.write_items(first + v * stride, &of_b);
-            }
-        }
-    } else {
-        // The end of the input.
-        for v in 0..TRANSFORM_VECTORS {
-            for i in 0..N {
-                let index = first + v * stride + i;
-                if let Some(item) = x.get(index) {
-                    let result = f.apply(item);
-                    // SAFETY: as above.
-                    unsafe {
-                        a.write(index, result.0);
-                        b.write(index, result.1);
-                    }
                 }
             }
         }

@@ -1,0 +1,363 @@
+//! Outputs by index: buffers, several of them as one, and places in another order.
+//!
+//! A kernel with a parameter `out: Output<O>` takes any of them, as one with `x: Input<S>` takes any [input](crate::input): `O`, a
+//! [`Sink`], says which one. What orders or pairs places is built by the same functions, of buffers that are written:
+//!
+//! | built by | writes an item | sink |
+//! |---|---|---|
+//! | `&mut buffer`, `buffer.slice_mut(..)` | to its place | [`SpanMut<T>`] |
+//! | [`zip`]`(a, b)` | that is a pair, its first to `a` and its second to `b`; as many as both have | [`Zip<O, P>`] |
+//! | [`permutation`]`(out, at)` | to `out[at[i]]` | [`Permutation<O, I>`] |
+//! | [`strided`]`(out, step)` | to `out[i * step]` | [`Strided<O>`] |
+//! | [`reversed`]`(out)` | to `out[len - 1 - i]` | [`Reversed<O>`] |
+//! | [`discard`]`(len)` | nowhere | [`Discard<T>`] |
+//!
+//! ```
+//! use kernel_primitives::Device;
+//! use kernel_primitives::algorithms::transform;
+//! use kernel_primitives::input::{Span, counting};
+//! use kernel_primitives::kernels::device;
+//! use kernel_primitives::output::{SpanMut, Zip, reversed, zip};
+//! use kernel_primitives::prelude::*;
+//!
+//! /// A number's digits.
+//! #[derive(Clone, Copy, KernelParam)]
+//! #[repr(C)]
+//! struct ByTen;
+//!
+//! impl UnaryFn<u32> for ByTen {
+//!     type Output = (u32, u32);
+//!     #[inline(always)]
+//!     fn apply(&self, x: u32) -> (u32, u32) {
+//!         (x / 10, x % 10)
+//!     }
+//! }
+//!
+//! instantiate!(device::transform_tiles<Span<u32>, ByTen, Zip<SpanMut<u32>, SpanMut<u32>>>);
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let stream = Device::emulator().stream()?;
+//! let x = stream.buffer_from(&[42u32, 7, 360])?;
+//! let (mut tens, mut ones) = (stream.buffer_zeroed::<u32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+//! transform(&stream, &x, ByTen, zip(&mut tens, &mut ones))?;
+//! assert_eq!((tens.to_vec()?, ones.to_vec()?), (vec![4, 0, 36], vec![2, 7, 0]));
+//! # Ok(())
+//! # }
+//! ```
+
+use core::marker::PhantomData;
+use core::mem::offset_of;
+use core::panic::Location;
+
+use crate::element::{ConvertTo, Element, Integer};
+pub use crate::input::{Permutation, Reversed, Strided, Zip, permutation, reversed, strided, zip};
+use crate::input::{Sealed, Source};
+use crate::simt::{Block, FaultKind};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::view::RawView;
+use crate::view::{Elements, Layout};
+
+/// Places by index; see the [module](self).
+///
+/// # Safety
+/// The layout of the type is the same for every compiler.
+pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
+    /// What a place takes.
+    type Item: Copy;
+
+    /// The layout that host and device compare.
+    #[doc(hidden)]
+    const LAYOUT: Layout;
+
+    /// The number of places.
+    fn len(&self) -> usize;
+
+    /// True if there are none.
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes an item to the place of `index`.
+    ///
+    /// # Safety
+    /// `index` is below the length. The memory is valid, and nobody else accesses what is written meanwhile.
+    #[doc(hidden)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, item: Self::Item);
+
+    /// Writes `N` items to the places from `first` on, by accesses of up to 16 bytes where they are side by side and aligned.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put), of each.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[Self::Item; N]) {
+        for (i, &item) in items.iter().enumerate() {
+            // SAFETY: the caller's contract.
+            unsafe { self.put(cx, first + i, item) };
+        }
+    }
+}
+
+/// A kernel's parameter: places that the launch gives as a buffer, or as what [`output`](self) builds.
+#[derive(Clone, Copy)]
+pub struct Output<'k, O> {
+    cx: Block<'k>,
+    sink: O,
+}
+
+impl<'k, O: Sink> Output<'k, O> {
+    /// The output of a kernel.
+    ///
+    /// # Safety
+    /// The memory behind `sink` is valid for `'k`, and only the threads of this launch access it meanwhile.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn from_raw(cx: Block<'k>, sink: O) -> Self {
+        Self { cx, sink }
+    }
+
+    /// The number of places.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.sink.len()
+    }
+
+    /// True if there are none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes an item to the place of `index`; a fault outside.
+    ///
+    /// # Safety
+    /// No other thread accesses the place, or a barrier or a release and an acquire lie between its access and this write.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write(&mut self, index: usize, item: O::Item) {
+        let len = self.len();
+        if index >= len {
+            self.cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+        }
+        // SAFETY: inside, and the caller's contract.
+        unsafe { self.sink.put(self.cx, index, item) }
+    }
+
+    /// Writes `N` items to the places from `first` on, as many as there are; in memory by vector accesses of up to 16 bytes where
+    /// the address is aligned for them.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_items<const N: usize>(&mut self, first: usize, items: &[O::Item; N]) {
+        let len = self.len();
+        if len >= N && first <= len - N {
+            // SAFETY: inside, and the caller's contract.
+            return unsafe { self.sink.put_items(self.cx, first, items) };
+        }
+        for (i, &item) in items.iter().enumerate() {
+            if first + i < len {
+                // SAFETY: as above.
+                unsafe { self.sink.put(self.cx, first + i, item) };
+            }
+        }
+    }
+}
+
+/// Elements of a buffer that is written.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SpanMut<T> {
+    // As in `Span`: a pointer in a parameter by value would lose that it points to global memory.
+    address: u64,
+    len: usize,
+    _elements: PhantomData<fn(T)>,
+}
+
+impl<T: Element> SpanMut<T> {
+    /// The elements of a view.
+    #[doc(hidden)]
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub fn new(view: RawView<T>) -> Self {
+        Self { address: view.address().expose_provenance() as u64, len: view.len(), _elements: PhantomData }
+    }
+
+    /// # Safety
+    /// The memory is valid for `'k`.
+    #[inline(always)]
+    unsafe fn elements<'k>(&self, cx: Block<'k>) -> Elements<'k, T> {
+        // SAFETY: the caller's contract.
+        unsafe { Elements::at_address(cx, self.address, self.len) }
+    }
+}
+
+impl<T> Sealed for SpanMut<T> {}
+// SAFETY: an address and a length.
+unsafe impl<T: Element> Sink for SpanMut<T> {
+    type Item = T;
+    const LAYOUT: Layout = crate::view::view_layout::<T>();
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, item: T) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).write_inside(index, item) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[T; N]) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).write_items_inside(first, items) }
+    }
+}
+
+// SAFETY: `repr(C)`, of sinks.
+unsafe impl<O: Sink, P: Sink> Sink for Zip<O, P> {
+    type Item = (O::Item, P::Item);
+    const LAYOUT: Layout = Layout::of::<Self>("zip").with("first", offset_of!(Self, first), O::LAYOUT).with(
+        "second",
+        offset_of!(Self, second),
+        P::LAYOUT,
+    );
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.first.len().min(self.second.len())
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, (a, b): Self::Item) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.first.put(cx, index, a);
+            self.second.put(cx, index, b);
+        }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[Self::Item; N]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.first.put_items(cx, first, &items.map(|(a, _)| a));
+            self.second.put_items(cx, first, &items.map(|(_, b)| b));
+        }
+    }
+}
+
+// SAFETY: `repr(C)`, of a sink and a source.
+unsafe impl<O: Sink, I: Source<Item: Integer + ConvertTo<usize>>> Sink for Permutation<O, I> {
+    type Item = O::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("permutation").with("source", offset_of!(Self, source), O::LAYOUT).with(
+        "at",
+        offset_of!(Self, at),
+        I::LAYOUT,
+    );
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, item: O::Item) {
+        // SAFETY: the caller's contract, for the memory.
+        unsafe { Output::from_raw(cx, self.source).write(self.at.item(cx, index).convert(), item) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[O::Item; N]) {
+        // SAFETY: the caller's contract.
+        let at: [I::Item; N] = unsafe { self.at.items(cx, first) };
+        for (&item, &at) in items.iter().zip(&at) {
+            // SAFETY: the caller's contract, for the memory.
+            unsafe { Output::from_raw(cx, self.source).write(at.convert(), item) };
+        }
+    }
+}
+
+// SAFETY: `repr(C)`, of a sink and numbers.
+unsafe impl<O: Sink> Sink for Strided<O> {
+    type Item = O::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), O::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, item: O::Item) {
+        // SAFETY: the caller's contract.
+        unsafe { self.source.put(cx, index * self.step, item) }
+    }
+}
+
+// SAFETY: `repr(C)`, of a sink.
+unsafe impl<O: Sink> Sink for Reversed<O> {
+    type Item = O::Item;
+    const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), O::LAYOUT);
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put(&self, cx: Block<'_>, index: usize, item: O::Item) {
+        // SAFETY: the caller's contract.
+        unsafe { self.source.put(cx, self.source.len() - 1 - index, item) }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[O::Item; N]) {
+        let mut backwards = *items;
+        backwards.reverse();
+        // SAFETY: the caller's contract: the last of them goes to the lowest place.
+        unsafe { self.source.put_items(cx, self.source.len() - N - first, &backwards) };
+    }
+}
+
+/// Places that keep nothing; from [`discard`].
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Discard<T> {
+    len: usize,
+    _items: PhantomData<fn(T)>,
+}
+
+/// `len` places that keep nothing: for results that one does not want.
+pub fn discard<T: Copy>(len: usize) -> Discard<T> {
+    Discard { len, _items: PhantomData }
+}
+
+impl<T> Sealed for Discard<T> {}
+// SAFETY: a number.
+unsafe impl<T: Copy + 'static> Sink for Discard<T> {
+    type Item = T;
+    const LAYOUT: Layout = Layout::of::<Self>("discard");
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, _: Block<'_>, _: usize, _: T) {}
+}
