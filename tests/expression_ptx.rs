@@ -189,3 +189,15 @@ fn equal_parts_are_computed_once() -> Result<()> {
     assert_eq!(count((product() + &d).contract(), "fma.rn.f64")?, 1);
     Ok(())
 }
+
+/// By the number of addresses.
+#[test]
+fn what_is_computed_in_place_has_one_address() -> Result<()> {
+    let stream = stream();
+    let [a, b, c] = [0; 3].map(|_| Tensor::<f32>::zeros(&stream, 1000).unwrap());
+    let addresses = |expr: Expr<f32>| -> Result<usize> { Ok(a.ptx(expr, 90)?.matches("cvta.to.global.u64").count()) };
+    assert_eq!(addresses(&b + &c)?, 3);
+    assert_eq!(addresses(&a + &c)?, 2);
+    assert_eq!(addresses(&a * &a + 1.0)?, 1);
+    Ok(())
+}

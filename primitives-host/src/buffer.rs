@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use primitives_gpu::Element;
@@ -23,6 +24,8 @@ use crate::{Error, Result};
 pub struct Allocation {
     memory: Memory,
     usage: Mutex<Usage>,
+    /// The stream that `usage` says is the only one, or null: it is alive as long as it stands here.
+    sole: AtomicPtr<StreamInner>,
     /// Held while the host or the emulator accesses the bytes, and while a graph is put into a queue. Borrows keep most of
     /// this apart already; but a graph does not borrow what it uses.
     lock: RwLock<()>,
@@ -61,40 +64,47 @@ impl Allocation {
 
     /// Orders `stream`'s coming work after the earlier uses of this memory that it must not overlap.
     pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
+        if std::ptr::eq(self.sole.load(Ordering::Acquire), Arc::as_ptr(stream)) {
+            return Ok(());
+        }
+        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         match mode {
-            Mode::Read => self.read_on(stream),
-            Mode::Write => self.write_on(stream),
+            Mode::Read => usage.read_on(stream)?,
+            Mode::Write => usage.write_on(stream)?,
         }
-    }
-
-    /// Orders `stream`'s coming reads of this memory after all writes so far.
-    fn read_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        if !Arc::ptr_eq(&usage.writer, stream) && !usage.readers.iter().any(|reader| Arc::ptr_eq(reader, stream)) {
-            stream.wait_for(&usage.writer)?;
-            usage.readers.push(stream.clone());
-        }
-        Ok(())
-    }
-
-    /// Orders `stream`'s coming writes to this memory after all uses so far.
-    fn write_on(&self, stream: &Arc<StreamInner>) -> Result<()> {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        if !Arc::ptr_eq(&usage.writer, stream) {
-            stream.wait_for(&usage.writer)?;
-        }
-        for reader in &usage.readers {
-            if !Arc::ptr_eq(reader, stream) {
-                stream.wait_for(reader)?;
-            }
-        }
-        usage.readers.clear();
-        usage.writer = stream.clone();
+        let sole = if usage.readers.is_empty() { Arc::as_ptr(&usage.writer) } else { std::ptr::null() };
+        self.sole.store(sole.cast_mut(), Ordering::Release);
         Ok(())
     }
 
     fn writer(&self) -> Arc<StreamInner> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner).writer.clone()
+    }
+}
+
+impl Usage {
+    /// Orders `stream`'s coming reads of the memory after all writes so far.
+    fn read_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
+        if !Arc::ptr_eq(&self.writer, stream) && !self.readers.iter().any(|reader| Arc::ptr_eq(reader, stream)) {
+            stream.wait_for(&self.writer)?;
+            self.readers.push(stream.clone());
+        }
+        Ok(())
+    }
+
+    /// Orders `stream`'s coming writes to the memory after all uses so far.
+    fn write_on(&mut self, stream: &Arc<StreamInner>) -> Result<()> {
+        if !Arc::ptr_eq(&self.writer, stream) {
+            stream.wait_for(&self.writer)?;
+        }
+        for reader in &self.readers {
+            if !Arc::ptr_eq(reader, stream) {
+                stream.wait_for(reader)?;
+            }
+        }
+        self.readers.clear();
+        self.writer = stream.clone();
+        Ok(())
     }
 }
 
@@ -211,7 +221,8 @@ impl<T: Element> Buffer<T> {
 
     fn on(stream: &Stream, memory: Memory, len: usize) -> Self {
         let usage = Mutex::new(Usage { writer: stream.0.clone(), readers: Vec::new() });
-        let allocation = Arc::new(Allocation { memory, usage, lock: RwLock::new(()) });
+        let sole = AtomicPtr::new(Arc::as_ptr(&stream.0).cast_mut());
+        let allocation = Arc::new(Allocation { memory, usage, sole, lock: RwLock::new(()) });
         Self { allocation, len, _elements: PhantomData }
     }
 
@@ -354,7 +365,7 @@ impl<'a, T: Element> Part<'a, T> {
         let _held = self.allocation.lock(Mode::Write);
         let _turn = self.allocation.device().turn();
         let stream = self.allocation.writer();
-        self.allocation.write_on(&stream)?;
+        self.allocation.enter(&stream, Mode::Write)?;
         self.allocation.memory.write(&stream, self.start, bytes_of(host))
     }
 

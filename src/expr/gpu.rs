@@ -237,9 +237,19 @@ impl Ready {
 
     /// As [`launch`](Self::launch), with memory of the kernel's own.
     fn launch_with(&self, targets: &[&Arc<View>], lowered: &Lowered, own: Option<&Storage>) -> Result<()> {
-        let mut params: Vec<*mut c_void> =
-            self.words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
-        params.push(std::ptr::null_mut());
+        // On the stack unless there are many.
+        const FEW: usize = 32;
+        let (mut few, mut many) = ([std::ptr::null_mut(); FEW], Vec::new());
+        let count = self.words.len() + 1;
+        let params: &mut [*mut c_void] = if count <= FEW {
+            &mut few[..count]
+        } else {
+            many.resize(count, std::ptr::null_mut());
+            &mut many
+        };
+        for (param, word) in params.iter_mut().zip(&self.words) {
+            *param = std::ptr::from_ref(word).cast_mut().cast();
+        }
         // What is written is in use as what is read is.
         let read =
             lowered.inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
@@ -247,7 +257,7 @@ impl Ready {
         let uses = written.chain(read.map(|view| (&view.storage, false))).chain(own.map(|own| (own, true)));
         // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
         // they were made.
-        unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, &mut params) }
+        unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, params) }
             .map_err(|error| with_lines(error, self.info))
     }
 }

@@ -99,6 +99,8 @@ pub(crate) enum Way {
     Linear,
     /// One element.
     Single,
+    /// As the operand of that number, a linear one, at the same address: what is computed in place.
+    Same(u8),
     /// In a row along the innermost axis.
     Row,
     /// The same along the innermost axis.
@@ -151,7 +153,7 @@ impl Variant {
             return fold.keeps(axis);
         }
         match self.operands[operand] {
-            Way::Linear | Way::Single => false,
+            Way::Linear | Way::Single | Way::Same(_) => false,
             Way::Strided => true,
             Way::Turned => self.turn.is_some_and(|turn| axis != usize::from(turn.axis)),
             Way::Row | Way::Repeated => axis + 1 < self.rank.into(),
@@ -162,7 +164,8 @@ impl Variant {
     pub(crate) fn params(&self, program: &Program) -> Vec<Param> {
         let rank = usize::from(self.rank);
         let gathered = program.inputs.iter().enumerate().filter(|(_, input)| input.gathered);
-        let mut params: Vec<Param> = (0..self.operands.len()).map(Param::Operand).collect();
+        let own = (0..self.operands.len()).filter(|&operand| !matches!(self.operands[operand], Way::Same(_)));
+        let mut params: Vec<Param> = own.map(Param::Operand).collect();
         params.extend(gathered.map(|(input, _)| Param::Gathered(input)));
         params.extend((0..program.scalars.len()).map(Param::Scalar));
         match (self.turn, self.fold) {
@@ -248,6 +251,14 @@ impl Variant {
         let vast = nest.elements / width >= 1 << 31;
         let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
         let rank = if flat { 0 } else { rank as u8 };
+        for operand in if flat { results..memories } else { 0..0 } {
+            let same = |&other: &usize| (addresses[other], sizes[other]) == (addresses[operand], sizes[operand]);
+            if operands[operand] == Way::Linear
+                && let Some(other) = (0..operand).find(|other| operands[*other] == Way::Linear && same(other))
+            {
+                operands[operand] = u8::try_from(other).map_or(Way::Linear, Way::Same);
+            }
+        }
         let (width, vectors) = (width as u8, vectors as u8);
         Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }
     }
@@ -659,13 +670,17 @@ impl Kernel<'_> {
 
     /// The place of the element `place`, of operands in a row.
     fn linear(&mut self, place: Reg) -> At {
-        let mut addresses = Vec::new();
+        let mut addresses: Vec<Option<Reg>> = Vec::new();
         for (operand, way) in self.variant.operands.iter().enumerate() {
-            addresses.push((*way == Way::Linear).then(|| {
-                let base = self.argument(Param::Operand(operand))[0];
-                let size = self.size(operand);
-                self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{size}, {base}"))
-            }));
+            addresses.push(match way {
+                Way::Linear => {
+                    let base = self.argument(Param::Operand(operand))[0];
+                    let size = self.size(operand);
+                    Some(self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{size}, {base}")))
+                }
+                Way::Same(other) => addresses[usize::from(*other)],
+                _ => None,
+            });
         }
         At { offsets: vec![0; addresses.len()], addresses }
     }
@@ -788,7 +803,7 @@ impl Kernel<'_> {
         let operand = self.operand_of(input);
         let (address, offset) = (place.addresses[operand].expect("no single operand"), place.offsets[operand]);
         match self.variant.operands[operand] {
-            Way::Linear | Way::Row => self.e.load("global", dtype, address, offset, width),
+            Way::Linear | Way::Row | Way::Same(_) => self.e.load("global", dtype, address, offset, width),
             Way::Turned => self.e.load("shared", dtype, address, offset, 1),
             Way::Strided if width > 1 => {
                 let mut address = address;
@@ -864,7 +879,7 @@ impl Kernel<'_> {
                     values.push(next);
                 }
             }
-            Way::Single | Way::Repeated | Way::Turned => {}
+            Way::Single | Way::Same(_) | Way::Repeated | Way::Turned => {}
         }
         values
     }
