@@ -1,4 +1,5 @@
-//! Algorithms over whole buffers, and over all that [`input`](crate::input) makes of them: each is one call.
+//! Algorithms over whole buffers, and over all that [`input`](crate::input) and [`output`](crate::output) make of them: each is
+//! one call.
 //!
 //! The first argument says where an algorithm runs: a `&Stream`, or a [`Run`] that adds options to one. A call returns when its
 //! launches are in the stream's queue, and results stay on the device.
