@@ -45,7 +45,7 @@ where
     let stride = const { warp_items(1, N) };
     let first = first_of_warp::<N>(cx, VECTORS);
     if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
-        for (v, items) in vectors.into_iter().enumerate() {
+        for (v, items) in vectors.iter().enumerate() {
             // SAFETY: of all threads of the grid only this one has these places.
             unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
         }
