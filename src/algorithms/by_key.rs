@@ -4,11 +4,11 @@ use super::chained::chained;
 use super::run::{Run, check_output};
 use super::unique::check_values;
 use crate::__private::Instantiated;
-use crate::element::Segmented;
-use crate::functor::{Add, Reducer};
-use crate::input::{Constant, Source, Zip, constant};
+use crate::element::{ConvertTo, Segmented};
+use crate::functor::Reducer;
+use crate::input::Source;
 use crate::kernels::device;
-use crate::{Arithmetic, BufferSliceMut, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 /// Combines the values of each run of equal keys: `out_keys` begins with the first key of each run, in order, `out_values` with its
 /// values combined by `op`, in order, and `count[0]` says how many runs there are.
@@ -20,7 +20,7 @@ use crate::{Arithmetic, BufferSliceMut, Element, InputArg, KernelParam, Result};
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes, and 8
-/// for each 4 of a value, a tile of up to 4096 items.
+/// for each 4 of a value, a tile of some 50 KB of values.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -66,7 +66,7 @@ where
     check_values("reduce_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
     check_output("reduce_by_key", count.len(), 1)?;
-    let tile = (device::tile_items::<Zip<K, V>>(), device::TILE_THREADS);
+    let tile = (device::ReduceByKeyStorage::<K, V>::TILE, device::STAGE_THREADS);
     chained::<Segmented<V::Item>>(run.into(), keys.items(), tile, |stream, dims, chain| {
         Kernel::<K, V, R>::launch(stream, dims, keys, values, &mut out_keys, &mut out_values, &mut count, chain, op)
     })
@@ -75,8 +75,8 @@ where
 /// Counts each run of equal items: `items` begins with the first of each run, in order, `lengths` with how many it has, and
 /// `count[0]` says how many runs there are.
 ///
-/// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`], which
-/// this is, of as many ones.
+/// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
+/// ones. Temporary memory: 32 bytes a tile of some 50 KB of items.
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///
@@ -107,11 +107,17 @@ pub fn run_length_encode<'a, 'o, 'p, 'c, I, S, L, Tag>(
 where
     I: InputArg<S>,
     S: Source<Item: Element + PartialEq>,
-    L: Arithmetic,
-    device::reduce_by_key_tiles<S, Constant<L>, Add>: Instantiated<Tag>,
+    L: Element,
+    u64: ConvertTo<L>,
+    device::run_length_tiles<S, L>: Instantiated<Tag>,
 {
-    let ones = constant(L::ONE, x.items());
-    reduce_by_key::<I, _, S, Constant<L>, Add, Tag>(run, x, ones, Add, items, lengths, count)
+    type Kernel<S, L> = device::run_length_tiles<S, L>;
+    let (mut items, mut lengths, mut count) = (items.into(), lengths.into(), count.into());
+    check_output("run_length_encode", count.len(), 1)?;
+    let tile = (device::RunLengthStorage::<S>::TILE, device::STAGE_THREADS);
+    chained::<Segmented<u64>>(run.into(), x.items(), tile, |stream, dims, chain| {
+        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain)
+    })
 }
 
 /// Combines, for each item, the values of its run of equal keys up to and including its own: a scan that begins anew with each

@@ -4,7 +4,7 @@ use kernel_primitives::algorithms::{
     Run, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
-use kernel_primitives::{Error, Result};
+use kernel_primitives::{Error, Result, f16};
 
 use crate::LENGTHS;
 use crate::kernels::{Compose, Map};
@@ -154,6 +154,32 @@ fn runs_are_encoded_sanitize() -> Result<()> {
             assert_eq!(number.to_vec()?, [count as u64]);
             assert_eq!(lengths.to_vec()?, runs.iter().map(|&len| len as u32).collect::<Vec<_>>());
             assert_eq!(items.to_vec()?, (0..count as u64).map(|run| run << 33).collect::<Vec<_>>());
+        }
+    }
+    Ok(())
+}
+
+/// Also where a block has more runs than it lists at a time, and of integers that are too small.
+#[test]
+fn lengths_are_numbers_of_any_type_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for (k, runs) in Runs::ALL.into_iter().enumerate() {
+        let runs = lengths(runs, 30_011, k as u64);
+        let count = runs.len();
+        macro_rules! check {
+            ($($t:ty, $l:ty: |$run:ident| $key:expr;)*) => {$(
+                let x = stream.buffer_from(&repeated(&runs, |$run| $key))?;
+                let (mut items, mut lengths) = (stream.buffer_zeroed::<$t>(count)?, stream.buffer_zeroed::<$l>(count)?);
+                let mut number = stream.buffer_from(&[9u64])?;
+                run_length_encode(&stream, x.slice(..)?, &mut items, &mut lengths, &mut number)?;
+                assert_eq!(number.to_vec()?, [count as u64]);
+                assert_eq!(lengths.to_vec()?, runs.iter().map(|&len| len as $l).collect::<Vec<_>>());
+                assert_eq!(items.to_vec()?, (0..count).map(|$run| $key).collect::<Vec<$t>>());
+            )*};
+        }
+        check! {
+            u8, u8: |run| (run % 3) as u8;
+            f16, f32: |run| f16::from_f32((run % 3) as f32);
         }
     }
     Ok(())

@@ -171,6 +171,7 @@ instantiate!(device::reduce_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose>);
 instantiate!(device::reduce_by_key_tiles<Span<u8>, Span<f64>, Add>);
 instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<f64>, Add>);
 instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<u8>, Max>);
+instantiate!(device::run_length_tiles<Span<u8>, u8>, device::run_length_tiles<Span<f16>, f32>);
 instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, false>);
 instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, true>);
 

@@ -1,21 +1,59 @@
 //! The kernel of reductions of runs of equal keys.
 
+use core::marker::PhantomData;
+
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Constant, Source, Span, Zip};
+use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
 
-use super::TILE_THREADS;
-use super::tile::{Share, TileStorage, WARPS, WarpStorage, announce, by_rounds, copy_out, prefix, put_by_warp};
+use super::runs::{Heads, LIST, RUN_BYTES, RunTile, stage};
+use super::scan_by_key::Marks;
+use super::staged::STAGE_WARPS;
+use super::tile::WarpStorage;
+use super::{STAGE_THREADS, by_vector};
+
+/// Vectors of keys of a thread that are on their way at a time.
+const AHEAD: usize = 9;
+
+/// The values of a tile; a byte for each vector of keys, with a bit for each item that begins a run; and the runs that warps write
+/// together.
+pub struct ReduceByKeyStorage<K, V>(PhantomData<(K, V)>);
+
+impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
+    /// Items of a vector of keys, no more than a byte has bits.
+    const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
+
+    /// Vectors of a lane: an odd number, so that lanes which read their own meet in few banks.
+    const VECTORS: usize = {
+        let mut vectors = 51;
+        while vectors > 1 && STAGE_THREADS * vectors * (Self::VECTOR * size_of::<V::Item>() + 1) > RUN_BYTES {
+            vectors -= 2;
+        }
+        vectors
+    };
+
+    /// Items of a tile.
+    pub const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
+
+    const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
+    const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
+    const BYTES: usize = Self::OF_LIST + LIST * 2;
+    const ALIGN: usize = 16;
+}
 
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal keys, the first
 /// goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are to `count`. A tile a block;
 /// `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
-#[kernel(threads(TILE_THREADS), min_blocks(if size_of::<V::Item>() > 4 { 2 } else { 3 }), instantiate(
+#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
-    <Span<u32>, Constant<u32>, Add>, <Span<i32>, Constant<u32>, Add>, <Span<f32>, Constant<u32>, Add>, <Span<u64>, Constant<u32>, Add>,
 ))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
@@ -29,10 +67,9 @@ pub fn reduce_by_key_tiles<K, V, R>(
     op: R,
     mut word: Shared<[u64; 1]>,
     mut carry: Shared<[V::Item; 1]>,
-    mut counts: Shared<WarpStorage<u32>>,
-    mut totals: Shared<WarpStorage<V::Item>>,
-    mut heads: Shared<TileStorage<Zip<K, V>, K::Item>>,
-    mut sums: Shared<TileStorage<Zip<K, V>, V::Item>>,
+    mut counts: Shared<WarpStorage<u32, STAGE_WARPS>>,
+    mut totals: Shared<WarpStorage<V::Item, STAGE_WARPS>>,
+    shared: Shared<ReduceByKeyStorage<K, V>>,
 ) where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
@@ -46,224 +83,129 @@ pub fn reduce_by_key_tiles<K, V, R>(
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
-    by_rounds!(
-        Zip<K, V>,
-        size_of::<(K::Item, V::Item)>(),
-        reduce_tile_of::<K, V, R; VECTOR, ROUNDS>(
-            cx, keys, values, &mut out_keys, &mut out_values, &count, chain, tile, op, &mut word, &mut carry, &mut counts,
-            &mut totals, &mut heads, &mut sums
-        )
+    let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
+    let vectors = const { ReduceByKeyStorage::<K, V>::VECTORS };
+    let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * vectors);
+    let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
+    let vector = const { ReduceByKeyStorage::<K, V>::VECTOR };
+
+    let lane = cx.lane() as usize;
+    let part = WARP as usize * vectors * vector;
+    let place = cx.warp() as usize * part;
+    let first = tile * const { ReduceByKeyStorage::<K, V>::TILE } + place;
+    // The lane's items in the part.
+    let own = lane * vectors * vector;
+    let first_vector = cx.warp() as usize * WARP as usize * vectors;
+    let mut marks = Marks {
+        cx,
+        heads,
+        first: first_vector + lane,
+        earlier: keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO),
+    };
+    // SAFETY: the warp's part of shared memory; it waits before it reads.
+    unsafe { by_vector!(V, stage::<V; VECTOR>(cx, values, (first, part), (in_values, place), op.identity())) };
+    macro_rules! by_bits {
+        ($f:ident::<$($t:ty),*>($($arg:expr),*)) => {
+            match vector {
+                8 => $f::<$($t,)* 8>($($arg),*),
+                4 => $f::<$($t,)* 4>($($arg),*),
+                2 => $f::<$($t,)* 2>($($arg),*),
+                _ => $f::<$($t,)* 1>($($arg),*),
+            }
+        };
+    }
+    by_bits!(mark::<K, V>(keys, first, &mut marks));
+    values.wait_for_copies();
+    cx.sync_warp(FULL_MASK);
+    // SAFETY: the lane's own vectors of what the warp has written.
+    let (found, total) =
+        unsafe { by_bits!(add_up::<K, V, R>(in_values, place + own, heads, first_vector + lane * vectors, &op)) };
+    let (before, total) = warp_exclusive_scan(cx, Segmented { heads: found.count as u64, total }, BySegment(op));
+    if found.count > 0 {
+        let at = place + own + found.first;
+        // SAFETY: the lane's own value.
+        unsafe { in_values.store(at, op.apply(before.total, in_values.load(at))) };
+    }
+    let runs = RunTile { cx, chain: &chain, tile, op, before, own: total, list };
+    runs.write(
+        (&mut word, &mut carry),
+        (&mut counts, &mut totals),
+        // SAFETY: the lane's own vectors.
+        || (0..vectors).map(|v| (own + v * vector, unsafe { heads.load(first_vector + lane * vectors + v) } as u32)),
+        // SAFETY: there are sums where runs begin; the warp has waited for them.
+        |at, _| (keys.at(first + at), unsafe { in_values.load(place + at) }),
+        // SAFETY: of all threads of the grid only this one has the run.
+        (&mut out_keys, |run, sum| unsafe { out_values.write(run, sum) }, &count),
     );
 }
 
-/// One tile.
-#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
+/// Marks which items of a warp's part begin a run, by vectors of `N` keys.
 #[inline(always)]
-fn reduce_tile_of<K, V, R, const N: usize, const ROUNDS: usize>(
-    cx: Block,
-    keys: Input<K>,
-    values: Input<V>,
-    out_keys: &mut GlobalMut<K::Item>,
-    out_values: &mut GlobalMut<V::Item>,
-    count: &GlobalMut<u64, Atomic>,
-    chain: Chain<'_, '_, Segmented<V::Item>>,
-    tile: usize,
-    op: R,
-    word: &mut Shared<[u64; 1]>,
-    carry: &mut Shared<[V::Item; 1]>,
-    counts: &mut Shared<WarpStorage<u32>>,
-    totals: &mut Shared<WarpStorage<V::Item>>,
-    heads: &mut Shared<TileStorage<Zip<K, V>, K::Item>>,
-    sums: &mut Shared<TileStorage<Zip<K, V>, V::Item>>,
-) where
+fn mark<K, V, const N: usize>(keys: Input<K>, first: usize, marks: &mut Marks<K::Item>)
+where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
-    R: Reducer<V::Item> + Copy,
 {
-    let share = Share::<N, ROUNDS>::of(cx, tile, keys.len());
-    let keys_of = share.read_or(keys, K::Item::ZERO);
-    let values = share.read_or(values, op.identity());
-    let bits = share.heads(cx, keys, &keys_of);
-    let (mut places, warp_count) = share.places_in_warp(cx, bits);
-    let runs = Runs::in_warp(cx, bits, &values, &op);
-    let warps = Warps::of(cx, counts, totals, warp_count, runs.total(&op), &op);
-    announce(cx, &chain, tile, warps.tile);
-    for place in &mut places {
-        *place += warps.heads_before;
+    let vectors = const { ReduceByKeyStorage::<K, V>::VECTORS };
+    let lane = marks.cx.lane() as usize;
+    let at = |v: usize| first + (v * WARP as usize + lane) * N;
+    let has = keys.len().saturating_sub(first);
+    if has >= vectors * WARP as usize * N && keys.is_aligned::<N>(first) {
+        for batch in 0..vectors.div_ceil(AHEAD) {
+            let vectors = batch * AHEAD..(batch * AHEAD + AHEAD).min(vectors);
+            let mut ahead = [[K::Item::ZERO; N]; AHEAD];
+            for (items, v) in ahead.iter_mut().zip(vectors.clone()) {
+                // SAFETY: inside.
+                *items = unsafe { keys.vector_inside::<N>(at(v)) };
+            }
+            for (items, v) in ahead.iter().zip(vectors) {
+                marks.put(v, items, at(v) == 0, N);
+            }
+        }
+    } else {
+        for v in 0..vectors {
+            let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
+            let items = keys.items::<N>(at(v)).unwrap_or_else(each);
+            marks.put(v, &items, at(v) == 0, keys.len().saturating_sub(at(v)));
+        }
     }
-    heads.enter();
-    sums.enter();
-    let tile_items = super::tile_items::<Zip<K, V>>();
-    let (heads, sums) = (heads.array::<K::Item>(0, tile_items), sums.array::<V::Item>(0, tile_items));
-    // Beside the key that begins a run, what the run before it amounts to: all that a tile knows of by itself, but for the
-    // first, to which belongs what the tiles before say.
-    let before = runs.before(cx, warps.before, &op);
-    for round in 0..ROUNDS {
-        let (mut place, mut sum) = (places[round] as usize, before[round]);
-        for i in 0..N {
-            let value = values[round][i];
-            if bits >> (round * N + i) & 1 != 0 {
-                // SAFETY: each item that begins a run has its place; they are read after the barrier.
-                unsafe {
-                    heads.store(place, keys_of[round][i]);
-                    sums.store(place, sum);
-                }
-                place += 1;
+}
+
+/// Writes, where a run begins, what the run before amounts to, as far as the lane has it. Which ones begin in the lane's items, and what there is
+/// behind the last of them.
+///
+/// # Safety
+/// The lane's items lie at `own`, the bits of its vectors at `own_vector`; nobody else accesses them.
+#[inline(always)]
+unsafe fn add_up<K, V, R, const N: usize>(
+    values: SharedArray<'_, V::Item>,
+    own: usize,
+    heads: SharedArray<'_, u8>,
+    own_vector: usize,
+    op: &R,
+) -> (Heads, V::Item)
+where
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item>,
+{
+    let (mut found, mut sum) = (Heads::default(), op.identity());
+    for v in 0..const { ReduceByKeyStorage::<K, V>::VECTORS } {
+        // SAFETY: the caller's contract.
+        let (mut items, bits): ([V::Item; N], u32) =
+            unsafe { (values.load_items(own + v * N), heads.load(own_vector + v) as u32) };
+        found.add(v * N, bits);
+        for (i, item) in items.iter_mut().enumerate() {
+            let value = *item;
+            if bits >> i & 1 != 0 {
+                *item = sum;
                 sum = value;
             } else {
                 sum = op.apply(sum, value);
             }
         }
+        // SAFETY: as above.
+        unsafe { values.store_items(own + v * N, &items) };
     }
-    if cx.warp() == 0 {
-        let before = prefix(&chain, tile, warps.tile, &BySegment(op));
-        if cx.lane() == 0 {
-            word.set(0, before.heads);
-            carry.set(0, before.total);
-        }
-    }
-    cx.barrier();
-    let (first, total) = (word.get(0) as usize, warps.tile.heads as u32);
-    // SAFETY: the first thread wrote it before the barrier.
-    let carried = unsafe { carry.get_written(0) };
-    // SAFETY: written before the barrier; no other tile has these places.
-    unsafe {
-        copy_out::<_, 2>((cx.thread_rank(), TILE_THREADS as u32), heads, 0, total, out_keys, first);
-        copy_out::<_, 2>((cx.thread_rank(), TILE_THREADS as u32), sums, 1, total.saturating_sub(1), out_values, first);
-        if cx.thread_rank() == 0 {
-            if total > 0 && first > 0 {
-                out_values.write(first - 1, op.apply(carried, sums.load(0)));
-            }
-            if share.is_last() {
-                let last = warps.tile.total;
-                let last = if total > 0 { last } else { op.apply(carried, last) };
-                let runs = first + total as usize;
-                // The input's first item begins a run, so that there is one.
-                out_values.write(runs.saturating_sub(1), last);
-                count.at(0).store(runs as u64);
-            }
-        }
-    }
-}
-
-/// What a warp's items amount to, of those in each round: since the last item there that begins a run.
-struct Runs<T, const N: usize, const ROUNDS: usize> {
-    /// The lanes in which a run begins.
-    heads: [u32; ROUNDS],
-    /// The lanes below.
-    below: [T; ROUNDS],
-    /// All lanes.
-    all: [T; ROUNDS],
-}
-
-impl<T: Element, const N: usize, const ROUNDS: usize> Runs<T, N, ROUNDS> {
-    /// Phases: each thread combines the items of each of its rounds since the last head; a vote a round; each warp scans all its
-    /// rounds at once by shuffles, in which a lane takes nothing from before the last lane with a head.
-    #[inline(always)]
-    fn in_warp<R: Reducer<T>>(cx: Block, bits: u32, values: &[[T; N]; ROUNDS], op: &R) -> Self {
-        let lane = cx.lane();
-        let mut heads = [0; ROUNDS];
-        // How many lanes below are still of this lane's run.
-        let mut reach = [0; ROUNDS];
-        let mut upto = [T::ZERO; ROUNDS];
-        for round in 0..ROUNDS {
-            let own = bits >> (round * N) & const { !0u32 >> (32 - N) };
-            heads[round] = cx.ballot(FULL_MASK, own != 0);
-            // The first lane has no other before it in any case.
-            let start = (WARP - 1) - (heads[round] & (!0 >> (WARP - 1 - lane)) | 1).leading_zeros();
-            reach[round] = lane - start;
-            let mut sum = values[round][0];
-            let mut i = 1;
-            while i < N {
-                let value = values[round][i];
-                sum = if own >> i & 1 != 0 { value } else { op.apply(sum, value) };
-                i += 1;
-            }
-            upto[round] = sum;
-        }
-        let mut delta = 1;
-        while delta < WARP {
-            for round in 0..ROUNDS {
-                let below = cx.shuffle_up(FULL_MASK, upto[round], delta, WARP);
-                if reach[round] >= delta {
-                    upto[round] = op.apply(below, upto[round]);
-                }
-            }
-            delta *= 2;
-        }
-        let (mut below, mut all) = (upto, upto);
-        for round in 0..ROUNDS {
-            below[round] = cx.shuffle_up(FULL_MASK, upto[round], 1, WARP);
-            all[round] = warp_broadcast(cx, upto[round], WARP - 1);
-        }
-        Self { heads, below, all }
-    }
-
-    /// What the warp amounts to since its last head.
-    #[inline(always)]
-    fn total<R: Reducer<T>>(&self, op: &R) -> T {
-        let mut total = self.all[0];
-        for round in 1..ROUNDS {
-            total = if self.heads[round] != 0 { self.all[round] } else { op.apply(total, self.all[round]) };
-        }
-        total
-    }
-
-    /// What comes before this lane's items of each round, since the last head, given what comes before the warp.
-    #[inline(always)]
-    fn before<R: Reducer<T>>(&self, cx: Block, before: T, op: &R) -> [T; ROUNDS] {
-        let lane = cx.lane();
-        let lower = !(!0 << lane);
-        let mut carried = before;
-        let mut before = self.below;
-        for (round, before) in before.iter_mut().enumerate() {
-            if lane == 0 {
-                *before = carried;
-            } else if self.heads[round] & lower == 0 {
-                *before = op.apply(carried, *before);
-            }
-            let all = self.all[round];
-            carried = if self.heads[round] != 0 { all } else { op.apply(carried, all) };
-        }
-        before
-    }
-}
-
-/// What the warps of a tile amount to.
-struct Warps<T: Copy> {
-    /// How many runs begin in the warps before this one.
-    heads_before: u32,
-    /// What those amount to since the last head.
-    before: T,
-    /// What the tile amounts to.
-    tile: Segmented<T>,
-}
-
-impl<T: Element> Warps<T> {
-    /// One barrier.
-    #[inline(always)]
-    #[track_caller]
-    fn of<R: Reducer<T>>(
-        cx: Block,
-        counts: &mut Shared<WarpStorage<u32>>,
-        totals: &mut Shared<WarpStorage<T>>,
-        count: u32,
-        total: T,
-        op: &R,
-    ) -> Self {
-        let (counts, totals) = (put_by_warp(cx, counts, count), put_by_warp(cx, totals, total));
-        cx.barrier();
-        // SAFETY: all warps wrote them before the barrier.
-        let (counts, totals) = unsafe { (counts.load_items::<WARPS>(0), totals.load_items::<WARPS>(0)) };
-        let (mut heads, mut sum) = (counts[0], totals[0]);
-        let (mut heads_before, mut before) = (0, op.identity());
-        for warp in 1..WARPS {
-            if warp == cx.warp() as usize {
-                (heads_before, before) = (heads, sum);
-            }
-            heads += counts[warp];
-            sum = if counts[warp] > 0 { totals[warp] } else { op.apply(sum, totals[warp]) };
-        }
-        Self { heads_before, before, tile: Segmented { heads: heads as u64, total: sum } }
-    }
+    (found, sum)
 }

@@ -9,6 +9,8 @@ mod histogram;
 mod merge;
 mod merge_sort;
 mod reduce;
+mod run_length;
+mod runs;
 mod scan;
 mod scan_by_key;
 mod search;
@@ -22,7 +24,7 @@ mod top_k;
 mod transform;
 mod unique;
 
-pub use by_key::reduce_by_key_tiles;
+pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
@@ -36,6 +38,7 @@ pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
+pub use run_length::{RunLengthStorage, run_length_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tile, scan_by_key_tiles};
 pub use search::search_tiles;
@@ -53,7 +56,7 @@ pub use sort::{
     sort_tile, sort_tile_items, sort_tile_pairs,
 };
 pub use staged::{STAGE_THREADS, StagedStorage, StagedTiles};
-pub use tile::{TILE_THREADS, TileStorage, WarpStorage, tile_items};
+pub use tile::WarpStorage;
 pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
 pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use unique::{UniqueStorage, unique_bytes, unique_tiles};

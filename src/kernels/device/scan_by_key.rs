@@ -161,12 +161,12 @@ where
                         *items = vector(v);
                     }
                     for (items, v) in ahead.iter().zip(vectors) {
-                        marks.put(v, items, at(v) == 0);
+                        marks.put(v, items, at(v) == 0, N);
                     }
                 }
             } else {
                 for v in 0..STAGED {
-                    marks.put(v, &vector(v), at(v) == 0);
+                    marks.put(v, &vector(v), at(v) == 0, N);
                 }
             }
         } else {
@@ -183,7 +183,7 @@ where
             }
             for v in 0..STAGED {
                 let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
-                marks.put(v, &keys.items::<N>(at(v)).unwrap_or_else(each), at(v) == 0);
+                marks.put(v, &keys.items::<N>(at(v)).unwrap_or_else(each), at(v) == 0, N);
             }
         }
         values.wait_for_copies();
@@ -248,19 +248,20 @@ where
 }
 
 /// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
-struct Marks<'k, T> {
-    cx: Block<'k>,
-    heads: SharedArray<'k, u8>,
+pub(super) struct Marks<'k, T> {
+    pub(super) cx: Block<'k>,
+    pub(super) heads: SharedArray<'k, u8>,
     /// The place of this lane's first vector.
-    first: usize,
+    pub(super) first: usize,
     /// The last lane's item of the round before; to begin with, the one before the part.
-    earlier: T,
+    pub(super) earlier: T,
 }
 
 impl<T: Element + PartialEq> Marks<'_, T> {
-    /// Writes the bits of a round's vector; all lanes do, round by round. The input's first item begins a run.
+    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The input's first item begins a
+    /// run.
     #[inline(always)]
-    fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool) {
+    pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
         let lane = self.cx.lane();
         let given = if lane == WARP - 1 { self.earlier } else { items[N - 1] };
         self.earlier = items[N - 1];
@@ -269,6 +270,9 @@ impl<T: Element + PartialEq> Marks<'_, T> {
         for (i, &item) in items.iter().enumerate() {
             bits |= ((last != item) as u32) << i;
             last = item;
+        }
+        if has < N {
+            bits &= !(!0 << has);
         }
         // SAFETY: the lane's own vector, which is read after the warp has waited.
         unsafe { self.heads.store(self.first + round * WARP as usize, bits as u8) };

@@ -1,0 +1,211 @@
+//! What the kernels of runs of equal keys share once each lane knows which of its items begin one.
+
+use kernel_primitives::element::Segmented;
+use kernel_primitives::functor::BySegment;
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
+use super::staged::STAGE_WARPS;
+use super::tile::{WarpStorage, announce, prefix, put_by_warp};
+
+/// Bytes of a block's shared memory, of which four are a multiprocessor's, for a tile and what is known of it.
+pub(super) const RUN_BYTES: usize = 54_912;
+
+/// Runs that a lane writes together.
+const TOGETHER: usize = 9;
+
+/// Those of a warp, and how they are listed.
+const LISTED: usize = WARP as usize * TOGETHER;
+
+/// Places of a block for the runs that its warps write together.
+pub(super) const LIST: usize = STAGE_WARPS * LISTED;
+
+/// What a lane knows of its items: how many begin a run, and which one is the first and which one the last of them, if there are any.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Heads {
+    pub(super) count: u32,
+    pub(super) first: usize,
+    pub(super) last: usize,
+}
+
+impl Heads {
+    /// Adds those of some items from `at` on, by their bits.
+    #[inline(always)]
+    pub(super) fn add(&mut self, at: usize, bits: u32) {
+        if bits != 0 {
+            if self.count == 0 {
+                self.first = at + bits.trailing_zeros() as usize;
+            }
+            self.last = at + bits.ilog2() as usize;
+            self.count += bits.count_ones();
+        }
+    }
+}
+
+/// A tile whose lanes know of their items which ones begin a run.
+pub(super) struct RunTile<'a, 'k, T: Element, R> {
+    pub(super) cx: Block<'k>,
+    pub(super) chain: &'a Chain<'a, 'k, Segmented<T>>,
+    pub(super) tile: usize,
+    pub(super) op: R,
+    /// What the lanes before in the warp amount to, and what the warp does.
+    pub(super) before: Segmented<T>,
+    pub(super) own: Segmented<T>,
+    /// A place for each of [`LIST`].
+    pub(super) list: SharedArray<'k, u16>,
+}
+
+impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
+    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are the places of the lane's items in its
+    /// warp's part, with a bit for each that begins a run; `run` says which key that has, and what there is in the part of the run before, given where
+    /// the two begin, 0 for one that begins before.
+    #[inline(always)]
+    pub(super) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
+        self,
+        (word, carry): (&mut Shared<[u64; 1]>, &mut Shared<[T; 1]>),
+        (counts, totals): (&mut Shared<WarpStorage<u32, STAGE_WARPS>>, &mut Shared<WarpStorage<T, STAGE_WARPS>>),
+        heads: impl Fn() -> H,
+        run: impl Fn(usize, usize) -> (K, T),
+        (out_keys, mut write, count): (&mut GlobalMut<K>, impl FnMut(usize, T), &GlobalMut<u64, Atomic>),
+    ) {
+        let Self { cx, chain, tile, op, own, .. } = self;
+        let (before_warp, total) = by_warp(cx, counts, totals, own, &op);
+        announce(cx, chain, tile, total);
+        let runs = own.heads as u32;
+        let (mut from, mut earlier) = (0, 0);
+        let mut before = before_warp;
+        loop {
+            self.list(from, heads());
+            // SAFETY: the warp's own list, which it has waited for, and waits again before it writes.
+            let at = |number: u32| unsafe { self.list.load(self.listed(number)) } as usize;
+            let listed = (runs - from).min(LISTED as u32);
+            let mut together = [(K::ZERO, T::ZERO); TOGETHER];
+            for (k, found) in together.iter_mut().enumerate() {
+                let number = k as u32 * WARP + cx.lane();
+                if number < listed {
+                    *found = run(at(number), if number > 0 { at(number - 1) } else { earlier });
+                }
+            }
+            if from == 0 {
+                if cx.warp() == 0 {
+                    let before = prefix(chain, tile, total, &BySegment(op));
+                    if cx.lane() == 0 {
+                        word.set(0, before.heads);
+                        carry.set(0, before.total);
+                    }
+                }
+                cx.barrier();
+                // SAFETY: the first thread wrote it before the barrier.
+                let before_tile = Segmented { heads: word.get(0), total: unsafe { carry.get_written(0) } };
+                before = BySegment(op).apply(before_tile, before_warp);
+                if tile + 1 == cx.grid_blocks() && cx.thread_rank() == 0 {
+                    let all = BySegment(op).apply(before_tile, total);
+                    // The input's first item begins a run, so that there is one.
+                    write((all.heads as usize).saturating_sub(1), all.total);
+                    count.at(0).store(all.heads);
+                }
+            }
+            for (k, &(key, sum)) in together.iter().enumerate() {
+                let number = k as u32 * WARP + cx.lane();
+                if number < listed {
+                    let to = before.heads as usize + (from + number) as usize;
+                    // SAFETY: of all threads of the grid only this one has the place.
+                    unsafe { out_keys.write(to, key) };
+                    if to > 0 {
+                        write(to - 1, if from + number == 0 { op.apply(before.total, sum) } else { sum });
+                    }
+                }
+            }
+            from += listed;
+            if from == runs {
+                return;
+            }
+            earlier = at(listed - 1);
+            cx.sync_warp(FULL_MASK);
+        }
+    }
+
+    /// Lists the warp's runs from number `from` on, as many as there is room for.
+    #[inline(always)]
+    fn list(&self, from: u32, heads: impl Iterator<Item = (usize, u32)>) {
+        let mut number = (self.before.heads as u32).wrapping_sub(from);
+        for (at, mut bits) in heads {
+            while bits != 0 {
+                if number < LISTED as u32 {
+                    // SAFETY: each run has a place of its own in the warp's list, and nobody reads it.
+                    unsafe { self.list.store(self.listed(number), (at + bits.trailing_zeros() as usize) as u16) };
+                }
+                number = number.wrapping_add(1);
+                bits &= bits - 1;
+            }
+        }
+        self.cx.sync_warp(FULL_MASK);
+    }
+
+    #[inline(always)]
+    fn listed(&self, number: u32) -> usize {
+        self.cx.warp() as usize * LISTED + number as usize
+    }
+}
+
+/// What the warps before amount to, and all of the tile. One barrier.
+#[inline(always)]
+#[track_caller]
+fn by_warp<T: Element, R: Reducer<T> + Copy>(
+    cx: Block,
+    counts: &mut Shared<WarpStorage<u32, STAGE_WARPS>>,
+    totals: &mut Shared<WarpStorage<T, STAGE_WARPS>>,
+    own: Segmented<T>,
+    op: &R,
+) -> (Segmented<T>, Segmented<T>) {
+    let (counts, totals) = (put_by_warp(cx, counts, own.heads as u32), put_by_warp(cx, totals, own.total));
+    cx.barrier();
+    // SAFETY: all warps wrote them before the barrier.
+    let (counts, totals) = unsafe { (counts.load_items::<STAGE_WARPS>(0), totals.load_items::<STAGE_WARPS>(0)) };
+    let op = BySegment(*op);
+    let (mut before, mut all) = (op.identity(), op.identity());
+    for (warp, (&count, &total)) in counts.iter().zip(&totals).enumerate() {
+        if warp == cx.warp() as usize {
+            before = all;
+        }
+        let of_warp = Segmented { heads: count as u64, total };
+        all = if warp == 0 { of_warp } else { op.apply(all, of_warp) };
+    }
+    (before, all)
+}
+
+/// Begins to copy so many items from `first` on to a place in shared memory, by vectors of `N` that the lanes of the warp have side by
+/// side, with `other` where the input has none.
+///
+/// # Safety
+/// The array has the places, in vectors of its own, and nobody else accesses them until the warp has waited.
+#[inline(always)]
+pub(super) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
+    cx: Block,
+    x: Input<S>,
+    (first, len): (usize, usize),
+    (to, place): (SharedArray<'_, S::Item>, usize),
+    other: S::Item,
+) {
+    let is_whole = x.len().saturating_sub(first) >= len && x.is_aligned::<N>(first);
+    let vectors = (0..len.div_ceil(WARP as usize * N)).map(|v| (v * WARP as usize + cx.lane() as usize) * N);
+    let vectors = vectors.filter(|&at| at < len);
+    // SAFETY: the caller's contract; each lane writes its own vectors, and reads what is known to be inside.
+    unsafe {
+        if is_whole {
+            for at in vectors {
+                x.copy_vector_inside::<N>(first + at, to, place + at);
+            }
+        } else {
+            for at in vectors {
+                if !x.copy::<N>(first + at, to, place + at) {
+                    for i in 0..N {
+                        to.store(place + at + i, x.get(first + at + i).unwrap_or(other));
+                    }
+                }
+            }
+        }
+    }
+}
