@@ -66,9 +66,21 @@ where
     check_values("reduce_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
     check_output("reduce_by_key", count.len(), 1)?;
-    let tile = (device::ReduceByKeyStorage::<K, V>::TILE, device::STAGE_THREADS);
+    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items());
+    let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<V::Item>>(run.into(), keys.items(), tile, |stream, dims, chain| {
-        Kernel::<K, V, R>::launch(stream, dims, keys, values, &mut out_keys, &mut out_values, &mut count, chain, op)
+        Kernel::<K, V, R>::launch(
+            stream,
+            dims,
+            keys,
+            values,
+            &mut out_keys,
+            &mut out_values,
+            &mut count,
+            chain,
+            tiles.vectors,
+            op,
+        )
     })
 }
 
@@ -114,9 +126,10 @@ where
     type Kernel<S, L> = device::run_length_tiles<S, L>;
     let (mut items, mut lengths, mut count) = (items.into(), lengths.into(), count.into());
     check_output("run_length_encode", count.len(), 1)?;
-    let tile = (device::RunLengthStorage::<S>::TILE, device::STAGE_THREADS);
+    let tiles = device::RunLengthStorage::<S>::tiles(x.items());
+    let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<u64>>(run.into(), x.items(), tile, |stream, dims, chain| {
-        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain)
+        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, tiles.vectors)
     })
 }
 

@@ -10,7 +10,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::runs::{Heads, LIST, RUN_BYTES, RunTile, stage};
+use super::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
 use super::scan_by_key::Marks;
 use super::staged::STAGE_WARPS;
 use super::tile::WarpStorage;
@@ -27,7 +27,7 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     /// Items of a vector of keys, no more than a byte has bits.
     const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
 
-    /// Vectors of a lane: an odd number, so that lanes which read their own meet in few banks.
+    /// The most vectors of a lane: an odd number, so that lanes which read their own meet in few banks.
     const VECTORS: usize = {
         let mut vectors = 51;
         while vectors > 1 && STAGE_THREADS * vectors * (Self::VECTOR * size_of::<V::Item>() + 1) > RUN_BYTES {
@@ -36,11 +36,15 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
         vectors
     };
 
-    /// Items of a tile.
-    pub const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
+    const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
 
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
+
+    /// The tiles of so many items.
+    pub fn tiles(len: usize) -> RunTiles {
+        RunTiles::new(len, Self::VECTOR, Self::VECTORS)
+    }
 }
 
 // SAFETY: uninitialised elements.
@@ -50,8 +54,8 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 }
 
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal keys, the first
-/// goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are to `count`. A tile a block;
-/// `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are to `count`. A tile a block,
+/// of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
 ))]
@@ -64,6 +68,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    vectors: u32,
     op: R,
     mut word: Shared<[u64; 1]>,
     mut carry: Shared<[V::Item; 1]>,
@@ -84,15 +89,16 @@ pub fn reduce_by_key_tiles<K, V, R>(
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
-    let vectors = const { ReduceByKeyStorage::<K, V>::VECTORS };
-    let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * vectors);
+    let most = const { ReduceByKeyStorage::<K, V>::VECTORS };
+    let vectors = (vectors as usize).min(most);
+    let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);
     let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
     let vector = const { ReduceByKeyStorage::<K, V>::VECTOR };
 
     let lane = cx.lane() as usize;
     let part = WARP as usize * vectors * vector;
     let place = cx.warp() as usize * part;
-    let first = tile * const { ReduceByKeyStorage::<K, V>::TILE } + place;
+    let first = tile * (STAGE_THREADS * vectors * vector) + place;
     // The lane's items in the part.
     let own = lane * vectors * vector;
     let first_vector = cx.warp() as usize * WARP as usize * vectors;
@@ -103,7 +109,12 @@ pub fn reduce_by_key_tiles<K, V, R>(
         earlier: keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO),
     };
     // SAFETY: the warp's part of shared memory; it waits before it reads.
-    unsafe { by_vector!(V, stage::<V; VECTOR>(cx, values, (first, part), (in_values, place), op.identity())) };
+    unsafe {
+        with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, {
+            let part = (first, WARP as usize * vectors * vector);
+            by_vector!(V, stage::<V; VECTOR>(cx, values, part, (in_values, place), op.identity()))
+        });
+    }
     macro_rules! by_bits {
         ($f:ident::<$($t:ty),*>($($arg:expr),*)) => {
             match vector {
@@ -114,12 +125,18 @@ pub fn reduce_by_key_tiles<K, V, R>(
             }
         };
     }
-    by_bits!(mark::<K, V>(keys, first, &mut marks));
+    with_most!(vectors, ReduceByKeyStorage::<K, V>::VECTORS, by_bits!(mark::<K>(keys, first, vectors, &mut marks)));
     values.wait_for_copies();
     cx.sync_warp(FULL_MASK);
+    let (own_values, own_heads) = ((in_values, place + own), (heads, first_vector + lane * vectors));
     // SAFETY: the lane's own vectors of what the warp has written.
-    let (found, total) =
-        unsafe { by_bits!(add_up::<K, V, R>(in_values, place + own, heads, first_vector + lane * vectors, &op)) };
+    let (found, total) = unsafe {
+        with_most!(
+            vectors,
+            ReduceByKeyStorage::<K, V>::VECTORS,
+            by_bits!(add_up::<V, R>(own_values, own_heads, vectors, &op))
+        )
+    };
     let (before, total) = warp_exclusive_scan(cx, Segmented { heads: found.count as u64, total }, BySegment(op));
     if found.count > 0 {
         let at = place + own + found.first;
@@ -132,41 +149,48 @@ pub fn reduce_by_key_tiles<K, V, R>(
         (&mut counts, &mut totals),
         // SAFETY: the lane's own vectors.
         || (0..vectors).map(|v| (own + v * vector, unsafe { heads.load(first_vector + lane * vectors + v) } as u32)),
+        |at| keys.at(first + at),
         // SAFETY: there are sums where runs begin; the warp has waited for them.
-        |at, _| (keys.at(first + at), unsafe { in_values.load(place + at) }),
+        |at, _| unsafe { in_values.load(place + at) },
         // SAFETY: of all threads of the grid only this one has the run.
         (&mut out_keys, |run, sum| unsafe { out_values.write(run, sum) }, &count),
     );
 }
 
-/// Marks which items of a warp's part begin a run, by vectors of `N` keys.
+/// Marks which items of a warp's part begin a run, by so many vectors of `N` keys a lane.
 #[inline(always)]
-fn mark<K, V, const N: usize>(keys: Input<K>, first: usize, marks: &mut Marks<K::Item>)
+fn mark<K, const N: usize>(keys: Input<K>, first: usize, vectors: usize, marks: &mut Marks<K::Item>)
 where
     K: Source<Item: Element + PartialEq>,
-    V: Source<Item: Element>,
 {
-    let vectors = const { ReduceByKeyStorage::<K, V>::VECTORS };
     let lane = marks.cx.lane() as usize;
     let at = |v: usize| first + (v * WARP as usize + lane) * N;
-    let has = keys.len().saturating_sub(first);
-    if has >= vectors * WARP as usize * N && keys.is_aligned::<N>(first) {
-        for batch in 0..vectors.div_ceil(AHEAD) {
-            let vectors = batch * AHEAD..(batch * AHEAD + AHEAD).min(vectors);
-            let mut ahead = [[K::Item::ZERO; N]; AHEAD];
-            for (items, v) in ahead.iter_mut().zip(vectors.clone()) {
-                // SAFETY: inside.
-                *items = unsafe { keys.vector_inside::<N>(at(v)) };
+    let has = |v: usize| keys.len().saturating_sub(at(v));
+    let is_whole = keys.len().saturating_sub(first) >= vectors * WARP as usize * N && keys.is_aligned::<N>(first);
+    for batch in 0..vectors.div_ceil(AHEAD) {
+        let vectors = batch * AHEAD..(batch * AHEAD + AHEAD).min(vectors);
+        let mut ahead = [[K::Item::ZERO; N]; AHEAD];
+        if is_whole {
+            for (k, items) in ahead.iter_mut().enumerate() {
+                if vectors.start + k < vectors.end {
+                    // SAFETY: inside.
+                    *items = unsafe { keys.vector_inside::<N>(at(vectors.start + k)) };
+                }
             }
-            for (items, v) in ahead.iter().zip(vectors) {
-                marks.put(v, items, at(v) == 0, N);
+        } else {
+            for (k, items) in ahead.iter_mut().enumerate() {
+                for (i, item) in items.iter_mut().enumerate() {
+                    if vectors.start + k < vectors.end && i < has(vectors.start + k) {
+                        *item = keys.at(at(vectors.start + k) + i);
+                    }
+                }
             }
         }
-    } else {
-        for v in 0..vectors {
-            let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
-            let items = keys.items::<N>(at(v)).unwrap_or_else(each);
-            marks.put(v, &items, at(v) == 0, keys.len().saturating_sub(at(v)));
+        for (k, items) in ahead.iter().enumerate() {
+            let v = vectors.start + k;
+            if v < vectors.end {
+                marks.put(v, items, at(v) == 0, if is_whole { N } else { has(v) });
+            }
         }
     }
 }
@@ -175,22 +199,16 @@ where
 /// behind the last of them.
 ///
 /// # Safety
-/// The lane's items lie at `own`, the bits of its vectors at `own_vector`; nobody else accesses them.
+/// The lane's items lie from a place on, and so do its vectors' bits; nobody else accesses them.
 #[inline(always)]
-unsafe fn add_up<K, V, R, const N: usize>(
-    values: SharedArray<'_, V::Item>,
-    own: usize,
-    heads: SharedArray<'_, u8>,
-    own_vector: usize,
+unsafe fn add_up<V: Source<Item: Element>, R: Reducer<V::Item>, const N: usize>(
+    (values, own): (SharedArray<'_, V::Item>, usize),
+    (heads, own_vector): (SharedArray<'_, u8>, usize),
+    vectors: usize,
     op: &R,
-) -> (Heads, V::Item)
-where
-    K: Source<Item: Element + PartialEq>,
-    V: Source<Item: Element>,
-    R: Reducer<V::Item>,
-{
+) -> (Heads, V::Item) {
     let (mut found, mut sum) = (Heads::default(), op.identity());
-    for v in 0..const { ReduceByKeyStorage::<K, V>::VECTORS } {
+    for v in 0..vectors {
         // SAFETY: the caller's contract.
         let (mut items, bits): ([V::Item; N], u32) =
             unsafe { (values.load_items(own + v * N), heads.load(own_vector + v) as u32) };

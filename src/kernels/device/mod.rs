@@ -39,6 +39,7 @@ pub use merge_sort::{
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use run_length::{RunLengthStorage, run_length_tiles};
+pub use runs::RunTiles;
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tile, scan_by_key_tiles};
 pub use search::search_tiles;

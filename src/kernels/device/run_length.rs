@@ -10,7 +10,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::runs::{Heads, LIST, RUN_BYTES, RunTile, stage};
+use super::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
 use super::staged::STAGE_WARPS;
 use super::tile::WarpStorage;
 use super::{STAGE_THREADS, by_vector};
@@ -19,7 +19,7 @@ use super::{STAGE_THREADS, by_vector};
 pub struct RunLengthStorage<K>(PhantomData<K>);
 
 impl<K: Source> RunLengthStorage<K> {
-    /// Items of a lane: an odd number of vectors, so that lanes which read their own meet in no bank.
+    /// The most items of a lane: an odd number of vectors, so that lanes which read their own meet in no bank.
     const ITEMS: usize = {
         let mut items = 51 * K::VECTOR;
         while items > K::VECTOR && STAGE_THREADS * (items * size_of::<K::Item>() + items.div_ceil(32) * 4) > RUN_BYTES {
@@ -29,11 +29,15 @@ impl<K: Source> RunLengthStorage<K> {
     };
     const WORDS: usize = Self::ITEMS.div_ceil(32);
 
-    /// Items of a tile.
-    pub const TILE: usize = STAGE_THREADS * Self::ITEMS;
+    const TILE: usize = STAGE_THREADS * Self::ITEMS;
 
     const OF_HEADS: usize = (Self::TILE * size_of::<K::Item>()).next_multiple_of(4);
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::WORDS * 4;
+
+    /// The tiles of so many items.
+    pub fn tiles(len: usize) -> RunTiles {
+        RunTiles::new(len, K::VECTOR, Self::ITEMS / K::VECTOR)
+    }
 }
 
 // SAFETY: uninitialised elements.
@@ -43,7 +47,7 @@ unsafe impl<K: Source> SharedStorage for RunLengthStorage<K> {
 }
 
 /// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of equal keys, the
-/// first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a block; `chain` has the memory of a
+/// first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a block, of so many `vectors` a thread; `chain` has the memory of a
 /// [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(<Span<u32>, u32>, <Span<i32>, u32>, <Span<f32>, u32>, <Span<u64>, u32>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
@@ -54,6 +58,7 @@ pub fn run_length_tiles<K, L>(
     mut lengths: GlobalMut<L>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    vectors: u32,
     mut word: Shared<[u64; 1]>,
     mut carry: Shared<[u64; 1]>,
     mut counts: Shared<WarpStorage<u32, STAGE_WARPS>>,
@@ -73,24 +78,34 @@ pub fn run_length_tiles<K, L>(
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     let in_keys = shared.array::<K::Item>(0, const { RunLengthStorage::<K>::TILE });
-    let words = const { RunLengthStorage::<K>::WORDS };
-    let bits = shared.array::<u32>(const { RunLengthStorage::<K>::OF_HEADS }, STAGE_THREADS * words);
+    let bits = shared.array::<u32>(
+        const { RunLengthStorage::<K>::OF_HEADS },
+        STAGE_THREADS * const { RunLengthStorage::<K>::WORDS },
+    );
     let list = shared.array(const { RunLengthStorage::<K>::OF_LIST }, LIST);
 
-    let items = const { RunLengthStorage::<K>::ITEMS };
+    let items = (vectors as usize * K::VECTOR).min(const { RunLengthStorage::<K>::ITEMS });
     let part = WARP as usize * items;
     let place = cx.warp() as usize * part;
-    let first = tile * const { RunLengthStorage::<K>::TILE } + place;
+    let first = tile * (STAGE_THREADS * items) + place;
     let own = cx.lane() as usize * items;
     let has = keys.len().saturating_sub(first + own).min(items);
     let earlier = keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
     // SAFETY: the warp's part of shared memory; it waits before it reads.
     let found = unsafe {
-        by_vector!(K, stage::<K; VECTOR>(cx, keys, (first, part), (in_keys, place), K::Item::ZERO));
+        with_most!(items, RunLengthStorage::<K>::ITEMS, {
+            let part = (first, WARP as usize * items);
+            by_vector!(K, stage::<K; VECTOR>(cx, keys, part, (in_keys, place), K::Item::ZERO))
+        });
         keys.wait_for_copies();
         cx.sync_warp(FULL_MASK);
         let earlier = if own == 0 { earlier } else { in_keys.load(place + own - 1) };
-        by_vector!(K, find::<K; VECTOR>(cx, (in_keys, place + own), has, earlier, first + own == 0, bits))
+        let own_keys = (in_keys, place + own);
+        with_most!(
+            items,
+            RunLengthStorage::<K>::ITEMS,
+            by_vector!(K, find::<K; VECTOR>(cx, own_keys, (items, has), earlier, first + own == 0, bits))
+        )
     };
     let own_length = Segmented { heads: found.count as u64, total: (has - found.last) as u64 };
     let (before, length) = warp_exclusive_scan(cx, own_length, BySegment(Add));
@@ -98,9 +113,11 @@ pub fn run_length_tiles<K, L>(
     runs.write(
         (&mut word, &mut carry),
         (&mut counts, &mut totals),
-        // SAFETY: the thread's own words; the keys are as they were staged.
-        || (0..words).map(|word| (own + word * 32, unsafe { bits.load(word_of(cx, word)) })),
-        |at, earlier| (unsafe { in_keys.load(place + at) }, (at - earlier) as u64),
+        // SAFETY: the thread's own words.
+        || (0..items.div_ceil(32)).map(|word| (own + word * 32, unsafe { bits.load(word_of(cx, word)) })),
+        // SAFETY: the keys are as they were staged.
+        |at| unsafe { in_keys.load(place + at) },
+        |at, earlier| (at - earlier) as u64,
         // SAFETY: of all threads of the grid only this one has the run.
         (&mut out_keys, |run, length: u64| unsafe { lengths.write(run, length.convert()) }, &count),
     );
@@ -112,7 +129,7 @@ fn word_of(cx: Block, word: usize) -> usize {
     word * STAGE_THREADS + cx.thread_rank() as usize
 }
 
-/// Finds which of the lane's items from a place on begin a run, of which the input `has` so many, and writes their bits.
+/// Finds which of the lane's `len` items from a place on begin a run, of which the input `has` so many, and writes their bits.
 ///
 /// # Safety
 /// The warp has waited for the keys; the words are the thread's own.
@@ -120,18 +137,18 @@ fn word_of(cx: Block, word: usize) -> usize {
 unsafe fn find<K: Source<Item: Element + PartialEq>, const N: usize>(
     cx: Block,
     (keys, own): (SharedArray<'_, K::Item>, usize),
-    has: usize,
+    (len, has): (usize, usize),
     earlier: K::Item,
     is_first: bool,
     bits: SharedArray<'_, u32>,
 ) -> Heads {
     let mut found = Heads::default();
     let mut last = earlier;
-    for word in 0..const { RunLengthStorage::<K>::WORDS } {
+    for word in 0..len.div_ceil(32) {
         let mut heads = (is_first && word == 0) as u32;
         for k in 0..const { 32 / N } {
             let at = word * 32 + k * N;
-            if at < const { RunLengthStorage::<K>::ITEMS } {
+            if at < len {
                 // SAFETY: the caller's contract.
                 let items: [K::Item; N] = unsafe { keys.load_items(own + at) };
                 for (i, &item) in items.iter().enumerate() {

@@ -7,13 +7,15 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
+use super::STAGE_THREADS;
 use super::staged::STAGE_WARPS;
 use super::tile::{WarpStorage, announce, prefix, put_by_warp};
 
-/// Bytes of a block's shared memory, of which four are a multiprocessor's, for a tile and what is known of it.
+/// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is its wait for the tiles
+/// before, so that all of them are to be large.
 pub(super) const RUN_BYTES: usize = 54_912;
 
-/// Runs that a lane writes together.
+/// Runs that a lane writes together: their keys are on their way while the block waits for the tiles before.
 const TOGETHER: usize = 9;
 
 /// Those of a warp, and how they are listed.
@@ -21,6 +23,39 @@ const LISTED: usize = WARP as usize * TOGETHER;
 
 /// Places of a block for the runs that its warps write together.
 pub(super) const LIST: usize = STAGE_WARPS * LISTED;
+
+/// How an input is cut into tiles.
+#[derive(Clone, Copy, Debug)]
+pub struct RunTiles {
+    /// Items of a tile.
+    pub tile: usize,
+    /// Vectors of a thread.
+    pub vectors: u32,
+}
+
+impl RunTiles {
+    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is enough, else some hundreds, or as
+    /// many more as it takes.
+    pub(super) fn new(len: usize, vector: usize, most: usize) -> Self {
+        let round = STAGE_THREADS * vector;
+        let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * 512).max(3) };
+        let vectors = (needed | 1).min(most);
+        Self { tile: round * vectors, vectors: vectors as u32 }
+    }
+}
+
+/// Calls a function with what is known of a number in the most frequent case as a constant, so that its loops are unrolled there.
+macro_rules! with_most {
+    ($n:ident, $most:expr, $body:expr) => {
+        if $n == const { $most } {
+            let $n = const { $most };
+            $body
+        } else {
+            $body
+        }
+    };
+}
+pub(super) use with_most;
 
 /// What a lane knows of its items: how many begin a run, and which one is the first and which one the last of them, if there are any.
 #[derive(Clone, Copy, Default)]
@@ -58,16 +93,17 @@ pub(super) struct RunTile<'a, 'k, T: Element, R> {
 }
 
 impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
-    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are the places of the lane's items in its
-    /// warp's part, with a bit for each that begins a run; `run` says which key that has, and what there is in the part of the run before, given where
-    /// the two begin, 0 for one that begins before.
+    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are places of the lane's items in its
+    /// warp's part, with bits for those from there on that begin a run; `key` is the key at a place; and `sum` what the part has of the run before one,
+    /// given where the two begin, 0 for one that begins before the part.
     #[inline(always)]
     pub(super) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
         self,
         (word, carry): (&mut Shared<[u64; 1]>, &mut Shared<[T; 1]>),
         (counts, totals): (&mut Shared<WarpStorage<u32, STAGE_WARPS>>, &mut Shared<WarpStorage<T, STAGE_WARPS>>),
         heads: impl Fn() -> H,
-        run: impl Fn(usize, usize) -> (K, T),
+        key: impl Fn(usize) -> K,
+        sum: impl Fn(usize, usize) -> T,
         (out_keys, mut write, count): (&mut GlobalMut<K>, impl FnMut(usize, T), &GlobalMut<u64, Atomic>),
     ) {
         let Self { cx, chain, tile, op, own, .. } = self;
@@ -81,11 +117,11 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
             // SAFETY: the warp's own list, which it has waited for, and waits again before it writes.
             let at = |number: u32| unsafe { self.list.load(self.listed(number)) } as usize;
             let listed = (runs - from).min(LISTED as u32);
-            let mut together = [(K::ZERO, T::ZERO); TOGETHER];
-            for (k, found) in together.iter_mut().enumerate() {
+            let mut keys = [K::ZERO; TOGETHER];
+            for (k, found) in keys.iter_mut().enumerate() {
                 let number = k as u32 * WARP + cx.lane();
                 if number < listed {
-                    *found = run(at(number), if number > 0 { at(number - 1) } else { earlier });
+                    *found = key(at(number));
                 }
             }
             if from == 0 {
@@ -107,13 +143,14 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
                     count.at(0).store(all.heads);
                 }
             }
-            for (k, &(key, sum)) in together.iter().enumerate() {
+            for (k, &key) in keys.iter().enumerate() {
                 let number = k as u32 * WARP + cx.lane();
                 if number < listed {
                     let to = before.heads as usize + (from + number) as usize;
                     // SAFETY: of all threads of the grid only this one has the place.
                     unsafe { out_keys.write(to, key) };
                     if to > 0 {
+                        let sum = sum(at(number), if number > 0 { at(number - 1) } else { earlier });
                         write(to - 1, if from + number == 0 { op.apply(before.total, sum) } else { sum });
                     }
                 }
