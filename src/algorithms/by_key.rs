@@ -2,6 +2,7 @@
 
 use super::chained::chained;
 use super::run::{Run, check_output};
+use super::tuning::Parameter;
 use super::unique::check_values;
 use crate::__private::Instantiated;
 use crate::element::{ConvertTo, Segmented};
@@ -66,9 +67,11 @@ where
     check_values("reduce_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
     check_output("reduce_by_key", count.len(), 1)?;
-    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items());
+    let run = run.into();
+    let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
+    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items(), most);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<V::Item>>(run.into(), keys.items(), tile, |stream, dims, chain| {
+    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
         Kernel::<K, V, R>::launch(
             stream,
             dims,
@@ -126,9 +129,11 @@ where
     type Kernel<S, L> = device::run_length_tiles<S, L>;
     let (mut items, mut lengths, mut count) = (items.into(), lengths.into(), count.into());
     check_output("run_length_encode", count.len(), 1)?;
-    let tiles = device::RunLengthStorage::<S>::tiles(x.items());
+    let run = run.into();
+    let most = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
+    let tiles = device::RunLengthStorage::<S>::tiles(x.items(), most);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<u64>>(run.into(), x.items(), tile, |stream, dims, chain| {
+    chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain| {
         Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, tiles.vectors)
     })
 }

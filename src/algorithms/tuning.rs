@@ -89,6 +89,8 @@ table! {
         [8; 5], Range(1, 1024), &[2, 4, 8, 16, 32];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
+    RunTiles "run.tiles" "tiles of `reduce_by_key` and `run_length_encode` below which they are made smaller, by the bytes of a key"
+        [192; 5], Range(1, 65535), &[64, 96, 128, 192, 256, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
     UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
@@ -457,7 +459,10 @@ mod tests {
             let row = parameter.row();
             assert!(row.rule.accepts(value) && CLASSES.contains(&bytes), "{capability:?} {} {value}", row.name);
             assert_ne!(row.values[class(bytes)], value, "{}: as everywhere", row.name);
-            let orders = matches!(parameter, Parameter::ReduceBlocks | Parameter::ReduceAlone | Parameter::ScanTiles);
+            let orders = matches!(
+                parameter,
+                Parameter::ReduceBlocks | Parameter::ReduceAlone | Parameter::ScanTiles | Parameter::RunTiles
+            );
             assert!(!orders, "{}: results are the same on all architectures", row.name);
         }
     }

@@ -41,9 +41,9 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
 
-    /// The tiles of so many items.
-    pub fn tiles(len: usize) -> RunTiles {
-        RunTiles::new(len, Self::VECTOR, Self::VECTORS)
+    /// The tiles of so many items, `tiles` of them if they are neither too small nor too large.
+    pub fn tiles(len: usize, tiles: usize) -> RunTiles {
+        RunTiles::new(len, (Self::VECTOR, Self::VECTORS), tiles)
     }
 }
 

@@ -34,9 +34,9 @@ impl<K: Source> RunLengthStorage<K> {
     const OF_HEADS: usize = (Self::TILE * size_of::<K::Item>()).next_multiple_of(4);
     const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::WORDS * 4;
 
-    /// The tiles of so many items.
-    pub fn tiles(len: usize) -> RunTiles {
-        RunTiles::new(len, K::VECTOR, Self::ITEMS / K::VECTOR)
+    /// The tiles of so many items, `tiles` of them if they are neither too small nor too large.
+    pub fn tiles(len: usize, tiles: usize) -> RunTiles {
+        RunTiles::new(len, (K::VECTOR, Self::ITEMS / K::VECTOR), tiles)
     }
 }
 

@@ -34,11 +34,11 @@ pub struct RunTiles {
 }
 
 impl RunTiles {
-    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is enough, else some hundreds, or as
-    /// many more as it takes.
-    pub(super) fn new(len: usize, vector: usize, most: usize) -> Self {
+    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is enough, else `tiles` unless they
+    /// are too small, or as many more as it takes.
+    pub(super) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
         let round = STAGE_THREADS * vector;
-        let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * 512).max(3) };
+        let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * tiles.max(1)).max(3) };
         let vectors = (needed | 1).min(most);
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
