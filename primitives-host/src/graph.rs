@@ -197,6 +197,30 @@ impl Recording {
 }
 
 impl Recorded {
+    /// Adds a range of zeros. `uses` has its allocation.
+    pub(crate) fn fill_zero(&mut self, uses: &Uses, to: u64, bytes: usize) -> Result<()> {
+        match &mut self.draft {
+            Draft::Emulator(steps) => {
+                let written = uses.at(to).and_then(|at| {
+                    let memory = at.memory();
+                    Some((memory.written()?.clone(), (to - memory.address()) as usize))
+                });
+                steps.push(Box::new(move |_| {
+                    // SAFETY: inside the allocation, which the graph keeps, and locks while it runs.
+                    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to as usize).write_bytes(0, bytes) };
+                    if let Some((written, start)) = &written {
+                        written.mark(*start..*start + bytes);
+                    }
+                    Ok(())
+                }));
+            }
+            #[cfg(feature = "cuda")]
+            Draft::Cuda(draft) => draft.fill_zero(to, bytes)?,
+        }
+        self.uses.append(uses);
+        Ok(())
+    }
+
     /// Adds a copy on the device. `uses` has the allocations of both ranges.
     pub(crate) fn copy(&mut self, uses: &Uses, to: u64, from: u64, bytes: usize) -> Result<()> {
         match &mut self.draft {

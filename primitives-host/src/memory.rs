@@ -108,7 +108,7 @@ impl Memory {
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
-                // SAFETY: inside the allocation, which is new: nothing else uses it.
+                // SAFETY: inside the allocation, which nothing else uses now: the caller holds its lock, or it is new.
                 unsafe { self.host(start, len).write_bytes(0, len) };
                 self.mark(start, len);
                 Ok(())

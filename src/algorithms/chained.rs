@@ -1,7 +1,6 @@
 //! Launches of tiles in a chain.
 
 use super::run::Run;
-use super::transform::fill;
 use crate::grid::Chain;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
@@ -14,13 +13,12 @@ pub(super) fn chained<T: Element>(
     launch: impl FnOnce(&Stream, Dims, &mut BufferSliceMut<'_, u64>) -> Result<()>,
 ) -> Result<()> {
     let stream = run.stream;
-    let part = run.part();
     let tiles = len.div_ceil(tile).max(1);
     let words = if tiles > 1 { Chain::<T>::words(tiles) } else { 0 };
     let mut memory = run.memory(&[words * size_of::<u64>()])?;
     let mut chain = memory.parts().take::<u64>(words)?;
     if tiles > 1 {
-        fill(part, 0u64, &mut chain)?;
+        chain.set_zero(stream)?;
     }
     launch(stream, Dims::new(tiles.try_into().unwrap_or(u32::MAX), threads as u32), &mut chain)
 }

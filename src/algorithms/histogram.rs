@@ -1,13 +1,10 @@
 //! Histograms.
 
 use super::run::Run;
-use super::transform::fill;
 use super::tuning::Parameter;
 use crate::__private::Instantiated;
-use crate::functor::Identity;
-use crate::input::{Constant, Source};
+use crate::input::Source;
 use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
-use crate::output::SpanMut;
 use crate::simt::AtomicElement;
 use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
 
@@ -19,7 +16,7 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 /// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
 /// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
 ///
-/// Cost: one read of the input, after a small launch that clears `counts`. Up to 16384 bins are counted in shared memory: up to
+/// Cost: one read of the input, after `counts` were cleared. Up to 16384 bins are counted in shared memory: up to
 /// 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever fewer copies, so
 /// that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
 ///
@@ -41,8 +38,9 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 ///
 /// # Errors
 /// [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both (for
-/// `high` the number after its largest will do), or if a float's `high - low` overflows; and those of a launch.
-pub fn histogram_even<'a, 'o, I, S, C, Tag, Fill>(
+/// `high` the number after its largest will do), or if a float's `high - low`
+/// overflows or it has more than 2^32 bins; and those of a launch.
+pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     low: <S::Item as Binnable>::Bound,
@@ -55,7 +53,6 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, EvenBins<S::Item>, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
     const NAME: &str = "histogram_even";
     let (run, counts) = (run.into(), counts.into());
@@ -66,7 +63,7 @@ where
         return Err(Error::Bins { algorithm: NAME, reason });
     };
     let none = run.stream.buffer_uninit::<S::Item>(0)?;
-    histogram::<I, S, _, C, Tag, Fill>(run, x, none.as_slice(), binning, counts)
+    histogram::<I, S, _, C, Tag>(run, x, none.as_slice(), binning, counts)
 }
 
 /// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to, but without, `levels[i + 1]`.
@@ -95,7 +92,7 @@ where
 /// # Errors
 /// [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and those of a
 /// launch.
-pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag, Fill>(
+pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     levels: impl Into<BufferSlice<'l, S::Item>>,
@@ -107,7 +104,6 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, LevelBins, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
     const NAME: &str = "histogram_ranges";
     let (levels, counts) = (levels.into(), counts.into());
@@ -121,7 +117,7 @@ where
             second_len: levels.len(),
         });
     }
-    histogram::<I, S, _, C, Tag, Fill>(run.into(), x, levels, LevelBins, counts)
+    histogram::<I, S, _, C, Tag>(run.into(), x, levels, LevelBins, counts)
 }
 
 fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
@@ -131,7 +127,7 @@ fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
     Ok(bins)
 }
 
-fn histogram<I, S, B, C, Tag, Fill>(
+fn histogram<I, S, B, C, Tag>(
     run: Run<'_>,
     x: I,
     levels: BufferSlice<'_, S::Item>,
@@ -145,10 +141,9 @@ where
     C: AtomicElement,
     u32: ConvertTo<C>,
     device::histogram_tiles<S, B, C>: Instantiated<Tag>,
-    device::transform_tiles<Constant<C>, Identity, SpanMut<C>>: Instantiated<Fill>,
 {
-    fill::<C, Fill>(run.part(), C::ZERO, &mut counts)?;
     let (stream, bytes) = (run.stream, size_of::<S::Item>());
+    counts.set_zero(stream)?;
     let most = const { device::histogram_counters::<S::Item>() } / counts.len();
     // As many copies as there are lanes, if there is room.
     let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();

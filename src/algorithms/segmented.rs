@@ -8,6 +8,9 @@ use crate::input::{Segments, Source, segments};
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
+/// The most segments that have a warp each: what one device runs at once.
+const WARPS: usize = 8192;
+
 /// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
 /// an empty one.
 ///
@@ -17,8 +20,9 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, 
 ///
 /// **Determinism.** The order of combination depends on the offsets and the number of items alone.
 ///
-/// Cost: one read of the input and one of the offsets, and a small second launch. A warp takes a tile of the input, whatever
-/// segments it has: segments of any lengths are balanced, one that is all of the input too, and short ones have a lane each. Temporary memory:
+/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and 2^20 in segments of 2048 of four bytes or fewer on average, are one
+/// launch, in which a warp takes a segment, and a block of them a longer one, unless there are more than 8192. Beyond that a warp takes a tile of the input, whatever
+/// segments it has: segments of any lengths are balanced, one that is all of the input too, and short ones have a lane each; and there is a small second launch. Temporary memory:
 /// two accumulators and eight bytes for each tile of 8 KiB.
 ///
 /// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
@@ -42,7 +46,7 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, 
 /// # Errors
 /// `offsets` is empty, `out` is shorter than there are segments, and those of a launch. Offsets that decrease, or are more than
 /// there are items, are a fault of the launch, which names the larger and the smaller number.
-pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Tag, Ends>(
+pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Warps, Tag, Ends>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -55,6 +59,7 @@ where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reduction<S::Item, Output: Element> + KernelParam,
+    device::segment_warps<S, O, R>: Instantiated<Warps>,
     device::segment_tiles<S, O, R>: Instantiated<Tag>,
     device::segment_ends<S::Item, O, R>: Instantiated<Ends>,
 {
@@ -64,9 +69,15 @@ where
     if segments == 0 {
         return Ok(());
     }
-    let stream = run.stream;
+    let (stream, len) = (run.stream, x.items());
+    let are_short = segments * device::segment_warp_items::<S>() >= len;
+    if segments <= WARPS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
+        let blocks = segments.div_ceil(device::SEGMENT_WARPS) as u32;
+        let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
+        return device::segment_warps::<S, O, R>::launch(stream, dims, x, offsets, &mut out, op);
+    }
     let tile = const { device::segment_tile_items::<S>() };
-    let tiles = x.items().div_ceil(tile).max(1);
+    let tiles = len.div_ceil(tile).max(1);
     let mut memory = run.memory(&[2 * tiles * size_of::<R::Accum>(), tiles * size_of::<u64>()])?;
     let mut parts = memory.parts();
     let (mut partials, mut crossing) = (parts.take::<R::Accum>(2 * tiles)?, parts.take::<u64>(tiles)?);

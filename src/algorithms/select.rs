@@ -2,7 +2,6 @@
 
 use super::chained::chained;
 use super::run::{Run, check_output};
-use super::transform::fill;
 use super::tuning::Parameter;
 use crate::__private::{Again, Instantiated};
 use crate::functor::{Choice, Flagged, UnaryFn};
@@ -17,7 +16,7 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 /// input, only long enough: what is behind the items kept stays as it is.
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after a small one that clears the chain; a single tile is one launch. Temporary memory: 16 bytes a
+/// ([`grid`](crate::grid)), after the chain was cleared; a single tile clears none. Temporary memory: 16 bytes a
 /// tile of 54 KiB.
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
@@ -177,7 +176,7 @@ where
 
 /// Puts the items of which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
 ///
-/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after small ones that clear
+/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after what clears
 /// `count` and the chain.
 ///
 /// Thrust: `stable_partition_copy`.
@@ -220,9 +219,8 @@ where
     let none = || constant((), len);
     let run = run.into();
     let tiles = tiles::<S>(&run, len)?;
-    let part = run.part();
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
-        fill(part, 0u64, &mut count)?;
+        count.set_zero(stream)?;
         let (nowhere, batches) = (&mut empty, tiles.batches);
         Kernel::<S, P>::launch(
             stream,

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::run::{Parts, Run, check_output};
-use super::transform::fill;
 use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::Direction;
@@ -328,7 +327,7 @@ impl Passes {
         let [counts, tickets, states] = self.parts();
         // All but the second half of the states, which the first launch clears.
         let cleared = counts + tickets + states - (self.half * DIGITS).div_ceil(2);
-        fill(run.part(), 0u64, BufferSliceMut::from(&mut words).into_slice(..cleared)?)?;
+        BufferSliceMut::from(&mut words).into_slice(..cleared)?.set_zero(run.stream)?;
         let (mut counts, rest) = words.split_at(counts)?;
         let (tickets, states) = rest.split_at(tickets)?;
         let Order { begin, end, descending } = self.order;

@@ -183,7 +183,9 @@ instantiate!(device::histogram_tiles<Span<bf16>, EvenBins<bf16>, u64>);
 instantiate!(device::histogram_tiles<Strided<Span<u16>>, EvenBins<u16>, u32>);
 instantiate!(device::search_tiles<Span<u64>, Counting<u64>, false>);
 instantiate!(device::difference_tiles<Span<u8>, Mul>);
+instantiate!(device::segment_warps<Counting<u64>, Span<u32>, Sum>);
 instantiate!(device::segment_tiles<Counting<u64>, Span<u32>, Sum>, device::segment_ends<u64, Span<u32>, Sum>);
+instantiate!(device::segment_warps<Span<u8>, Span<u32>, ArgMax>);
 instantiate!(device::segment_tiles<Span<u8>, Span<u32>, ArgMax>, device::segment_ends<u8, Span<u32>, ArgMax>);
 
 /// The quotient and the remainder by ten.

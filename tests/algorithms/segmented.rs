@@ -3,7 +3,7 @@
 use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
 use kernel_primitives::functor::{Add, ArgMax, BinaryFn, MaxOf, MinOf, Sum};
 use kernel_primitives::input::counting;
-use kernel_primitives::{Diagnosis, Error, Result};
+use kernel_primitives::{Diagnosis, Error, Result, Stream};
 
 use crate::kernels::{Compose, Map};
 use crate::support::{stream, values};
@@ -21,6 +21,14 @@ fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
         end
     });
     [first as u32].into_iter().chain(ends).collect()
+}
+
+/// So many empty segments that there is no warp for each of them all, and other kernels reduce them.
+const EMPTY: usize = 9000;
+
+/// Offsets with so many empty segments behind.
+fn with_empty(offsets: &[u32], count: usize) -> Vec<u32> {
+    offsets.iter().copied().chain([offsets[offsets.len() - 1]].repeat(count)).collect()
 }
 
 /// Lengths: all alike, none, one huge among small ones, and anything between.
@@ -44,8 +52,9 @@ fn shapes() -> Vec<Vec<u32>> {
 fn sums_of_segments_of_any_lengths() -> Result<()> {
     let stream = stream()?;
     for offsets in shapes() {
-        for (skipped, behind) in [(0, 0), (1, 3)] {
+        for (skipped, behind, empty) in [(0, 0, 0), (1, 3, 0), (0, 0, EMPTY), (1, 3, EMPTY)] {
             let len = offsets[offsets.len() - 1] as usize + behind;
+            let offsets = with_empty(&offsets, empty);
             let x = whole(skipped + len);
             let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
             let x = &x[skipped..];
@@ -76,35 +85,42 @@ fn one_segment_in_thousands_of_tiles_has_its_sum() -> Result<()> {
 fn every_type_and_reduction_sanitize() -> Result<()> {
     let stream = stream()?;
     let offsets = offsets(2, [0, 3, 5000, 20, 1, 0, 300]);
-    let at = stream.buffer_from(&offsets)?;
+    for empty in [0, EMPTY] {
+        every_type_and_reduction(&stream, &with_empty(&offsets, empty))?;
+    }
+    Ok(())
+}
+
+fn every_type_and_reduction(stream: &Stream, offsets: &[u32]) -> Result<()> {
+    let at = stream.buffer_from(offsets)?;
     let x = whole(5400);
     let segments: Vec<&[f32]> = offsets.windows(2).map(|ends| &x[ends[0] as usize..ends[1] as usize]).collect();
     let sums: Vec<f32> = segments.iter().map(|segment| segment.iter().sum()).collect();
     let buffer = stream.buffer_from(&x)?;
-    let mut out = stream.buffer_zeroed::<f32>(7)?;
-    segmented_reduce(&stream, &buffer, &at, MinOf, &mut out)?;
+    let mut out = stream.buffer_zeroed::<f32>(sums.len())?;
+    segmented_reduce(stream, &buffer, &at, MinOf, &mut out)?;
     let least = |segment: &&[f32]| segment.iter().copied().fold(f32::INFINITY, f32::min);
     assert_eq!(out.to_vec()?, segments.iter().map(least).collect::<Vec<_>>());
-    segmented_reduce(&stream, &buffer, &at, MaxOf, &mut out)?;
+    segmented_reduce(stream, &buffer, &at, MaxOf, &mut out)?;
     let greatest = |segment: &&[f32]| segment.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     assert_eq!(out.to_vec()?, segments.iter().map(greatest).collect::<Vec<_>>());
 
     let wide = stream.buffer_from(&offsets.iter().map(|&offset| offset as u64).collect::<Vec<_>>())?;
-    segmented_reduce(&stream, &buffer, &wide, Sum, &mut out)?;
+    segmented_reduce(stream, &buffer, &wide, Sum, &mut out)?;
     assert_eq!(out.to_vec()?, sums);
 
-    let mut out = stream.buffer_zeroed::<f64>(7)?;
+    let mut out = stream.buffer_zeroed::<f64>(sums.len())?;
     segmented_reduce(
-        &stream,
+        stream,
         &stream.buffer_from(&x.iter().map(|&x| x as f64).collect::<Vec<_>>())?,
         &at,
         Sum,
         &mut out,
     )?;
     assert_eq!(out.to_vec()?, sums.iter().map(|&sum| sum as f64).collect::<Vec<_>>());
-    let mut out = stream.buffer_zeroed::<i32>(7)?;
+    let mut out = stream.buffer_zeroed::<i32>(sums.len())?;
     segmented_reduce(
-        &stream,
+        stream,
         &stream.buffer_from(&x.iter().map(|&x| x as i32).collect::<Vec<_>>())?,
         &at,
         Sum,
@@ -118,13 +134,15 @@ fn every_type_and_reduction_sanitize() -> Result<()> {
 fn the_index_of_an_item_is_its_place_in_the_segment() -> Result<()> {
     let stream = stream()?;
     let x = values::<u8>(30_000, 4);
-    let offsets = offsets(9, [0, 3, 20_000, 50, 1, 0, 300]);
-    let mut out = stream.buffer_zeroed(7)?;
-    segmented_reduce(&stream, &stream.buffer_from(&x)?, &stream.buffer_from(&offsets)?, ArgMax, &mut out)?;
-    for (i, largest) in out.to_vec()?.into_iter().enumerate() {
-        let segment = &x[offsets[i] as usize..offsets[i + 1] as usize];
-        let expected = segment.iter().max().map(|max| segment.iter().position(|x| x == max).expect("is there"));
-        assert_eq!(largest.index(), expected.map_or(u64::MAX, |index| index as u64), "{i}");
+    for empty in [0, EMPTY] {
+        let offsets = with_empty(&offsets(9, [0, 3, 20_000, 50, 1, 0, 300]), empty);
+        let mut out = stream.buffer_zeroed(7 + empty)?;
+        segmented_reduce(&stream, &stream.buffer_from(&x)?, &stream.buffer_from(&offsets)?, ArgMax, &mut out)?;
+        for (i, largest) in out.to_vec()?.into_iter().enumerate() {
+            let segment = &x[offsets[i] as usize..offsets[i + 1] as usize];
+            let expected = segment.iter().max().map(|max| segment.iter().position(|x| x == max).expect("is there"));
+            assert_eq!(largest.index(), expected.map_or(u64::MAX, |index| index as u64), "{i}");
+        }
     }
     Ok(())
 }

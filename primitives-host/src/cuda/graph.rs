@@ -7,7 +7,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cust::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUdeviceptr, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUdeviceptr, CUgraph, CUgraphExec,
+    CUgraphNode, CUmemorytype,
 };
 
 use super::fault::CELL_BYTES;
@@ -62,6 +63,23 @@ impl GraphDraft {
         unsafe {
             let (count, before) = (before.len(), before.as_ptr());
             call!(self.context, cuGraphAddKernelNode(&raw mut node, self.raw, before, count, &raw const params))?;
+        }
+        self.last = Some(node);
+        Ok(())
+    }
+
+    pub(crate) fn fill_zero(&mut self, to: CUdeviceptr, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // One row, of which a pitch has no meaning.
+        let row = CUDA_MEMSET_NODE_PARAMS { dst: to, pitch: 0, value: 0, elementSize: 1, width: bytes, height: 1 };
+        self.context.make_current()?;
+        let (mut node, before) = (std::ptr::null_mut(), self.dependencies());
+        // SAFETY: the caller keeps the range; the graph and its nodes are alive, and the driver copies the parameters.
+        unsafe {
+            let (count, before, context) = (before.len(), before.as_ptr(), self.context.raw);
+            call!(self.context, cuGraphAddMemsetNode(&raw mut node, self.raw, before, count, &raw const row, context))?;
         }
         self.last = Some(node);
         Ok(())

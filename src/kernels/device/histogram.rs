@@ -134,7 +134,7 @@ long_integers!(u64, i64, usize, isize);
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
 pub struct FloatScale<T> {
-    last: usize,
+    last: u32,
     low: T,
     high: T,
     factor: T,
@@ -149,16 +149,17 @@ macro_rules! floats {
             fn scale(low: $t, high: $t, bins: usize) -> Option<FloatScale<$wide>> {
                 let [low, high]: [$wide; 2] = [low.convert(), high.convert()];
                 let factor = bins as $wide / (high - low);
+                let last = u32::try_from(bins - 1).ok()?;
                 (low < high && (high - low).is_finite() && factor.is_finite())
-                    .then_some(FloatScale { last: bins - 1, low, high, factor })
+                    .then_some(FloatScale { last, low, high, factor })
             }
 
             #[inline(always)]
             fn bin(self, scale: &FloatScale<$wide>) -> Option<usize> {
                 let x: $wide = self.convert();
                 // Rounded, a product may be the number of bins.
-                let bin = || (((x - scale.low) * scale.factor) as usize).min(scale.last);
-                if scale.low <= x && x < scale.high { Some(bin()) } else { None }
+                let bin = || (((x - scale.low) * scale.factor) as u32).min(scale.last);
+                if scale.low <= x && x < scale.high { Some(bin() as usize) } else { None }
             }
         }
     )*};
@@ -280,12 +281,13 @@ pub fn histogram_tiles<S, B, C>(
         }
     } else if bins << copies <= capacity {
         clear(cx, own, bins << copies);
-        let copy = cx.lane() as usize & ((1 << copies) - 1);
+        let copy = cx.lane() & ((1 << copies) - 1);
         by_vector!(S, for_each::<S; VECTOR>(cx, x, |item: S::Item| {
-            let bin = bin(item);
-            if bin < bins {
+            // In 32 bits: there are no more bins than counters.
+            let bin = bin(item).min(bins) as u32;
+            if bin < bins as u32 {
                 // SAFETY: inside, since the bins are; atomic between the barriers.
-                unsafe { own.at((bin << copies) + copy).fetch_add(1) };
+                unsafe { own.at(((bin << copies) + copy) as usize).fetch_add(1) };
             }
         }));
         cx.barrier();

@@ -157,18 +157,19 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     let first_of_part = (tile * (SCAN_THREADS / WARP as usize) + warp) * (most * round);
     let rest = (len + lead).saturating_sub(first_of_part);
     let rounds = rest.div_ceil(round).min(most);
-    // Less than a vector before the input, if that begins inside one.
+    // Less than a vector before the input, if that begins inside one: then the first lane's first vector is not whole.
     let start = first_of_part.wrapping_sub(lead);
-    let is_aligned = first_of_part >= lead && x.is_aligned::<N>(start) && out.is_aligned::<N>(start);
-    let vectors = if is_aligned { rest / round } else { 0 };
-    let is_whole = most == STAGED + HELD && vectors >= most;
+    let is_inside = first_of_part >= lead;
+    let vectors = if x.is_aligned::<N>(start) && out.is_aligned::<N>(start) { rest / round } else { 0 };
+    let is_whole = is_inside && most == STAGED + HELD && vectors >= most;
+    let has_vector = |v: usize| v < vectors && (is_inside || v + lane > 0);
     let beside = |v: usize| v * round + lane * N;
     let stage = |v: usize| {
         let (from, at) = (start.wrapping_add(beside(v)), part + beside(v));
         // SAFETY: the warp's part of shared memory, of which each lane writes its vectors; the warp waits below before it reads. Of the
         // input what is known to be inside.
         unsafe {
-            if is_whole || v < vectors {
+            if is_whole || has_vector(v) {
                 x.copy_vector_inside::<N>(from, items, at);
             } else if !x.copy::<N>(from, items, at) {
                 // What lies before the beginning or behind the end changes nothing.
@@ -240,7 +241,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         let to = start.wrapping_add(beside(v));
         // SAFETY: of all threads of the grid only this one has these places of the result.
         unsafe {
-            if is_whole || v < vectors {
+            if is_whole || has_vector(v) {
                 out.write_vector_inside(to, results);
             } else {
                 for (i, result) in results.iter().enumerate() {

@@ -10,12 +10,24 @@ use kernel_primitives::view::SharedStorage;
 
 use super::by_vector;
 use super::search::warp_bound;
+use super::tile::{WarpStorage, by_rounds, put_by_warp};
 
 /// Threads of a block of [`segment_tiles`](struct@segment_tiles).
 pub const SEGMENT_THREADS: usize = 128;
 
 /// Threads of a block of [`segment_ends`](struct@segment_ends), which is also how many tiles it looks at.
 pub const SEGMENT_ENDS_THREADS: usize = 1024;
+
+/// Threads of a block of [`segment_warps`](struct@segment_warps).
+pub const SEGMENT_WARPS_THREADS: usize = 512;
+
+/// Its warps, each of which has a segment.
+pub const SEGMENT_WARPS: usize = SEGMENT_WARPS_THREADS / WARP as usize;
+
+/// Items of the largest segment that a warp of [`segment_warps`](struct@segment_warps) reduces: longer ones all warps of its block do.
+pub const fn segment_warp_items<S: Source>() -> usize {
+    16 * WARP as usize * S::VECTOR
+}
 
 /// Bytes of a warp's tile, unless 32 vectors have more: with 24 warps a multiprocessor enough are on their way while each finds its segments.
 const BYTES: usize = 8192;
@@ -287,6 +299,120 @@ pub fn segment_ends<T, O, R>(
         // SAFETY: a segment crosses the end of its first tile once.
         unsafe { out.write(segment, op.post(total, items)) };
     }
+}
+
+/// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch: a warp
+/// reduces a segment, and a block one that has more than [`segment_warp_items`].
+#[kernel(threads(SEGMENT_WARPS_THREADS), min_blocks(1), instantiate(
+    <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
+    <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
+))]
+pub fn segment_warps<S, O, R>(
+    cx: Block,
+    x: Input<S>,
+    offsets: Input<O>,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+    mut words: Shared<WarpStorage<u32, SEGMENT_WARPS>>,
+    mut totals: Shared<ReduceStorage<R::Accum, SEGMENT_WARPS_THREADS>>,
+) where
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reduction<S::Item, Output: Element> + KernelParam,
+{
+    let first = cx.block_rank() * SEGMENT_WARPS;
+    let range = |segment: usize| {
+        let (begin, end) = if segment < offsets.len() - 1 { bounds(offsets, segment) } else { (0, 0) };
+        begin as usize..end as usize
+    };
+    let own = range(first + cx.warp() as usize);
+    cx.require_at_most(own.start, own.end);
+    cx.require_at_most(own.end, x.len());
+    let is_long = own.len() > const { segment_warp_items::<S>() };
+    let longs = put_by_warp(cx, &mut words, is_long as u32);
+    if !is_long && first + (cx.warp() as usize) < offsets.len() - 1 {
+        let items = own.len() as u64;
+        let share = (cx.lane() as usize, WARP as usize);
+        let total = by_rounds!(S, size_of::<S::Item>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, own, share, &op));
+        let total = warp_reduce(cx, total, op.reducer());
+        if cx.lane() == 0 {
+            // SAFETY: a segment is of one warp.
+            unsafe { out.write(first + cx.warp() as usize, op.post(total, items)) };
+        }
+    }
+    cx.barrier();
+    // SAFETY: all warps wrote theirs before the barrier.
+    let longs = unsafe { longs.load_items::<SEGMENT_WARPS>(0) };
+    for (warp, &is_long) in longs.iter().enumerate() {
+        if is_long == 0 {
+            continue;
+        }
+        let range = range(first + warp);
+        let items = range.len() as u64;
+        let share = (cx.thread_rank() as usize, SEGMENT_WARPS_THREADS);
+        let total = by_rounds!(S, size_of::<S::Item>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, range, share, &op));
+        let total = block_reduce(cx, &mut totals, total, op.reducer());
+        if cx.thread_rank() == 0 {
+            // SAFETY: a long segment is of one block, of whose threads only the first writes.
+            unsafe { out.write(first + warp, op.post(total, items)) };
+        }
+    }
+}
+
+/// What one of so many threads, of this rank, has of a range of the input: vectors side by side, `AHEAD` of which are under way.
+#[inline(always)]
+fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const AHEAD: usize>(
+    x: Input<S>,
+    range: core::ops::Range<usize>,
+    (rank, threads): (usize, usize),
+    op: &R,
+) -> R::Accum {
+    let mut totals = [op.identity(); N];
+    let stride = threads * N;
+    // Vectors are whole in the input; what it has behind the last one goes by itself.
+    let end = range.end.min(x.len() & !(N - 1));
+    let last = end.wrapping_sub(1) & !(N - 1);
+    let is_aligned = x.is_aligned::<N>(0);
+    let mut first = (range.start & !(N - 1)) + rank * N;
+    while first < end {
+        let mut vectors = [[S::Item::ZERO; N]; AHEAD];
+        // Where there are no more, the last one once more, so that no branch lies between the loads.
+        let place = |v: usize| (first + v * stride).min(last);
+        // SAFETY: whole vectors of the input; and aligned.
+        unsafe {
+            if is_aligned {
+                for (v, items) in vectors.iter_mut().enumerate() {
+                    *items = x.vector_inside(place(v));
+                }
+            } else {
+                for (v, items) in vectors.iter_mut().enumerate() {
+                    *items = x.items_inside(place(v));
+                }
+            }
+        }
+        for (v, items) in vectors.iter().enumerate() {
+            let at = first + v * stride;
+            if at >= range.start && at + N <= end {
+                for (i, &item) in items.iter().enumerate() {
+                    totals[i] = op.combine(totals[i], op.pre(item, (at + i - range.start) as u64));
+                }
+            } else {
+                for (i, &item) in items.iter().enumerate() {
+                    if at + i >= range.start && at + i < end {
+                        totals[i] = op.combine(totals[i], op.pre(item, (at + i - range.start) as u64));
+                    }
+                }
+            }
+        }
+        first += AHEAD * stride;
+    }
+    let at = end.max(range.start) + rank;
+    if at < range.end
+        && let Some(item) = x.get(at)
+    {
+        totals[0] = op.combine(totals[0], op.pre(item, (at - range.start) as u64));
+    }
+    thread_reduce(op.identity(), &totals, op.reducer())
 }
 
 /// Where a segment begins and ends.
