@@ -518,6 +518,10 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             end = end.min(ends).max(start);
             middle = middle.max(start).min(end);
         }
+        if middle == start || middle == end {
+            // One run is all there is, and in order.
+            return;
+        }
         let skip = own.max(start).min(end) - start;
         // SAFETY: the group's positions were written before the wait, and are next written after another.
         let key = |position: u32| unsafe { self.keys.load(position as usize) };
