@@ -516,7 +516,8 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         self.0.copy_from(host)
     }
 
-    /// Makes all elements [`ZERO`](Element::ZERO), on `stream`: at a fraction of what a launch of a kernel costs the host.
+    /// Makes all elements [`ZERO`](Element::ZERO), on `stream`: at a fraction of what a launch of a kernel costs the host,
+    /// and in a [`Graph`](crate::Graph) too.
     pub fn set_zero(&mut self, stream: &Stream) -> Result<()> {
         let target = Access::new(&self.0, stream)?;
         let bytes = self.0.len * size_of::<T>();
