@@ -343,10 +343,13 @@ pub fn segment_warps<S, O, R>(
     cx.barrier();
     // SAFETY: all warps wrote theirs before the barrier.
     let longs = unsafe { longs.load_items::<SEGMENT_WARPS>(0) };
-    for (warp, &is_long) in longs.iter().enumerate() {
-        if is_long == 0 {
-            continue;
-        }
+    let mut left = 0u32;
+    for (warp, is_long) in longs.iter().enumerate() {
+        left |= is_long << warp;
+    }
+    while left != 0 {
+        let warp = left.trailing_zeros() as usize;
+        left &= left - 1;
         let range = range(first + warp);
         let items = range.len() as u64;
         let share = (cx.thread_rank() as usize, SEGMENT_WARPS_THREADS);
@@ -392,15 +395,10 @@ fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usi
         }
         for (v, items) in vectors.iter().enumerate() {
             let at = first + v * stride;
-            if at >= range.start && at + N <= end {
-                for (i, &item) in items.iter().enumerate() {
+            let [from, to] = [range.start, end].map(|place| place.saturating_sub(at).min(N));
+            for (i, &item) in items.iter().enumerate() {
+                if i >= from && i < to {
                     totals[i] = op.combine(totals[i], op.pre(item, (at + i - range.start) as u64));
-                }
-            } else {
-                for (i, &item) in items.iter().enumerate() {
-                    if at + i >= range.start && at + i < end {
-                        totals[i] = op.combine(totals[i], op.pre(item, (at + i - range.start) as u64));
-                    }
                 }
             }
         }
