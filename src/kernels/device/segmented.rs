@@ -333,7 +333,7 @@ pub fn segment_warps<S, O, R>(
     if !is_long && first + (cx.warp() as usize) < offsets.len() - 1 {
         let items = own.len() as u64;
         let share = (cx.lane() as usize, WARP as usize);
-        let total = by_rounds!(S, size_of::<S::Item>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, own, share, &op));
+        let total = by_rounds!(S, under_way::<S>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, own, share, &op));
         let total = warp_reduce(cx, total, op.reducer());
         if cx.lane() == 0 {
             // SAFETY: a segment is of one warp.
@@ -353,13 +353,18 @@ pub fn segment_warps<S, O, R>(
         let range = range(first + warp);
         let items = range.len() as u64;
         let share = (cx.thread_rank() as usize, SEGMENT_WARPS_THREADS);
-        let total = by_rounds!(S, size_of::<S::Item>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, range, share, &op));
+        let total = by_rounds!(S, under_way::<S>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, range, share, &op));
         let total = block_reduce(cx, &mut totals, total, op.reducer());
         if cx.thread_rank() == 0 {
             // SAFETY: a long segment is of one block, of whose threads only the first writes.
             unsafe { out.write(first + warp, op.post(total, items)) };
         }
     }
+}
+
+/// The bytes of an item by which vectors under way are counted: of sixteen items, whose totals fill a thread's registers, one is.
+const fn under_way<S: Source>() -> usize {
+    if S::VECTOR == 16 { 8 } else { size_of::<S::Item>() }
 }
 
 /// What one of so many threads, of this rank, has of a range of the input: vectors side by side, `AHEAD` of which are under way.
