@@ -10,7 +10,7 @@ use kernel_primitives::view::SharedStorage;
 
 use super::by_vector;
 use super::search::warp_bound;
-use super::tile::{WarpStorage, by_rounds, put_by_warp};
+use super::tile::{WarpStorage, put_by_warp};
 
 /// Threads of a block of [`segment_tiles`](struct@segment_tiles).
 pub const SEGMENT_THREADS: usize = 128;
@@ -333,7 +333,7 @@ pub fn segment_warps<S, O, R>(
     if !is_long && first + (cx.warp() as usize) < offsets.len() - 1 {
         let items = own.len() as u64;
         let share = (cx.lane() as usize, WARP as usize);
-        let total = by_rounds!(S, under_way::<S>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, own, share, &op));
+        let total = total_in_memory::<S, R>(x, own, share, &op);
         let total = warp_reduce(cx, total, op.reducer());
         if cx.lane() == 0 {
             // SAFETY: a segment is of one warp.
@@ -353,7 +353,7 @@ pub fn segment_warps<S, O, R>(
         let range = range(first + warp);
         let items = range.len() as u64;
         let share = (cx.thread_rank() as usize, SEGMENT_WARPS_THREADS);
-        let total = by_rounds!(S, under_way::<S>(), total_in_memory::<S, R; VECTOR, ROUNDS>(x, range, share, &op));
+        let total = total_in_memory::<S, R>(x, range, share, &op);
         let total = block_reduce(cx, &mut totals, total, op.reducer());
         if cx.thread_rank() == 0 {
             // SAFETY: a long segment is of one block, of whose threads only the first writes.
@@ -362,14 +362,35 @@ pub fn segment_warps<S, O, R>(
     }
 }
 
-/// The bytes of an item by which vectors under way are counted: of sixteen items, whose totals fill a thread's registers, one is.
+/// Vectors that a thread has under way: up to 128 bytes, and one where the totals of sixteen items fill its registers.
 const fn under_way<S: Source>() -> usize {
-    if S::VECTOR == 16 { 8 } else { size_of::<S::Item>() }
+    match (S::VECTOR, size_of::<S::Item>()) {
+        (16, _) | (_, 65..) => 1,
+        (_, 33..) => 2,
+        (8, _) | (_, 17..) => 4,
+        _ => 8,
+    }
 }
 
-/// What one of so many threads, of this rank, has of a range of the input: vectors side by side, `AHEAD` of which are under way.
+/// What one of so many threads, of this rank, has of a range of the input.
 #[inline(always)]
-fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const AHEAD: usize>(
+fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
+    x: Input<S>,
+    range: core::ops::Range<usize>,
+    share: (usize, usize),
+    op: &R,
+) -> R::Accum {
+    match const { under_way::<S>() } {
+        8 => by_vector!(S, total_by::<S, R; VECTOR, 8>(x, range, share, op)),
+        4 => by_vector!(S, total_by::<S, R; VECTOR, 4>(x, range, share, op)),
+        2 => by_vector!(S, total_by::<S, R; VECTOR, 2>(x, range, share, op)),
+        _ => by_vector!(S, total_by::<S, R; VECTOR, 1>(x, range, share, op)),
+    }
+}
+
+/// As [`total_in_memory`]: by vectors side by side, `AHEAD` of which are under way.
+#[inline(always)]
+fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const AHEAD: usize>(
     x: Input<S>,
     range: core::ops::Range<usize>,
     (rank, threads): (usize, usize),
