@@ -43,7 +43,7 @@ pub use magnitude::Magnitude;
 pub use num_complex::Complex;
 pub use ordered::{Number, Ordered};
 pub use segmented::Segmented;
-pub use sort_key::{Code, SortKey};
+pub use sort_key::SortKey;
 
 pub(crate) use any_bits::AnyBits;
 

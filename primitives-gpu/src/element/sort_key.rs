@@ -3,8 +3,7 @@
 use half::{bf16, f16};
 
 use super::{ConvertTo, Element, Integer};
-use crate::functor::{BinaryFn, Direction};
-use crate::warp::{SortBits, of_bits, to_bits};
+use crate::warp::SortBits;
 
 /// An element that is sorted by its bits: a one-to-one map to an unsigned integer that keeps the order.
 ///
@@ -30,10 +29,6 @@ pub trait SortKey: Element {
 
     /// The low bits that differ between values: all, or 1 for `bool`. The others are 0.
     const SORT_BITS: u32 = Self::Bits::WIDTH;
-
-    /// Whether a comparison takes longer than one of bits, and any bits are a value: then sorts of many passes keep keys as their [`Code`]s.
-    #[doc(hidden)]
-    const CODED: bool = false;
 
     /// The bits whose unsigned order is the order of the values.
     fn to_sort_bits(self) -> Self::Bits;
@@ -87,7 +82,6 @@ macro_rules! floats {
     ($($t:ident, $bits:ident, $signed:ident, $fraction_bits:literal;)*) => {$(
         impl SortKey for $t {
             type Bits = $bits;
-            const CODED: bool = true;
             #[inline(always)]
             fn to_sort_bits(self) -> $bits {
                 let bits = self.to_bits();
@@ -108,46 +102,4 @@ floats! {
     bf16, u16, i16, 7;
     f32, u32, i32, 23;
     f64, u64, i64, 52;
-}
-
-/// The order of codes: the code of a key that [has one](SortKey::CODED) is a key of the same type, whose bits are in the order of the
-/// sort that it is for.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Code;
-
-impl Code {
-    /// The code of a key, for a sort in this direction.
-    #[inline(always)]
-    pub fn of<K: SortKey, O: Direction>(key: K) -> K {
-        Self::key_of(to_bits::<K, O>(key))
-    }
-
-    /// The key of a code.
-    #[inline(always)]
-    pub fn key<K: SortKey, O: Direction>(code: K) -> K {
-        of_bits::<K, O>(Self::bits_of(code))
-    }
-
-    #[inline(always)]
-    fn key_of<K: SortKey>(bits: K::Bits) -> K {
-        const { assert!(size_of::<K::Bits>() == size_of::<K>(), "sort bits are of the key's size") };
-        // SAFETY: of one size, and any bits are a value of a key that has a code.
-        if K::CODED { unsafe { core::mem::transmute_copy(&bits) } } else { K::from_sort_bits(bits) }
-    }
-
-    #[inline(always)]
-    fn bits_of<K: SortKey>(key: K) -> K::Bits {
-        const { assert!(size_of::<K::Bits>() == size_of::<K>(), "sort bits are of the key's size") };
-        // SAFETY: of one size; bits are an integer, and a key has no padding.
-        if K::CODED { unsafe { core::mem::transmute_copy(&key) } } else { key.to_sort_bits() }
-    }
-}
-
-impl<K: SortKey> BinaryFn<K> for Code {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: K, b: K) -> bool {
-        Self::bits_of(a) < Self::bits_of(b)
-    }
 }

@@ -6,8 +6,7 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::element::Code;
-use kernel_primitives::functor::{Comparator, Direction, Greater, Less, Sort};
+use kernel_primitives::functor::{Comparator, Greater, Less};
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
@@ -183,7 +182,7 @@ pub fn merge_splits<S, T, C>(
     cx: Block,
     a: Input<S>,
     b: Input<T>,
-    splits: GlobalMut<u64>,
+    mut splits: GlobalMut<u64>,
     pass: MergePass,
     tile: usize,
     order: C,
@@ -192,79 +191,21 @@ pub fn merge_splits<S, T, C>(
     T: Source<Item = S::Item>,
     C: Comparator<S::Item> + KernelParam,
 {
-    order.have_sorted(Merging { pass, len: a.len(), merge: Splits { cx, a, b, splits, pass, tile } });
-}
-
-/// What merges, before it is known what by.
-struct Merging<M> {
-    pass: MergePass,
-    /// Items of the first input.
-    len: usize,
-    merge: M,
-}
-
-trait Merge<K> {
-    /// Merges by a comparator, and writes what `key` makes of the keys.
-    fn by(self, order: &impl Comparator<K>, key: impl Fn(K) -> K);
-}
-
-/// A sort keeps keys as their codes while there is something to merge, if they have any.
-impl<K: Element, M: Merge<K>> Sort<K> for Merging<M> {
-    #[inline(always)]
-    #[track_caller]
-    fn by(self, order: &impl Comparator<K>) {
-        self.merge.by(order, |key| key);
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn in_order<O: Direction>(self)
-    where
-        K: SortKey,
-    {
-        let Self { pass, len, merge } = self;
-        if K::CODED && pass.run > 0 {
-            let is_last = pass.run >= len.div_ceil(2);
-            merge.by(&Code, |key| if is_last { Code::key::<K, O>(key) } else { key });
-        } else if O::DESCENDING {
-            merge.by(&|a: K, b: K| a.to_sort_bits() > b.to_sort_bits(), |key| key);
-        } else {
-            merge.by(&|a: K, b: K| a.to_sort_bits() < b.to_sort_bits(), |key| key);
-        }
-    }
-}
-
-/// A search of splits.
-struct Splits<'k, S, T> {
-    cx: Block<'k>,
-    a: Input<'k, S>,
-    b: Input<'k, T>,
-    splits: GlobalMut<'k, u64>,
-    pass: MergePass,
-    tile: usize,
-}
-
-impl<S: Source, T: Source<Item = S::Item>> Merge<S::Item> for Splits<'_, S, T> {
-    #[inline(always)]
-    #[track_caller]
-    fn by(self, order: &impl Comparator<S::Item>, _: impl Fn(S::Item) -> S::Item) {
-        let Self { cx, a, b, mut splits, pass, tile } = self;
-        for i in cx.items(splits.len()) {
-            let first = i.index() * tile;
-            let runs = Runs::at(first, [a.len(), b.len()], pass);
-            let diagonal = first - runs.out;
-            let [mut at, mut end] = runs.bounds(diagonal);
-            while at < end {
-                let half = at + (end - at) / 2;
-                // SAFETY: within the bounds.
-                if unsafe { is_first(a, b, &runs, diagonal, half, order) } {
-                    at = half + 1;
-                } else {
-                    end = half;
-                }
+    for i in cx.items(splits.len()) {
+        let first = i.index() * tile;
+        let runs = Runs::at(first, [a.len(), b.len()], pass);
+        let diagonal = first - runs.out;
+        let [mut at, mut end] = runs.bounds(diagonal);
+        while at < end {
+            let half = at + (end - at) / 2;
+            // SAFETY: within the bounds.
+            if unsafe { is_first(a, b, &runs, diagonal, half, &order) } {
+                at = half + 1;
+            } else {
+                end = half;
             }
-            splits.set(i, at as u64);
         }
+        splits.set(i, at as u64);
     }
 }
 
@@ -280,7 +221,7 @@ pub fn merge_tiles<S, T, C>(
     cx: Block,
     a: Input<S>,
     b: Input<T>,
-    out: GlobalMut<S::Item>,
+    mut out: GlobalMut<S::Item>,
     splits: Global<u64>,
     pass: MergePass,
     order: C,
@@ -290,9 +231,8 @@ pub fn merge_tiles<S, T, C>(
     T: Source<Item = S::Item>,
     C: Comparator<S::Item> + KernelParam,
 {
-    let values = None::<Values<'_, Span<Nothing>, Span<Nothing>>>;
-    let merge = Tile { cx, inputs: (a, b), out, values, splits, pass, shared: &shared };
-    order.have_sorted(Merging { pass, len: a.len(), merge });
+    let values = None::<Values<Span<Nothing>, Span<Nothing>>>;
+    by_merged_items!(S::Item, Nothing, tile::<S, T, Span<Nothing>, Span<Nothing>, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
 }
 
 /// As [`merge_tiles`](struct@merge_tiles), with a value a key that goes where its key goes.
@@ -306,8 +246,8 @@ pub fn merge_tiles_pairs<S, T, X, Y, C>(
     b: Input<T>,
     a_values: Input<X>,
     b_values: Input<Y>,
-    out: GlobalMut<S::Item>,
-    values_out: GlobalMut<X::Item>,
+    mut out: GlobalMut<S::Item>,
+    mut values_out: GlobalMut<X::Item>,
     splits: Global<u64>,
     pass: MergePass,
     order: C,
@@ -321,50 +261,31 @@ pub fn merge_tiles_pairs<S, T, X, Y, C>(
 {
     cx.require_at_most(a.len(), a_values.len());
     cx.require_at_most(b.len(), b_values.len());
-    let values = Some((a_values, b_values, values_out));
-    let merge = Tile { cx, inputs: (a, b), out, values, splits, pass, shared: &shared };
-    order.have_sorted(Merging { pass, len: a.len(), merge });
+    let values = Some((a_values, b_values, &mut values_out));
+    by_merged_items!(S::Item, X::Item, tile::<S, T, X, Y, C; ITEMS>(cx, (a, b), &mut out, values, splits, pass, &order, &shared));
 }
 
 /// The values of both runs, and of the result.
-type Values<'k, X, Y> = (Input<'k, X>, Input<'k, Y>, GlobalMut<'k, <X as Source>::Item>);
+type Values<'v, 'i, 'k, X, Y> = (Input<'i, X>, Input<'i, Y>, &'v mut GlobalMut<'k, <X as Source>::Item>);
 
-/// A merge of a tile.
-struct Tile<'v, 'k, S: Source<Item: Element>, T, X: Source<Item: Element>, Y> {
-    cx: Block<'k>,
-    inputs: (Input<'k, S>, Input<'k, T>),
-    out: GlobalMut<'k, S::Item>,
-    values: Option<Values<'k, X, Y>>,
-    splits: Global<'k, u64>,
-    pass: MergePass,
-    shared: &'v Shared<'k, MergeStorage<S::Item, X::Item>>,
-}
-
-impl<S, T, X, Y> Merge<S::Item> for Tile<'_, '_, S, T, X, Y>
-where
-    S: Source<Item: Element>,
-    T: Source<Item = S::Item>,
-    X: Source<Item: Element>,
-    Y: Source<Item = X::Item>,
-{
-    #[inline(always)]
-    #[track_caller]
-    fn by(self, order: &impl Comparator<S::Item>, key: impl Fn(S::Item) -> S::Item) {
-        by_merged_items!(S::Item, X::Item, tile::<S, T, X, Y, _, _; ITEMS>(self, order, key));
-    }
-}
-
+#[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
 #[inline(always)]
-fn tile<S, T, X, Y, C, F, const ITEMS: usize>(tile: Tile<'_, '_, S, T, X, Y>, order: &C, key: F)
-where
+fn tile<S, T, X, Y, C, const ITEMS: usize>(
+    cx: Block<'_>,
+    (a, b): (Input<'_, S>, Input<'_, T>),
+    out: &mut GlobalMut<'_, S::Item>,
+    values: Option<Values<'_, '_, '_, X, Y>>,
+    splits: Global<'_, u64>,
+    pass: MergePass,
+    order: &C,
+    shared: &Shared<'_, MergeStorage<S::Item, X::Item>>,
+) where
     S: Source<Item: Element>,
     T: Source<Item = S::Item>,
     X: Source<Item: Element>,
     Y: Source<Item = X::Item>,
     C: Comparator<S::Item>,
-    F: Fn(S::Item) -> S::Item,
 {
-    let Tile { cx, inputs: (a, b), mut out, values, splits, pass, shared } = tile;
     type Storage<S, X> = MergeStorage<<S as Source>::Item, <X as Source>::Item>;
     let keys = shared.array::<S::Item>(Storage::<S, X>::KEYS, Storage::<S, X>::places::<S::Item>());
     let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, Storage::<S, X>::places::<X::Item>());
@@ -436,18 +357,15 @@ where
         let share = Share { keys, values: in_values, key_places, value_places, lens };
         share.merge(cx.thread_rank() * ITEMS as u32, order, &mut own_keys, &mut own_values);
     }
-    for own in &mut own_keys {
-        *own = key(*own);
-    }
     cx.barrier();
     // SAFETY: barriers before, between and after; the tile's places in the result are its own.
     unsafe {
         by_element!(S::Item, put::<S::Item; VECTOR, ITEMS>(cx, keys, &own_keys));
         by_element!(X::Item, put::<X::Item; VECTOR, ITEMS>(cx, in_values, &own_values));
         cx.barrier();
-        by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, keys, &mut out, first, len));
-        if let Some((_, _, mut out)) = values {
-            by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, &mut out, first, len));
+        by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, keys, out, first, len));
+        if let Some((_, _, out)) = values {
+            by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len));
         }
     }
 }

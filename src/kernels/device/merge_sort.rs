@@ -2,8 +2,7 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::element::Code;
-use kernel_primitives::functor::{Comparator, Direction, Greater, Less, Sort};
+use kernel_primitives::functor::{Comparator, Greater, Less};
 use kernel_primitives::input::{Counting, Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
@@ -96,7 +95,7 @@ fn tile<S, X, C, const ITEMS: usize>(
 ) where
     S: Source<Item: Element>,
     X: Source<Item: Element>,
-    C: Comparator<S::Item> + Copy,
+    C: Comparator<S::Item>,
 {
     type Storage<S, X> = MergeSortTileStorage<<S as Source>::Item, <X as Source>::Item>;
     let tile = const { MERGE_SORT_THREADS * ITEMS };
@@ -110,9 +109,6 @@ fn tile<S, X, C, const ITEMS: usize>(
     }
     let storage = shared.phase_checked::<MergeSortStorage<MERGE_SORT_THREADS, ITEMS, S::Item, X::Item>>();
     block_merge_sort_pairs(cx, storage, &mut keys, &mut own_values, len, order);
-    if x.len() > tile {
-        order.have_sorted(Encoding(&mut keys));
-    }
     shared.sync();
     let in_keys = shared.array::<S::Item>(0, tile);
     let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, tile);
@@ -124,26 +120,6 @@ fn tile<S, X, C, const ITEMS: usize>(
         by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, in_keys, out, first, len as u32));
         if let Some((_, out)) = values {
             by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len as u32));
-        }
-    }
-}
-
-/// What turns sorted keys to their codes, if they have any, for the merges to come.
-struct Encoding<'a, K, const ITEMS: usize>(&'a mut [K; ITEMS]);
-
-impl<K: Element, const ITEMS: usize> Sort<K> for Encoding<'_, K, ITEMS> {
-    #[inline(always)]
-    fn by(self, _: &impl Comparator<K>) {}
-
-    #[inline(always)]
-    fn in_order<O: Direction>(self)
-    where
-        K: SortKey,
-    {
-        if K::CODED {
-            for key in self.0 {
-                *key = Code::of::<K, O>(*key);
-            }
         }
     }
 }
