@@ -90,7 +90,7 @@ table! {
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
     RunTiles "run.tiles" "tiles of `reduce_by_key` and `run_length_encode` below which they are made smaller, by the bytes of a key"
-        [192; 5], Range(1, 65535), &[64, 96, 128, 192, 256, 512];
+        [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
     UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
