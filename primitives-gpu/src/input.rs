@@ -598,7 +598,7 @@ pub struct Zip<S, R> {
     pub second: R,
 }
 
-/// Pairs of the items of both, as many as both have.
+/// Pairs of the items of both, as many as both have; or pairs of places, of an [`output`](crate::output).
 pub fn zip<S, R>(first: S, second: R) -> Zip<S, R> {
     Zip { first, second }
 }
@@ -661,7 +661,8 @@ pub struct Permutation<S, I> {
     pub at: I,
 }
 
-/// The items of `source` at the indices `at`: integers of any type, of which one outside is a fault.
+/// The items of `source` at the indices `at`: integers of any type, of which one outside is a fault. Or its places, of an
+/// [`output`](crate::output).
 pub fn permutation<S, I>(source: S, at: I) -> Permutation<S, I> {
     Permutation { source, at }
 }
@@ -714,7 +715,8 @@ pub struct Strided<S> {
     pub len: usize,
 }
 
-/// The items at 0, `step`, `2 * step`, …; with a step of 0, as with one of 1, all of them.
+/// The items at 0, `step`, `2 * step`, …; with a step of 0, as with one of 1, all of them. Or the places, of an
+/// [`output`](crate::output).
 pub fn strided<S>(source: S, step: usize) -> Strided<S> {
     Strided { source, step: step.max(1), len: 0 }
 }
@@ -748,7 +750,7 @@ pub struct Reversed<S> {
     pub source: S,
 }
 
-/// The items in reverse order.
+/// The items in reverse order; or the places, of an [`output`](crate::output).
 pub fn reversed<S>(source: S) -> Reversed<S> {
     Reversed { source }
 }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `&mut buffer`, `buffer.slice_mut(..)` | to its place | [`SpanMut<T>`] |
 //! | [`zip`]`(a, b)` | that is a pair, its first to `a` and its second to `b`; as many as both have | [`Zip<O, P>`] |
-//! | [`permutation`]`(out, at)` | to `out[at[i]]` | [`Permutation<O, I>`] |
+//! | [`permutation`]`(out, at)` | to `out[at[i]]`; two for one place race, and the emulator says so | [`Permutation<O, I>`] |
 //! | [`strided`]`(out, step)` | to `out[i * step]` | [`Strided<O>`] |
 //! | [`reversed`]`(out)` | to `out[len - 1 - i]` | [`Reversed<O>`] |
 //! | [`discard`]`(len)` | nowhere | [`Discard<T>`] |
@@ -134,7 +134,8 @@ impl<'k, O: Sink> Output<'k, O> {
     /// Writes an item to the place of `index`; a fault outside.
     ///
     /// # Safety
-    /// No other thread accesses the place, or a barrier or a release and an acquire lie between its access and this write.
+    /// No other thread accesses the place, which a permutation names, or a barrier or a release and an acquire lie between its access and
+    /// this write.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn write(&mut self, index: usize, item: O::Item) {
@@ -159,8 +160,9 @@ impl<'k, O: Sink> Output<'k, O> {
             // SAFETY: inside, and the caller's contract.
             return unsafe { self.sink.put_items(self.cx, first, items) };
         }
+        let inside = len.saturating_sub(first);
         for (i, &item) in items.iter().enumerate() {
-            if first + i < len {
+            if i < inside {
                 // SAFETY: as above.
                 unsafe { self.sink.put(self.cx, first + i, item) };
             }

@@ -24,7 +24,8 @@ use crate::{Error, Result};
 pub struct Allocation {
     memory: Memory,
     usage: Mutex<Usage>,
-    /// The stream that `usage` says is the only one, or null: it is alive as long as it stands here.
+    /// The stream that `usage` says is the only one, or null. Who uses a buffer on a GPU holds the device's turn, so that nobody looks while
+    /// this changes, and the stream is alive.
     sole: AtomicPtr<StreamInner>,
     /// Held while the host or the emulator accesses the bytes, and while a graph is put into a queue. Borrows keep most of
     /// this apart already; but a graph does not borrow what it uses.
@@ -62,7 +63,7 @@ impl Allocation {
         }
     }
 
-    /// Orders `stream`'s coming work after the earlier uses of this memory that it must not overlap.
+    /// Orders `stream`'s coming work after the earlier uses of this memory that it must not overlap. The caller holds the device's turn.
     pub(crate) fn enter(&self, stream: &Arc<StreamInner>, mode: Mode) -> Result<()> {
         if std::ptr::eq(self.sole.load(Ordering::Acquire), Arc::as_ptr(stream)) {
             return Ok(());
@@ -518,8 +519,11 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
 
     /// Makes all elements [`ZERO`](Element::ZERO), on `stream`: at a fraction of what a launch of a kernel costs the host,
     /// and in a [`Graph`](crate::Graph) too.
+    ///
+    /// # Errors
+    /// The memory is on another device than the stream, and what the driver says.
     pub fn set_zero(&mut self, stream: &Stream) -> Result<()> {
-        let target = Access::new(&self.0, stream)?;
+        let target = Access::new("set to zero", &self.0, stream)?;
         let bytes = self.0.len * size_of::<T>();
         let mut uses = Uses::default();
         uses.add(target.0, Mode::Write);
@@ -535,7 +539,8 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Copies `other`, which has the same length and lies on the same device, over the elements, on `stream`.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
         check_lengths("copy on the device", "the target", self.0.len, "the source", other.0.len)?;
-        let (target, source) = (Access::new(&self.0, stream)?, Access::new(&other.0, stream)?);
+        let access = |part| Access::new("copy on the device", part, stream);
+        let (target, source) = (access(&self.0)?, access(&other.0)?);
         let bytes = self.0.len * size_of::<T>();
         let mut uses = Uses::default();
         uses.add(target.0, Mode::Write);
@@ -578,12 +583,12 @@ impl<'a, T: Element> From<&'a mut BufferSliceMut<'_, T>> for BufferSliceMut<'a, 
 struct Access<'a>(&'a Arc<Allocation>);
 
 impl<'a> Access<'a> {
-    fn new<T>(part: &Part<'a, T>, stream: &Stream) -> Result<Self> {
+    fn new<T>(what: &str, part: &Part<'a, T>, stream: &Stream) -> Result<Self> {
         if part.allocation.device().same_as(stream.device()) {
             return Ok(Self(part.allocation));
         }
         Err(Error::WrongDevice {
-            kernel: "copy on the device".into(),
+            kernel: what.into(),
             argument: "the slice".into(),
             stream: stream.device().to_string(),
             buffer: part.allocation.device().to_string(),

@@ -12,7 +12,7 @@ use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::Uses;
 use crate::{Error, Result, trace};
 
-/// A sequence of launches and copies on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
+/// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
 /// fraction of what its launches cost the host one by one.
 ///
 /// ```

@@ -107,8 +107,7 @@ impl Kernel {
             if param.is_none_or(|param| {
                 matches!(param.kind, Kind::Block | Kind::Value(_) | Kind::Shared(_) | Kind::SharedSlice(_))
             }) {
-                let message =
-                    "`equal_len` names views of global memory, inputs and outputs among the kernel's parameters";
+                let message = "`equal_len` names `Global`, `Input`, `GlobalMut` and `Output` parameters of the kernel";
                 return Err(Error::new(name.span(), message));
             }
         }
@@ -929,8 +928,8 @@ mod tests {
         for (arguments, item, fragment) in [
             (quote!(instantiate(<f32>)), &plain, "`k` is not generic"),
             (quote!(equal_len(x)), &plain, "two views or more"),
-            (quote!(equal_len(x, a)), &plain, "names views of global memory, inputs and outputs"),
-            (quote!(equal_len(x, y)), &plain, "names views of global memory, inputs and outputs"),
+            (quote!(equal_len(x, a)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
+            (quote!(equal_len(x, y)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
             (quote!(block(256)), &plain, "`#[kernel]` knows"),
             (quote!(instantiate(<f32>)), &generic, "has the parameters `<T, const N>`: list 2 arguments, not 1"),
             (quote!(instantiate(<'static, f32>)), &generic, "types and constants"),

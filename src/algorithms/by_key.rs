@@ -21,7 +21,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after the chain was cleared; a single tile has none. Temporary memory: 16 bytes, and 8
-/// for each 4 of a value, a tile of some 50 KB of values.
+/// for each 4 of a value, a tile of some 50 KB of values, or fewer where there are not many.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -91,7 +91,7 @@ where
 /// `count[0]` says how many runs there are.
 ///
 /// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
-/// ones. Temporary memory: 32 bytes a tile of some 50 KB of items.
+/// ones. Temporary memory: 32 bytes a tile of some 50 KB of items, or fewer.
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///

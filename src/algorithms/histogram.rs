@@ -38,8 +38,8 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 ///
 /// # Errors
 /// [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both (for
-/// `high` the number after its largest will do), or if a float's `high - low`
-/// overflows or it has more than 2^32 bins; and those of a launch.
+/// `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^32 bins of a
+/// float; and those of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -59,7 +59,9 @@ where
     let bins = check_bins(NAME, counts.len())?;
     let Some(binning) = EvenBins::<S::Item>::new(low, high, bins) else {
         let item = std::any::type_name::<S::Item>();
-        let reason = format!("from {low} to {high} there is no range of {item} that {bins} bins divide");
+        let reason = format!(
+            "from {low} to {high} there is no range of {item} that {bins} bins divide, of a float 2^32 at most"
+        );
         return Err(Error::Bins { algorithm: NAME, reason });
     };
     let none = run.stream.buffer_uninit::<S::Item>(0)?;

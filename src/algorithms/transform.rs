@@ -14,7 +14,8 @@ use crate::{BufferSliceMut, ConvertTo, Element, Error, InputArg, Integer, Kernel
 /// Items are anything that [`input`](crate::input) makes, so this is also the algorithm of several inputs
 /// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`), and places anything that [`output`](crate::output) makes, so it
 /// is that of several outputs too: a function with a pair for a result goes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are
-/// names for two others. `out` may be longer than the input: the rest of it stays as it is.
+/// names for two others. `out` may be longer than the input: the rest of it stays as it is. A permutation of places names each at most
+/// once: two items for one place race, and the emulator says so.
 ///
 /// For a function of one's own: `instantiate!` of [`transform_tiles`](struct@device::transform_tiles)`<S, F, O>`.
 ///

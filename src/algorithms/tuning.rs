@@ -161,8 +161,8 @@ fn class(bytes: usize) -> usize {
 /// The tuning values of an architecture: for each [`Parameter`] one for items of one byte, of two, of up to four, of up to eight, and
 /// of more.
 ///
-/// They change how fast an algorithm is, never whether its result is right. Of floating-point numbers, the values of `reduce.*` and
-/// `scan.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
+/// They change how fast an algorithm is, never whether its result is right. Of floating-point numbers, the values of `reduce.*`,
+/// `scan.tiles` and `run.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
 ///
 /// **Which ones count.** Those of a call that was given some by [`Run::tuned`](super::Run::tuned); else those [of the
 /// device](Self::of): the table's, with what the file says that the environment variable `KERNEL_PRIMITIVES_TUNING` names. That file is

@@ -1,7 +1,7 @@
 //! Reductions and scans of runs of equal keys, against loops.
 
 use kernel_primitives::algorithms::{
-    Run, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
+    Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::{Error, Result, f16};
@@ -202,6 +202,37 @@ fn scans_begin_anew_with_each_run_of_any_length_at_any_offset_sanitize() -> Resu
         assert_eq!(out.to_vec()?, [&[77], &upto[..], &[77]].concat(), "{len} {runs:?}");
         exclusive_scan_by_key(&stream, &keys, x, 100, Add, &mut out)?;
         assert_eq!(out.to_vec()?[..len], before, "{len} {runs:?}");
+    }
+    Ok(())
+}
+
+/// As of inputs that are so long that all tiles are.
+#[test]
+fn long_tiles_in_a_chain() -> Result<()> {
+    let stream = stream()?;
+    let mut tuning = Tuning::of(stream.device())?.clone();
+    tuning.set(Parameter::RunTiles, None, 1)?;
+    let run = || Run::on(&stream).tuned(&tuning);
+    for (runs, len, from) in [(Runs::Sixteen, 60_001, 0), (Runs::Sixteen, 55_555, 1), (Runs::One, 60_000, 3)] {
+        let lengths = lengths(runs, len, 5);
+        let keys: Vec<u32> = repeated(&lengths, |run| run as u32);
+        let x = values::<u32>(from + len, 6);
+        let totals = reduced(&lengths, &x[from..], u32::wrapping_add);
+        let (keys, x) = (stream.buffer_from(&[&vec![7; from], &keys[..]].concat())?, stream.buffer_from(&x)?);
+        let (keys, x) = (keys.slice(from..)?, x.slice(from..)?);
+        let count = lengths.len();
+        let mut out_keys = stream.buffer_zeroed::<u32>(count)?;
+        let mut out = stream.buffer_zeroed::<u32>(count)?;
+        let mut number = stream.buffer_zeroed::<u64>(1)?;
+        let firsts: Vec<u32> = (0..count as u32).collect();
+        reduce_by_key(run(), keys, x, Add, &mut out_keys, &mut out, &mut number)?;
+        assert!(
+            (number.to_vec()?[0], out_keys.to_vec()?, out.to_vec()?) == (count as u64, firsts.clone(), totals),
+            "{len}"
+        );
+        run_length_encode(run(), keys, &mut out_keys, &mut out, &mut number)?;
+        let lengths: Vec<u32> = lengths.iter().map(|&length| length as u32).collect();
+        assert!((number.to_vec()?[0], out_keys.to_vec()?, out.to_vec()?) == (count as u64, firsts, lengths), "{len}");
     }
     Ok(())
 }

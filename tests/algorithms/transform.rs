@@ -4,7 +4,7 @@ use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
 use kernel_primitives::input::{counting, reversed, zip};
 use kernel_primitives::output::{discard, permutation, strided};
-use kernel_primitives::{Error, Result};
+use kernel_primitives::{Device, Diagnosis, Error, Result};
 
 use crate::LENGTHS;
 use crate::kernels::{ByTen, Digits, Spread};
@@ -117,6 +117,19 @@ fn a_place_of_an_output_that_is_outside_is_a_fault() -> Result<()> {
     let error = transform(&stream, &x, Identity, permutation(&mut out, &places)).and_then(|()| stream.synchronize());
     let error = error.unwrap_err().to_string();
     assert!(error.contains("index 3") && error.contains('3'), "{error}");
+    Ok(())
+}
+
+#[test]
+fn two_items_for_one_place_of_an_output_race() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let mut out = stream.buffer_zeroed::<f32>(200)?;
+    let x = stream.buffer_from(&[1.5f32; 200])?;
+    // Of two threads: one writes its own in turn.
+    let places = stream.buffer_from(&(0..200).map(|i| if i == 150 { 0 } else { i }).collect::<Vec<u32>>())?;
+    let error = transform(&stream, &x, Identity, permutation(&mut out, &places)).unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    assert!(matches!(fault.diagnosis, Diagnosis::DataRace { .. }), "{error}");
     Ok(())
 }
 

@@ -653,3 +653,35 @@ fn buffers_streams_and_devices_can_be_shared_between_threads() {
     check::<Error>();
     assert_eq!(threads((16, 2, 2)), 64);
 }
+
+#[test]
+fn a_slice_is_set_to_zero_alone_and_again_by_a_graph() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u8>(100, 1);
+    let mut buffer = stream.buffer_from(&x)?;
+    buffer.slice_mut(3..50)?.set_zero(&stream)?;
+    buffer.slice_mut(100..)?.set_zero(&stream)?;
+    let zeros = |from: usize, to: usize| [&x[..from], &vec![0; to - from], &x[to..]].concat();
+    assert_eq!(buffer.to_vec()?, zeros(3, 50));
+    let mut flags = stream.buffer_from(&[true; 9])?;
+    flags.slice_mut(1..3)?.set_zero(&stream)?;
+    assert_eq!(flags.to_vec()?[..4], [true, false, false, true]);
+    // What was never written is now.
+    let mut sums = stream.buffer_uninit::<u64>(5)?;
+    let graph = stream.capture(|stream| {
+        buffer.slice_mut(7..9)?.set_zero(stream)?;
+        sums.as_mut_slice().set_zero(stream)
+    })?;
+    for _ in 0..2 {
+        buffer.copy_from(&x)?;
+        graph.launch(&stream)?;
+        assert_eq!(buffer.to_vec()?, zeros(7, 9));
+    }
+    assert_eq!(sums.to_vec()?, [0; 5]);
+    let other = Device::emulator().stream()?;
+    if stream.device().is_gpu() {
+        let error = buffer.as_mut_slice().set_zero(&other).unwrap_err();
+        assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    }
+    Ok(())
+}

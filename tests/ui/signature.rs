@@ -30,7 +30,7 @@ fn reference(_cx: Block, _x: &f32) {} //~ pass `f32` by value
 #[kernel]
 fn opaque(_cx: Block, _f: impl UnaryFn<f32>) {} //~ write a type parameter
 
-#[kernel(equal_len(x, y))] //~ `equal_len` names `Global`, `Input` and `GlobalMut` parameters of the kernel
+#[kernel(equal_len(x, y))] //~ `equal_len` names `Global`, `Input`, `GlobalMut` and `Output` parameters of the kernel
 fn unknown_length(_cx: Block, x: Global<f32>) {
     let _ = x;
 }

@@ -46,7 +46,8 @@ where
     let first = first_of_warp::<N>(cx, VECTORS);
     if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
         for (v, items) in vectors.iter().enumerate() {
-            // SAFETY: of all threads of the grid only this one has these places.
+            // SAFETY: of all threads of the grid only this one has these indices; the caller of the algorithm says that a permutation names
+            // no place twice.
             unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
         }
     } else {
