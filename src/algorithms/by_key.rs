@@ -131,7 +131,7 @@ where
     check_output("run_length_encode", count.len(), 1)?;
     let run = run.into();
     let most = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
-    let tiles = device::RunLengthStorage::<S>::tiles(x.items(), most);
+    let tiles = device::RunLengthItems::<S>::tiles(x.items(), most);
     let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain| {
         Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, tiles.vectors)
@@ -246,8 +246,10 @@ where
     type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
     check_values("scan_by_key", keys.items(), values.items())?;
     check_output("scan_by_key", out.len(), keys.items())?;
-    let tile = (device::scan_by_key_tile::<K, V>(), device::SCAN_THREADS);
+    let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
+    let tiles = device::ScanByKeyItems::<K, V>::tiles(keys.items(), most);
+    let tile = (tiles.tile, device::SCAN_THREADS);
     chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
-        Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, op)
+        Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, tiles.vectors, op)
     })
 }

@@ -263,7 +263,7 @@ struct Passes {
     tile: usize,
     /// Tiles of all keys.
     tiles: usize,
-    /// The most tiles of a launch.
+    /// The tiles of a launch; of the last one as many or fewer.
     half: usize,
     /// Launches of a pass.
     portions: usize,
@@ -289,9 +289,11 @@ struct Common<'m> {
 impl Passes {
     fn new(len: usize, tile: usize, portion: usize, order: Order) -> Self {
         let tiles = len.div_ceil(tile);
-        let half = tiles.clamp(1, (portion - 1) / tile);
+        // Of equal sizes, since each launch clears the states of the next one.
+        let portions = tiles.div_ceil((portion - 1) / tile).max(1);
+        let half = tiles.div_ceil(portions).max(1);
         let count = (order.end - order.begin).div_ceil(8).max(1) as usize;
-        Self { order, len, tile, tiles, half, portions: tiles.div_ceil(half), count }
+        Self { order, len, tile, tiles, half, portions, count }
     }
 
     fn dims(&self, blocks: impl TryInto<u32>) -> Dims {

@@ -541,8 +541,8 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         let bytes = size_of::<K>() as u32;
         let (from, upto) = (start, end);
         let (middle, end) = (middle * bytes, end * bytes);
-        // Where a read does no harm, even if both runs are empty: all lanes read all the time, and nothing is a branch.
-        let last = end.saturating_sub(bytes).max(start * bytes);
+        // Where a read does no harm: all lanes read all the time, and nothing is a branch.
+        let last = end - bytes;
         // SAFETY: as for `key`.
         let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
         let mut heads = [head(first * bytes), head((both - first) * bytes)];

@@ -38,10 +38,10 @@ pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
-pub use run_length::{RunLengthStorage, run_length_tiles};
+pub use run_length::{RunLengthItems, run_length_tiles};
 pub use runs::RunTiles;
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
-pub use scan_by_key::{ScanByKeyItems, scan_by_key_tile, scan_by_key_tiles};
+pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
 pub use search::search_tiles;
 pub use segmented::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SEGMENT_WARPS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,

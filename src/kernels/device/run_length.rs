@@ -16,9 +16,9 @@ use super::tile::WarpStorage;
 use super::{STAGE_THREADS, by_vector};
 
 /// A tile of keys; of each item a bit, whether it begins a run; and the runs that warps write together.
-pub struct RunLengthStorage<K>(PhantomData<K>);
+pub struct RunLengthItems<K>(PhantomData<K>);
 
-impl<K: Source> RunLengthStorage<K> {
+impl<K: Source> RunLengthItems<K> {
     /// The most items of a lane: an odd number of vectors, so that lanes which read their own meet in no bank.
     const ITEMS: usize = {
         let mut items = 51 * K::VECTOR;
@@ -41,7 +41,7 @@ impl<K: Source> RunLengthStorage<K> {
 }
 
 // SAFETY: uninitialised elements.
-unsafe impl<K: Source> SharedStorage for RunLengthStorage<K> {
+unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
     const BYTES: usize = Self::OF_LIST + LIST * 2;
     const ALIGN: usize = 16;
 }
@@ -63,7 +63,7 @@ pub fn run_length_tiles<K, L>(
     mut carry: Shared<[u64; 1]>,
     mut counts: Shared<WarpStorage<u32, STAGE_WARPS>>,
     mut totals: Shared<WarpStorage<u64, STAGE_WARPS>>,
-    shared: Shared<RunLengthStorage<K>>,
+    shared: Shared<RunLengthItems<K>>,
 ) where
     K: Source<Item: Element + PartialEq>,
     L: Element,
@@ -77,14 +77,12 @@ pub fn run_length_tiles<K, L>(
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
-    let in_keys = shared.array::<K::Item>(0, const { RunLengthStorage::<K>::TILE });
-    let bits = shared.array::<u32>(
-        const { RunLengthStorage::<K>::OF_HEADS },
-        STAGE_THREADS * const { RunLengthStorage::<K>::WORDS },
-    );
-    let list = shared.array(const { RunLengthStorage::<K>::OF_LIST }, LIST);
+    let in_keys = shared.array::<K::Item>(0, const { RunLengthItems::<K>::TILE });
+    let bits = shared
+        .array::<u32>(const { RunLengthItems::<K>::OF_HEADS }, STAGE_THREADS * const { RunLengthItems::<K>::WORDS });
+    let list = shared.array(const { RunLengthItems::<K>::OF_LIST }, LIST);
 
-    let items = (vectors as usize * K::VECTOR).min(const { RunLengthStorage::<K>::ITEMS });
+    let items = (vectors as usize * K::VECTOR).min(const { RunLengthItems::<K>::ITEMS });
     let part = WARP as usize * items;
     let place = cx.warp() as usize * part;
     let first = tile * (STAGE_THREADS * items) + place;
@@ -93,7 +91,7 @@ pub fn run_length_tiles<K, L>(
     let earlier = keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
     // SAFETY: the warp's part of shared memory; it waits before it reads.
     let found = unsafe {
-        with_most!(items, RunLengthStorage::<K>::ITEMS, {
+        with_most!(items, RunLengthItems::<K>::ITEMS, {
             let part = (first, WARP as usize * items);
             by_vector!(K, stage::<K; VECTOR>(cx, keys, part, (in_keys, place), K::Item::ZERO))
         });
@@ -103,7 +101,7 @@ pub fn run_length_tiles<K, L>(
         let own_keys = (in_keys, place + own);
         with_most!(
             items,
-            RunLengthStorage::<K>::ITEMS,
+            RunLengthItems::<K>::ITEMS,
             by_vector!(K, find::<K; VECTOR>(cx, own_keys, (items, has), earlier, first + own == 0, bits))
         )
     };

@@ -34,6 +34,12 @@ pub struct RunTiles {
 }
 
 impl RunTiles {
+    /// The tiles of `len` items, of rounds of so many: with `large` vectors a thread if there are `tiles` of them, else with `small` ones.
+    pub(super) fn large_or_small(len: usize, round: usize, (large, small): (usize, usize), tiles: usize) -> Self {
+        let vectors = if len / (round * large) < tiles { small } else { large };
+        Self { tile: round * vectors, vectors: vectors as u32 }
+    }
+
     /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is enough, else `tiles` unless they
     /// are too small, or as many more as it takes.
     pub(super) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
@@ -56,6 +62,82 @@ macro_rules! with_most {
     };
 }
 pub(super) use with_most;
+
+/// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
+pub(super) struct Marks<'k, T> {
+    pub(super) cx: Block<'k>,
+    pub(super) heads: SharedArray<'k, u8>,
+    /// The place of this lane's first vector.
+    pub(super) first: usize,
+    /// The last lane's item of the round before; to begin with, the one before the part.
+    pub(super) earlier: T,
+}
+
+impl<T: Element + PartialEq> Marks<'_, T> {
+    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The input's first item begins a
+    /// run.
+    #[inline(always)]
+    pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
+        let lane = self.cx.lane();
+        let given = if lane == WARP - 1 { self.earlier } else { items[N - 1] };
+        self.earlier = items[N - 1];
+        let mut last = self.cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
+        let mut bits = is_first as u32;
+        for (i, &item) in items.iter().enumerate() {
+            bits |= ((last != item) as u32) << i;
+            last = item;
+        }
+        if has < N {
+            bits &= !(!0 << has);
+        }
+        // SAFETY: the lane's own vector, which is read after the warp has waited.
+        unsafe { self.heads.store(self.first + round * WARP as usize, bits as u8) };
+    }
+}
+
+/// Marks which items of a warp's part, from `first` on, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
+/// way at a time, if they lie in memory. Behind the input's end nothing begins.
+#[inline(always)]
+pub(super) fn mark<K, const N: usize, const AHEAD: usize>(
+    keys: Input<K>,
+    first: usize,
+    vectors: usize,
+    marks: &mut Marks<K::Item>,
+) where
+    K: Source<Item: Element + PartialEq>,
+{
+    let lane = marks.cx.lane() as usize;
+    let at = |v: usize| first + (v * WARP as usize + lane) * N;
+    let is_whole = keys.len().saturating_sub(first) >= vectors * WARP as usize * N && keys.is_aligned::<N>(first);
+    let together = if K::IN_MEMORY { AHEAD } else { 1 };
+    let mut begin = 0;
+    while begin < vectors {
+        let mut ahead = [[K::Item::ZERO; N]; AHEAD];
+        if is_whole {
+            for (k, items) in ahead.iter_mut().enumerate() {
+                if k < together && begin + k < vectors {
+                    // SAFETY: inside.
+                    *items = unsafe { keys.vector_inside(at(begin + k)) };
+                }
+            }
+        } else {
+            for (k, items) in ahead.iter_mut().enumerate() {
+                if k < together && begin + k < vectors {
+                    let at = at(begin + k);
+                    let each = || core::array::from_fn(|i| keys.get(at + i).unwrap_or(K::Item::ZERO));
+                    *items = keys.items(at).unwrap_or_else(each);
+                }
+            }
+        }
+        for (k, items) in ahead.iter().enumerate() {
+            if k < together && begin + k < vectors {
+                let at = at(begin + k);
+                marks.put(begin + k, items, at == 0, if is_whole { N } else { keys.len().saturating_sub(at) });
+            }
+        }
+        begin += together;
+    }
+}
 
 /// What a lane knows of its items: how many begin a run, and which one is the first and which one the last of them, if there are any.
 #[derive(Clone, Copy, Default)]

@@ -95,15 +95,13 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {
-            match const { (scan_vector::<S>(), vectors::<S>()) } {
-                $(($n, ($staged, $held)) => {
-                    let items = items.array(0, SCAN_THREADS * $staged * $n);
-                    scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
-                })*
-                _ => {
-                    let items = items.array(0, SCAN_THREADS);
-                    scan_by::<S, R, 1, 1, 0, 1, EXCLUSIVE>(tile, &mut out, items, &mut shared)
-                }
+            // A chain of conditions, of which the compiler follows one alone.
+            $(if const { scan_vector::<S>() == $n && vectors::<S>().0 == $staged && vectors::<S>().1 == $held } {
+                let items = items.array(0, SCAN_THREADS * $staged * $n);
+                scan_by::<S, R, $n, $staged, $held, { $held + 1 }, EXCLUSIVE>(tile, &mut out, items, &mut shared)
+            } else)* {
+                let items = items.array(0, SCAN_THREADS);
+                scan_by::<S, R, 1, 1, 0, 1, EXCLUSIVE>(tile, &mut out, items, &mut shared)
             }
         };
     }

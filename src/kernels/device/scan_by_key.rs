@@ -11,6 +11,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
+use super::runs::{Marks, RunTiles, mark};
 use super::scan::SCAN_THREADS;
 
 /// Items of a vector: of what both sources have side by side, no more than a byte has bits.
@@ -19,9 +20,9 @@ const fn vector<K: Source, V: Source>() -> usize {
     if most < 8 { most } else { 8 }
 }
 
-/// Vectors of values of a thread: some 400 bytes, of which four blocks fill a multiprocessor's shared memory, and an odd number, so that
-/// lanes which read their own meet in few banks.
-const fn vectors<K: Source, V: Source>() -> usize {
+/// Vectors of values of a thread in a large tile: some 400 bytes, of which four blocks fill a multiprocessor's shared memory, and an odd
+/// number, so that lanes which read their own meet in few banks.
+const fn large<K: Source, V: Source>() -> usize {
     match (vector::<K, V>() * size_of::<V::Item>()).div_ceil(16) {
         0 | 1 => 25,
         2 => 13,
@@ -31,30 +32,43 @@ const fn vectors<K: Source, V: Source>() -> usize {
     }
 }
 
+/// Those in a small tile, for as many in a large one.
+const fn fewer(vectors: usize) -> usize {
+    match vectors {
+        25 => 5,
+        13 | 7 => 3,
+        _ => 1,
+    }
+}
+
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 13;
-
-/// Items of a tile of [`scan_by_key_tiles`](struct@scan_by_key_tiles).
-pub const fn scan_by_key_tile<K: Source, V: Source>() -> usize {
-    SCAN_THREADS * vectors::<K, V>() * vector::<K, V>()
-}
 
 /// The values of a tile, and behind them a byte for each vector, with a bit for each item that begins a run.
 pub struct ScanByKeyItems<K, V>(PhantomData<(K, V)>);
 
 impl<K: Source, V: Source> ScanByKeyItems<K, V> {
-    const HEADS: usize = scan_by_key_tile::<K, V>() * size_of::<V::Item>();
+    /// Items of a large tile.
+    const TILE: usize = SCAN_THREADS * large::<K, V>() * vector::<K, V>();
+
+    const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
+
+    /// The tiles of so many items: large ones if there are `tiles` of them, else small ones.
+    pub fn tiles(len: usize, tiles: usize) -> RunTiles {
+        let most = large::<K, V>();
+        RunTiles::large_or_small(len, SCAN_THREADS * vector::<K, V>(), (most, fewer(most)), tiles)
+    }
 }
 
 // SAFETY: uninitialised elements.
 unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
-    const BYTES: usize = Self::HEADS + SCAN_THREADS * vectors::<K, V>();
+    const BYTES: usize = Self::OF_HEADS + SCAN_THREADS * large::<K, V>();
     const ALIGN: usize = 16;
 }
 
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
-/// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block; `chain`
-/// has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of
+/// so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
@@ -69,6 +83,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     first: V::Item,
     mut out: GlobalMut<V::Item>,
     chain: GlobalMut<u64, Atomic>,
+    vectors: u32,
     op: R,
     mut ticket: Shared<[u64; 1]>,
     items: Shared<ScanByKeyItems<K, V>>,
@@ -80,14 +95,21 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
 {
     let chain = Chain::new(cx, &chain, cx.grid_blocks());
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
-    let in_values = items.array::<V::Item>(0, scan_by_key_tile::<K, V>());
-    let heads = items.array::<u8>(ScanByKeyItems::<K, V>::HEADS, SCAN_THREADS * const { vectors::<K, V>() });
+    let most = const { large::<K, V>() };
+    let in_values = items.array::<V::Item>(0, const { ScanByKeyItems::<K, V>::TILE });
+    let heads = items.array::<u8>(const { ScanByKeyItems::<K, V>::OF_HEADS }, SCAN_THREADS * most);
     let scan = ScanTile { cx, keys, values, in_values, heads, first, op };
+    let is_small = vectors as usize != most;
     macro_rules! shapes {
         ($($n:literal x $staged:literal)*) => {
-            match const { (vector::<K, V>(), vectors::<K, V>()) } {
-                $(($n, $staged) => scan.of::<$n, $staged, EXCLUSIVE>(tile, chain, &mut out, &mut shared),)*
-                _ => scan.of::<1, 1, EXCLUSIVE>(tile, chain, &mut out, &mut shared),
+            $(if const { vector::<K, V>() == $n && large::<K, V>() == $staged } {
+                if is_small {
+                    scan.of::<$n, { fewer($staged) }, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
+                } else {
+                    scan.of::<$n, $staged, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
+                }
+            } else)* {
+                scan.of::<1, 1, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
             }
         };
     }
@@ -151,24 +173,6 @@ where
                 // it reads.
                 unsafe { values.copy_vector_inside::<N>(at(v), in_values, part + beside(v)) };
             }
-            // SAFETY: inside.
-            let vector = |v: usize| unsafe { keys.vector_inside::<N>(at(v)) };
-            if const { K::IN_MEMORY } {
-                for batch in 0..const { STAGED.div_ceil(AHEAD) } {
-                    let vectors = batch * AHEAD..(batch * AHEAD + AHEAD).min(STAGED);
-                    let mut ahead = [[K::Item::ZERO; N]; AHEAD];
-                    for (items, v) in ahead.iter_mut().zip(vectors.clone()) {
-                        *items = vector(v);
-                    }
-                    for (items, v) in ahead.iter().zip(vectors) {
-                        marks.put(v, items, at(v) == 0, N);
-                    }
-                }
-            } else {
-                for v in 0..STAGED {
-                    marks.put(v, &vector(v), at(v) == 0, N);
-                }
-            }
         } else {
             for v in 0..STAGED {
                 // SAFETY: as above.
@@ -181,11 +185,8 @@ where
                     }
                 }
             }
-            for v in 0..STAGED {
-                let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
-                marks.put(v, &keys.items::<N>(at(v)).unwrap_or_else(each), at(v) == 0, N);
-            }
         }
+        mark::<K, N, AHEAD>(keys, start, STAGED, &mut marks);
         values.wait_for_copies();
         cx.sync_warp(FULL_MASK);
 
@@ -244,37 +245,5 @@ where
                 }
             }
         }
-    }
-}
-
-/// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
-pub(super) struct Marks<'k, T> {
-    pub(super) cx: Block<'k>,
-    pub(super) heads: SharedArray<'k, u8>,
-    /// The place of this lane's first vector.
-    pub(super) first: usize,
-    /// The last lane's item of the round before; to begin with, the one before the part.
-    pub(super) earlier: T,
-}
-
-impl<T: Element + PartialEq> Marks<'_, T> {
-    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The input's first item begins a
-    /// run.
-    #[inline(always)]
-    pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
-        let lane = self.cx.lane();
-        let given = if lane == WARP - 1 { self.earlier } else { items[N - 1] };
-        self.earlier = items[N - 1];
-        let mut last = self.cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
-        let mut bits = is_first as u32;
-        for (i, &item) in items.iter().enumerate() {
-            bits |= ((last != item) as u32) << i;
-            last = item;
-        }
-        if has < N {
-            bits &= !(!0 << has);
-        }
-        // SAFETY: the lane's own vector, which is read after the warp has waited.
-        unsafe { self.heads.store(self.first + round * WARP as usize, bits as u8) };
     }
 }

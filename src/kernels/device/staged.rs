@@ -96,13 +96,14 @@ macro_rules! by_vectors {
         )
     };
     (@ $source:ty, $bytes:expr, $f:ident, $types:tt, $constants:tt, $args:tt; $($n:literal $staged:literal $together:literal),*) => {
-        match const {
+        // A chain of conditions, of which the compiler follows one alone.
+        $(if const {
             let vector = <$source as kernel_primitives::input::Source>::VECTOR;
-            let vectors = super::staged::vectors(vector * $bytes);
-            (vector, vectors, super::staged::together(vector, vectors))
+            vector == $n && super::staged::vectors(vector * $bytes) == $staged
         } {
-            $(($n, $staged, $together) => super::staged::by_vectors!(@call $f, $types, $n, $together, $constants, $args),)*
-            _ => super::staged::by_vectors!(@call $f, $types, 1, 1, $constants, $args),
+            super::staged::by_vectors!(@call $f, $types, $n, $together, $constants, $args)
+        } else)* {
+            super::staged::by_vectors!(@call $f, $types, 1, 1, $constants, $args)
         }
     };
     (@call $f:ident, [$($t:ty),*], $n:literal, $together:literal, [$($constant:tt),*], [$($arg:expr),*]) => {
