@@ -8,7 +8,7 @@ use crate::input::{Segments, Source, segments};
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
-/// The most segments that have a warp each: what one device runs at once.
+/// The most segments that have two warps each: what one device runs at once.
 const WARPS: usize = 8192;
 
 /// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
@@ -21,7 +21,7 @@ const WARPS: usize = 8192;
 /// **Determinism.** The order of combination depends on the offsets and the number of items alone.
 ///
 /// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four bytes or fewer on
-/// average, are one launch, unless there are more than 8192 segments: a warp takes a segment, and a block a long one, so that one long segment
+/// average, are one launch, unless there are more than 8192 segments: two warps take a segment, and a block a long one, so that one long segment
 /// among short ones is a block's work alone. Of more items a warp takes a tile, whatever segments it has, and a small second launch comes
 /// after: segments of any lengths are balanced, one that is all of the input too, and short ones have a lane each. Temporary memory then:
 /// two accumulators and eight bytes for each tile of 8 KiB.
@@ -73,7 +73,7 @@ where
     let (stream, len) = (run.stream, x.items());
     let are_short = segments * device::segment_warp_items::<S>() >= len;
     if segments <= WARPS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
-        let blocks = segments.div_ceil(device::SEGMENT_WARPS) as u32;
+        let blocks = segments.div_ceil(device::SEGMENT_PAIRS) as u32;
         let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
         return device::segment_warps::<S, O, R>::launch(stream, dims, x, offsets, &mut out, op);
     }

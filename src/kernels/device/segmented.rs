@@ -21,10 +21,13 @@ pub const SEGMENT_ENDS_THREADS: usize = 1024;
 /// Threads of a block of [`segment_warps`](struct@segment_warps).
 pub const SEGMENT_WARPS_THREADS: usize = 512;
 
-/// Its warps, each of which has a segment.
+/// Its warps.
 pub const SEGMENT_WARPS: usize = SEGMENT_WARPS_THREADS / WARP as usize;
 
-/// Items of the largest segment that a warp of [`segment_warps`](struct@segment_warps) reduces: longer ones all warps of its block do.
+/// The segments of one: two warps have all of a segment of a thousand eight-byte items under way.
+pub const SEGMENT_PAIRS: usize = SEGMENT_WARPS / 2;
+
+/// Items of the largest segment that two warps of [`segment_warps`](struct@segment_warps) reduce: longer ones all warps of its block do.
 pub const fn segment_warp_items<S: Source>() -> usize {
     16 * WARP as usize * S::VECTOR
 }
@@ -301,8 +304,8 @@ pub fn segment_ends<T, O, R>(
     }
 }
 
-/// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch: a warp
-/// reduces a segment, and a block one that has more than [`segment_warp_items`].
+/// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch: two
+/// warps reduce a segment, and a block one that has more than [`segment_warp_items`].
 #[kernel(threads(SEGMENT_WARPS_THREADS), min_blocks(1), instantiate(
     <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
     <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
@@ -314,50 +317,56 @@ pub fn segment_warps<S, O, R>(
     mut out: GlobalMut<R::Output>,
     op: R,
     mut words: Shared<WarpStorage<u32, SEGMENT_WARPS>>,
+    mut halves: Shared<WarpStorage<R::Accum, SEGMENT_WARPS>>,
     mut totals: Shared<ReduceStorage<R::Accum, SEGMENT_WARPS_THREADS>>,
 ) where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reduction<S::Item, Output: Element> + KernelParam,
 {
-    let first = cx.block_rank() * SEGMENT_WARPS;
+    let first = cx.block_rank() * SEGMENT_PAIRS;
+    let (segment, half) = (first + cx.warp() as usize / 2, cx.warp() as usize % 2);
     let range = |segment: usize| {
         let (begin, end) = if segment < offsets.len() - 1 { bounds(offsets, segment) } else { (0, 0) };
         begin as usize..end as usize
     };
-    let own = range(first + cx.warp() as usize);
+    let own = range(segment);
     cx.require_at_most(own.start, own.end);
     cx.require_at_most(own.end, x.len());
     let is_long = own.len() > const { segment_warp_items::<S>() };
     let longs = put_by_warp(cx, &mut words, is_long as u32);
-    if !is_long && first + (cx.warp() as usize) < offsets.len() - 1 {
-        let items = own.len() as u64;
-        let share = (cx.lane() as usize, WARP as usize);
-        let total = total_in_memory::<S, R>(x, own, share, &op);
-        let total = warp_reduce(cx, total, op.reducer());
-        if cx.lane() == 0 {
-            // SAFETY: a segment is of one warp.
-            unsafe { out.write(first + cx.warp() as usize, op.post(total, items)) };
+    let mut total = op.identity();
+    if !is_long {
+        let share = (half * WARP as usize + cx.lane() as usize, 2 * WARP as usize);
+        total = total_in_memory::<S, R>(x, own.clone(), share, &op);
+        total = warp_reduce(cx, total, op.reducer());
+    }
+    let halves = put_by_warp(cx, &mut halves, total);
+    cx.barrier();
+    if !is_long && half == 0 && cx.lane() == 0 && segment < offsets.len() - 1 {
+        // SAFETY: all warps wrote theirs before the barrier; a segment is of two warps, of whose threads only the first writes.
+        unsafe {
+            let total = op.reducer().apply(total, halves.load(cx.warp() as usize + 1));
+            out.write(segment, op.post(total, own.len() as u64));
         }
     }
-    cx.barrier();
     // SAFETY: all warps wrote theirs before the barrier.
     let longs = unsafe { longs.load_items::<SEGMENT_WARPS>(0) };
     let mut left = 0u32;
-    for (warp, is_long) in longs.iter().enumerate() {
-        left |= is_long << warp;
+    for pair in 0..SEGMENT_PAIRS {
+        left |= longs[2 * pair] << pair;
     }
     while left != 0 {
-        let warp = left.trailing_zeros() as usize;
+        let pair = left.trailing_zeros() as usize;
         left &= left - 1;
-        let range = range(first + warp);
+        let range = range(first + pair);
         let items = range.len() as u64;
         let share = (cx.thread_rank() as usize, SEGMENT_WARPS_THREADS);
         let total = total_in_memory::<S, R>(x, range, share, &op);
         let total = block_reduce(cx, &mut totals, total, op.reducer());
         if cx.thread_rank() == 0 {
             // SAFETY: a long segment is of one block, of whose threads only the first writes.
-            unsafe { out.write(first + warp, op.post(total, items)) };
+            unsafe { out.write(first + pair, op.post(total, items)) };
         }
     }
 }

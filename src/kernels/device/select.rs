@@ -104,7 +104,6 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
     let part = Part::<N, TOGETHER>::of(cx, tile, batches, len, lead::<S, N>(x));
     // The length is not 0.
     let other = flags.at(0);
-    let keeps = |item, at| choice.keeps(item, flags.get(part.index(at)).unwrap_or(other));
     let keep = |items: &[S::Item; N], at: u32| {
         let flags = flags
             .items::<N>(part.index(at))
@@ -129,9 +128,14 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
         return;
     }
     announce(cx, &chain, tile, total as u64);
-    if !REST {
-        // SAFETY: the warp's own part.
-        unsafe { part.compact(items, keeps, |_, _, _| {}) };
+    let mut kept_of_batch = 0;
+    // SAFETY: the warp's own part.
+    unsafe {
+        if REST {
+            kept_of_batch = part.partition(items, keep);
+        } else {
+            part.compact(items, keep);
+        }
     }
     if cx.warp() == 0 {
         let before = prefix(&chain, tile, total as u64, &Add);
@@ -144,16 +148,19 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
     let before = first + before as usize;
     if REST {
         let kept = if in_order { count.at(0).load() as usize } else { 0 };
+        let others_before = part.first().wrapping_sub(before);
         // SAFETY: the warp's own part; of all items only this one has the place.
         unsafe {
-            part.compact(items, keeps, |item, kept_here, at| {
-                let rank = part.index(at) - (before + kept_here as usize);
-                out.write(if in_order { kept + rank } else { len - 1 - rank }, item);
+            part.each_of_partition(items, kept_of_batch, |item, is_kept, rank| {
+                let other = others_before.wrapping_add(rank as usize);
+                let of_others = if in_order { kept + other } else { len - 1 - other };
+                out.write(if is_kept { before + rank as usize } else { of_others }, item);
             });
         }
+    } else {
+        // SAFETY: written by the warp; no other part has these places.
+        unsafe { copy_out::<_, 4>((cx.lane(), WARP), items, part.place(), own, out, before) };
     }
-    // SAFETY: written by the warp; no other part has these places.
-    unsafe { copy_out::<_, 4>((cx.lane(), WARP), items, part.place(), own, out, before) };
     if !(REST && in_order) && tile + 1 == cx.grid_blocks() && cx.thread_rank() == 0 {
         count.at(0).store(first as u64 + total as u64);
     }

@@ -25,24 +25,15 @@ pub(super) const fn vectors(bytes: usize) -> usize {
     }
 }
 
-/// Rounds of a warp, of an item a lane, that are looked at together, of so many vectors of so many items: whole vectors.
-pub(super) const fn together(vector: usize, vectors: usize) -> usize {
-    match (vector, vectors) {
-        (16 | 8, _) => vector,
-        (4, 1) => 4,
-        (4, _) => 12,
-        (2, 27) => 18,
-        (2, 12 | 6) => 12,
-        (1, 27) => 9,
-        _ => vector * vectors,
-    }
+/// Those of them that a warp moves together, whose items a word can count by 10 bits each.
+pub(super) const fn together<S: Source>(bytes: usize) -> usize {
+    if vectors(S::VECTOR * bytes).is_multiple_of(3) { 3 } else { 1 }
 }
 
-/// What a warp of a selection looks at together, of items of so many bytes; and how many times, at most.
+/// The items that a warp of a selection moves together, of so many bytes each; and how many times, at most.
 const fn batches<S: Source>(bytes: usize) -> (usize, usize) {
-    let vectors = vectors(S::VECTOR * bytes);
-    let together = together(S::VECTOR, vectors);
-    (together * WARP as usize, vectors * S::VECTOR / together)
+    let together = together::<S>(bytes);
+    (together * S::VECTOR * WARP as usize, vectors(S::VECTOR * bytes) / together)
 }
 
 /// The most items of a tile, of so many bytes.
@@ -58,7 +49,7 @@ pub struct StagedTiles {
     pub len: usize,
     /// Items of a tile.
     pub tile: usize,
-    /// How many times a warp looks at some rounds of its part of a tile together.
+    /// How many times a warp moves some vectors of its part of a tile together.
     pub batches: u32,
 }
 
@@ -82,32 +73,15 @@ unsafe impl<S: Source> SharedStorage for StagedStorage<S> {
     const ALIGN: usize = 16;
 }
 
-/// Calls a function with the number of items in a vector of the source, and how many of a warp's rounds of an item a lane it looks at
-/// together, for items of so many bytes, as its first constants.
+/// Calls a function with the number of items in a vector of the source, and how many vectors of a lane a warp moves together, for items of
+/// so many bytes, as its first constants.
 macro_rules! by_vectors {
     ($source:ty, $bytes:expr, $f:ident::<$($t:ty),*; VECTOR, TOGETHER $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
-        super::staged::by_vectors!(
-            @ $source, $bytes, $f, [$($t),*], [$($constant),*], [$($arg),*];
-            16 27 16, 16 12 16, 16 6 16, 16 3 16, 16 1 16,
-            8 27 8, 8 12 8, 8 6 8, 8 3 8, 8 1 8,
-            4 27 12, 4 12 12, 4 6 12, 4 3 12, 4 1 4,
-            2 27 18, 2 12 12, 2 6 12, 2 3 6, 2 1 2,
-            1 27 9, 1 12 12, 1 6 6, 1 3 3
-        )
-    };
-    (@ $source:ty, $bytes:expr, $f:ident, $types:tt, $constants:tt, $args:tt; $($n:literal $staged:literal $together:literal),*) => {
-        // A chain of conditions, of which the compiler follows one alone.
-        $(if const {
-            let vector = <$source as kernel_primitives::input::Source>::VECTOR;
-            vector == $n && super::staged::vectors(vector * $bytes) == $staged
-        } {
-            super::staged::by_vectors!(@call $f, $types, $n, $together, $constants, $args)
-        } else)* {
-            super::staged::by_vectors!(@call $f, $types, 1, 1, $constants, $args)
+        if const { super::staged::together::<$source>($bytes) == 3 } {
+            super::by_vector!($source, $f::<$($t),*; VECTOR, 3 $(, $constant)*>($($arg),*))
+        } else {
+            super::by_vector!($source, $f::<$($t),*; VECTOR, 1 $(, $constant)*>($($arg),*))
         }
-    };
-    (@call $f:ident, [$($t:ty),*], $n:literal, $together:literal, [$($constant:tt),*], [$($arg:expr),*]) => {
-        $f::<$($t,)* $n, $together $(, $constant)*>($($arg),*)
     };
 }
 pub(super) use by_vectors;
@@ -124,7 +98,7 @@ pub(super) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
     if x.is_aligned::<N>(0) { 0 } else { lead }
 }
 
-/// A warp's part of a tile: batches of `TOGETHER` rounds of an item a lane, by vectors of `N`.
+/// A warp's part of a tile: batches of `TOGETHER` vectors of `N` items a lane, which the lanes have side by side.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'k, const N: usize, const TOGETHER: usize> {
     cx: Block<'k>,
@@ -142,12 +116,12 @@ pub(super) struct Part<'k, const N: usize, const TOGETHER: usize> {
 
 impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     const ROUND: u32 = WARP * N as u32;
-    const BATCH: u32 = TOGETHER as u32 * WARP;
+    const BATCH: u32 = TOGETHER as u32 * Self::ROUND;
 
     /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
     #[inline(always)]
     pub(super) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
-        const { assert!(TOGETHER.is_multiple_of(N), "whole vectors") };
+        const { assert!(TOGETHER <= 3 && Self::ROUND < 1 << COUNT_BITS, "counts fit in a word") };
         let items = batches * Self::BATCH;
         let first = (tile * STAGE_WARPS + cx.warp() as usize) * items as usize;
         let here = (len + lead).saturating_sub(first).min(items as usize) as u32;
@@ -174,10 +148,23 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.start.wrapping_add(at as usize)
     }
 
-    /// Whether a place has an item of the input.
+    /// The index in the input of the part's first item.
     #[inline(always)]
-    fn has(&self, at: u32) -> bool {
-        at.wrapping_sub(self.has.0) < self.has.1
+    pub(super) fn first(&self) -> usize {
+        self.index(self.has.0)
+    }
+
+    /// The bits of those of a vector's places, from `at` on, that have an item of the input.
+    #[inline(always)]
+    fn has(&self, at: u32) -> u32 {
+        if self.is_whole {
+            return const { !0 >> (32 - N) };
+        }
+        let mut has = 0;
+        for i in 0..N as u32 {
+            has |= (((at + i).wrapping_sub(self.has.0) < self.has.1) as u32) << i;
+        }
+        has
     }
 
     /// Begins to copy the part to shared memory, with zeros where the input has no items.
@@ -186,7 +173,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// The array has a place for each item of the tile; nobody else accesses the part until the warp has [waited](Self::wait).
     #[inline(always)]
     pub(super) unsafe fn stage<S: Source<Item: Element>>(&self, x: Input<S>, to: SharedArray<'_, S::Item>) {
-        let vectors = self.batches * const { (TOGETHER / N) as u32 };
+        let vectors = self.batches * TOGETHER as u32;
         let own = self.cx.lane() * N as u32;
         // SAFETY: the caller's contract; each lane writes its own vectors, and reads what is known to be inside.
         unsafe {
@@ -216,14 +203,14 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.cx.sync_warp(FULL_MASK);
     }
 
-    /// The part's item at a place.
+    /// The part's vector from a place on.
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn item<T: Element>(&self, items: SharedArray<'_, T>, at: u32) -> T {
+    pub(super) unsafe fn vector<T: Element>(&self, items: SharedArray<'_, T>, at: u32) -> [T; N] {
         // SAFETY: the caller's contract.
-        unsafe { items.load((self.place + at) as usize) }
+        unsafe { items.load_items((self.place + at) as usize) }
     }
 
     /// How many items the warp's part has that are kept. All lanes call `keeps` together, round by round, each with a vector and the place of its
@@ -238,23 +225,16 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         mut keeps: impl FnMut(&[T; N], u32) -> u32,
     ) -> u32 {
         let mut count = 0;
-        for v in 0..self.batches * const { (TOGETHER / N) as u32 } {
+        for v in 0..self.batches * TOGETHER as u32 {
             let at = v * Self::ROUND + self.cx.lane() * N as u32;
             // SAFETY: the caller's contract.
-            let mut bits = keeps(&unsafe { items.load_items((self.place + at) as usize) }, at);
-            if !self.is_whole {
-                for i in 0..N as u32 {
-                    bits &= !((!self.has(at + i) as u32) << i);
-                }
-            }
-            count += bits.count_ones();
+            let kept = keeps(&unsafe { self.vector(items, at) }, at) & self.has(at);
+            count += kept.count_ones();
         }
         warp_reduce(self.cx, count, Add)
     }
 
-    /// Moves the items that are kept to the front of the part, in order. All lanes ask `keeps` together, round by round, each with an item and its
-    /// place, also of items that the input does not have. Calls `others` with each item that is not kept, how many before it in the part
-    /// are, and its place.
+    /// Moves the items that are kept to the front of the part, in order. All lanes call `keeps` as for [`count`](Self::count).
     ///
     /// # Safety
     /// As for [`count`](Self::count); and nobody else reads the part meanwhile.
@@ -262,40 +242,141 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     pub(super) unsafe fn compact<T: Element>(
         &self,
         items: SharedArray<'_, T>,
-        mut keeps: impl FnMut(T, u32) -> bool,
-        mut others: impl FnMut(T, u32, u32),
+        mut keeps: impl FnMut(&[T; N], u32) -> u32,
     ) {
-        let (cx, lane) = (self.cx, self.cx.lane());
-        let below = !(!0 << lane);
         let mut to = self.place;
-        for batch in 0..self.batches {
-            let first = batch * Self::BATCH + lane;
-            let mut rounds = [T::ZERO; TOGETHER];
-            for (k, item) in rounds.iter_mut().enumerate() {
-                // SAFETY: the caller's contract. Items go no further than to their batch's end: all that is written was read before the wait.
-                *item = unsafe { self.item(items, first + k as u32 * WARP) };
-            }
-            let mut votes = [0; TOGETHER];
-            for (k, votes) in votes.iter_mut().enumerate() {
-                let at = first + k as u32 * WARP;
-                *votes = cx.ballot(FULL_MASK, keeps(rounds[k], at) & self.has(at));
-            }
-            cx.sync_warp(FULL_MASK);
-            for (k, &votes) in votes.iter().enumerate() {
-                let place = to + (votes & below).count_ones();
-                if votes >> lane & 1 != 0 {
-                    // SAFETY: as above; of all lanes only this one has the place.
-                    unsafe { items.store(place as usize, rounds[k]) };
-                } else {
-                    let at = first + k as u32 * WARP;
-                    if self.has(at) {
-                        others(rounds[k], place - self.place, at);
+        for number in 0..self.batches {
+            // SAFETY: the caller's contract. Items go no further than to their batch's end: all that is written was read before the wait, and
+            // each place is that of one item.
+            unsafe {
+                let batch = self.batch(items, number, &mut keeps);
+                for v in 0..TOGETHER {
+                    let mut place = to + of_vector(batch.before, v);
+                    for i in 0..N {
+                        if batch.kept[v] >> i & 1 != 0 {
+                            items.store(place as usize, batch.items[v][i]);
+                            place += 1;
+                        }
                     }
+                    to += of_vector(batch.all, v);
                 }
-                to += votes.count_ones();
             }
         }
-        cx.sync_warp(FULL_MASK);
+        self.cx.sync_warp(FULL_MASK);
+    }
+
+    /// Moves the items that are kept to the front of each batch, in order, and the others behind them, for
+    /// [`each_of_partition`](Self::each_of_partition). How many are kept: each lane has the number of that batch.
+    ///
+    /// # Safety
+    /// As for [`compact`](Self::compact).
+    #[inline(always)]
+    pub(super) unsafe fn partition<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        mut keeps: impl FnMut(&[T; N], u32) -> u32,
+    ) -> u32 {
+        let mut kept_of_batch = 0;
+        for number in 0..self.batches {
+            let (first, _) = self.batch_places(number);
+            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait, and each place is that of
+            // one item.
+            unsafe {
+                let batch = self.batch(items, number, &mut keeps);
+                let mut kept = 0;
+                for v in 0..TOGETHER {
+                    kept += of_vector(batch.all, v);
+                }
+                let mut to = 0;
+                for v in 0..TOGETHER {
+                    let mut before = to + of_vector(batch.before, v);
+                    for i in 0..N {
+                        let at = batch.at + v as u32 * Self::ROUND + i as u32;
+                        if batch.kept[v] >> i & 1 != 0 {
+                            items.store((self.place + first + before) as usize, batch.items[v][i]);
+                            before += 1;
+                        } else if batch.has[v] >> i & 1 != 0 {
+                            items.store((self.place + kept + at - before) as usize, batch.items[v][i]);
+                        }
+                    }
+                    to += of_vector(batch.all, v);
+                }
+                if self.cx.lane() == number {
+                    kept_of_batch = kept;
+                }
+            }
+        }
+        self.cx.sync_warp(FULL_MASK);
+        kept_of_batch
+    }
+
+    /// Calls `write` with each item of a [partition](Self::partition), the lanes side by side: whether it is kept, and how many before it in
+    /// the part are as it is.
+    ///
+    /// # Safety
+    /// As for [`count`](Self::count); `kept_of_batch` is the partition's.
+    #[inline(always)]
+    pub(super) unsafe fn each_of_partition<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        kept_of_batch: u32,
+        mut write: impl FnMut(T, bool, u32),
+    ) {
+        let (cx, lane) = (self.cx, self.cx.lane());
+        let (mut kept_before, mut others_before) = (0, 0);
+        for number in 0..self.batches {
+            let kept = cx.shuffle(FULL_MASK, kept_of_batch, number, WARP);
+            let (first, len) = self.batch_places(number);
+            for round in 0..const { TOGETHER * N } as u32 {
+                let i = round * WARP + lane;
+                if i < len {
+                    // SAFETY: the caller's contract.
+                    let item = unsafe { items.load((self.place + first + i) as usize) };
+                    let is_kept = i < kept;
+                    write(item, is_kept, if is_kept { kept_before + i } else { others_before + i - kept });
+                }
+            }
+            kept_before += kept;
+            others_before += len - kept;
+        }
+    }
+
+    /// The first place of a batch that has an item of the input, and how many have.
+    #[inline(always)]
+    fn batch_places(&self, number: u32) -> (u32, u32) {
+        let first = (number * Self::BATCH).max(self.has.0);
+        let end = (number * Self::BATCH + Self::BATCH).min(self.has.0 + self.has.1);
+        (first, end.saturating_sub(first))
+    }
+
+    /// What a lane has of a batch: the warp has read all of it.
+    ///
+    /// # Safety
+    /// As for [`count`](Self::count).
+    #[inline(always)]
+    unsafe fn batch<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        number: u32,
+        keeps: &mut impl FnMut(&[T; N], u32) -> u32,
+    ) -> Batch<T, N, TOGETHER> {
+        let at = number * Self::BATCH + self.cx.lane() * N as u32;
+        let mut batch =
+            Batch { at, items: [[T::ZERO; N]; TOGETHER], has: [0; TOGETHER], kept: [0; TOGETHER], before: 0, all: 0 };
+        for v in 0..TOGETHER {
+            // SAFETY: the caller's contract.
+            batch.items[v] = unsafe { self.vector(items, at + v as u32 * Self::ROUND) };
+        }
+        let mut counts = 0;
+        for v in 0..TOGETHER {
+            let at = at + v as u32 * Self::ROUND;
+            batch.has[v] = self.has(at);
+            batch.kept[v] = keeps(&batch.items[v], at) & batch.has[v];
+            counts |= batch.kept[v].count_ones() << (COUNT_BITS * v as u32);
+        }
+        (batch.before, batch.all) = warp_exclusive_scan(self.cx, counts, Add);
+        self.cx.sync_warp(FULL_MASK);
+        batch
     }
 
     /// The place of the input's first item, if the part has it.
@@ -304,53 +385,47 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         if self.index(self.has.0) == 0 { self.has.0 } else { u32::MAX }
     }
 
-    /// What gives each lane the item before its own, of a round's last items of the lanes.
+    /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and [`compact`](Self::compact).
     #[inline(always)]
-    fn before<S: Source<Item: Element>>(
+    pub(super) fn heads<S: Source<Item: Element + PartialEq>>(
         &self,
         x: Input<S>,
-    ) -> impl FnMut(S::Item) -> S::Item + use<'k, S, N, TOGETHER> {
-        let (cx, lane) = (self.cx, self.cx.lane());
+    ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {
+        let (cx, lane, beginning) = (self.cx, self.cx.lane(), self.beginning());
         // The last lane's item of the round before; to begin with, the one before the part.
         let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or(S::Item::ZERO);
-        move |item| {
-            let given = if lane == WARP - 1 { earlier } else { item };
-            earlier = item;
-            cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP)
-        }
-    }
-
-    /// How many items differ from the one before, or are the input's first.
-    ///
-    /// # Safety
-    /// As for [`count`](Self::count).
-    #[inline(always)]
-    pub(super) unsafe fn count_heads<S: Source<Item: Element + PartialEq>>(
-        &self,
-        x: Input<S>,
-        items: SharedArray<'_, S::Item>,
-    ) -> u32 {
-        let (mut before, beginning) = (self.before(x), self.beginning());
-        let heads = |items: &[S::Item; N], at| {
-            let mut last = before(items[N - 1]);
+        move |items, at| {
+            let given = if lane == WARP - 1 { earlier } else { items[N - 1] };
+            earlier = items[N - 1];
+            let mut last = cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
             let mut heads = 0;
             for (i, &item) in items.iter().enumerate() {
                 heads |= ((last != item || at + i as u32 == beginning) as u32) << i;
                 last = item;
             }
             heads
-        };
-        // SAFETY: the caller's contract.
-        unsafe { self.count(items, heads) }
+        }
     }
+}
 
-    /// As [`count_heads`](Self::count_heads), which item does, for [`compact`](Self::compact).
-    #[inline(always)]
-    pub(super) fn heads<S: Source<Item: Element + PartialEq>>(
-        &self,
-        x: Input<S>,
-    ) -> impl FnMut(S::Item, u32) -> bool + use<'k, S, N, TOGETHER> {
-        let (mut before, beginning) = (self.before(x), self.beginning());
-        move |item, at| before(item) != item || at == beginning
-    }
+/// What a lane has of a batch.
+struct Batch<T, const N: usize, const TOGETHER: usize> {
+    /// The place of its first vector in the part.
+    at: u32,
+    items: [[T; N]; TOGETHER],
+    /// Which of them the input has, and which of those are kept.
+    has: [u32; TOGETHER],
+    kept: [u32; TOGETHER],
+    /// How many the lanes before keep of each of their vectors, and all lanes do: [`COUNT_BITS`] a vector.
+    before: u32,
+    all: u32,
+}
+
+/// Bits of a word that count what a warp has of a vector a lane.
+const COUNT_BITS: u32 = 10;
+
+/// The count of a vector in such a word.
+#[inline(always)]
+fn of_vector(counts: u32, v: usize) -> u32 {
+    counts >> (COUNT_BITS * v as u32) & const { !(!0 << COUNT_BITS) }
 }

@@ -110,7 +110,7 @@ fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: boo
             part.stage(values, in_values);
         }
         part.wait(keys);
-        part.count_heads(keys, in_keys)
+        part.count(in_keys, part.heads(keys))
     };
     let (before, total) = add_by_warp(cx, warps, own);
     announce(cx, &chain, tile, total as u64);
@@ -119,9 +119,9 @@ fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: boo
         // The values first, for which the keys must still be in their places.
         if let Some(in_values) = in_values {
             let mut heads = part.heads(keys);
-            part.compact(in_values, |_, at| heads(part.item(in_keys, at), at), |_, _, _| {});
+            part.compact(in_values, |_, at| heads(&part.vector(in_keys, at), at));
         }
-        part.compact(in_keys, part.heads(keys), |_, _, _| {});
+        part.compact(in_keys, part.heads(keys));
     }
     if cx.warp() == 0 {
         let before = prefix(&chain, tile, total as u64, &Add);
