@@ -109,33 +109,42 @@ pub(super) fn mark<K, const N: usize, const AHEAD: usize>(
     let lane = marks.cx.lane() as usize;
     let at = |v: usize| first + (v * WARP as usize + lane) * N;
     let is_whole = keys.len().saturating_sub(first) >= vectors * WARP as usize * N && keys.is_aligned::<N>(first);
-    let together = if K::IN_MEMORY { AHEAD } else { 1 };
-    let mut begin = 0;
-    while begin < vectors {
+    // SAFETY: inside, if all of the part is.
+    let vector = |v: usize| -> [K::Item; N] { unsafe { keys.vector_inside(at(v)) } };
+    let vector_or_less = |v: usize| -> [K::Item; N] {
+        let each = || core::array::from_fn(|i| keys.get(at(v) + i).unwrap_or(K::Item::ZERO));
+        keys.items(at(v)).unwrap_or_else(each)
+    };
+    let mut put = |v: usize, items: &[K::Item; N]| {
+        marks.put(v, items, at(v) == 0, if is_whole { N } else { keys.len().saturating_sub(at(v)) });
+    };
+    if !K::IN_MEMORY {
+        for v in 0..vectors {
+            put(v, &if is_whole { vector(v) } else { vector_or_less(v) });
+        }
+        return;
+    }
+    for batch in 0..vectors.div_ceil(AHEAD) {
+        let begin = batch * AHEAD;
         let mut ahead = [[K::Item::ZERO; N]; AHEAD];
         if is_whole {
             for (k, items) in ahead.iter_mut().enumerate() {
-                if k < together && begin + k < vectors {
-                    // SAFETY: inside.
-                    *items = unsafe { keys.vector_inside(at(begin + k)) };
+                if begin + k < vectors {
+                    *items = vector(begin + k);
                 }
             }
         } else {
             for (k, items) in ahead.iter_mut().enumerate() {
-                if k < together && begin + k < vectors {
-                    let at = at(begin + k);
-                    let each = || core::array::from_fn(|i| keys.get(at + i).unwrap_or(K::Item::ZERO));
-                    *items = keys.items(at).unwrap_or_else(each);
+                if begin + k < vectors {
+                    *items = vector_or_less(begin + k);
                 }
             }
         }
         for (k, items) in ahead.iter().enumerate() {
-            if k < together && begin + k < vectors {
-                let at = at(begin + k);
-                marks.put(begin + k, items, at == 0, if is_whole { N } else { keys.len().saturating_sub(at) });
+            if begin + k < vectors {
+                put(begin + k, items);
             }
         }
-        begin += together;
     }
 }
 
