@@ -14,13 +14,16 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 /// `offsets` are as for [`segmented_reduce`](super::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items that are in no
 /// segment go to `out` as they are. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// Cost: one read and one write of the items, and a launch for each doubling from a tile of 4096 items of four bytes to all; in those, items are read
-/// and written whose segment goes over a border between what was sorted so far. Segments of any lengths are balanced: short ones cost
-/// little more than the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by). Temporary
-/// memory: for a copy of the items, 16 bytes a tile, and a byte for 4096 items a launch.
+/// Cost: up to a tile of 1024 items of 16 bytes or fewer, one launch. Up to 64 such tiles, in segments of four or fewer on average, two:
+/// in the second, each item of a segment in several tiles searches all of these. Of more items, one read and one write of them, and, beyond
+/// a tile of 4096 items of four bytes, a launch for each doubling from that to all, and a last one: in those, items are read and written
+/// whose segment goes over a border between what was sorted so far. Segments of any lengths are balanced: short ones cost little more than
+/// the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by). Temporary memory: for a copy of the items,
+/// 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
 ///
 /// For types and orders of one's own: `instantiate!` of [`segment_sort_tiles`](struct@device::segment_sort_tiles),
-/// [`segment_merge_tiles`](struct@device::segment_merge_tiles) and [`segment_sort_last`](struct@device::segment_sort_last).
+/// [`segment_merge_ranks`](struct@device::segment_merge_ranks), [`segment_merge_tiles`](struct@device::segment_merge_tiles) and
+/// [`segment_sort_last`](struct@device::segment_sort_last).
 ///
 /// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`.
 ///
@@ -43,7 +46,7 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 /// # Errors
 /// `offsets` is empty, `out` is shorter than the input, and those of a launch and of an allocation. Offsets that decrease, or are more than
 /// there are items, are a fault of the launch, which names the larger and the smaller number.
-pub fn segmented_sort<'a, 'o, I, J, S, O, C, Sort, Merge, Last>(
+pub fn segmented_sort<'a, 'o, I, J, S, O, C, Sort, Ranks, Merge, Last>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -57,43 +60,56 @@ where
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
     device::segment_sort_tiles<S, O, C>: Instantiated<Sort>,
+    device::segment_merge_ranks<S::Item, C>: Instantiated<Ranks>,
     device::segment_merge_tiles<S::Item, C>: Instantiated<Merge>,
     device::segment_sort_last<S::Item>: Instantiated<Last>,
 {
     let (run, out, len) = (run.into(), out.into(), x.items());
     let stream = run.stream;
-    segments_of("segmented_sort", offsets.items())?;
+    let segments = segments_of("segmented_sort", offsets.items())?;
     check_output("segmented_sort", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
-    let passes = Passes::of(&run, len, size_of::<S::Item>(), 0)?;
-    let [borders, moved] = passes.table();
+    let passes = Passes::of(&run, len, segments, [size_of::<S::Item>(), 0])?;
+    let [borders, marks] = passes.table();
     let copied = passes.copied();
-    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), moved, Scratch::<S::Item>::bytes(copied)])?;
+    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), marks, Scratch::<S::Item>::bytes(copied)])?;
     let mut parts = memory.parts();
-    let (mut borders, mut moved) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(moved)?);
+    let (mut borders, mut marks) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(marks)?);
     let mut copy = Scratch::take(stream, &mut parts, copied)?;
     let mut copy = copy.as_mut_slice();
-    let tiles = passes.tiles;
-    let dims = passes.dims();
+    let [copied, marked] = passes.of_first();
     device::segment_sort_tiles::<S, O, C>::launch(
         stream,
-        dims,
+        passes.dims(),
         x,
         offsets,
         &mut out,
+        &mut BufferSliceMut::from(&mut copy).into_slice(..copied)?,
         &mut borders,
-        &mut moved,
-        tiles,
+        &mut BufferSliceMut::from(&mut marks).into_slice(..marked)?,
         order,
     )?;
+    if passes.by_ranks {
+        let (dims, mut claims) = (passes.rank_dims(), marks.reinterpret::<u32>()?);
+        let copy = copy.as_slice();
+        return device::segment_merge_ranks::<S::Item, C>::launch(
+            stream,
+            dims,
+            &mut out,
+            copy,
+            &borders,
+            &mut claims,
+            order,
+        );
+    }
     for pass in 1..=passes.count {
         let (dims, pass) = (passes.merges.dims(), passes.pass(pass));
         device::segment_merge_tiles::<S::Item, C>::launch(
-            stream, dims, &mut out, &mut copy, &borders, &mut moved, pass, order,
+            stream, dims, &mut out, &mut copy, &borders, &mut marks, pass, order,
         )?;
     }
     if passes.count > 0 {
-        let moved = moved.as_slice().slice(passes.count * tiles..)?;
+        let moved = marks.as_slice().slice(passes.count * passes.tiles..)?;
         let (dims, tile) = (passes.merges.dims(), passes.merges.tile);
         device::segment_sort_last::<S::Item>::launch(stream, dims, &mut out, &copy, moved, tile)?;
     }
@@ -104,6 +120,7 @@ where
 /// key goes.
 ///
 /// For types and orders of one's own: `instantiate!` of [`segment_sort_tiles_pairs`](struct@device::segment_sort_tiles_pairs),
+/// [`segment_merge_ranks_pairs`](struct@device::segment_merge_ranks_pairs),
 /// [`segment_merge_tiles_pairs`](struct@device::segment_merge_tiles_pairs), and [`segment_sort_last`](struct@device::segment_sort_last) of
 /// both.
 ///
@@ -111,7 +128,7 @@ where
 ///
 /// # Errors
 /// As [`segmented_sort`]; and unless there are as many values as keys.
-pub fn segmented_sort_pairs<'a, 'o, 'w, I, U, J, S, X, O, C, Sort, Merge, Last, ValuesLast>(
+pub fn segmented_sort_pairs<'a, 'o, 'w, I, U, J, S, X, O, C, Sort, Ranks, Merge, Last, ValuesLast>(
     run: impl Into<Run<'a>>,
     keys: I,
     values: U,
@@ -129,28 +146,29 @@ where
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
     device::segment_sort_tiles_pairs<S, X, O, C>: Instantiated<Sort>,
+    device::segment_merge_ranks_pairs<S::Item, X::Item, C>: Instantiated<Ranks>,
     device::segment_merge_tiles_pairs<S::Item, X::Item, C>: Instantiated<Merge>,
     device::segment_sort_last<S::Item>: Instantiated<Last>,
     device::segment_sort_last<X::Item>: Instantiated<ValuesLast>,
 {
     let (run, out, values_out, len) = (run.into(), keys_out.into(), values_out.into(), keys.items());
     let stream = run.stream;
-    segments_of("segmented_sort_pairs", offsets.items())?;
+    let segments = segments_of("segmented_sort_pairs", offsets.items())?;
     check_values("segmented_sort_pairs", len, values.items())?;
     check_output("segmented_sort_pairs", out.len(), len)?;
     check_output("segmented_sort_pairs", values_out.len(), len)?;
     let (mut out, mut values_out) = (out.into_slice(..len)?, values_out.into_slice(..len)?);
-    let passes = Passes::of(&run, len, size_of::<S::Item>(), size_of::<X::Item>())?;
-    let [borders, moved] = passes.table();
+    let passes = Passes::of(&run, len, segments, [size_of::<S::Item>(), size_of::<X::Item>()])?;
+    let [borders, marks] = passes.table();
     let copied = passes.copied();
     let copies = [Scratch::<S::Item>::bytes(copied), Scratch::<X::Item>::bytes(copied)];
-    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), moved, copies[0], copies[1]])?;
+    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), marks, copies[0], copies[1]])?;
     let mut parts = memory.parts();
-    let (mut borders, mut moved) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(moved)?);
+    let (mut borders, mut marks) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(marks)?);
     let mut copy = Scratch::take(stream, &mut parts, copied)?;
     let mut values_copy = Scratch::take(stream, &mut parts, copied)?;
     let (mut copy, mut values_copy) = (copy.as_mut_slice(), values_copy.as_mut_slice());
-    let tiles = passes.tiles;
+    let [copied, marked] = passes.of_first();
     device::segment_sort_tiles_pairs::<S, X, O, C>::launch(
         stream,
         passes.dims(),
@@ -158,12 +176,27 @@ where
         values,
         offsets,
         &mut out,
+        &mut BufferSliceMut::from(&mut copy).into_slice(..copied)?,
         &mut values_out,
+        &mut BufferSliceMut::from(&mut values_copy).into_slice(..copied)?,
         &mut borders,
-        &mut moved,
-        tiles,
+        &mut BufferSliceMut::from(&mut marks).into_slice(..marked)?,
         order,
     )?;
+    if passes.by_ranks {
+        let mut claims = marks.reinterpret::<u32>()?;
+        return device::segment_merge_ranks_pairs::<S::Item, X::Item, C>::launch(
+            stream,
+            passes.rank_dims(),
+            &mut out,
+            copy.as_slice(),
+            &mut values_out,
+            &values_copy,
+            &borders,
+            &mut claims,
+            order,
+        );
+    }
     for pass in 1..=passes.count {
         device::segment_merge_tiles_pairs::<S::Item, X::Item, C>::launch(
             stream,
@@ -173,13 +206,13 @@ where
             &mut values_out,
             &mut values_copy,
             &borders,
-            &mut moved,
+            &mut marks,
             passes.pass(pass),
             order,
         )?;
     }
     if passes.count > 0 {
-        let moved = moved.as_slice().slice(passes.count * tiles..)?;
+        let moved = marks.as_slice().slice(passes.count * passes.tiles..)?;
         let (dims, tile) = (passes.merges.dims(), passes.merges.tile);
         device::segment_sort_last::<S::Item>::launch(stream, dims, &mut out, &copy, moved, tile)?;
         device::segment_sort_last::<X::Item>::launch(stream, dims, &mut values_out, &values_copy, moved, tile)?;
@@ -187,12 +220,18 @@ where
     Ok(())
 }
 
-/// How a sort goes: pass 0 sorts tiles, each other one joins the runs of the one before two by two.
+/// The most short tiles that ranks merge, and how many of them a segment has at most on average: each of its items searches all it has.
+const RANKED: usize = 64;
+const RANKED_OF_SEGMENT: usize = 4;
+
+/// How a sort goes: pass 0 sorts tiles. Each other one joins the runs of the one before two by two; or ranks join all at once.
 struct Passes {
     len: usize,
     /// Items of a tile of pass 0.
     tile: usize,
-    /// Passes after that.
+    /// Whether ranks merge, in place of passes.
+    by_ranks: bool,
+    /// Passes after pass 0.
     count: usize,
     merges: MergeTiles,
     /// Tiles of a pass of merges.
@@ -200,11 +239,15 @@ struct Passes {
 }
 
 impl Passes {
-    fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
-        let tile = device::segment_sort_tile_items(key, value);
-        let count = len.div_ceil(tile).max(1).next_power_of_two().ilog2() as usize;
+    fn of(run: &Run<'_>, len: usize, segments: usize, [key, value]: [usize; 2]) -> Result<Self> {
+        let short = device::segment_sort_short_items(key, value);
+        let shorts = len.div_ceil(short);
+        let by_ranks = (2..=RANKED).contains(&shorts) && segments.saturating_mul(RANKED_OF_SEGMENT) >= shorts;
+        let tile = if by_ranks || shorts <= 1 { short } else { device::segment_sort_tile_items(key, value) };
+        let doublings = len.div_ceil(tile).max(1).next_power_of_two().ilog2() as usize;
         let merges = MergeTiles::of(run, len, key, value)?;
-        Ok(Self { len, tile, count, merges, tiles: len.div_ceil(merges.tile) })
+        let count = if by_ranks { 0 } else { doublings };
+        Ok(Self { len, tile, by_ranks, count, merges, tiles: len.div_ceil(merges.tile) })
     }
 
     /// The blocks of pass 0: one at least, which looks at the offsets.
@@ -213,14 +256,26 @@ impl Passes {
         Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::SEGMENT_SORT_THREADS as u32)
     }
 
-    /// Borders between tiles of pass 0, with the one before the first, and rows of where tiles lie.
+    /// The blocks that merge by ranks.
+    fn rank_dims(&self) -> Dims {
+        let threads = device::SEGMENT_RANK_THREADS;
+        Dims::new(self.len.div_ceil(threads) as u32, threads as u32)
+    }
+
+    /// Borders between tiles of pass 0, with the one before the first; and rows of where tiles lie, or a bit for each item of whole tiles.
     fn table(&self) -> [usize; 2] {
-        [self.len.div_ceil(self.tile), (self.count + 1) * self.tiles]
+        let tiles = self.len.div_ceil(self.tile);
+        [tiles, if self.by_ranks { tiles * self.tile / 8 } else { (self.count + 1) * self.tiles }]
     }
 
     /// Elements of the copy.
     fn copied(&self) -> usize {
-        if self.count > 0 { self.len } else { 0 }
+        if self.by_ranks || self.count > 0 { self.len } else { 0 }
+    }
+
+    /// Elements of the copy and marks that pass 0 writes.
+    fn of_first(&self) -> [usize; 2] {
+        if self.by_ranks { [self.len, self.table()[1]] } else { [0, self.tiles] }
     }
 
     fn pass(&self, pass: usize) -> SegmentMergePass {

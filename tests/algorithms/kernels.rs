@@ -139,7 +139,38 @@ instantiate!(
 instantiate!(device::merge_tiles_pairs<Span<u8>, Span<u8>, Span<Sixteen>, Span<Sixteen>, Greater>);
 
 instantiate!(device::segment_sort_tiles_pairs<Span<u32>, Counting<u32>, Span<u32>, ByRemainder>, device::segment_merge_tiles_pairs<u32, u32, ByRemainder>);
-instantiate!(device::segment_sort_tiles<Span<u32>, Span<u32>, NoOrder>, device::segment_merge_tiles<u32, NoOrder>);
+instantiate!(device::segment_merge_ranks_pairs<u32, u32, ByRemainder>);
+instantiate!(
+    device::segment_sort_tiles<Span<u32>, Span<u32>, NoOrder>,
+    device::segment_merge_ranks<u32, NoOrder>,
+    device::segment_merge_tiles<u32, NoOrder>
+);
+instantiate!(
+    device::segment_sort_tiles<Span<u8>, Span<u32>, Less>,
+    device::segment_merge_ranks<u8, Less>,
+    device::segment_merge_tiles<u8, Less>,
+    device::segment_sort_last<u8>
+);
+instantiate!(
+    device::segment_sort_tiles<Fives, Span<u32>, ByFirst>,
+    device::segment_merge_ranks<[u64; 5], ByFirst>,
+    device::segment_merge_tiles<[u64; 5], ByFirst>,
+    device::segment_sort_last<[u64; 5]>
+);
+instantiate!(
+    device::segment_sort_tiles_pairs<Span<f16>, Span<Flagged>, Span<u32>, Less>,
+    device::segment_merge_ranks_pairs<f16, Flagged, Less>,
+    device::segment_merge_tiles_pairs<f16, Flagged, Less>,
+    device::segment_sort_last<f16>,
+    device::segment_sort_last<Flagged>
+);
+instantiate!(
+    device::segment_sort_tiles_pairs<Span<f64>, Span<Sixteen>, Span<u32>, Less>,
+    device::segment_merge_ranks_pairs<f64, Sixteen, Less>,
+    device::segment_merge_tiles_pairs<f64, Sixteen, Less>,
+    device::segment_sort_last<f64>,
+    device::segment_sort_last<Sixteen>
+);
 
 /// Whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]

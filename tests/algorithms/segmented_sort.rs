@@ -3,14 +3,15 @@
 use kernel_primitives::algorithms::{Run, Workspace, segmented_sort, segmented_sort_pairs};
 use kernel_primitives::functor::Less;
 use kernel_primitives::input::counting;
-use kernel_primitives::kernels::device::{merge_tile_items, segment_sort_tile_items};
-use kernel_primitives::{Diagnosis, Error, Result};
+use kernel_primitives::kernels::device::{merge_tile_items, segment_sort_short_items, segment_sort_tile_items};
+use kernel_primitives::{Diagnosis, Error, Result, SortKey, f16};
 
-use crate::kernels::{ByRemainder, NoOrder};
+use crate::kernels::{ByFirst, ByRemainder, Flagged, NoOrder, Sixteen};
 use crate::support::{stream, streams, values};
 
 /// Of four-byte keys.
 const TILE: usize = segment_sort_tile_items(4, 0);
+const SHORT: usize = segment_sort_short_items(4, 0);
 
 /// Offsets of segments with these lengths, from `first` on.
 fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
@@ -32,7 +33,9 @@ fn shapes() -> Vec<Vec<u32>> {
         offsets(3, [1; 3000]),
         offsets(0, [100; 300]),
         offsets(0, [TILE, TILE, TILE]),
+        offsets(0, [TILE; 20]),
         offsets(1, [TILE - 1, 0, 1, TILE - 1, 0, 1, 2 * TILE, 5]),
+        offsets(1, [TILE - 1, 0, 1, TILE - 1, 0, 1, 2 * TILE, 5].repeat(5)),
         offsets(5, [TILE + 1, merge, merge, 3, 3 * TILE]),
         offsets(0, (0..300).chain([70_000]).chain(0..100)),
         offsets(0, random(10, 9000)),
@@ -44,7 +47,7 @@ fn shapes() -> Vec<Vec<u32>> {
 }
 
 /// The places of the items in order.
-fn sorted(x: &[u32], offsets: &[u32], key: impl Fn(u32) -> u32) -> Vec<u32> {
+fn sorted<T: Copy, K: Ord>(x: &[T], offsets: &[u32], key: impl Fn(T) -> K) -> Vec<u32> {
     let mut places: Vec<u32> = (0..x.len() as u32).collect();
     for ends in offsets.windows(2) {
         places[ends[0] as usize..ends[1] as usize].sort_by_key(|&i| key(x[i as usize]));
@@ -86,20 +89,115 @@ fn equal_keys_stay_in_their_order() -> Result<()> {
     Ok(())
 }
 
+/// Around what is one launch, what is two, and what is more.
+#[test]
+fn few_short_tiles_are_few_launches() -> Result<()> {
+    let most = 64 * SHORT;
+    for (offsets, len, launches) in [
+        (offsets(0, []), 0, 1),
+        (offsets(2, [300, 0, 500]), SHORT, 1),
+        (offsets(2, [300, 0, 500]), SHORT + 1, 2),
+        (offsets(0, [SHORT + 1]), SHORT + 1, 2),
+        (offsets(0, [4 * SHORT]), 4 * SHORT, 2),
+        (offsets(1, [4 * SHORT - 1, 1]), 4 * SHORT + 1, 2),
+        (offsets(1, [4 * SHORT]), 4 * SHORT + 1, 3),
+        (offsets(0, [SHORT; 7]), 7 * SHORT, 2),
+        // Over no border, one, two and many; and in no segment, tiles in front and behind.
+        (offsets(3 * SHORT + 5, [7, SHORT, 2 * SHORT, 1, 0, 3 * SHORT - 9, 900, 900, 20]), 15 * SHORT, 2),
+        (offsets(9, [3, 20 * SHORT, 5, 1, 1, 1]), 22 * SHORT, 2),
+        (offsets(2 * SHORT, [0; 9]), 5 * SHORT, 2),
+        (offsets(5, [4 * SHORT - 1; 16]), most, 2),
+        (offsets(5, [4 * SHORT - 1; 16]), most + 1, 7),
+        (offsets(5, [4 * SHORT; 15]), most, 6),
+    ] {
+        // On any boundary, either side.
+        for (from, to) in [(0, 0), (1, 3)] {
+            let stream = stream()?;
+            let x = values::<u32>(len + from, len as u64);
+            let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+            let (input, x) = (buffer.slice(from..)?, &x[from..]);
+            let mut out = stream.buffer_from(&vec![77; to + len + 2])?;
+            let before = stream.device().counters();
+            segmented_sort(&stream, input, &at, Less, out.slice_mut(to..)?)?;
+            let counted = stream.device().counters().since(before);
+            if !stream.device().is_gpu() {
+                assert_eq!(counted.launches, launches, "{len} of {offsets:?}");
+            }
+            let found = out.to_vec()?;
+            let expected = sorted(x, &offsets, |x| x).into_iter().map(|i| x[i as usize]).collect::<Vec<_>>();
+            assert!(found[to..to + len] == expected, "{len} keys of {offsets:?}");
+            assert!(found[..to].iter().chain(&found[to + len..]).all(|&x| x == 77), "{len} keys of {offsets:?}");
+
+            let mut places = stream.buffer_from(&vec![77; len + to])?;
+            let (keys, places_out) = (out.slice_mut(to..)?, places.slice_mut(to..)?);
+            segmented_sort_pairs(&stream, input, counting(0u32, len), &at, ByRemainder(10), keys, places_out)?;
+            let expected = sorted(x, &offsets, |x| x % 10);
+            assert!(places.to_vec()?[to..] == expected, "{len} places of {offsets:?}");
+            let expected = expected.into_iter().map(|i| x[i as usize]).collect::<Vec<_>>();
+            assert!(out.to_vec()?[to..to + len] == expected, "{len} pairs of {offsets:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn items_and_values_of_any_size() -> Result<()> {
+    let stream = stream()?;
+    // With few segments in many tiles, and many in few.
+    for offsets in
+        [offsets(3, [20_000, 10, 1, 25_000]), offsets(3, [700, 10, 1, 0, 300, 2000, 5, 1, 900, 90, 800, 400])]
+    {
+        let len = offsets[offsets.len() - 1] as usize + 9;
+        let at = stream.buffer_from(&offsets)?;
+        macro_rules! check {
+            ($($t:ty, $order:expr, |$x:ident| $key:expr;)*) => {$({
+                let x = values::<$t>(len, 1);
+                let mut out = stream.buffer_zeroed(len)?;
+                segmented_sort(&stream, &stream.buffer_from(&x)?, &at, $order, &mut out)?;
+                let expected = sorted(&x, &offsets, |$x| $key).into_iter().map(|i| x[i as usize]);
+                assert!(out.to_vec()? == expected.collect::<Vec<_>>(), stringify!($t));
+            })*};
+        }
+        check! {
+            u8, Less, |x| x;
+            [u64; 5], ByFirst, |x| x[0];
+        }
+        macro_rules! check_pairs {
+            ($($k:ty, $v:ty;)*) => {$({
+                let (x, y) = (values::<$k>(len, 2), values::<$v>(len, 3));
+                let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+                let (mut out, mut values_out) = (stream.buffer_zeroed(len)?, stream.buffer_zeroed(len)?);
+                segmented_sort_pairs(&stream, &keys, &values, &at, Less, &mut out, &mut values_out)?;
+                let places = sorted(&x, &offsets, |x| x.to_sort_bits());
+                let (x, y) = (places.iter().map(|&i| x[i as usize]), places.iter().map(|&i| y[i as usize]));
+                assert!(out.to_vec()? == x.collect::<Vec<_>>(), stringify!($k));
+                assert!(values_out.to_vec()? == y.collect::<Vec<_>>(), stringify!($v));
+            })*};
+        }
+        check_pairs! {
+            f16, Flagged;
+            f64, Sixteen;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_few_segments_sanitize() -> Result<()> {
     for stream in streams()? {
-        let offsets = offsets(2, [0, 3, 300, 20, 1, 0, TILE, 7]);
-        let len = offsets[offsets.len() - 1] as usize + 3;
-        let x = values::<u32>(len, 1);
-        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
-        let mut out = stream.buffer_zeroed::<u32>(len)?;
-        segmented_sort(&stream, &buffer, &at, Less, &mut out)?;
-        let expected = sorted(&x, &offsets, |x| x);
-        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
-        let mut values = stream.buffer_zeroed::<u32>(len)?;
-        segmented_sort_pairs(&stream, &buffer, &buffer, &at, Less, &mut out, &mut values)?;
-        assert!(out.to_vec()? == values.to_vec()?);
+        // By two launches, and by more.
+        for offsets in [offsets(2, [0, 3, 300, 20, 1, 0, TILE, 7]), offsets(2, [9, 2 * TILE])] {
+            let len = offsets[offsets.len() - 1] as usize + 3;
+            let x = values::<u32>(len, 1);
+            let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+            let mut out = stream.buffer_zeroed::<u32>(len)?;
+            segmented_sort(&stream, &buffer, &at, Less, &mut out)?;
+            let expected = sorted(&x, &offsets, |x| x);
+            assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
+            let mut values = stream.buffer_zeroed::<u32>(len)?;
+            segmented_sort_pairs(&stream, &buffer, &buffer, &at, Less, &mut out, &mut values)?;
+            assert!(out.to_vec()? == values.to_vec()?);
+        }
     }
     Ok(())
 }
@@ -107,38 +205,43 @@ fn a_few_segments_sanitize() -> Result<()> {
 #[test]
 fn a_function_that_is_no_order_does_no_harm() -> Result<()> {
     let stream = stream()?;
-    let offsets = offsets(2, [5, 3 * TILE, 20, TILE]);
-    let len = offsets[offsets.len() - 1] as usize;
-    let mut out = stream.buffer_zeroed::<u32>(len)?;
-    let x = stream.buffer_from(&values::<u32>(len, 1))?;
-    segmented_sort(&stream, &x, &stream.buffer_from(&offsets)?, NoOrder, &mut out)?;
-    stream.synchronize()
+    for tile in [TILE, SHORT] {
+        let offsets = offsets(2, [5, 3 * tile, 20, tile]);
+        let len = offsets[offsets.len() - 1] as usize;
+        let mut out = stream.buffer_zeroed::<u32>(len)?;
+        let x = stream.buffer_from(&values::<u32>(len, 1))?;
+        segmented_sort(&stream, &x, &stream.buffer_from(&offsets)?, NoOrder, &mut out)?;
+        stream.synchronize()?;
+    }
+    Ok(())
 }
 
 #[test]
 fn a_graph_sorts_again_and_a_workspace_is_enough() -> Result<()> {
     let stream = stream()?;
-    let offsets = offsets(0, [TILE, 100, 2 * TILE]);
-    let len = offsets[3] as usize;
-    let (mut x, at) = (stream.buffer_from(&values::<u32>(len, 1))?, stream.buffer_from(&offsets)?);
-    let mut out = stream.buffer_zeroed::<u32>(len)?;
-    let mut workspace = Workspace::new();
-    segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
-    let before = stream.device().counters();
-    segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
-    let counted = stream.device().counters().since(before);
-    // A GPU counts what the other tests do at the same time, too.
-    if !stream.device().is_gpu() {
-        assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
-    }
-    let graph =
-        stream.capture(|stream| segmented_sort(Run::on(stream).with(&mut workspace), &x, &at, Less, &mut out))?;
-    for seed in 2..4 {
-        let host = values::<u32>(len, seed);
-        x.copy_from(&host)?;
-        graph.launch(&stream)?;
-        let expected = sorted(&host, &offsets, |x| x);
-        assert!(out.to_vec()? == expected.iter().map(|&i| host[i as usize]).collect::<Vec<_>>());
+    for tile in [TILE, SHORT] {
+        let offsets = offsets(0, [tile, 100, 2 * tile]);
+        let len = offsets[3] as usize;
+        let (mut x, at) = (stream.buffer_from(&values::<u32>(len, 1))?, stream.buffer_from(&offsets)?);
+        let mut out = stream.buffer_zeroed::<u32>(len)?;
+        let mut workspace = Workspace::new();
+        segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
+        let before = stream.device().counters();
+        segmented_sort(Run::on(&stream).with(&mut workspace), &x, &at, Less, &mut out)?;
+        let counted = stream.device().counters().since(before);
+        // A GPU counts what the other tests do at the same time, too.
+        if !stream.device().is_gpu() {
+            assert_eq!((counted.allocations, counted.synchronizations), (0, 0));
+        }
+        let graph =
+            stream.capture(|stream| segmented_sort(Run::on(stream).with(&mut workspace), &x, &at, Less, &mut out))?;
+        for seed in 2..4 {
+            let host = values::<u32>(len, seed);
+            x.copy_from(&host)?;
+            graph.launch(&stream)?;
+            let expected = sorted(&host, &offsets, |x| x);
+            assert!(out.to_vec()? == expected.iter().map(|&i| host[i as usize]).collect::<Vec<_>>());
+        }
     }
     Ok(())
 }

@@ -48,8 +48,9 @@ pub use segmented::{
     check_offsets, segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
 };
 pub use segmented_sort::{
-    SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_tiles, segment_merge_tiles_pairs,
-    segment_sort_last, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
+    SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
+    segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
+    segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
 };
 pub use select::select_tiles;
 pub use sort::{

@@ -4,6 +4,9 @@
 //! segment that goes over the border between them is merged, and only the tiles that it has a part of are moved, from one of
 //! two buffers to the other. So short segments cost little after the first kernel, and long ones as much as in any sort.
 //! The idea is that of moderngpu's segmented sort (Baxter, 2013).
+//!
+//! Of few items launches cost more than work. There tiles are short, and in place of all passes each item of a segment in several tiles
+//! searches the others of these for how many items come before it, which is its place.
 
 use core::marker::PhantomData;
 
@@ -11,7 +14,7 @@ use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_
 use kernel_primitives::functor::{Comparator, Less};
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::SharedStorage;
+use kernel_primitives::view::{SharedArray, SharedStorage};
 
 use super::merge::{
     MERGE_THREADS, MergeStorage, Nothing, Share, by_element, by_items, items, place_of_item, put, write_out,
@@ -27,6 +30,32 @@ pub const SEGMENT_SORT_THREADS: usize = 256;
 /// of two, and a multiple of [`merge_tile_items`](super::merge_tile_items).
 pub const fn segment_sort_tile_items(key: usize, value: usize) -> usize {
     SEGMENT_SORT_THREADS * items(key, value)
+}
+
+/// Items of a thread in a short tile, unless those of the usual one are fewer.
+const FEW: usize = 4;
+
+/// Items of a thread in a short tile whose keys and values have so many bytes.
+const fn few_items(key: usize, value: usize) -> usize {
+    let items = items(key, value);
+    if items < FEW { items } else { FEW }
+}
+
+/// Items of a short tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes; 0 for keys alone.
+/// A power of two.
+pub const fn segment_sort_short_items(key: usize, value: usize) -> usize {
+    SEGMENT_SORT_THREADS * few_items(key, value)
+}
+
+/// Calls a function with the number of items of a thread in a short tile as its last constant.
+macro_rules! by_few_items {
+    ($k:ty, $v:ty, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),* $(,)?)) => {
+        match const { few_items(size_of::<$k>(), size_of::<$v>()) } {
+            4 => $f::<$($g,)* 4>($($arg),*),
+            2 => $f::<$($g,)* 2>($($arg),*),
+            _ => $f::<$($g,)* 1>($($arg),*),
+        }
+    };
 }
 
 /// The shared memory of a tile.
@@ -45,19 +74,23 @@ unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, 
     const ALIGN: usize = 16;
 }
 
-/// Sorts what each segment has in a tile of [`segment_sort_tile_items`]; stable. A tile a block. What is in no segment stays where it is.
+/// Sorts what each segment has in a tile; stable. A tile a block. What is in no segment stays where it is.
 ///
-/// `borders[t]` is then the segment, its begin and its end, that goes over the border before tile `t`, or twice that border; and `moved` is zero for
-/// each of `tiles` tiles of merges.
+/// `copy` is empty, or as long as `x` and gets the same as `out`. Tiles are of [`segment_sort_tile_items`]; with a copy, and where one has
+/// all items, of [`segment_sort_short_items`].
+///
+/// `borders[t]` is then the segment, its begin and its end, that the first item of tile `t` is in; or that item alone, if it is in none.
+/// And `marks` are zero: with a copy, a bit for each item of whole tiles, the claims of
+/// [`segment_merge_ranks`](struct@segment_merge_ranks); else a byte for each tile of merges, the first row of `moved`.
 #[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(4), instantiate(<Span<u32>, Span<u32>, Less>))]
 pub fn segment_sort_tiles<S, O, C>(
     cx: Block,
     x: Input<S>,
     offsets: Input<O>,
     mut out: GlobalMut<S::Item>,
+    mut copy: GlobalMut<S::Item>,
     mut borders: GlobalMut<[u64; 2]>,
-    mut moved: GlobalMut<u8>,
-    tiles: usize,
+    mut marks: GlobalMut<u8>,
     order: C,
     mut words: Shared<[u64; 2]>,
     mut shared: Shared<SegmentSortTileStorage<S::Item>>,
@@ -67,23 +100,31 @@ pub fn segment_sort_tiles<S, O, C>(
     C: Comparator<S::Item> + KernelParam,
 {
     check(cx, offsets, x.len());
-    let values = None::<Values<Span<Nothing>>>;
-    let table = (&mut borders, &mut moved, tiles);
-    by_items!(S::Item, Nothing, sort_tile::<S, O, Span<Nothing>, C; ITEMS>(cx, x, offsets, &mut out, values, table, order, &mut words, &mut shared));
+    let table = (&mut borders, &mut marks);
+    if copy.is_empty() && x.len() > const { segment_sort_short_items(size_of::<S::Item>(), 0) } {
+        let (to, values) = ((&mut out, None), None::<Values<Span<Nothing>>>);
+        by_items!(S::Item, Nothing, sort_tile::<S, O, Span<Nothing>, C; ITEMS>(cx, x, offsets, to, values, table, order, &mut words, &mut shared));
+    } else {
+        let (to, values) = ((&mut out, Some(&mut copy)), None::<Values<Span<Nothing>>>);
+        by_few_items!(S::Item, Nothing, sort_tile::<S, O, Span<Nothing>, C; ITEMS>(cx, x, offsets, to, values, table, order, &mut words, &mut shared));
+    }
 }
 
 /// As [`segment_sort_tiles`](struct@segment_sort_tiles), with a value a key that goes where its key goes.
-#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(2), equal_len(out, values_out), instantiate(<Span<u32>, Span<u32>, Span<u32>, Less>))]
+#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(2), equal_len(out, values_out), equal_len(copy, values_copy), instantiate(
+    <Span<u32>, Span<u32>, Span<u32>, Less>,
+))]
 pub fn segment_sort_tiles_pairs<S, X, O, C>(
     cx: Block,
     x: Input<S>,
     values: Input<X>,
     offsets: Input<O>,
     mut out: GlobalMut<S::Item>,
+    mut copy: GlobalMut<S::Item>,
     mut values_out: GlobalMut<X::Item>,
+    mut values_copy: GlobalMut<X::Item>,
     mut borders: GlobalMut<[u64; 2]>,
-    mut moved: GlobalMut<u8>,
-    tiles: usize,
+    mut marks: GlobalMut<u8>,
     order: C,
     mut words: Shared<[u64; 2]>,
     mut shared: Shared<SegmentSortTileStorage<S::Item, X::Item>>,
@@ -95,16 +136,24 @@ pub fn segment_sort_tiles_pairs<S, X, O, C>(
 {
     check(cx, offsets, x.len());
     cx.require_at_most(x.len(), values.len());
-    let values = Some((values, &mut values_out));
-    let table = (&mut borders, &mut moved, tiles);
-    by_items!(S::Item, X::Item, sort_tile::<S, O, X, C; ITEMS>(cx, x, offsets, &mut out, values, table, order, &mut words, &mut shared));
+    let table = (&mut borders, &mut marks);
+    if copy.is_empty() && x.len() > const { segment_sort_short_items(size_of::<S::Item>(), size_of::<X::Item>()) } {
+        let (to, values) = ((&mut out, None), Some((values, (&mut values_out, None))));
+        by_items!(S::Item, X::Item, sort_tile::<S, O, X, C; ITEMS>(cx, x, offsets, to, values, table, order, &mut words, &mut shared));
+    } else {
+        let (to, values) = ((&mut out, Some(&mut copy)), Some((values, (&mut values_out, Some(&mut values_copy)))));
+        by_few_items!(S::Item, X::Item, sort_tile::<S, O, X, C; ITEMS>(cx, x, offsets, to, values, table, order, &mut words, &mut shared));
+    }
 }
 
+/// Where items of a tile go: to the result and, if it is short, to the copy.
+type To<'v, 'o, 'c, T> = (&'v mut GlobalMut<'o, T>, Option<&'v mut GlobalMut<'c, T>>);
+
 /// The values, and where they go.
-type Values<'v, 'i, 'k, X> = (Input<'i, X>, &'v mut GlobalMut<'k, <X as Source>::Item>);
+type Values<'v, 'i, 'o, 'c, X> = (Input<'i, X>, To<'v, 'o, 'c, <X as Source>::Item>);
 
 /// What the first kernel tells the others.
-type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>, usize);
+type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>);
 
 /// An offset; behind the last one, more than any.
 #[inline(always)]
@@ -132,9 +181,9 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
     offsets: Input<'_, O>,
-    out: &mut GlobalMut<'_, S::Item>,
-    values: Option<Values<'_, '_, '_, X>>,
-    (borders, moved, tiles): Table<'_, '_, '_>,
+    to: To<'_, '_, '_, S::Item>,
+    values: Option<Values<'_, '_, '_, '_, X>>,
+    (borders, marks): Table<'_, '_, '_>,
     order: C,
     words: &mut Shared<'_, [u64; 2]>,
     shared: &mut Shared<'_, SegmentSortTileStorage<S::Item, X::Item>>,
@@ -191,11 +240,11 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
         // SAFETY: of the block alone.
         unsafe { borders.write(cx.block_rank(), bounds) };
     }
-    let merges = const { tile_ratio() };
-    let merge_tile = cx.block_rank() * merges + cx.thread_rank() as usize;
-    if cx.thread_rank() < merges as u32 && merge_tile < tiles {
+    let own_marks = if to.1.is_some() { tile / 8 } else { const { tile_ratio() } };
+    let mark = cx.block_rank() * own_marks + cx.thread_rank() as usize;
+    if cx.thread_rank() < own_marks as u32 && mark < marks.len() {
         // SAFETY: of the thread alone.
-        unsafe { moved.write(merge_tile, 0) };
+        unsafe { marks.write(mark, 0) };
     }
 
     let bounds = bounds.map(|place| place.saturating_sub(first as u64).min(tile as u64) as u32);
@@ -209,9 +258,30 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
         by_element!(S::Item, put::<S::Item; VECTOR, ITEMS>(cx, in_keys, &keys));
         by_element!(X::Item, put::<X::Item; VECTOR, ITEMS>(cx, in_values, &own_values));
         cx.barrier();
-        by_element!(S::Item, write_out::<S::Item; VECTOR, ITEMS>(cx, in_keys, out, first, len as u32));
-        if let Some((_, out)) = values {
-            by_element!(X::Item, write_out::<X::Item; VECTOR, ITEMS>(cx, in_values, out, first, len as u32));
+        by_element!(S::Item, write_to_both::<S::Item; VECTOR, ITEMS>(cx, in_keys, to, first, len as u32));
+        if let Some((_, to)) = values {
+            by_element!(X::Item, write_to_both::<X::Item; VECTOR, ITEMS>(cx, in_values, to, first, len as u32));
+        }
+    }
+}
+
+/// As [`write_out`]; to the copy, as far as it has places.
+///
+/// # Safety
+/// As for [`write_out`], of both.
+#[inline(always)]
+unsafe fn write_to_both<T: Element, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    array: SharedArray<'_, T>,
+    (out, copy): To<'_, '_, '_, T>,
+    first: usize,
+    len: u32,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        write_out::<T, N, ITEMS>(cx, array, out, first, len);
+        if let Some(copy) = copy {
+            write_out::<T, N, ITEMS>(cx, array, copy, first, len);
         }
     }
 }
@@ -467,4 +537,130 @@ pub fn segment_sort_last<T: Element>(
         }
         at += MERGE_THREADS;
     }
+}
+
+/// Threads of a block of [`segment_merge_ranks`](struct@segment_merge_ranks), and its items: fewer than a short tile may have, so that few
+/// tiles are blocks for a whole device.
+pub const SEGMENT_RANK_THREADS: usize = 256;
+
+/// Short tiles that an item's place is searched in side by side.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Brings the items of segments that lie in several short tiles from `copy` to their places in `out`; stable. A thread an item, 2^31 at
+/// most.
+///
+/// `copy` and `borders` are those of [`segment_sort_tiles`](struct@segment_sort_tiles), and `claims` its `marks`. An item that finds its
+/// place claimed, as may be if the comparator is no order, goes nowhere.
+#[kernel(threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy), instantiate(<u32, Less>))]
+pub fn segment_merge_ranks<K, C>(
+    cx: Block,
+    mut out: GlobalMut<K>,
+    copy: Input<Span<K>>,
+    borders: Global<[u64; 2]>,
+    claims: GlobalMut<u32, Atomic>,
+    order: C,
+) where
+    K: Element,
+    C: Comparator<K> + KernelParam,
+{
+    let at = cx.block_rank() * SEGMENT_RANK_THREADS + cx.thread_rank() as usize;
+    if let Some((key, place)) = claim_place::<K, Nothing, C>(at, copy, borders, &claims, &order) {
+        // SAFETY: only this thread has claimed the place.
+        unsafe { out.write(place, key) };
+    }
+}
+
+/// As [`segment_merge_ranks`](struct@segment_merge_ranks), with a value a key that goes where its key goes.
+#[kernel(threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy), instantiate(<u32, u32, Less>))]
+pub fn segment_merge_ranks_pairs<K, V, C>(
+    cx: Block,
+    mut out: GlobalMut<K>,
+    copy: Input<Span<K>>,
+    mut values_out: GlobalMut<V>,
+    values_copy: Global<V>,
+    borders: Global<[u64; 2]>,
+    claims: GlobalMut<u32, Atomic>,
+    order: C,
+) where
+    K: Element,
+    V: Element,
+    C: Comparator<K> + KernelParam,
+{
+    let at = cx.block_rank() * SEGMENT_RANK_THREADS + cx.thread_rank() as usize;
+    if let Some((key, place)) = claim_place::<K, V, C>(at, copy, borders, &claims, &order) {
+        // SAFETY: only this thread has claimed the place.
+        unsafe {
+            out.write(place, key);
+            values_out.write(place, values_copy[at]);
+        }
+    }
+}
+
+/// An item and its place, if its segment lies in several tiles and nobody has claimed the place before: behind the items of its segment
+/// that come before it in its own tile and in each other.
+#[inline(always)]
+fn claim_place<K, V, C>(
+    at: usize,
+    copy: Input<'_, Span<K>>,
+    borders: Global<'_, [u64; 2]>,
+    claims: &GlobalMut<'_, u32, Atomic>,
+    order: &C,
+) -> Option<(K, usize)>
+where
+    K: Element,
+    V: Element,
+    C: Comparator<K>,
+{
+    let tile = const { segment_sort_short_items(size_of::<K>(), size_of::<V>()) as u32 };
+    let bits = const { segment_sort_short_items(size_of::<K>(), size_of::<V>()).ilog2() };
+    let len = copy.len().min(1 << 31) as u32;
+    if at >= len as usize {
+        return None;
+    }
+    let at = at as u32;
+    let own = at >> bits;
+    let first = own << bits;
+    let [front, back] = [own, own + 1].map(|tile| borders.get(tile as usize).unwrap_or([u64::MAX; 2]));
+    let [from, to] = if front[0] < first as u64 && front[1] > at as u64 {
+        front
+    } else if back[0] <= at as u64 {
+        back
+    } else {
+        return None;
+    };
+    let (from, to) = (from as u32, to.max(at as u64 + 1).min(len as u64) as u32);
+
+    // SAFETY: inside, and so are all that the segment has in any tile.
+    let item = |at: u32| unsafe { copy.items_inside::<1>(at as usize) }[0];
+    let key = item(at);
+    let first_tile = from >> bits;
+    let others = ((to - 1) >> bits) - first_tile;
+    let mut place = from + at - from.max(first);
+    let mut next = 0;
+    while next < others {
+        // The first and the last item of what the segment has in other tiles; behind the last of these, of nothing.
+        let parts: [_; SIDE_BY_SIDE] = core::array::from_fn(|k| {
+            let other = next + k as u32;
+            let tile = first_tile + other + (first_tile + other >= own) as u32;
+            if other < others { [from.max(tile << bits), to.min((tile + 1) << bits) - 1] } else { [at + 1, at] }
+        });
+        let mut counts = [0u32; SIDE_BY_SIDE];
+        for k in 0..bits + 1 {
+            let step = tile >> k;
+            for (count, &[begin, last]) in counts.iter_mut().zip(&parts) {
+                let probe = begin + *count + step - 1;
+                let other = item(probe.min(last));
+                // Of equal items those of earlier tiles come first.
+                let is_earlier = begin < first;
+                let (a, b) = if is_earlier { (key, other) } else { (other, key) };
+                let is_before = order.before(a, b) != is_earlier;
+                *count += if (probe <= last) & is_before { step } else { 0 };
+            }
+        }
+        place += counts.iter().sum::<u32>();
+        next += SIDE_BY_SIDE as u32;
+    }
+    let bit = 1 << (place % u32::BITS);
+    let claimed = claims.at((place / u32::BITS) as usize).fetch_or(bit);
+    if claimed & bit == 0 { Some((key, place as usize)) } else { None }
 }
