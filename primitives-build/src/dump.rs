@@ -10,8 +10,8 @@ use crate::process;
 use crate::report::Report;
 use crate::toolchain::Toolchain;
 
-/// Writes each kernel's PTX and SASS and each device function's PTX into `dir`, and the resources of all as `PACKAGE.tsv`; a program with kernels of several
-/// packages has one dump. What earlier builds left there stays.
+/// Writes each kernel's PTX and SASS and each device function's PTX into `dir`, and the resources of all as
+/// `PACKAGE.tsv`; a program with kernels of several packages has one dump. What earlier builds left there stays.
 pub(crate) fn write(
     dir: &Path,
     package: &str,

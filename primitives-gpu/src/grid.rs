@@ -28,10 +28,10 @@ const WAIT: u32 = 40;
 /// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins. A word has 32 bits of a value and beside them
 /// whether it is there, so that a value of any size is whole if all its words are: no fence is needed.
 ///
-/// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of a section what
-/// all tiles up to there amount to. A tile combines what the section before says, the totals of the groups before it in its section, and those of
-/// the tiles before it in its group: two looks of a warp. Which values are combined in which order
-/// depends on the tile alone, so that results have the same bits on every run.
+/// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of
+/// a section what all tiles up to there amount to. A tile combines what the section before says, the totals of the
+/// groups before it in its section, and those of the tiles before it in its group: two looks of a warp. Which values
+/// are combined in which order depends on the tile alone, so that results have the same bits on every run.
 pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
@@ -63,9 +63,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// The block's tile. All blocks with a tile before are running or have ended, so that waiting for them ends. All threads of the
     /// block call it, once.
     ///
-    /// CUDA's devices begin the blocks of a grid in order, which CUDA does not promise, but CUB's scans count on too: asking a
-    /// counter instead takes a tenth of a scan's time. The emulator begins them in any order, and there it is the number of blocks that asked
-    /// before.
+    /// CUDA's devices begin the blocks of a grid in order, which CUDA does not promise, but CUB's scans count on too:
+    /// asking a counter instead takes a tenth of a scan's time. The emulator begins them in any order, and there it is
+    /// the number of blocks that asked before.
     #[inline(always)]
     #[track_caller]
     pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {

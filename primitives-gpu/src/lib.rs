@@ -35,8 +35,9 @@
 //! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`
 //! crate, whose traits compute by the GPU's own instructions and to the same bits on the host.
 //!
-//! **Functors.** [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]; closures are functors. The bounds are the same on both
-//! machines. A functor that is a kernel parameter implements [`KernelParam`], which fixes its layout.
+//! **Functors.** [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]; closures are
+//! functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
+//! which fixes its layout.
 //!
 //! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
 //! Their identities are +∞ and −∞, or the type's limits. Square root and division are correctly rounded. Multiply and

@@ -24,8 +24,8 @@ use crate::{Error, Result};
 pub struct Allocation {
     memory: Memory,
     usage: Mutex<Usage>,
-    /// The stream that `usage` says is the only one, or null. Who uses a buffer on a GPU holds the device's turn, so that nobody looks while
-    /// this changes, and the stream is alive.
+    /// The stream that `usage` says is the only one, or null. Who uses a buffer on a GPU holds the device's turn, so
+    /// that nobody looks while this changes, and the stream is alive.
     sole: AtomicPtr<StreamInner>,
     /// Held while the host or the emulator accesses the bytes, and while a graph is put into a queue. Borrows keep most of
     /// this apart already; but a graph does not borrow what it uses.

@@ -19,8 +19,9 @@
 //! that a library's kernels do not appear in the PTX of all its users. The name of an entry is the path of the module, and
 //! the function's name with the generic arguments: `my_crate::kernels::reduce__f32_Add_4`.
 //!
-//! On the host, the folder that the environment variable `KERNEL_PRIMITIVES_PTX` names says in `index.txt` and `functions.txt` which entries
-//! were compiled; their images become part of the program. Without them, a kernel runs on the emulator only.
+//! On the host, the folder that the environment variable `KERNEL_PRIMITIVES_PTX` names says in `index.txt` and
+//! `functions.txt` which entries were compiled; their images become part of the program. Without them, a kernel runs on
+//! the emulator only.
 
 mod arguments;
 mod derive;

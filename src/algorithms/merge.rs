@@ -13,8 +13,8 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result}
 /// Both are sorted by `order`, any [`Comparator`]. With inputs that are not, or an order that is none, what `out` has is unspecified.
 /// `out` may be longer than both together: the rest of it stays as it is.
 ///
-/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small launch first finds where they
-/// begin in the inputs. Temporary memory: eight bytes a tile then, else none.
+/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small
+/// launch first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, else none.
 ///
 /// For types and orders of one's own: `instantiate!` of [`merge_tiles`](struct@device::merge_tiles) and
 /// [`merge_splits`](struct@device::merge_splits).

@@ -10,14 +10,15 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 
 /// Sorts items by any comparator; stable.
 ///
-/// `order` is any [`Comparator`]. With a function that is no order, what `out` has is unspecified. `out` may be longer than the input: the rest
-/// of it stays as it is.
+/// `order` is any [`Comparator`]. With a function that is no order, what `out` has is unspecified. `out` may be longer
+/// than the input: the rest of it stays as it is.
 ///
 /// Prefer [`sort_keys`](super::sort_keys) for keys in their own order.
 ///
-/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the items and one
-/// write; then there is one of each, and one launch, or two if there are more than four million such items, for each doubling from a tile to all.
-/// Temporary memory: for a copy of the items, and eight bytes for 4096 of them.
+/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the
+/// items and one write; then there is one of each, and one launch, or two if there are more than four million such
+/// items, for each doubling from a tile to all. Temporary memory: for a copy of the items, and eight bytes for 4096 of
+/// them.
 ///
 /// For types and orders of one's own: `instantiate!` of [`merge_sort_tiles`](struct@device::merge_sort_tiles), and of
 /// [`merge_splits`](struct@device::merge_splits) and [`merge_tiles`](struct@device::merge_tiles) of two spans of the items.
@@ -121,8 +122,10 @@ where
 /// Values are anything that [`input`](crate::input) makes: with `counting(0u32, len)` they say afterwards where the keys were. The
 /// temporary memory is for a copy of the values as well.
 ///
-/// For types and orders of one's own: `instantiate!` of [`merge_sort_tiles_pairs`](struct@device::merge_sort_tiles_pairs), and of
-/// [`merge_splits`](struct@device::merge_splits) and [`merge_tiles_pairs`](struct@device::merge_tiles_pairs) of spans of the keys and the values.
+/// For types and orders of one's own: `instantiate!` of
+/// [`merge_sort_tiles_pairs`](struct@device::merge_sort_tiles_pairs), and of
+/// [`merge_splits`](struct@device::merge_splits) and [`merge_tiles_pairs`](struct@device::merge_tiles_pairs) of spans
+/// of the keys and the values.
 ///
 /// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
 ///

@@ -31,8 +31,8 @@
 //! instantiates that with one line, `instantiate!(kernel_primitives::kernels::device::reduce_tiles<Span<f32>, MyReduction>);`, in
 //! its kernel module. Without it the call does not compile, and the error shows the line.
 //!
-//! **Tuning.** How an algorithm is launched on an architecture stands in one table of values, which [`Tuning`] prints, and which a program or
-//! an environment variable may change.
+//! **Tuning.** How an algorithm is launched on an architecture stands in one table of values, which [`Tuning`] prints,
+//! and which a program or an environment variable may change.
 //!
 //! ```
 //! use kernel_primitives::algorithms::{inclusive_scan, reduce};

@@ -13,12 +13,14 @@ const THREADS: usize = device::REDUCE_THREADS;
 
 /// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
 ///
-/// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes ([`MinOf`](crate::functor::MinOf)),
-/// their places ([`ArgMin`](crate::functor::ArgMin), [`ArgMax`](crate::functor::ArgMax)), or the user's own. Items are anything that [`input`](crate::input) makes: a
+/// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes
+/// ([`MinOf`](crate::functor::MinOf)), their places ([`ArgMin`](crate::functor::ArgMin),
+/// [`ArgMax`](crate::functor::ArgMax)), or the user's own. Items are anything that [`input`](crate::input) makes: a
 /// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
 ///
-/// **Determinism.** The order of combination depends on the number of items, and on [tuning](super::Tuning) values of which the table has the
-/// same for all devices: the same items give the same bits on every run and every device, the emulator included.
+/// **Determinism.** The order of combination depends on the number of items, and on [tuning](super::Tuning) values of
+/// which the table has the same for all devices: the same items give the same bits on every run and every device, the
+/// emulator included.
 ///
 /// Cost: one read of the input, and for more than some 16 KiB a second small launch. Temporary memory: one accumulator for each
 /// of up to 1024 blocks, or as many as `reduce.blocks` says.

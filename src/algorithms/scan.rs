@@ -14,8 +14,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
 /// stays as it is.
 ///
-/// **Determinism.** Which items are combined in which order depends on their number and type, and on a [tuning](super::Tuning) value of which the
-/// table has the same for all devices: the same bits on every run and every device, of sums of floating-point numbers too.
+/// **Determinism.** Which items are combined in which order depends on their number and type, and on a
+/// [tuning](super::Tuning) value of which the table has the same for all devices: the same bits on every run and every
+/// device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)), after the chain was
 /// cleared; a single tile has none. Temporary memory: 8 bytes for each 4 of an item, a tile.

@@ -20,11 +20,12 @@ const WARPS: usize = 8192;
 ///
 /// **Determinism.** The order of combination depends on the offsets and the number of items alone.
 ///
-/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four bytes or fewer on
-/// average, are one launch, unless there are more than 8192 segments: two warps take a segment, and a block a long one, so that one long segment
-/// among short ones is a block's work alone. Of more items a warp takes a tile, whatever segments it has, and a small second launch comes
-/// after: segments of any lengths are balanced, one that is all of the input too, and short ones have a lane each. Temporary memory then:
-/// two accumulators and eight bytes for each tile of 8 KiB.
+/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four
+/// bytes or fewer on average, are one launch, unless there are more than 8192 segments: two warps take a segment, and a
+/// block a long one, so that one long segment among short ones is a block's work alone. Of more items a warp takes a
+/// tile, whatever segments it has, and a small second launch comes after: segments of any lengths are balanced, one
+/// that is all of the input too, and short ones have a lane each. Temporary memory then: two accumulators and eight
+/// bytes for each tile of 8 KiB.
 ///
 /// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
 ///

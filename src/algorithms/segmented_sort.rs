@@ -116,8 +116,8 @@ where
     Ok(())
 }
 
-/// Sorts pairs of a key and a value in each segment by the keys and any comparator; stable. As [`segmented_sort`]; each value goes where its
-/// key goes.
+/// Sorts pairs of a key and a value in each segment by the keys and any comparator; stable. As [`segmented_sort`]; each
+/// value goes where its key goes.
 ///
 /// For types and orders of one's own: `instantiate!` of [`segment_sort_tiles_pairs`](struct@device::segment_sort_tiles_pairs),
 /// [`segment_merge_ranks_pairs`](struct@device::segment_merge_ranks_pairs),

@@ -15,12 +15,12 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 /// [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their
 /// order too. `out` may be longer than `keys`: the rest of it stays as it is.
 ///
-/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all digits, and one read
-/// and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022); whatever the keys are. Temporary memory: for a
-/// copy of the keys if there are more than eight bits, and 2 KiB a tile.
+/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all
+/// digits, and one read and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022);
+/// whatever the keys are. Temporary memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile.
 ///
-/// For keys of a type of one's own: `instantiate!` of [`sort_tile`](struct@device::sort_tile), [`count_digits`](struct@device::count_digits) and
-/// [`sort_sweep`](struct@device::sort_sweep).
+/// For keys of a type of one's own: `instantiate!` of [`sort_tile`](struct@device::sort_tile),
+/// [`count_digits`](struct@device::count_digits) and [`sort_sweep`](struct@device::sort_sweep).
 ///
 /// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
 ///
@@ -67,8 +67,9 @@ where
 /// A value is any element of up to 16 bytes, or larger ones at less than the full rate. The temporary memory is for a copy of the
 /// values as well.
 ///
-/// For types of one's own: `instantiate!` of [`sort_tile_pairs`](struct@device::sort_tile_pairs), [`sort_sweep_pairs`](struct@device::sort_sweep_pairs)
-/// and, if that is not there, [`count_digits`](struct@device::count_digits) of the key.
+/// For types of one's own: `instantiate!` of [`sort_tile_pairs`](struct@device::sort_tile_pairs),
+/// [`sort_sweep_pairs`](struct@device::sort_sweep_pairs) and, if that is not there,
+/// [`count_digits`](struct@device::count_digits) of the key.
 ///
 /// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
 ///

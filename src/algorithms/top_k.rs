@@ -15,13 +15,13 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 ///
 /// The order is the total one of [`SortKey`]: NaN counts as larger than all. `out` may be longer than `k`: the rest of it stays as it is.
 ///
-/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch, which looks at `k` items for
-/// each of two blocks a multiprocessor. Whatever the input is: items that are all equal are as fast as any, and so are those that ascend or
-/// descend. Beyond that `k`, a merge sort of tiles that then keeps `k` of each run. Temporary memory: for what the second launch looks
-/// at; or for two copies of the input.
+/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch,
+/// which looks at `k` items for each of two blocks a multiprocessor. Whatever the input is: items that are all equal
+/// are as fast as any, and so are those that ascend or descend. Beyond that `k`, a merge sort of tiles that then keeps
+/// `k` of each run. Temporary memory: for what the second launch looks at; or for two copies of the input.
 ///
-/// For types of one's own: `instantiate!` of [`top_k_tiles`](struct@device::top_k_tiles), [`top_k_last`](struct@device::top_k_last), and what
-/// [`sort_by`](super::sort_by) names.
+/// For types of one's own: `instantiate!` of [`top_k_tiles`](struct@device::top_k_tiles),
+/// [`top_k_last`](struct@device::top_k_last), and what [`sort_by`](super::sort_by) names.
 ///
 /// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
 ///
@@ -94,8 +94,8 @@ where
 
 /// Finds the first `k` keys in an order, sorted, with their values; of equal keys those that come first in the input.
 ///
-/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the keys. Only those of the
-/// keys found are looked at.
+/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the
+/// keys. Only those of the keys found are looked at.
 ///
 /// For types of one's own: `instantiate!` of [`top_k_tiles`](struct@device::top_k_tiles),
 /// [`top_k_last_pairs`](struct@device::top_k_last_pairs), and what [`sort_pairs_by`](super::sort_pairs_by) names.

@@ -111,8 +111,8 @@ where
 
 /// Puts items at indices: `out[at[i]] = x[i]`.
 ///
-/// Indices are integers of any type, each at most once: two items for one place race, and the emulator says so. One that `out` does not have is a
-/// fault of the launch. The other places of `out` stay as they are.
+/// Indices are integers of any type, each at most once: two items for one place race, and the emulator says so. One
+/// that `out` does not have is a fault of the launch. The other places of `out` stay as they are.
 ///
 /// Cost: one launch; reads are side by side, writes where they go.
 ///

@@ -171,9 +171,9 @@ fn class(bytes: usize) -> usize {
 /// **The table.** `cargo run --example tuning` prints it, and what counts on the device at hand; so does `println!("{table}")` of
 /// [`Tuning::table`].
 ///
-/// **Tuning.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` times the candidates of each
-/// parameter by turns on the GPU at hand, checks their results, shows what each would gain, measures what won once more, and writes what was
-/// confirmed into a file for that variable. The shipped values came about so.
+/// **Tuning.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` times the
+/// candidates of each parameter by turns on the GPU at hand, checks their results, shows what each would gain, measures
+/// what won once more, and writes what was confirmed into a file for that variable. The shipped values came about so.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Parameter, Run, Tuning, reduce};

@@ -1,8 +1,8 @@
 //! Device functions that the library ships: elementary functions, and random numbers by a counter.
 //!
 //! Each is an ordinary function on the host, and a PTX function for kernels that are written at run time; see
-//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of them panics but [`division_by_zero()`] and
-//! [`index_out_of_bounds()`], which are there for that and not in [`all`].
+//! [`device_function`](macro@crate::device_function). All exist in `f32` and in `f64`, by their last letters. None of
+//! them panics but [`division_by_zero()`] and [`index_out_of_bounds()`], which are there for that and not in [`all`].
 //!
 //! | functions | |
 //! |---|---|

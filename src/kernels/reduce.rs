@@ -63,10 +63,10 @@ pub fn block_reduce<T, R, const NX: usize>(
 
 /// Reduces each row of a matrix: `out[r]` is the reduction of `x[r]`, of which the index is the column.
 ///
-/// `x` has `rows * columns` elements, row by row, `out` at least `rows`. The threads of a block along `x` have a row, those along
-/// `y` and `z` different ones; at most
-/// 512. Any such shape is right whose blocks have threads for all rows, else it is a fault; [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses a
-/// block a row for long rows, and many rows a block for short ones.
+/// `x` has `rows * columns` elements, row by row, `out` at least `rows`. The threads of a block along `x` have a row,
+/// those along `y` and `z` different ones; at most 512. Any such shape is right whose blocks have threads for all rows,
+/// else it is a fault; [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses a block a row for
+/// long rows, and many rows a block for short ones.
 ///
 /// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor). A thread has
 /// four accesses in flight, of 16 bytes where all rows start on such a boundary, and combines by [`block_x_reduce`]. The

@@ -43,11 +43,12 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 
 /// Sorts the block's keys by their bits from `bits.start` to `bits.end`; stable.
 ///
-/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and `ITEMS` is 1
-/// to 16. The block has exactly `THREADS` threads, a multiple of 32; otherwise it is a fault. The rest of a partial tile is
-/// filled with the order's [last key](Direction::last). `bits` counts in [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole
-/// key, in the total order of [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which
-/// leaves equal keys in their order too.
+/// The arrangement is blocked, before and after: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, and
+/// `ITEMS` is 1 to 16. The block has exactly `THREADS` threads, a multiple of 32; otherwise it is a fault. The rest of
+/// a partial tile is filled with the order's [last key](Direction::last). `bits` counts in
+/// [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key, in the total order of
+/// [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal
+/// keys in their order too.
 ///
 /// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
 /// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the

@@ -14,9 +14,10 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, to_bits,
 /// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
 /// index comes first, so the result is the same whatever the arrangement.
 ///
-/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first `valid` count, and
-/// `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the others are
-/// unspecified. A `valid` of more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same in all threads. Any block shape; a block with more than `TILE` items is a fault.
+/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first
+/// `valid` count, and `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the
+/// others are unspecified. A `valid` of more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same
+/// in all threads. Any block shape; a block with more than `TILE` items is a fault.
 ///
 /// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, at least `ITEMS`; then each merge of
 /// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
@@ -168,13 +169,14 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 
 /// Finds the first `k` of any number of keys that the block's threads read, sorted, with their indices.
 ///
-/// As [`block_top_k_of`]. In each of `rounds` rounds, which are as many in all threads, a thread `read`s up to `READ` keys, each with the index
-/// that decides among equal ones, and a bit for each that counts, the first's lowest; `READ` is a multiple of half of `ITEMS`, 16 at
-/// most. Keys come from anywhere: other inputs, some of a view, or in another order than that of their indices.
+/// As [`block_top_k_of`]. In each of `rounds` rounds, which are as many in all threads, a thread `read`s up to `READ`
+/// keys, each with the index that decides among equal ones, and a bit for each that counts, the first's lowest; `READ`
+/// is a multiple of half of `ITEMS`, 16 at most. Keys come from anywhere: other inputs, some of a view, or in another
+/// order than that of their indices.
 ///
-/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, while there is room; then, after a barrier, they are cut
-/// down to `k` if there are many. If there was no room, they are forgotten, and the rounds are gone through once more as [`block_top_k_of`] does.
-/// A round is read while the one before is looked at.
+/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, while there is room;
+/// then, after a barrier, they are cut down to `k` if there are many. If there was no room, they are forgotten, and the
+/// rounds are gone through once more as [`block_top_k_of`] does. A round is read while the one before is looked at.
 ///
 /// ```
 /// use kernel_primitives::block::{TopKStorage, block_top_k_by};
@@ -215,8 +217,9 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
     rounds_of::<ITEMS, TILE, READ, K, O, false>(cx, shared, rounds, k, order, read)
 }
 
-/// As [`block_top_k_by`], of keys of which the later ones come no sooner: the rounds end when none of the keys of four of them comes before the
-/// `k`th so far. For several sorted sequences, the first keys of all of them first, of which four rounds have one each at least.
+/// As [`block_top_k_by`], of keys of which the later ones come no sooner: the rounds end when none of the keys of four
+/// of them comes before the `k`th so far. For several sorted sequences, the first keys of all of them first, of which
+/// four rounds have one each at least.
 #[inline(always)]
 #[track_caller]
 pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction>(

@@ -363,8 +363,9 @@ impl<'k> Block<'k> {
         self.lane.machine.fence(self.lane, scope, Location::caller());
     }
 
-    /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread if
-    /// the launch, or one before it on its stream, has faulted meanwhile. Every wait loop calls it; the emulator runs other lanes and blocks.
+    /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread
+    /// if the launch, or one before it on its stream, has faulted meanwhile. Every wait loop calls it; the emulator
+    /// runs other lanes and blocks.
     #[inline(always)]
     #[track_caller]
     pub fn spin(self, nanoseconds: u32) {

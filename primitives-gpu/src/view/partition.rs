@@ -10,7 +10,8 @@
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
 //! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles) and
-//! [`Block::rows`](crate::Block::rows), and cannot be made otherwise. For one launch each names elements of exactly one thread, so no two threads write the same element.
+//! [`Block::rows`](crate::Block::rows), and cannot be made otherwise. For one launch each names elements of exactly one
+//! thread, so no two threads write the same element.
 
 use core::marker::PhantomData;
 

@@ -83,10 +83,11 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, const N: usize>(
 
 /// Sorts the keys of each group of `WIDTH` lanes: 1, 2, 4, 8, 16 or 32.
 ///
-/// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS + ITEMS`, and
-/// `ITEMS` is 1, 2, 4, 8 or 16. The first `valid` positions of the group are sorted; what the others hold afterwards is
-/// unspecified. More than a whole group has count as all, and the emulator reports it. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of
-/// [`SortKey`], in which equal keys are identical, so stability is no question.
+/// The arrangement is blocked, before and after: lane `l` of a group holds positions `l * ITEMS` to `l * ITEMS +
+/// ITEMS`, and `ITEMS` is 1, 2, 4, 8 or 16. The first `valid` positions of the group are sorted; what the others hold
+/// afterwards is unspecified. More than a whole group has count as all, and the emulator reports it. `order` is
+/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater): the total order of [`SortKey`], in which
+/// equal keys are identical, so stability is no question.
 ///
 /// Phases: each lane sorts its items; then runs of one, two, four… lanes merge, a run of `m` lanes in `log2(2m)` exchanges.
 /// Cost: `ITEMS * log2(WIDTH) * (log2(WIDTH) + 1) / 2` shuffles, two for a key of 8 bytes: 15 an item in a whole warp. No

@@ -55,9 +55,10 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
     const ALIGN: usize = 16;
 }
 
-/// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal keys, the first
-/// goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are to `count`. A tile a block,
-/// of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal
+/// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
+/// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
+/// a [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
 ))]
@@ -156,8 +157,8 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item>,
 {
-    /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts to, as far as the lane has
-    /// it. Which ones begin, and what there is behind the last of them.
+    /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts
+    /// to, as far as the lane has it. Which ones begin, and what there is behind the last of them.
     #[inline(always)]
     fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
         let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;

@@ -211,9 +211,10 @@ pub fn merge_splits<S, T, C>(
 
 /// Merges sorted runs two by two; stable. A tile of [`merge_tile_items`] of the result a block.
 ///
-/// If `pass.run` is 0, the items of `a` and those of `b` are one run each, and `out` has a place for all. Else the runs lie in `a`, of so many
-/// items each but the last one, a multiple of the tile and a power of two, and `b` is `a` again; `out` may be shorter. `splits` are those of
-/// [`merge_splits`](struct@merge_splits), or none: then the block's warps search themselves.
+/// If `pass.run` is 0, the items of `a` and those of `b` are one run each, and `out` has a place for all. Else the runs
+/// lie in `a`, of so many items each but the last one, a multiple of the tile and a power of two, and `b` is `a` again;
+/// `out` may be shorter. `splits` are those of [`merge_splits`](struct@merge_splits), or none: then the block's warps
+/// search themselves.
 #[kernel(threads(MERGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Greater>, <Span<f32>, Span<f32>, Less>,
 ))]
@@ -530,7 +531,8 @@ pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     }
 }
 
-/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Those behind `len` are behind the end of `out`.
+/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Those behind `len` are
+/// behind the end of `out`.
 ///
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.

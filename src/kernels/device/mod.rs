@@ -68,8 +68,9 @@ pub const fn warp_items(rounds: usize, vector: usize) -> usize {
     WARP as usize * rounds * vector
 }
 
-/// The first item of this thread's first vector, where each of the grid's warps has so many rounds of vectors of `N` items: the lanes' side by
-/// side, one round `32 * N` items behind the other. Threads of blocks that are no whole warps are counted on into the next block.
+/// The first item of this thread's first vector, where each of the grid's warps has so many rounds of vectors of `N`
+/// items: the lanes' side by side, one round `32 * N` items behind the other. Threads of blocks that are no whole warps
+/// are counted on into the next block.
 #[inline(always)]
 fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {
     let thread = cx.block_rank() * cx.block_threads() as usize + cx.thread_rank() as usize;

@@ -46,9 +46,10 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
     const ALIGN: usize = 16;
 }
 
-/// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of equal keys, the
-/// first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a block, of so many `vectors` a thread; `chain` has the memory of a
-/// [`Chain`] of all tiles, or none if there is one tile.
+/// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of
+/// equal keys, the first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a
+/// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles, or none if there is one
+/// tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(<Span<u32>, u32>, <Span<i32>, u32>, <Span<f32>, u32>, <Span<u64>, u32>))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn run_length_tiles<K, L>(

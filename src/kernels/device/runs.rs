@@ -11,8 +11,8 @@ use super::STAGE_THREADS;
 use super::staged::STAGE_WARPS;
 use super::tile::{WarpStorage, announce, prefix, put_by_warp};
 
-/// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is its wait for the tiles
-/// before, so that all of them are to be large.
+/// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is
+/// its wait for the tiles before, so that all of them are to be large.
 pub(super) const RUN_BYTES: usize = 54_912;
 
 /// Runs that a lane writes together: their keys are on their way while the block waits for the tiles before.
@@ -40,8 +40,8 @@ impl RunTiles {
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
-    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is enough, else `tiles` unless they
-    /// are too small, or as many more as it takes.
+    /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is
+    /// enough, else `tiles` unless they are too small, or as many more as it takes.
     pub(super) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
         let round = STAGE_THREADS * vector;
         let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * tiles.max(1)).max(3) };
@@ -74,8 +74,8 @@ pub(super) struct Marks<'k, T> {
 }
 
 impl<T: Element + PartialEq> Marks<'_, T> {
-    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The input's first item begins a
-    /// run.
+    /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The
+    /// input's first item begins a run.
     #[inline(always)]
     pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
         let lane = self.cx.lane();
@@ -184,9 +184,10 @@ pub(super) struct RunTile<'a, 'k, T: Element, R> {
 }
 
 impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
-    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are places of the lane's items in its
-    /// warp's part, with bits for those from there on that begin a run; `key` is the key at a place; and `sum` what the part has of the run before one,
-    /// given where the two begin, 0 for one that begins before the part.
+    /// Writes the tile's runs: their keys, and by `write` what the run before each amounts to. `heads` are places of
+    /// the lane's items in its warp's part, with bits for those from there on that begin a run; `key` is the key at a
+    /// place; and `sum` what the part has of the run before one, given where the two begin, 0 for one that begins
+    /// before the part.
     #[inline(always)]
     pub(super) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
         self,

@@ -128,10 +128,11 @@ struct ScanTile<'a, 'k, S: Source, R> {
     op: R,
 }
 
-/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane, or as many as the tile has, go to shared
-/// memory side by side, where each lane combines as many that lie one after the other; the `HELD` vectors behind them stay in the registers of
-/// the lanes that read them, a round of 32 after the other. What comes before each of these shares is scanned at once, and each share once more
-/// for its results, which leave side by side. `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
+/// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane, or as many as the tile
+/// has, go to shared memory side by side, where each lane combines as many that lie one after the other; the `HELD`
+/// vectors behind them stay in the registers of the lanes that read them, a round of 32 after the other. What comes
+/// before each of these shares is scanned at once, and each share once more for its results, which leave side by side.
+/// `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
 #[inline(always)]
 fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     scan: ScanTile<'_, '_, S, R>,

@@ -66,9 +66,10 @@ unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
     const ALIGN: usize = 16;
 }
 
-/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its kin: `out[i]` is
-/// `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of
-/// so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its
+/// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`,
+/// combined by `op`. A tile a block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory
+/// of a [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
@@ -134,10 +135,10 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item> + Copy,
 {
-    /// Scans a tile, of which each warp has a part. Its lanes copy the values to shared memory side by side, `STAGED` vectors of `N` items each,
-    /// and meanwhile say of each vector of keys which items begin a run. Then each lane combines as many vectors that lie one after the other,
-    /// since the last head. What comes before each lane is scanned at once, and each lane's items once more for its results, which leave
-    /// side by side.
+    /// Scans a tile, of which each warp has a part. Its lanes copy the values to shared memory side by side, `STAGED`
+    /// vectors of `N` items each, and meanwhile say of each vector of keys which items begin a run. Then each lane
+    /// combines as many vectors that lie one after the other, since the last head. What comes before each lane is
+    /// scanned at once, and each lane's items once more for its results, which leave side by side.
     // On the host a frame for each shape, of which one is there at a time.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn of<const N: usize, const STAGED: usize, const EXCLUSIVE: bool>(

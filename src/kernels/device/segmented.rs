@@ -32,7 +32,8 @@ pub const fn segment_warp_items<S: Source>() -> usize {
     16 * WARP as usize * S::VECTOR
 }
 
-/// Bytes of a warp's tile, unless 32 vectors have more: with 24 warps a multiprocessor enough are on their way while each finds its segments.
+/// Bytes of a warp's tile, unless 32 vectors have more: with 24 warps a multiprocessor enough are on their way while
+/// each finds its segments.
 const BYTES: usize = 8192;
 
 /// Items of a segment that one lane reduces.
@@ -106,8 +107,9 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
 /// The first kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): a warp reduces what each
 /// segment has in its tile.
 ///
-/// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of the segment
-/// that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on: `crossing[t]` is its number, or [`u64::MAX`].
+/// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of
+/// the segment that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on:
+/// `crossing[t]` is its number, or [`u64::MAX`].
 #[kernel(threads(SEGMENT_THREADS), min_blocks(6), instantiate(
     <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
     <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
@@ -218,8 +220,8 @@ pub fn segment_tiles<S, O, R>(
     }
 }
 
-/// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): adds up the shares of segments that
-/// lie in several tiles, of `1 << bits` items. A thread a tile.
+/// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): adds up the
+/// shares of segments that lie in several tiles, of `1 << bits` items. A thread a tile.
 #[kernel(threads(SEGMENT_ENDS_THREADS), min_blocks(1), instantiate(
     <f32, Span<u32>, Sum>, <f32, Span<u32>, MinOf>, <f32, Span<u32>, MaxOf>, <f64, Span<u32>, Sum>, <i32, Span<u32>, Sum>, <f32, Span<u64>, Sum>,
 ))]

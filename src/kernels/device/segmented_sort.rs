@@ -303,8 +303,8 @@ pub struct SegmentMergePass {
 
 /// Joins what a segment has in two neighbouring runs; stable. A tile of merges a block.
 ///
-/// Where a tile lies after pass `p`, `moved[p * tiles + t]` says: in `out`, or, if it is not zero, in `copy`. A block that has a part of a segment
-/// that is joined writes its tile to where it does not lie.
+/// Where a tile lies after pass `p`, `moved[p * tiles + t]` says: in `out`, or, if it is not zero, in `copy`. A block
+/// that has a part of a segment that is joined writes its tile to where it does not lie.
 #[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy), instantiate(<u32, Less>))]
 pub fn segment_merge_tiles<K, C>(
     cx: Block,

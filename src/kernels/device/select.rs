@@ -10,9 +10,11 @@ use super::STAGE_THREADS;
 use super::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
 use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
-/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that `choice` keeps, of as many
-/// as there are both items and flags, go to `out`, in order, and how many they are to `count`. A tile a block, of so many
-/// `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that
+/// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
+/// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
+/// [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one
+/// tile.
 ///
 /// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
 /// Then it must be known where they begin: a first launch, with `out` empty, adds to `count` how many are kept.
@@ -84,8 +86,8 @@ struct Selection<'a, 'k, S, F, C> {
     only_count: bool,
 }
 
-/// One tile: each warp has a part of it in shared memory, asks for each item, and moves those that are kept to the front of the part while the
-/// first one waits for what the tiles before have kept.
+/// One tile: each warp has a part of it in shared memory, asks for each item, and moves those that are kept to the
+/// front of the part while the first one waits for what the tiles before have kept.
 // On the host a frame for each shape, of which one is there at a time.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>(

@@ -18,8 +18,8 @@ pub const SORT_PORTION: usize = 1 << 30;
 
 /// Values of a digit.
 const DIGITS: usize = 256;
-/// Items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) by the sizes of a key and a value: as many as two blocks on a
-/// multiprocessor have registers and, on all from sm_80 on, shared memory for.
+/// Items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) by the sizes of a key and
+/// a value: as many as two blocks on a multiprocessor have registers and, on all from sm_80 on, shared memory for.
 const fn items(key: usize, value: usize) -> usize {
     match (key, value) {
         (..=4, ..=4) => 16,
@@ -30,7 +30,8 @@ const fn items(key: usize, value: usize) -> usize {
     }
 }
 
-/// Items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have these sizes; 0 for keys alone.
+/// Items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have
+/// these sizes; 0 for keys alone.
 pub const fn sort_tile_items(key: usize, value: usize) -> usize {
     SORT_THREADS * items(key, value)
 }

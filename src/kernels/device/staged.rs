@@ -213,8 +213,9 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         unsafe { items.load_items((self.place + at) as usize) }
     }
 
-    /// How many items the warp's part has that are kept. All lanes call `keeps` together, round by round, each with a vector and the place of its
-    /// first item, also of items that the input does not have: it says so by bits, the first item's lowest.
+    /// How many items the warp's part has that are kept. All lanes call `keeps` together, round by round, each with a
+    /// vector and the place of its first item, also of items that the input does not have: it says so by bits, the
+    /// first item's lowest.
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
@@ -246,8 +247,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ) {
         let mut to = self.place;
         for number in 0..self.batches {
-            // SAFETY: the caller's contract. Items go no further than to their batch's end: all that is written was read before the wait, and
-            // each place is that of one item.
+            // SAFETY: the caller's contract. Items go no further than to their batch's end: all that is written was
+            // read before the wait, and each place is that of one item.
             unsafe {
                 let batch = self.batch(items, number, &mut keeps);
                 for v in 0..TOGETHER {
@@ -279,8 +280,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         let mut kept_of_batch = 0;
         for number in 0..self.batches {
             let (first, _) = self.batch_places(number);
-            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait, and each place is that of
-            // one item.
+            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait,
+            // and each place is that of one item.
             unsafe {
                 let batch = self.batch(items, number, &mut keeps);
                 let mut kept = 0;
@@ -310,8 +311,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         kept_of_batch
     }
 
-    /// Calls `write` with each item of a [partition](Self::partition), the lanes side by side: whether it is kept, and how many before it in
-    /// the part are as it is.
+    /// Calls `write` with each item of a [partition](Self::partition), the lanes side by side: whether it is kept, and
+    /// how many before it in the part are as it is.
     ///
     /// # Safety
     /// As for [`count`](Self::count); `kept_of_batch` is the partition's.
@@ -385,7 +386,8 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         if self.index(self.has.0) == 0 { self.has.0 } else { u32::MAX }
     }
 
-    /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and [`compact`](Self::compact).
+    /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and
+    /// [`compact`](Self::compact).
     #[inline(always)]
     pub(super) fn heads<S: Source<Item: Element + PartialEq>>(
         &self,

@@ -55,8 +55,9 @@ pub(super) fn add_by_warp<const WARPS: usize>(
     (before, total)
 }
 
-/// Writes the `count` elements of the array from `from` on to `out`, from `first` on: so many threads of the block call it, whole warps, each with its
-/// rank among them. Each has `AHEAD` of them on their way, and a warp's accesses begin at multiples of 32. A fault unless there is room.
+/// Writes the `count` elements of the array from `from` on to `out`, from `first` on: so many threads of the block call
+/// it, whole warps, each with its rank among them. Each has `AHEAD` of them on their way, and a warp's accesses begin
+/// at multiples of 32. A fault unless there is room.
 ///
 /// # Safety
 /// As for [`SharedArray::load`] of each, and [`GlobalMut::write`], of which no other block writes one.

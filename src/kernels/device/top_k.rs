@@ -26,8 +26,8 @@ const ROOM: usize = TOP_K_THREADS * ITEMS;
 /// Items of a tile.
 pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 
-/// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles, the others `tiles`. A share has
-/// `k` items at least, and `k` is at most [`TOP_K_MOST`].
+/// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles,
+/// the others `tiles`. A share has `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///
 /// Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless there is no room, to `places` where in `x` it is.
 #[kernel(threads(TOP_K_THREADS), min_blocks(2), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
@@ -170,8 +170,9 @@ pub fn top_k_last_pairs<K, X, O>(
     }
 }
 
-/// The first `k` of the keys, and for each the number of its block times `k`, and of the key among that one's. Those of a block come in the order
-/// of their places, and the blocks' too: of equal keys the one with the lowest number has the lowest place.
+/// The first `k` of the keys, and for each the number of its block times `k`, and of the key among that one's. Those of
+/// a block come in the order of their places, and the blocks' too: of equal keys the one with the lowest number has the
+/// lowest place.
 ///
 /// The first keys of all blocks come first: hardly one behind the first few of each is looked at.
 #[inline(always)]

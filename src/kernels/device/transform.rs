@@ -15,8 +15,8 @@ pub const fn transform_vectors<S: Source>() -> usize {
     }
 }
 
-/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`, [`warp_items`](super::warp_items) a warp,
-/// in blocks of any shape.
+/// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
+/// [`warp_items`](super::warp_items) a warp, in blocks of any shape.
 #[kernel(max_threads(1024), min_blocks(1), instantiate(
     <Constant<u64>, Identity, SpanMut<u64>>, <Constant<u32>, Identity, SpanMut<u32>>, <Constant<f32>, Identity, SpanMut<f32>>,
     <Constant<f64>, Identity, SpanMut<f64>>, <Constant<u8>, Identity, SpanMut<u8>>, <Span<f32>, Identity, SpanMut<f32>>,

@@ -32,9 +32,10 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 }
 
 /// The kernel of [`algorithms::unique`](kernel_primitives::algorithms::unique) and
-/// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to `out_keys`,
-/// with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of so many `batches`, of which the
-/// input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to
+/// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
+/// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles).
+/// `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Constant<u8>, false>, <Span<i32>, Constant<u8>, false>, <Span<f32>, Constant<u8>, false>, <Span<u64>, Constant<u8>, false>,
     <Span<u32>, Span<u32>, true>, <Span<u32>, Span<f32>, true>, <Span<i32>, Span<f32>, true>, <Span<u64>, Span<u32>, true>,

@@ -1,8 +1,8 @@
 //! The handler of faults on Linux with glibc.
 //!
-//! The handler calls nothing of the system but `sysconf`, `mprotect`, `sigaction` and `raise`, which do no more than the system does. It allocates
-//! nothing, and what it reads needs no initialisation. It runs on the stack for signals that every thread of the standard
-//! library has; on a thread without one, the process ends.
+//! The handler calls nothing of the system but `sysconf`, `mprotect`, `sigaction` and `raise`, which do no more than
+//! the system does. It allocates nothing, and what it reads needs no initialisation. It runs on the stack for signals
+//! that every thread of the standard library has; on a thread without one, the process ends.
 
 use std::ffi::{c_int, c_void};
 use std::io;
