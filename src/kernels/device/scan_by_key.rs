@@ -238,9 +238,14 @@ where
                 }
             } else {
                 for v in 0..STAGED {
-                    for (i, result) in results(v).iter().enumerate() {
+                    let items = results(v);
+                    if at(v) + N <= len {
+                        out.write_items(at(v), &items);
+                        continue;
+                    }
+                    for (i, &item) in items.iter().enumerate() {
                         if at(v) + i < len {
-                            out.write(at(v) + i, *result);
+                            out.write(at(v) + i, item);
                         }
                     }
                 }

@@ -134,7 +134,7 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
     // SAFETY: the warp's own part.
     unsafe {
         if REST {
-            kept_of_batch = part.partition(items, keep);
+            kept_of_batch = part.partition(items, !in_order, keep);
         } else {
             part.compact(items, keep);
         }
@@ -149,16 +149,14 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
     let first = word.get(0) as usize;
     let before = first + before as usize;
     if REST {
-        let kept = if in_order { count.at(0).load() as usize } else { 0 };
         let others_before = part.first().wrapping_sub(before);
-        // SAFETY: the warp's own part; of all items only this one has the place.
-        unsafe {
-            part.each_of_partition(items, kept_of_batch, |item, is_kept, rank| {
-                let other = others_before.wrapping_add(rank as usize);
-                let of_others = if in_order { kept + other } else { len - 1 - other };
-                out.write(if is_kept { before + rank as usize } else { of_others }, item);
-            });
-        }
+        let others = if in_order {
+            (count.at(0).load() as usize).wrapping_add(others_before)
+        } else {
+            len.wrapping_sub(others_before)
+        };
+        // SAFETY: written by the warp; no other part has these places.
+        unsafe { part.copy_partition(items, (kept_of_batch, !in_order), out, (before, others)) };
     } else {
         // SAFETY: written by the warp; no other part has these places.
         unsafe { copy_out::<_, 4>((cx.lane(), WARP), items, part.place(), own, out, before) };

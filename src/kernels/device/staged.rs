@@ -7,6 +7,8 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
+use super::tile::copy_out;
+
 /// Threads of a block of the kernels that select.
 pub const STAGE_THREADS: usize = 128;
 
@@ -266,8 +268,9 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.cx.sync_warp(FULL_MASK);
     }
 
-    /// Moves the items that are kept to the front of each batch, in order, and the others behind them, for
-    /// [`each_of_partition`](Self::each_of_partition). How many are kept: each lane has the number of that batch.
+    /// Moves the items that are kept to the front of each batch, in order, and the others behind them, if `reversed` the
+    /// last one first. How many are kept: each lane has the number of that batch, for
+    /// [`copy_partition`](Self::copy_partition).
     ///
     /// # Safety
     /// As for [`compact`](Self::compact).
@@ -275,32 +278,35 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     pub(super) unsafe fn partition<T: Element>(
         &self,
         items: SharedArray<'_, T>,
+        reversed: bool,
         mut keeps: impl FnMut(&[T; N], u32) -> u32,
     ) -> u32 {
         let mut kept_of_batch = 0;
         for number in 0..self.batches {
-            let (first, _) = self.batch_places(number);
-            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait,
-            // and each place is that of one item.
+            let (first, len) = self.batch_places(number);
+            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait, and
+            // each place is that of one item.
             unsafe {
                 let batch = self.batch(items, number, &mut keeps);
                 let mut kept = 0;
                 for v in 0..TOGETHER {
                     kept += of_vector(batch.all, v);
                 }
-                let mut to = 0;
+                let mut kept_before = 0;
                 for v in 0..TOGETHER {
-                    let mut before = to + of_vector(batch.before, v);
+                    let mut before = kept_before + of_vector(batch.before, v);
                     for i in 0..N {
-                        let at = batch.at + v as u32 * Self::ROUND + i as u32;
+                        let other = (batch.at + v as u32 * Self::ROUND + i as u32).wrapping_sub(first + before);
+                        let behind =
+                            if reversed { len.wrapping_sub(other.wrapping_add(1)) } else { kept.wrapping_add(other) };
                         if batch.kept[v] >> i & 1 != 0 {
                             items.store((self.place + first + before) as usize, batch.items[v][i]);
                             before += 1;
                         } else if batch.has[v] >> i & 1 != 0 {
-                            items.store((self.place + kept + at - before) as usize, batch.items[v][i]);
+                            items.store((self.place + first + behind) as usize, batch.items[v][i]);
                         }
                     }
-                    to += of_vector(batch.all, v);
+                    kept_before += of_vector(batch.all, v);
                 }
                 if self.cx.lane() == number {
                     kept_of_batch = kept;
@@ -311,34 +317,33 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         kept_of_batch
     }
 
-    /// Calls `write` with each item of a [partition](Self::partition), the lanes side by side: whether it is kept, and
-    /// how many before it in the part are as it is.
+    /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first` on; and the others, if it was
+    /// reversed, to what ends at `others`, else from there on.
     ///
     /// # Safety
-    /// As for [`count`](Self::count); `kept_of_batch` is the partition's.
+    /// As for [`count`](Self::count), and for [`copy_out`]; the counts and the order are the partition's.
     #[inline(always)]
-    pub(super) unsafe fn each_of_partition<T: Element>(
+    #[track_caller]
+    pub(super) unsafe fn copy_partition<T: Element>(
         &self,
         items: SharedArray<'_, T>,
-        kept_of_batch: u32,
-        mut write: impl FnMut(T, bool, u32),
+        (kept_of_batch, reversed): (u32, bool),
+        out: &mut GlobalMut<T>,
+        (mut first, mut others): (usize, usize),
     ) {
-        let (cx, lane) = (self.cx, self.cx.lane());
-        let (mut kept_before, mut others_before) = (0, 0);
+        let threads = (self.cx.lane(), WARP);
         for number in 0..self.batches {
-            let kept = cx.shuffle(FULL_MASK, kept_of_batch, number, WARP);
-            let (first, len) = self.batch_places(number);
-            for round in 0..const { TOGETHER * N } as u32 {
-                let i = round * WARP + lane;
-                if i < len {
-                    // SAFETY: the caller's contract.
-                    let item = unsafe { items.load((self.place + first + i) as usize) };
-                    let is_kept = i < kept;
-                    write(item, is_kept, if is_kept { kept_before + i } else { others_before + i - kept });
-                }
+            let kept = self.cx.shuffle(FULL_MASK, kept_of_batch, number, WARP);
+            let (place, len) = self.batch_places(number);
+            let (place, behind) = (self.place + place, len - kept);
+            let to = if reversed { others.wrapping_sub(behind as usize) } else { others };
+            // SAFETY: the caller's contract.
+            unsafe {
+                copy_out::<_, 4>(threads, items, place, kept, out, first);
+                copy_out::<_, 4>(threads, items, place + kept, behind, out, to);
             }
-            kept_before += kept;
-            others_before += len - kept;
+            first += kept as usize;
+            others = if reversed { to } else { others + behind as usize };
         }
     }
 
