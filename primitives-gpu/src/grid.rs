@@ -14,9 +14,6 @@ use crate::simt::{AtomicRef, Block, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
 use crate::warp;
 
-/// A word's upper half once there is a value in the lower one.
-const PRESENT: u64 = 1 << 32;
-
 /// Tiles of a group, and groups of a section.
 const GROUP: usize = WARP as usize;
 
@@ -25,8 +22,9 @@ const WAIT: u32 = 40;
 
 /// The tiles of a grid in a row, and what each amounts to, in global memory.
 ///
-/// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins. A word has 32 bits of a value and beside them
-/// whether it is there, so that a value of any size is whole if all its words are: no fence is needed.
+/// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins, unless it says
+/// [which one](Chain::of_launch) it is. A word has 32 bits of a value and beside them the launch's number once it is there,
+/// so that a value of any size is whole if all its words are: no fence is needed.
 ///
 /// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of
 /// a section what all tiles up to there amount to. A tile combines what the section before says, the totals of the
@@ -36,6 +34,7 @@ pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
     tiles: usize,
+    launch: u32,
     _values: PhantomData<T>,
 }
 
@@ -51,7 +50,14 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// A chain of `tiles` tiles in this memory.
     #[inline(always)]
     pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>, tiles: usize) -> Self {
-        Self { cx, words, tiles, _values: PhantomData }
+        Self { cx, words, tiles, launch: 1, _values: PhantomData }
+    }
+
+    /// The same in memory that other launches had before, which need not be cleared in between: each has a number of its own,
+    /// from 1 on, that none of them had since it was all zero. The first word must be zero still.
+    #[inline(always)]
+    pub fn of_launch(self, number: u32) -> Self {
+        Self { launch: number, ..self }
     }
 
     /// True if it has no memory: for a kernel that is launched without one where there is only one tile.
@@ -168,7 +174,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 let from = (&raw const value).cast::<u8>().add(word * 4);
                 core::ptr::copy_nonoverlapping(from, (&raw mut bits).cast(), Self::bytes(word));
             }
-            self.at(at, word).store(PRESENT | bits as u64);
+            self.at(at, word).store((self.launch as u64) << 32 | bits as u64);
             word += 1;
         }
     }
@@ -182,7 +188,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let mut word = 0;
         while word < Self::WORDS {
             let bits = self.at(at, word).load();
-            is_present &= bits >= PRESENT;
+            is_present &= (bits >> 32) as u32 == self.launch;
             // SAFETY: inside both. If the words are all there, the bytes are those of a value; else nobody looks at it.
             unsafe {
                 let to = (&raw mut value).cast::<u8>().add(word * 4);

@@ -168,6 +168,11 @@ impl Stream {
         self.0.synchronize()
     }
 
+    /// Whether work is recorded and not run: true of the stream that [`capture`](Self::capture) gives.
+    pub fn is_capturing(&self) -> bool {
+        matches!(self.0.queue, Queue::Capture(_))
+    }
+
     /// Captures what `record` launches on the stream that it is given, to launch it as one, as often as wanted: see
     /// [`Graph`].
     ///

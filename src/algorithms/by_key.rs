@@ -71,7 +71,7 @@ where
     let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
     let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items(), most);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
+    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
         Kernel::<K, V, R>::launch(
             stream,
             dims,
@@ -81,6 +81,7 @@ where
             &mut out_values,
             &mut count,
             chain,
+            launch,
             tiles.vectors,
             op,
         )
@@ -133,8 +134,8 @@ where
     let most = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
     let tiles = device::RunLengthItems::<S>::tiles(x.items(), most);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain| {
-        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, tiles.vectors)
+    chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain, launch| {
+        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, launch, tiles.vectors)
     })
 }
 
@@ -249,7 +250,18 @@ where
     let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
     let tiles = device::ScanByKeyItems::<K, V>::tiles(keys.items(), most);
     let tile = (tiles.tile, device::SCAN_THREADS);
-    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain| {
-        Kernel::<K, V, R, EXCLUSIVE>::launch(stream, dims, keys, values, first, &mut out, chain, tiles.vectors, op)
+    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
+        Kernel::<K, V, R, EXCLUSIVE>::launch(
+            stream,
+            dims,
+            keys,
+            values,
+            first,
+            &mut out,
+            chain,
+            launch,
+            tiles.vectors,
+            op,
+        )
     })
 }

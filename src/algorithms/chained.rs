@@ -4,21 +4,26 @@ use super::run::Run;
 use crate::grid::Chain;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
-/// Calls `launch` with a block of so many threads for each tile of so many items, one at least, and the cleared memory of a chain of
-/// their values, none for a single one.
+/// Calls `launch` with a block of so many threads for each tile of so many items, one at least, the memory of a chain of their
+/// values, none for a single one, and the launch's number in it.
 pub(super) fn chained<T: Element>(
     run: Run<'_>,
     len: usize,
     (tile, threads): (usize, usize),
-    launch: impl FnOnce(&Stream, Dims, &mut BufferSliceMut<'_, u64>) -> Result<()>,
+    launch: impl FnOnce(&Stream, Dims, &mut BufferSliceMut<'_, u64>, u32) -> Result<()>,
 ) -> Result<()> {
     let stream = run.stream;
     let tiles = len.div_ceil(tile).max(1);
+    let dims = Dims::new(tiles.try_into().unwrap_or(u32::MAX), threads as u32);
     let words = if tiles > 1 { Chain::<T>::words(tiles) } else { 0 };
+    let run = match run.chain(words)? {
+        Ok((mut chain, number)) => return launch(stream, dims, &mut chain, number),
+        Err(run) => run,
+    };
     let mut memory = run.memory(&[words * size_of::<u64>()])?;
     let mut chain = memory.parts().take::<u64>(words)?;
     if tiles > 1 {
         chain.set_zero(stream)?;
     }
-    launch(stream, Dims::new(tiles.try_into().unwrap_or(u32::MAX), threads as u32), &mut chain)
+    launch(stream, dims, &mut chain, 1)
 }

@@ -68,6 +68,19 @@ impl<'a> Run<'a> {
         Run { stream: self.stream, workspace: None, tuning: self.tuning }
     }
 
+    /// Memory of a [`Chain`](crate::grid::Chain) of so many words that is kept from call to call and need not be cleared, and the
+    /// launch's number in it; or the run as it was, if it has none, or the chain is too long for it.
+    pub(super) fn chain(self, words: usize) -> Result<std::result::Result<(BufferSliceMut<'a, u64>, u32), Self>> {
+        let stream = self.stream;
+        match self.workspace {
+            // Each launch of a graph would have the same number.
+            Some(workspace) if 0 < words && words <= Workspace::CHAIN && !stream.is_capturing() => {
+                workspace.chain(stream, words).map(Ok)
+            }
+            _ => Ok(Err(self)),
+        }
+    }
+
     /// Memory for as many bytes as `sizes` say, in parts.
     pub(super) fn memory(self, sizes: &[usize]) -> Result<Memory<'a>> {
         let bytes = sizes.iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum::<usize>();
@@ -144,10 +157,17 @@ impl<'m, T: Element> Scratch<'m, T> {
 
 /// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
 ///
+/// Scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)), have a part of it to themselves that is
+/// cleared once and not for each call, up to some thousand tiles and not in captures: the smaller the input, the more of a
+/// call's time that is.
+///
 /// Calls on several streams may share one: the later then waits for the earlier.
 #[derive(Debug, Default)]
 pub struct Workspace {
     buffer: Option<Buffer<u8>>,
+    /// Of [`CHAIN`](Self::CHAIN) words, and how many launches had it since it was zero.
+    chain: Option<Buffer<u64>>,
+    launches: u32,
 }
 
 impl Workspace {
@@ -156,14 +176,39 @@ impl Workspace {
         Self::default()
     }
 
-    /// With `bytes` of memory.
+    /// Words for chains of few tiles, whose clearing would take longer than some of their work.
+    const CHAIN: usize = 4096;
+
+    /// With `bytes` of memory, and 32 KiB for algorithms that chain few tiles.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
-        Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?) })
+        let chain = stream.buffer_zeroed(Self::CHAIN)?;
+        Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?), chain: Some(chain), launches: 0 })
     }
 
     /// Bytes that it has.
     pub fn capacity(&self) -> usize {
         self.buffer.as_ref().map_or(0, Buffer::len)
+    }
+
+    /// Words of the chain, and the number of its next launch.
+    fn chain(&mut self, stream: &Stream, words: usize) -> Result<(BufferSliceMut<'_, u64>, u32)> {
+        if self.launches == u32::MAX {
+            self.chain = None;
+        }
+        let chain = match &mut self.chain {
+            Some(chain) => chain,
+            none => {
+                self.launches = 0;
+                none.insert(stream.buffer_zeroed(Self::CHAIN)?)
+            }
+        };
+        self.launches += 1;
+        let mut words = BufferSliceMut::from(chain).into_slice(..words)?;
+        if !stream.device().is_gpu() {
+            // The emulator's blocks count in the first word in which order they began.
+            BufferSliceMut::from(&mut words).into_slice(..1)?.set_zero(stream)?;
+        }
+        Ok((words, self.launches))
     }
 
     fn at_least(&mut self, stream: &Stream, bytes: usize) -> Result<&mut Buffer<u8>> {
@@ -193,4 +238,31 @@ pub(super) fn check_output(algorithm: &str, output: usize, needed: usize) -> Res
         second: "`out`".into(),
         second_len: output,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::algorithms::inclusive_scan;
+    use crate::functor::Add;
+
+    /// After its last number a chain's memory is cleared, and numbers begin anew.
+    #[test]
+    fn launches_are_numbered_anew_after_the_last_number() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        let x = stream.buffer_from(&vec![1u32; 40_000])?;
+        let mut out = stream.buffer_zeroed::<u32>(40_000)?;
+        let mut workspace = Workspace::new();
+        inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+        assert_eq!(workspace.launches, 1);
+        workspace.launches = u32::MAX - 1;
+        for launches in [u32::MAX, 1, 2] {
+            out.as_mut_slice().set_zero(&stream)?;
+            inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+            assert_eq!(workspace.launches, launches);
+            assert!(out.to_vec()?.into_iter().eq(1..=40_000));
+        }
+        Ok(())
+    }
 }

@@ -106,7 +106,7 @@ where
 {
     check_output("scan", out.len(), x.items())?;
     let tiles = ScanTiles::new::<S>(x.items(), run.tuning(Parameter::ScanTiles, size_of::<S::Item>())?);
-    chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain| {
-        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, tiles.rounds, op)
+    chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain, launch| {
+        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, launch, tiles.rounds, op)
     })
 }

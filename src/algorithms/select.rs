@@ -112,9 +112,21 @@ where
 {
     check_output("select", count.len(), 1)?;
     let tiles = tiles::<S>(&run, x.items().min(flags.items()))?;
-    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         type Kernel<S, F, C> = device::select_tiles<S, F, C, false>;
-        Kernel::<S, F, C>::launch(stream, dims, x, flags, &mut out, &mut count, chain, choice, tiles.batches, true)
+        Kernel::<S, F, C>::launch(
+            stream,
+            dims,
+            x,
+            flags,
+            &mut out,
+            &mut count,
+            chain,
+            launch,
+            choice,
+            tiles.batches,
+            true,
+        )
     })
 }
 
@@ -167,10 +179,22 @@ where
     check_output("partition", out.len(), len)?;
     let run = run.into();
     let tiles = tiles::<S>(&run, len)?;
-    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
         let none = constant((), len);
-        Kernel::<S, P>::launch(stream, dims, x, none, &mut out, &mut count, chain, predicate, tiles.batches, false)
+        Kernel::<S, P>::launch(
+            stream,
+            dims,
+            x,
+            none,
+            &mut out,
+            &mut count,
+            chain,
+            launch,
+            predicate,
+            tiles.batches,
+            false,
+        )
     })
 }
 
@@ -219,7 +243,7 @@ where
     let none = || constant((), len);
     let run = run.into();
     let tiles = tiles::<S>(&run, len)?;
-    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         count.set_zero(stream)?;
         let (nowhere, batches) = (&mut empty, tiles.batches);
         Kernel::<S, P>::launch(
@@ -230,10 +254,11 @@ where
             nowhere,
             &mut count,
             &mut *chain,
+            launch,
             predicate,
             batches,
             true,
         )?;
-        Kernel::<S, P>::launch(stream, dims, x, none(), &mut out, &mut count, chain, predicate, batches, true)
+        Kernel::<S, P>::launch(stream, dims, x, none(), &mut out, &mut count, chain, launch, predicate, batches, true)
     })
 }

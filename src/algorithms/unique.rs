@@ -112,7 +112,7 @@ where
     check_output("unique", count.len(), 1)?;
     let blocks = run.blocks(Parameter::UniqueBlocks, size_of::<K::Item>())?;
     let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), keys.items(), blocks);
-    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain| {
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         type Kernel<K, V, const VALUES: bool> = device::unique_tiles<K, V, VALUES>;
         Kernel::<K, V, VALUES>::launch(
             stream,
@@ -123,6 +123,7 @@ where
             out_values,
             &mut count,
             chain,
+            launch,
             tiles.batches,
         )
     })

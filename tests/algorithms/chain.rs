@@ -1,11 +1,12 @@
 //! Prefixes over tiles, by kernels of a block a tile.
 
 use kernel_primitives::Result;
-use kernel_primitives::functor::BinaryFn;
+use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce_by_key, select_if, unique};
+use kernel_primitives::functor::{Add, BinaryFn, LessThan, bind_second};
 use kernel_primitives::grid::Chain;
 
 use crate::kernels::{Compose, Map, prefixes_of_tiles};
-use crate::support::stream;
+use crate::support::{stream, values};
 
 /// Around one group of tiles, around what a warp looks at in groups, and beyond.
 const TILES: [usize; 10] = [1, 2, 31, 32, 33, 65, 1024, 1025, 1057, 2500];
@@ -33,8 +34,64 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
         let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
         let mut chain = stream.buffer_zeroed::<u64>(Chain::<Map<u32>>::words(tiles))?;
         let threads = blocks[k % blocks.len()];
-        prefixes_of_tiles::launch(&stream, (tiles as u32, threads), &stream.buffer_from(&x)?, &mut out, &mut chain)?;
-        assert!(out.to_vec()? == expected, "{tiles} tiles, {threads} threads");
+        // Launches of any numbers, none of them twice, have the memory one after the other.
+        for launch in [1, 7, 2, u32::MAX] {
+            let (dims, x) = ((tiles as u32, threads), stream.buffer_from(&x)?);
+            prefixes_of_tiles::launch(&stream, dims, &x, &mut out, &mut chain, launch)?;
+            assert!(out.to_vec()? == expected, "{tiles} tiles, {threads} threads");
+            out.as_mut_slice().set_zero(&stream)?;
+            chain.slice_mut(..1)?.set_zero(&stream)?;
+        }
+    }
+    Ok(())
+}
+
+/// One workspace for chains of values of several sizes, of more and of fewer tiles, between launches of a graph with a chain of its own.
+#[test]
+fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let mut workspace = Workspace::with_capacity(&stream, 1 << 16)?;
+    let most = 50_000;
+    let captured = stream.buffer_from(&vec![3u64; most])?;
+    let mut captured_sums = stream.buffer_zeroed::<u64>(most)?;
+    let graph = stream
+        .capture(|stream| inclusive_scan(Run::on(stream).with(&mut workspace), &captured, Add, &mut captured_sums))?;
+    for (round, len) in [20_000, most, 9_000, 30_000].into_iter().enumerate() {
+        let host: Vec<u32> = values::<u32>(len, round as u64).into_iter().map(|x| x % 5).collect();
+        let x = stream.buffer_from(&host)?;
+        let (mut out, mut sums) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_zeroed::<u32>(len)?);
+        let mut count = stream.buffer_zeroed::<u64>(1)?;
+
+        inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+        let mut sum = 0;
+        let expected: Vec<u32> = host
+            .iter()
+            .map(|x| {
+                sum += x;
+                sum
+            })
+            .collect();
+        assert!(out.to_vec()? == expected, "{len} sums");
+
+        select_if(Run::on(&stream).with(&mut workspace), &x, bind_second(LessThan, 2), &mut out, &mut count)?;
+        let expected: Vec<u32> = host.iter().copied().filter(|&x| x < 2).collect();
+        assert_eq!(count.to_vec()?, [expected.len() as u64]);
+        assert!(out.to_vec()?[..expected.len()] == expected, "some of {len}");
+
+        graph.launch(&stream)?;
+        assert!(captured_sums.to_vec()?.into_iter().eq((1..=most as u64).map(|i| 3 * i)), "sums of a graph");
+        captured_sums.as_mut_slice().set_zero(&stream)?;
+
+        let mut keys = host.clone();
+        keys.dedup();
+        unique(Run::on(&stream).with(&mut workspace), &x, &mut out, &mut count)?;
+        assert_eq!(count.to_vec()?, [keys.len() as u64]);
+        assert!(out.to_vec()?[..keys.len()] == keys, "some of {len} runs");
+
+        reduce_by_key(Run::on(&stream).with(&mut workspace), &x, &x, Add, &mut out, &mut sums, &mut count)?;
+        let expected: Vec<u32> = host.chunk_by(|a, b| a == b).map(|run| run.iter().sum()).collect();
+        assert_eq!(count.to_vec()?, [expected.len() as u64]);
+        assert!(sums.to_vec()?[..expected.len()] == expected, "sums of {len}");
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
 use kernel_primitives::input::{counting, reversed, zip};
 use kernel_primitives::output::{discard, permutation, strided};
-use kernel_primitives::{Device, Diagnosis, Error, Result};
+use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
 use crate::LENGTHS;
 use crate::kernels::{ByTen, Digits, Spread};
@@ -122,7 +122,9 @@ fn a_place_of_an_output_that_is_outside_is_a_fault() -> Result<()> {
 
 #[test]
 fn two_items_for_one_place_of_an_output_race() -> Result<()> {
-    let stream = Device::emulator().stream()?;
+    let mut options = EmulatorOptions::default();
+    options.checked = true;
+    let stream = Device::emulator_with(options).stream()?;
     let mut out = stream.buffer_zeroed::<f32>(200)?;
     let x = stream.buffer_from(&[1.5f32; 200])?;
     // Of two threads: one writes its own in turn.

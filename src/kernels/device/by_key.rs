@@ -58,7 +58,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal
 /// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
 /// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
-/// a [`Chain`] of all tiles, or none if there is one tile.
+/// a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
 ))]
@@ -71,6 +71,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    launch: u32,
     vectors: u32,
     op: R,
     mut word: Shared<[u64; 1]>,
@@ -89,7 +90,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     let (most, fewer) = const { (ReduceByKeyStorage::<K, V>::VECTORS, ReduceByKeyStorage::<K, V>::FEWER) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });

@@ -69,7 +69,7 @@ impl ScanTiles {
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
 /// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
-/// tiles, or none if there is one tile.
+/// tiles with the number `launch`, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
     <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
@@ -81,6 +81,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     first: S::Item,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
+    launch: u32,
     rounds: u32,
     op: R,
     mut ticket: Shared<[u64; 1]>,
@@ -90,7 +91,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
     let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {

@@ -69,7 +69,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its
 /// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`,
 /// combined by `op`. A tile a block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory
-/// of a [`Chain`] of all tiles, or none if there is one tile.
+/// of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
 #[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
     <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
@@ -84,6 +84,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     first: V::Item,
     mut out: GlobalMut<V::Item>,
     chain: GlobalMut<u64, Atomic>,
+    launch: u32,
     vectors: u32,
     op: R,
     mut ticket: Shared<[u64; 1]>,
@@ -94,7 +95,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
     let most = const { large::<K, V>() };
     let in_values = items.array::<V::Item>(0, const { ScanByKeyItems::<K, V>::TILE });

@@ -13,7 +13,7 @@ use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 /// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that
 /// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
 /// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
-/// [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles, or none if there is one
+/// [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one
 /// tile.
 ///
 /// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
@@ -35,6 +35,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
     mut out: GlobalMut<S::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    launch: u32,
     choice: C,
     batches: u32,
     in_order: bool,
@@ -54,7 +55,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
         return;
     }
     let only_count = REST && in_order && out.is_empty();
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = if only_count {
         cx.block_rank()
     } else if chain.is_empty() {

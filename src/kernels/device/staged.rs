@@ -119,6 +119,8 @@ pub(super) struct Part<'k, const N: usize, const TOGETHER: usize> {
 impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     const ROUND: u32 = WARP * N as u32;
     const BATCH: u32 = TOGETHER as u32 * Self::ROUND;
+    /// The bits of a vector.
+    const ALL: u32 = !0 >> (32 - N);
 
     /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
     #[inline(always)]
@@ -160,7 +162,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     #[inline(always)]
     fn has(&self, at: u32) -> u32 {
         if self.is_whole {
-            return const { !0 >> (32 - N) };
+            return Self::ALL;
         }
         let mut has = 0;
         for i in 0..N as u32 {
@@ -292,21 +294,10 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
                 for v in 0..TOGETHER {
                     kept += of_vector(batch.all, v);
                 }
-                let mut kept_before = 0;
-                for v in 0..TOGETHER {
-                    let mut before = kept_before + of_vector(batch.before, v);
-                    for i in 0..N {
-                        let other = (batch.at + v as u32 * Self::ROUND + i as u32).wrapping_sub(first + before);
-                        let behind =
-                            if reversed { len.wrapping_sub(other.wrapping_add(1)) } else { kept.wrapping_add(other) };
-                        if batch.kept[v] >> i & 1 != 0 {
-                            items.store((self.place + first + before) as usize, batch.items[v][i]);
-                            before += 1;
-                        } else if batch.has[v] >> i & 1 != 0 {
-                            items.store((self.place + first + behind) as usize, batch.items[v][i]);
-                        }
-                    }
-                    kept_before += of_vector(batch.all, v);
+                if self.is_whole {
+                    self.spread(items, &batch, [Self::ALL; TOGETHER], (first, len, kept), reversed);
+                } else {
+                    self.spread(items, &batch, batch.has, (first, len, kept), reversed);
                 }
                 if self.cx.lane() == number {
                     kept_of_batch = kept;
@@ -315,6 +306,43 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
         self.cx.sync_warp(FULL_MASK);
         kept_of_batch
+    }
+
+    /// Writes the lane's items of a batch, of which the input `has` some, to their places in a
+    /// [partition](Self::partition).
+    ///
+    /// # Safety
+    /// As for [`partition`](Self::partition).
+    #[inline(always)]
+    unsafe fn spread<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        batch: &Batch<T, N, TOGETHER>,
+        has: [u32; TOGETHER],
+        (first, len, kept): (u32, u32, u32),
+        reversed: bool,
+    ) {
+        let step = if reversed { u32::MAX } else { 1 };
+        let mut before = 0;
+        for (v, has) in has.into_iter().enumerate() {
+            let at = (batch.at + v as u32 * Self::ROUND).max(first);
+            // The places of the lane's next item if it is kept, and if it is not.
+            let mut kept_at = before + of_vector(batch.before, v);
+            let others = at.wrapping_sub(first + kept_at);
+            let from = if reversed { len.wrapping_sub(1) } else { kept };
+            let mut other_at = from.wrapping_add(others.wrapping_mul(step));
+            for i in 0..N {
+                if has >> i & 1 != 0 {
+                    let is_kept = batch.kept[v] >> i & 1 != 0;
+                    let to = if is_kept { kept_at } else { other_at };
+                    // SAFETY: the caller's contract.
+                    unsafe { items.store((self.place + first + to) as usize, batch.items[v][i]) };
+                    kept_at += is_kept as u32;
+                    other_at = other_at.wrapping_add(if is_kept { 0 } else { step });
+                }
+            }
+            before += of_vector(batch.all, v);
+        }
     }
 
     /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first` on; and the others, if it was

@@ -35,7 +35,7 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 /// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to
 /// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
 /// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles).
-/// `chain` has the memory of a [`Chain`] of all tiles, or none if there is one tile.
+/// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
 #[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
     <Span<u32>, Constant<u8>, false>, <Span<i32>, Constant<u8>, false>, <Span<f32>, Constant<u8>, false>, <Span<u64>, Constant<u8>, false>,
     <Span<u32>, Span<u32>, true>, <Span<u32>, Span<f32>, true>, <Span<i32>, Span<f32>, true>, <Span<u64>, Span<u32>, true>,
@@ -49,6 +49,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
+    launch: u32,
     batches: u32,
     mut word: Shared<[u64; 1]>,
     mut warps: Shared<WarpStorage<u32, STAGE_WARPS>>,
@@ -63,7 +64,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks());
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
     shared.enter();
     by_vectors!(
