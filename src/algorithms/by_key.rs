@@ -20,7 +20,8 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): the same bits on every run and every device.
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared; a single tile has none. Temporary memory: 16 bytes, and 8
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single
+/// tile has none. Temporary memory: 16 bytes, and 8
 /// for each 4 of a value, a tile of some 50 KB of values, or fewer where there are not many.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.

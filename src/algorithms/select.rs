@@ -16,7 +16,8 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 /// input, only long enough: what is behind the items kept stays as it is.
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared; a single tile has none. Temporary memory: 16 bytes a
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single
+/// tile has none. Temporary memory: 16 bytes a
 /// tile of 54 KiB.
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.

@@ -295,9 +295,10 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
                     kept += of_vector(batch.all, v);
                 }
                 if self.is_whole {
-                    self.spread(items, &batch, [Self::ALL; TOGETHER], (first, len, kept), reversed);
+                    // A constant, so that nothing is asked.
+                    self.spread(items, &Batch { has: [Self::ALL; TOGETHER], ..batch }, (first, len, kept), reversed);
                 } else {
-                    self.spread(items, &batch, batch.has, (first, len, kept), reversed);
+                    self.spread(items, &batch, (first, len, kept), reversed);
                 }
                 if self.cx.lane() == number {
                     kept_of_batch = kept;
@@ -308,8 +309,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         kept_of_batch
     }
 
-    /// Writes the lane's items of a batch, of which the input `has` some, to their places in a
-    /// [partition](Self::partition).
+    /// Writes the lane's items of a batch to their places in a [partition](Self::partition).
     ///
     /// # Safety
     /// As for [`partition`](Self::partition).
@@ -318,13 +318,12 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         &self,
         items: SharedArray<'_, T>,
         batch: &Batch<T, N, TOGETHER>,
-        has: [u32; TOGETHER],
         (first, len, kept): (u32, u32, u32),
         reversed: bool,
     ) {
         let step = if reversed { u32::MAX } else { 1 };
         let mut before = 0;
-        for (v, has) in has.into_iter().enumerate() {
+        for v in 0..TOGETHER {
             let at = (batch.at + v as u32 * Self::ROUND).max(first);
             // The places of the lane's next item if it is kept, and if it is not.
             let mut kept_at = before + of_vector(batch.before, v);
@@ -332,7 +331,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
             let from = if reversed { len.wrapping_sub(1) } else { kept };
             let mut other_at = from.wrapping_add(others.wrapping_mul(step));
             for i in 0..N {
-                if has >> i & 1 != 0 {
+                if batch.has[v] >> i & 1 != 0 {
                     let is_kept = batch.kept[v] >> i & 1 != 0;
                     let to = if is_kept { kept_at } else { other_at };
                     // SAFETY: the caller's contract.
