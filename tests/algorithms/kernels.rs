@@ -197,6 +197,8 @@ instantiate!(device::select_tiles<Span<u32>, Span<i32>, ByFlag, false>);
 instantiate!(device::select_tiles<Counting<u64>, Span<bool>, ByFlag, false>);
 
 instantiate!(device::unique_tiles<Span<u8>, Constant<u8>, false>);
+instantiate!(device::unique_tiles<Span<f16>, Constant<u8>, false>);
+instantiate!(device::unique_tiles<Span<bf16>, Constant<u8>, false>);
 instantiate!(device::unique_tiles<Span<u64>, Counting<u64>, true>);
 instantiate!(device::reduce_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose>);
 instantiate!(device::reduce_by_key_tiles<Span<u8>, Span<f64>, Add>);

@@ -2,7 +2,7 @@
 
 use kernel_primitives::algorithms::{unique, unique_by_key};
 use kernel_primitives::input::counting;
-use kernel_primitives::{Error, Result};
+use kernel_primitives::{Error, Result, bf16, f16};
 
 use crate::LENGTHS;
 use crate::runs::{Runs, lengths, repeated};
@@ -63,6 +63,28 @@ fn zeros_are_equal_and_nan_equals_nothing_sanitize() -> Result<()> {
     let expected = [0.0, f32::NAN, f32::NAN, 1.0, -0.0, f32::NAN].map(f32::to_bits);
     assert_eq!(count.to_vec()?, [6]);
     assert_eq!(out.to_vec()?[..6].iter().map(|x| x.to_bits()).collect::<Vec<_>>(), expected);
+    Ok(())
+}
+
+/// Every half twice, and behind it, by turns, a zero, the other one, infinity, or NaN.
+#[test]
+fn halves_of_any_bits_are_compared_as_their_type_does() -> Result<()> {
+    let stream = stream()?;
+    let all = || (0..=u16::MAX).flat_map(|bits| [bits, bits, [0, 0x8000, 0x7c00, 0x7fc1][bits as usize % 4]]);
+    macro_rules! check {
+        ($($half:ident)*) => {$(
+            let x: Vec<$half> = all().map($half::from_bits).collect();
+            let mut expected = x.clone();
+            expected.dedup();
+            let mut out = stream.buffer_zeroed::<$half>(x.len())?;
+            let mut count = stream.buffer_zeroed::<u64>(1)?;
+            unique(&stream, &stream.buffer_from(&x)?, &mut out, &mut count)?;
+            assert_eq!(count.to_vec()?, [expected.len() as u64]);
+            let bits = |x: &[$half]| x.iter().map(|x| x.to_bits()).collect::<Vec<u16>>();
+            assert!(bits(&out.to_vec()?[..expected.len()]) == bits(&expected), stringify!($half));
+        )*};
+    }
+    check!(f16 bf16);
     Ok(())
 }
 

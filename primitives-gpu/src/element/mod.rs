@@ -119,6 +119,16 @@ pub unsafe trait Element: KernelParam {
         None
     }
 
+    /// `==`, by an instruction of the hardware for halves too, whose type knows of none.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn equals(self, other: Self) -> bool
+    where
+        Self: PartialEq,
+    {
+        self == other
+    }
+
     /// What `last` was combined with by `op`, if the result says that to the bit.
     #[doc(hidden)]
     #[inline(always)]
@@ -146,7 +156,7 @@ pub enum Redux {
 }
 
 macro_rules! elements {
-    ($($t:ty: $zero:expr $(, $redux:ident)?;)*) => {$(
+    ($($t:ty: $zero:expr $(, $more:ident)?;)*) => {$(
         // SAFETY: a primitive, or `repr(transparent)` over one, without padding.
         unsafe impl KernelParam for $t {
             const LAYOUT: Layout = Layout::of::<Self>(stringify!($t));
@@ -154,9 +164,17 @@ macro_rules! elements {
         // SAFETY: as above; zero bytes are the value zero.
         unsafe impl Element for $t {
             const ZERO: Self = $zero;
-            $(elements!(@$redux);)?
+            $(elements!(@$more);)?
         }
     )*};
+    (@half) => {
+        #[inline(always)]
+        fn equals(self, other: Self) -> bool {
+            // Exact, and of NaN a NaN.
+            let (a, b): (f32, f32) = (self.convert(), other.convert());
+            a == b
+        }
+    };
     (@redux) => {
         const HAS_REDUX: bool = true;
 
@@ -197,7 +215,7 @@ macro_rules! elements {
 }
 elements! {
     u8: 0; u16: 0; u32: 0, redux; u64: 0; usize: 0; i8: 0; i16: 0; i32: 0, redux; i64: 0; isize: 0;
-    f32: 0.0; f64: 0.0; f16: f16::ZERO; bf16: bf16::ZERO;
+    f32: 0.0; f64: 0.0; f16: f16::ZERO, half; bf16: bf16::ZERO, half;
 }
 
 // SAFETY: `repr(C)` with two fields of one type.

@@ -152,7 +152,7 @@ unsafe fn find<K: Source<Item: Element + PartialEq>, const N: usize>(
                 // SAFETY: the caller's contract.
                 let items: [K::Item; N] = unsafe { keys.load_items(own + at) };
                 for (i, &item) in items.iter().enumerate() {
-                    heads |= ((last != item) as u32) << (k * N + i);
+                    heads |= (!last.equals(item) as u32) << (k * N + i);
                     last = item;
                 }
             }

@@ -84,7 +84,7 @@ impl<T: Element + PartialEq> Marks<'_, T> {
         let mut last = self.cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
         let mut bits = is_first as u32;
         for (i, &item) in items.iter().enumerate() {
-            bits |= ((last != item) as u32) << i;
+            bits |= (!last.equals(item) as u32) << i;
             last = item;
         }
         if has < N {

@@ -434,7 +434,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
             let mut last = cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
             let mut heads = 0;
             for (i, &item) in items.iter().enumerate() {
-                heads |= ((last != item || at + i as u32 == beginning) as u32) << i;
+                heads |= ((!last.equals(item) || at + i as u32 == beginning) as u32) << i;
                 last = item;
             }
             heads
