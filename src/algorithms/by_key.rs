@@ -20,9 +20,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): the same bits on every run and every device.
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single
-/// tile has none. Temporary memory: 16 bytes, and 8
-/// for each 4 of a value, a tile of some 50 KB of values, or fewer where there are not many.
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
+/// single tile has none. Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile of some 50 KB of values, or
+/// fewer where there are not many.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -69,8 +69,8 @@ where
     let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
     check_output("reduce_by_key", count.len(), 1)?;
     let run = run.into();
-    let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
-    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items(), most);
+    let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
+    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items(), enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
         Kernel::<K, V, R>::launch(
@@ -132,8 +132,8 @@ where
     let (mut items, mut lengths, mut count) = (items.into(), lengths.into(), count.into());
     check_output("run_length_encode", count.len(), 1)?;
     let run = run.into();
-    let most = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
-    let tiles = device::RunLengthItems::<S>::tiles(x.items(), most);
+    let enough = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
+    let tiles = device::RunLengthItems::<S>::tiles(x.items(), enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
     chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain, launch| {
         Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, launch, tiles.vectors)
@@ -248,8 +248,8 @@ where
     type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
     check_values("scan_by_key", keys.items(), values.items())?;
     check_output("scan_by_key", out.len(), keys.items())?;
-    let most = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
-    let tiles = device::ScanByKeyItems::<K, V>::tiles(keys.items(), most);
+    let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
+    let tiles = device::ScanByKeyItems::<K, V>::tiles(keys.items(), enough);
     let tile = (tiles.tile, device::SCAN_THREADS);
     chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
         Kernel::<K, V, R, EXCLUSIVE>::launch(

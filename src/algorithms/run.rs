@@ -68,13 +68,15 @@ impl<'a> Run<'a> {
         Run { stream: self.stream, workspace: None, tuning: self.tuning }
     }
 
-    /// Memory of a [`Chain`](crate::grid::Chain) of so many words that is kept from call to call and need not be cleared, and the
-    /// launch's number in it; or the run as it was, if it has none, or the chain is too long for it.
+    /// Memory of a [`Chain`](crate::grid::Chain) of so many words that need not be cleared, and the launch's number in it; the
+    /// run itself if it has no workspace, captures, or needs no chain or a longer one.
     pub(super) fn chain(self, words: usize) -> Result<std::result::Result<(BufferSliceMut<'a, u64>, u32), Self>> {
         let stream = self.stream;
         match self.workspace {
             // Each launch of a graph would have the same number.
             Some(workspace) if 0 < words && words <= Workspace::CHAIN && !stream.is_capturing() => {
+                // What a capture will need.
+                workspace.at_least(stream, (words * size_of::<u64>()).next_multiple_of(ALIGN))?;
                 workspace.chain(stream, words).map(Ok)
             }
             _ => Ok(Err(self)),
@@ -157,9 +159,9 @@ impl<'m, T: Element> Scratch<'m, T> {
 
 /// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
 ///
-/// Scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)), have a part of it to themselves that is
-/// cleared once and not for each call, up to some thousand tiles and not in captures: the smaller the input, the more of a
-/// call's time that is.
+/// Scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)) have 32 KiB of it to themselves, for
+/// 4000 tiles of a scan of four-byte items or 1000 of a reduction by key, which are cleared once and not for each call
+/// outside of captures: the smaller the input, the more of a call's time that is.
 ///
 /// Calls on several streams may share one: the later then waits for the earlier.
 #[derive(Debug, Default)]
@@ -185,7 +187,7 @@ impl Workspace {
         Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?), chain: Some(chain), launches: 0 })
     }
 
-    /// Bytes that it has.
+    /// Bytes that it has, without those for chains.
     pub fn capacity(&self) -> usize {
         self.buffer.as_ref().map_or(0, Buffer::len)
     }

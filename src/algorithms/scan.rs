@@ -18,8 +18,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// [tuning](super::Tuning) value of which the table has the same for all devices: the same bits on every run and every
 /// device, of sums of floating-point numbers too.
 ///
-/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)), after
-/// the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. Temporary memory: 8 bytes for each 4 of an item, a tile.
+/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
+/// after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single tile has none.
+/// Temporary memory: 8 bytes for each 4 of an item, a tile.
 ///
 /// CUB: `DeviceScan::InclusiveScan`.
 ///

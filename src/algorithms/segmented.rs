@@ -8,8 +8,8 @@ use crate::input::{Segments, Source, segments};
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
-/// The most segments that have two warps each: what one device runs at once.
-const WARPS: usize = 8192;
+/// The most segments of the one launch for small inputs.
+const SEGMENTS: usize = 8192;
 
 /// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
 /// an empty one.
@@ -73,7 +73,7 @@ where
     }
     let (stream, len) = (run.stream, x.items());
     let are_short = segments * device::segment_warp_items::<S>() >= len;
-    if segments <= WARPS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
+    if segments <= SEGMENTS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
         let blocks = segments.div_ceil(device::SEGMENT_PAIRS) as u32;
         let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
         return device::segment_warps::<S, O, R>::launch(stream, dims, x, offsets, &mut out, op);

@@ -16,9 +16,8 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 /// input, only long enough: what is behind the items kept stays as it is.
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single
-/// tile has none. Temporary memory: 16 bytes a
-/// tile of 54 KiB.
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
+/// single tile has none. Temporary memory: 16 bytes a tile of 54 KiB.
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
 ///
@@ -201,8 +200,8 @@ where
 
 /// Puts the items of which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
 ///
-/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after what clears
-/// `count` and the chain.
+/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after `count`
+/// was cleared, and the chain as for [`select_if`].
 ///
 /// Thrust: `stable_partition_copy`.
 ///

@@ -89,7 +89,7 @@ table! {
         [8; 5], Range(1, 1024), &[2, 4, 8, 16, 32];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
-    RunTiles "run.tiles" "tiles of `reduce_by_key`, `scan_by_key` and `run_length_encode` below which they are made smaller, by the bytes of a key"
+    RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key and `run_length_encode` below which they are made smaller, by the bytes of a key"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];

@@ -4,10 +4,11 @@ use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
+use kernel_primitives::input::map;
 use kernel_primitives::{Error, Result, f16};
 
 use crate::LENGTHS;
-use crate::kernels::{Compose, Map};
+use crate::kernels::{AddEach, Compose, Map, Times};
 use crate::runs::{Runs, lengths, repeated};
 use crate::support::{stream, streams, values};
 
@@ -234,6 +235,29 @@ fn long_tiles_in_a_chain() -> Result<()> {
         let lengths: Vec<u32> = lengths.iter().map(|&length| length as u32).collect();
         assert!((number.to_vec()?[0], out_keys.to_vec()?, out.to_vec()?) == (count as u64, firsts, lengths), "{len}");
     }
+    Ok(())
+}
+
+/// Values so large that a thread has one vector of them.
+#[test]
+fn values_of_many_bytes_are_scanned_by_key() -> Result<()> {
+    let stream = stream()?;
+    let lengths = lengths(Runs::Sixteen, 5_001, 1);
+    let x = values::<u32>(5_001, 7);
+    let keys = stream.buffer_from(&repeated(&lengths, |run| run as u32))?;
+    let mut out = stream.buffer_zeroed::<[u32; 10]>(x.len())?;
+    inclusive_scan_by_key(&stream, &keys, map(&stream.buffer_from(&x)?, Times::<10>), AddEach, &mut out)?;
+    let (mut expected, mut rest) = (Vec::new(), &x[..]);
+    for &length in &lengths {
+        let (run, others) = rest.split_at(length);
+        let mut sum = 0u32;
+        for &x in run {
+            sum = sum.wrapping_add(x);
+            expected.push([sum; 10]);
+        }
+        rest = others;
+    }
+    assert!(out.to_vec()? == expected);
     Ok(())
 }
 

@@ -95,3 +95,23 @@ fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
     }
     Ok(())
 }
+
+/// What a call before it has taken is enough for a capture, which allocates nothing.
+#[test]
+fn a_capture_after_a_call_finds_memory() -> Result<()> {
+    let stream = stream()?;
+    let mut workspace = Workspace::new();
+    let x = stream.buffer_from(&vec![1u32; 50_000])?;
+    let mut out = stream.buffer_zeroed::<u32>(50_000)?;
+    inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+    let graph = stream.capture(|stream| inclusive_scan(Run::on(stream).with(&mut workspace), &x, Add, &mut out))?;
+    for _ in 0..2 {
+        out.as_mut_slice().set_zero(&stream)?;
+        graph.launch(&stream)?;
+        assert!(out.to_vec()?.into_iter().eq(1..=50_000));
+        out.as_mut_slice().set_zero(&stream)?;
+        inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
+        assert!(out.to_vec()?.into_iter().eq(1..=50_000));
+    }
+    Ok(())
+}

@@ -21,6 +21,9 @@ instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, true>);
 instantiate!(device::scan_tiles<Span<Triangular>, Compose, false>);
 instantiate!(device::scan_tiles<Strided<Span<u8>>, Max, false>);
 instantiate!(device::scan_tiles<Counting<u64>, Add, false>);
+instantiate!(device::scan_tiles<input::Map<Span<u8>, Times<3>>, AddEach, false>);
+instantiate!(device::scan_tiles<input::Map<Span<u8>, Times<5>>, AddEach, false>);
+instantiate!(device::scan_by_key_tiles<Span<u32>, input::Map<Span<u32>, Times<10>>, AddEach, false>);
 instantiate!(device::reduce_tiles<Products, Sum>);
 instantiate!(device::reduce_tiles<Counting<u64>, Sum>);
 instantiate!(device::transform_tiles<Pairs, OfPair<Mul>, SpanMut<f32>>);
@@ -29,6 +32,37 @@ instantiate!(device::transform_tiles<Span<u8>, Square, SpanMut<u8>>);
 instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
 instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
 instantiate!(device::sort_tile_pairs<u32, Flagged>, device::sort_sweep_pairs<u32, Flagged>);
+/// A number so many times.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Times<const N: usize>;
+
+impl<T: Element, const N: usize> UnaryFn<T> for Times<N> {
+    type Output = [T; N];
+    #[inline(always)]
+    fn apply(&self, x: T) -> [T; N] {
+        [x; N]
+    }
+}
+
+/// Sums place by place.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct AddEach;
+
+impl<T: Number, const N: usize> BinaryFn<[T; N]> for AddEach {
+    type Output = [T; N];
+    #[inline(always)]
+    fn apply(&self, a: [T; N], b: [T; N]) -> [T; N] {
+        core::array::from_fn(|i| a[i].add(b[i]))
+    }
+}
+
+impl<T: Number, const N: usize> Reducer<[T; N]> for AddEach {
+    #[inline(always)]
+    fn identity(&self) -> [T; N] {
+        [T::ZERO; N]
+    }
+}
+
 /// An order of numbers by their remainders.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]

@@ -2,11 +2,11 @@
 
 use kernel_primitives::algorithms::{Run, Workspace, exclusive_scan, inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min};
-use kernel_primitives::input::{counting, strided};
+use kernel_primitives::input::{counting, map, strided};
 use kernel_primitives::{Device, Error, Result};
 
 use crate::LENGTHS;
-use crate::kernels::{Compose, Map, Triangular};
+use crate::kernels::{AddEach, Compose, Map, Times, Triangular};
 use crate::support::{stream, streams, values};
 
 /// What is up to each item, and what is before it.
@@ -125,6 +125,22 @@ fn computed_inputs_are_scanned() -> Result<()> {
     inclusive_scan(&stream, strided(&stream.buffer_from(&x)?, 3), Max, &mut out)?;
     let every_third: Vec<u8> = x.iter().step_by(3).copied().collect();
     assert_eq!(out.to_vec()?, scanned(&every_third, 0, u8::max).0);
+    Ok(())
+}
+
+/// Of a source whose vectors have more items than 16 bytes of results.
+#[test]
+fn items_of_three_and_of_five_bytes_are_scanned() -> Result<()> {
+    let stream = stream()?;
+    let x = values::<u8>(30_001, 3);
+    let sums = scanned(&x, 0, u8::wrapping_add).0;
+    let x = stream.buffer_from(&x)?;
+    let mut out = stream.buffer_zeroed::<[u8; 3]>(sums.len())?;
+    inclusive_scan(&stream, map(&x, Times::<3>), AddEach, &mut out)?;
+    assert!(out.to_vec()?.into_iter().eq(sums.iter().map(|&sum| [sum; 3])));
+    let mut out = stream.buffer_zeroed::<[u8; 5]>(sums.len())?;
+    inclusive_scan(&stream, map(&x, Times::<5>), AddEach, &mut out)?;
+    assert!(out.to_vec()?.into_iter().eq(sums.iter().map(|&sum| [sum; 5])));
     Ok(())
 }
 

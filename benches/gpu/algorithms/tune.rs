@@ -29,7 +29,7 @@ fn parameters(algorithm: &str) -> &'static [Parameter] {
         "lower_bound" => &[SearchThreads],
         "reduce" => &[ReduceBlocks, ReduceAlone],
         "inclusive_scan" | "exclusive_scan" => &[ScanTiles],
-        "reduce_by_key" | "run_length_encode" => &[RunTiles],
+        "reduce_by_key" | "scan_by_key" | "run_length_encode" => &[RunTiles],
         "select" | "partition" => &[SelectBlocks],
         "unique" => &[UniqueBlocks],
         "histogram_even" => &[HistogramBlocks, HistogramCopies],

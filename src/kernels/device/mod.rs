@@ -44,8 +44,8 @@ pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
 pub use search::search_tiles;
 pub use segmented::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS, SEGMENT_WARPS_THREADS, SegmentStorage,
-    check_offsets, segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,
+    segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
 };
 pub use segmented_sort::{
     SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,

@@ -14,16 +14,16 @@ use super::staged::lead;
 /// Threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const SCAN_THREADS: usize = 128;
 
-/// Items of a vector: as many as the source has side by side, up to 16 bytes of results.
+/// Items of a vector: as many as the source has side by side, up to 16 bytes of results; a power of two.
 pub const fn scan_vector<S: Source>() -> usize {
-    let most = 16 / size_of::<S::Item>();
-    if most == 0 {
-        1
-    } else if most < S::VECTOR {
-        most
-    } else {
-        S::VECTOR
-    }
+    let most = match size_of::<S::Item>() {
+        0 | 1 => 16,
+        2 => 8,
+        3 | 4 => 4,
+        5..=8 => 2,
+        _ => 1,
+    };
+    if most < S::VECTOR { most } else { S::VECTOR }
 }
 
 /// Vectors of a thread in shared memory, up to some 430 bytes: an odd number, so that lanes which read their own meet in no bank. And those
@@ -96,6 +96,10 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {
+            const {
+                let shape = (scan_vector::<S>(), vectors::<S>());
+                assert!(matches!(shape, (1, (1, 0)) $(| ($n, ($staged, $held)))*), "a shape is missing");
+            }
             // A chain of conditions, of which the compiler follows one alone.
             $(if const { scan_vector::<S>() == $n && vectors::<S>().0 == $staged && vectors::<S>().1 == $held } {
                 let items = items.array(0, SCAN_THREADS * $staged * $n);

@@ -104,6 +104,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     let is_small = vectors as usize != most;
     macro_rules! shapes {
         ($($n:literal x $staged:literal)*) => {
+            const { assert!(matches!((vector::<K, V>(), large::<K, V>()), (1, 1) $(| ($n, $staged))*), "a shape is missing") };
             $(if const { vector::<K, V>() == $n && large::<K, V>() == $staged } {
                 if is_small {
                     scan.of::<$n, { fewer($staged) }, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
@@ -115,7 +116,10 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
             }
         };
     }
-    shapes! { 8 x 25  8 x 13  8 x 7  8 x 3  8 x 1  4 x 25  4 x 13  4 x 7  4 x 3  2 x 25  2 x 13  2 x 7  2 x 3  1 x 25  1 x 13  1 x 7  1 x 3 }
+    shapes! {
+        8 x 25  8 x 13  8 x 7  8 x 3  8 x 1  4 x 25  4 x 13  4 x 7  4 x 3  4 x 1
+        2 x 25  2 x 13  2 x 7  2 x 3  2 x 1  1 x 25  1 x 13  1 x 7  1 x 3
+    }
 }
 
 /// What one block scans, and where it stages that.

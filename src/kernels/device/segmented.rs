@@ -22,9 +22,9 @@ pub const SEGMENT_ENDS_THREADS: usize = 1024;
 pub const SEGMENT_WARPS_THREADS: usize = 512;
 
 /// Its warps.
-pub const SEGMENT_WARPS: usize = SEGMENT_WARPS_THREADS / WARP as usize;
+const SEGMENT_WARPS: usize = SEGMENT_WARPS_THREADS / WARP as usize;
 
-/// The segments of one: two warps have all of a segment of a thousand eight-byte items under way.
+/// The segments of a block: two warps have all of a segment of a thousand eight-byte items under way.
 pub const SEGMENT_PAIRS: usize = SEGMENT_WARPS / 2;
 
 /// Items of the largest segment that two warps of [`segment_warps`](struct@segment_warps) reduce: longer ones all warps of its block do.
