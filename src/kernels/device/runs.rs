@@ -9,7 +9,7 @@ use kernel_primitives::simt::WARP;
 
 use super::STAGE_THREADS;
 use super::staged::STAGE_WARPS;
-use super::tile::{WarpStorage, announce, prefix, put_by_warp};
+use super::tile::{WarpStorage, announce, differing, prefix, put_by_warp};
 
 /// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is
 /// its wait for the tiles before, so that all of them are to be large.
@@ -78,15 +78,7 @@ impl<T: Element + PartialEq> Marks<'_, T> {
     /// input's first item begins a run.
     #[inline(always)]
     pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
-        let lane = self.cx.lane();
-        let given = if lane == WARP - 1 { self.earlier } else { items[N - 1] };
-        self.earlier = items[N - 1];
-        let mut last = self.cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
-        let mut bits = is_first as u32;
-        for (i, &item) in items.iter().enumerate() {
-            bits |= (!last.equals(item) as u32) << i;
-            last = item;
-        }
+        let mut bits = differing(self.cx, &mut self.earlier, items) | is_first as u32;
         if has < N {
             bits &= !(!0 << has);
         }

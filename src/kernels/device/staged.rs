@@ -7,7 +7,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::tile::copy_out;
+use super::tile::{copy_out, differing};
 
 /// Threads of a block of the kernels that select.
 pub const STAGE_THREADS: usize = 128;
@@ -425,17 +425,13 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         &self,
         x: Input<S>,
     ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {
-        let (cx, lane, beginning) = (self.cx, self.cx.lane(), self.beginning());
+        let (cx, beginning) = (self.cx, self.beginning());
         // The last lane's item of the round before; to begin with, the one before the part.
         let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or(S::Item::ZERO);
         move |items, at| {
-            let given = if lane == WARP - 1 { earlier } else { items[N - 1] };
-            earlier = items[N - 1];
-            let mut last = cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
-            let mut heads = 0;
-            for (i, &item) in items.iter().enumerate() {
-                heads |= ((!last.equals(item) || at + i as u32 == beginning) as u32) << i;
-                last = item;
+            let mut heads = differing(cx, &mut earlier, items);
+            for i in 0..N as u32 {
+                heads |= ((at + i == beginning) as u32) << i;
             }
             heads
         }

@@ -104,6 +104,23 @@ pub(super) unsafe fn copy_out<T: Element, const AHEAD: usize>(
     }
 }
 
+/// Which items of a vector differ from the one before, the first's bit lowest; the lanes of a warp have their vectors side by side, and all
+/// call it round by round. `earlier` is the last lane's item of the round before; to begin with, the one before all of them.
+#[inline(always)]
+#[track_caller]
+pub(super) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earlier: &mut T, items: &[T; N]) -> u32 {
+    let lane = cx.lane();
+    let given = if lane == WARP - 1 { *earlier } else { items[N - 1] };
+    *earlier = items[N - 1];
+    let mut last = cx.shuffle(FULL_MASK, given, (lane + WARP - 1) % WARP, WARP);
+    let mut bits = 0;
+    for (i, &item) in items.iter().enumerate() {
+        bits |= (!last.equals(item) as u32) << i;
+        last = item;
+    }
+    bits
+}
+
 /// Tells the tiles behind what this one amounts to; the block's first warp does. Without a chain there is one tile.
 #[inline(always)]
 #[track_caller]
