@@ -117,6 +117,33 @@ system:
   ret void
 }
 
+; Barriers in shared memory at which a thread arrives and for which another waits: from sm_80 on. A wait ends at once on sm_80, and
+; after some time on sm_90.
+define void @__kp_split_barrier_begin(ptr %barrier, i32 %arrivals) alwaysinline nounwind {
+  %shared = addrspacecast ptr %barrier to ptr addrspace(3)
+  %at = ptrtoint ptr addrspace(3) %shared to i32
+  call void asm sideeffect "mbarrier.init.shared.b64 [$0], $1;", "r,r,~{memory}"(i32 %at, i32 %arrivals)
+  ret void
+}
+define void @__kp_split_barrier_arrive(ptr %barrier) alwaysinline nounwind {
+  %shared = addrspacecast ptr %barrier to ptr addrspace(3)
+  %at = ptrtoint ptr addrspace(3) %shared to i32
+  %state = call i64 asm sideeffect "mbarrier.arrive.shared.b64 $0, [$1];", "=l,r,~{memory}"(i32 %at)
+  ret void
+}
+define i32 @__kp_split_barrier_test(ptr %barrier, i32 %parity) alwaysinline nounwind {
+  %shared = addrspacecast ptr %barrier to ptr addrspace(3)
+  %at = ptrtoint ptr addrspace(3) %shared to i32
+  %over = call i32 asm sideeffect "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [$1], $2; selp.b32 $0, 1, 0, p; }", "=r,r,r,~{memory}"(i32 %at, i32 %parity)
+  ret i32 %over
+}
+define i32 @__kp_split_barrier_try(ptr %barrier, i32 %parity) alwaysinline nounwind {
+  %shared = addrspacecast ptr %barrier to ptr addrspace(3)
+  %at = ptrtoint ptr addrspace(3) %shared to i32
+  %over = call i32 asm sideeffect "{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [$1], $2; selp.b32 $0, 1, 0, p; }", "=r,r,r,~{memory}"(i32 %at, i32 %parity)
+  ret i32 %over
+}
+
 declare void @llvm.nvvm.nanosleep(i32) convergent
 define void @__kp_nanosleep(i32 %nanoseconds) alwaysinline convergent nounwind {
   call void @llvm.nvvm.nanosleep(i32 %nanoseconds)
@@ -298,6 +325,8 @@ declare void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3), ptr addrs
 declare void @llvm.nvvm.cp.async.ca.shared.global.8(ptr addrspace(3), ptr addrspace(1))
 declare void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3), ptr addrspace(1))
 declare void @llvm.nvvm.cp.async.wait.all()
+declare void @llvm.nvvm.cp.async.commit.group()
+declare void @llvm.nvvm.cp.async.wait.group(i32 immarg)
 define void @__kp_copy_async_16(ptr %to, ptr %from) alwaysinline nounwind {
   %to.shared = addrspacecast ptr %to to ptr addrspace(3)
   %from.global = addrspacecast ptr %from to ptr addrspace(1)
@@ -318,6 +347,14 @@ define void @__kp_copy_async_4(ptr %to, ptr %from) alwaysinline nounwind {
 }
 define void @__kp_copy_async_wait() alwaysinline nounwind {
   call void @llvm.nvvm.cp.async.wait.all()
+  ret void
+}
+define void @__kp_copy_async_commit() alwaysinline nounwind {
+  call void @llvm.nvvm.cp.async.commit.group()
+  ret void
+}
+define void @__kp_copy_async_wait_but_last() alwaysinline nounwind {
+  call void @llvm.nvvm.cp.async.wait.group(i32 1)
   ret void
 }
 

@@ -10,15 +10,34 @@ use core::mem::size_of;
 
 use crate::element::Element;
 use crate::functor::Reducer;
-use crate::simt::{AtomicRef, Block, WARP};
+use crate::simt::{AtomicRef, Block, FULL_MASK, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
 use crate::warp;
 
 /// Tiles of a group, and groups of a section.
 const GROUP: usize = WARP as usize;
 
+/// Groups that a look [after what is known](Chain::prefix_after) takes in at once.
+const AT_ONCE: usize = 6;
+
 /// Nanoseconds between two looks at what is not ready.
 const WAIT: u32 = 40;
+
+/// What the groups of a [`Chain`] amount to up to some group, as a warp carries it from tile to tile for
+/// [`Chain::prefix_after`].
+#[derive(Clone, Copy, Debug)]
+pub struct Known<T> {
+    groups: usize,
+    total: T,
+}
+
+impl<T: Copy> Known<T> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn nothing<R: Reducer<T>>(op: &R) -> Self {
+        Self { groups: 0, total: op.identity() }
+    }
+}
 
 /// The tiles of a grid in a row, and what each amounts to, in global memory.
 ///
@@ -54,10 +73,16 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// The same in memory that other launches had before, which need not be cleared in between: each has a number of its own,
-    /// from 1 on, that none of them had since it was all zero. The first word must be zero still.
+    /// from 1 on, larger than those of all of them since it was all zero.
     #[inline(always)]
     pub fn of_launch(self, number: u32) -> Self {
         Self { launch: number, ..self }
+    }
+
+    /// The number of its tiles.
+    #[inline(always)]
+    pub fn tiles(&self) -> usize {
+        self.tiles
     }
 
     /// True if it has no memory: for a kernel that is launched without one where there is only one tile.
@@ -72,6 +97,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// CUDA's devices begin the blocks of a grid in order, which CUDA does not promise, but CUB's scans count on too:
     /// asking a counter instead takes a tenth of a scan's time. The emulator begins them in any order, and there it is
     /// the number of blocks that asked before.
+    ///
+    /// For a block that has one tile; see [`first_tile`](Self::first_tile).
     #[inline(always)]
     #[track_caller]
     pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
@@ -79,10 +106,29 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             return self.cx.block_rank();
         }
         if self.cx.thread_rank() == 0 {
-            shared.set(0, self.words.at(0).fetch_add(1));
+            shared.set(0, self.first_tile() as u64);
         }
         self.cx.barrier();
         shared.get(0) as usize
+    }
+
+    /// The first tile of a block that goes on with the [next one](Self::next_tile) whenever it is done with one, as
+    /// many blocks as there are tiles at most: all blocks with a tile before are running or have ended. One thread of the block
+    /// calls it, once.
+    #[inline(always)]
+    #[track_caller]
+    pub fn first_tile(&self) -> usize {
+        // Later launches have larger numbers, and each counts from zero in the lower half.
+        self.words.at(0).fetch_max((self.launch as u64) << 32);
+        if cfg!(target_arch = "nvptx64") { self.cx.block_rank() } else { self.next_tile() }
+    }
+
+    /// The next tile of a block that has its [first one](Self::first_tile); no tile of the chain once there are no more.
+    #[inline(always)]
+    #[track_caller]
+    pub fn next_tile(&self) -> usize {
+        let first = if cfg!(target_arch = "nvptx64") { self.cx.grid_blocks() } else { 0 };
+        first + self.words.at(0).fetch_add(1) as u32 as usize
     }
 
     /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
@@ -123,6 +169,49 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         before
     }
 
+    /// What all tiles before `tile` amount to, in order, of which `known` says it up to some group: for a warp that asks for one
+    /// tile after the other, and looks at each group once. All 32 lanes of the warp call it, and get the result.
+    ///
+    /// Groups are combined one by one, whichever tiles the warp asks for.
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefix_after<R: Reducer<T>>(&self, known: &mut Known<T>, tile: usize, op: &R) -> T {
+        if tile == 0 {
+            return op.identity();
+        }
+        let (cx, lane, group) = (self.cx, self.cx.lane() as usize, tile / GROUP);
+        loop {
+            let first = known.groups;
+            let at = |i: usize| (first + i) * GROUP + lane;
+            let mut values = [op.identity(); AT_ONCE];
+            let mut turns = 0;
+            loop {
+                let mut are_there = true;
+                for (i, value) in values.iter_mut().enumerate() {
+                    // A lane without a tile looks at the last one, which the others wait for all the same.
+                    match self.look(at(i).min(tile - 1)) {
+                        Some(looked) => *value = looked,
+                        None => are_there = false,
+                    }
+                }
+                if cx.all(FULL_MASK, are_there) {
+                    break;
+                }
+                self.pause(&mut turns);
+            }
+            for (i, value) in values.iter_mut().enumerate() {
+                *value = warp::reduce(cx, if at(i) < tile { *value } else { op.identity() }, op);
+            }
+            for (i, &total) in values.iter().enumerate() {
+                if first + i == group {
+                    return op.apply(known.total, total);
+                }
+                known.total = op.apply(known.total, total);
+                known.groups = first + i + 1;
+            }
+        }
+    }
+
     /// So many values in order, waited for, the last ones first. All lanes of the warp get the result.
     #[inline(always)]
     #[track_caller]
@@ -132,24 +221,31 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let (mut result, mut end) = (op.identity(), count);
         while end > 0 {
             let at = (end + lane).wrapping_sub(lanes);
-            let mut turns = 0u32;
+            let mut turns = 0;
             let value = loop {
                 let value = if at < end { self.look(place(at)) } else { Some(op.identity()) };
                 if cx.all(mask, value.is_some()) {
                     break value.unwrap_or(op.identity());
                 }
-                turns += 1;
-                // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
-                if cfg!(not(target_arch = "nvptx64")) || turns.is_multiple_of(32) {
-                    cx.spin(WAIT);
-                } else {
-                    cx.pause(WAIT);
-                }
+                self.pause(&mut turns);
             };
             result = op.apply(warp::reduce(cx, value, op), result);
             end = end.saturating_sub(lanes);
         }
         result
+    }
+
+    /// One of so many turns of a wait.
+    #[inline(always)]
+    #[track_caller]
+    fn pause(&self, turns: &mut u32) {
+        *turns += 1;
+        // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+        if cfg!(not(target_arch = "nvptx64")) || turns.is_multiple_of(32) {
+            self.cx.spin(WAIT);
+        } else {
+            self.cx.pause(WAIT);
+        }
     }
 
     /// A word of a value: of the tiles' first, then the groups', then the sections'.

@@ -60,7 +60,7 @@ use crate::functor::UnaryFn;
 use crate::simt::{Block, FaultKind};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::view::RawView;
-use crate::view::{Elements, Layout, SharedArray, wait_for_copies};
+use crate::view::{Elements, Layout, SharedArray, group_copies, wait_for_copies, wait_for_copies_but_last};
 
 /// An array of what an expression is for each index; no closure, which would hide the caller's place.
 macro_rules! each {
@@ -355,6 +355,20 @@ impl<'k, S: Source> Input<'k, S> {
     #[inline(always)]
     pub fn wait_for_copies(self) {
         wait_for_copies();
+    }
+
+    /// Makes a group of what this thread has begun to [copy](Self::copy) and is in none yet, for
+    /// [`wait_for_copies_but_last`](Self::wait_for_copies_but_last).
+    #[inline(always)]
+    pub fn group_copies(self) {
+        group_copies();
+    }
+
+    /// Waits for all that this thread has begun to copy, but not for the last [group](Self::group_copies): that stays on its way
+    /// while the thread works on what came before.
+    #[inline(always)]
+    pub fn wait_for_copies_but_last(self) {
+        wait_for_copies_but_last();
     }
 }
 

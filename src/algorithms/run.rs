@@ -205,11 +205,7 @@ impl Workspace {
             }
         };
         self.launches += 1;
-        let mut words = BufferSliceMut::from(chain).into_slice(..words)?;
-        if !stream.device().is_gpu() {
-            // The emulator's blocks count in the first word in which order they began.
-            BufferSliceMut::from(&mut words).into_slice(..1)?.set_zero(stream)?;
-        }
+        let words = BufferSliceMut::from(chain).into_slice(..words)?;
         Ok((words, self.launches))
     }
 

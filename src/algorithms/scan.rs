@@ -7,7 +7,7 @@ use crate::__private::Instantiated;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
-use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
 ///
@@ -40,7 +40,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 ///
 /// # Errors
 /// `out` is shorter than the input, and those of a launch.
-pub fn inclusive_scan<'a, 'o, I, S, R, Tag>(
+pub fn inclusive_scan<'a, 'o, I, S, R, Tiles, Pipeline>(
     run: impl Into<Run<'a>>,
     x: I,
     op: R,
@@ -50,10 +50,11 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, false>: Instantiated<Tag>,
+    device::scan_tiles<S, R, false>: Instantiated<Tiles>,
+    device::scan_pipeline<S, R, false>: Instantiated<Pipeline>,
 {
     let first = op.identity();
-    scan::<I, S, R, Tag, false>(run.into(), x, first, op, out.into())
+    scan::<I, S, R, Tiles, Pipeline, false>(run.into(), x, first, op, out.into())
 }
 
 /// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
@@ -76,7 +77,7 @@ where
 ///
 /// # Errors
 /// `out` is shorter than the input, and those of a launch.
-pub fn exclusive_scan<'a, 'o, I, S, R, Tag>(
+pub fn exclusive_scan<'a, 'o, I, S, R, Tiles, Pipeline>(
     run: impl Into<Run<'a>>,
     x: I,
     first: S::Item,
@@ -87,12 +88,13 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, true>: Instantiated<Tag>,
+    device::scan_tiles<S, R, true>: Instantiated<Tiles>,
+    device::scan_pipeline<S, R, true>: Instantiated<Pipeline>,
 {
-    scan::<I, S, R, Tag, true>(run.into(), x, first, op, out.into())
+    scan::<I, S, R, Tiles, Pipeline, true>(run.into(), x, first, op, out.into())
 }
 
-fn scan<I, S, R, Tag, const EXCLUSIVE: bool>(
+fn scan<I, S, R, Tiles, Pipeline, const EXCLUSIVE: bool>(
     run: Run<'_>,
     x: I,
     first: S::Item,
@@ -103,10 +105,27 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tag>,
+    device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tiles>,
+    device::scan_pipeline<S, R, EXCLUSIVE>: Instantiated<Pipeline>,
 {
     check_output("scan", out.len(), x.items())?;
-    let tiles = ScanTiles::new::<S>(x.items(), run.tuning(Parameter::ScanTiles, size_of::<S::Item>())?);
+    let bytes = size_of::<S::Item>();
+    let tile = const { device::scan_pipeline_tile::<S>() };
+    if tile > 0 && x.items() / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
+        let device = run.stream.device().properties();
+        let free = device.max_shared_bytes - device::scan_pipeline_shared::<S::Item>() - 16;
+        let slots = (free / (tile * bytes)).clamp(1, device::SCAN_PIPELINE_SLOTS);
+        // The first tile may begin before the input, by less than a vector.
+        let len = x.items() + 16 / bytes - 1;
+        let blocks = len.div_ceil(tile).min(device.multiprocessors.max(1) as usize) as u32;
+        let threads = device::SCAN_PIPELINE_THREADS;
+        let dims = Dims::new(blocks, threads as u32).shared_bytes(slots * tile * bytes);
+        return chained::<S::Item>(run, len, (tile, threads), |stream, _, chain, launch| {
+            let pipeline = device::scan_pipeline::<S, R, EXCLUSIVE>::launch;
+            pipeline(stream, dims, x, first, &mut out, chain, launch, slots as u32, op)
+        });
+    }
+    let tiles = ScanTiles::new::<S>(x.items(), run.tuning(Parameter::ScanTiles, bytes)?);
     chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain, launch| {
         device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, launch, tiles.rounds, op)
     })

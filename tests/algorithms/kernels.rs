@@ -16,13 +16,25 @@ pub use types::*;
 pub type Pairs = Zip<Span<f32>, Span<f32>>;
 pub type Products = input::Map<Pairs, OfPair<Mul>>;
 
-instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, false>);
-instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, true>);
-instantiate!(device::scan_tiles<Span<Triangular>, Compose, false>);
-instantiate!(device::scan_tiles<Strided<Span<u8>>, Max, false>);
-instantiate!(device::scan_tiles<Counting<u64>, Add, false>);
-instantiate!(device::scan_tiles<input::Map<Span<u8>, Times<3>>, AddEach, false>);
-instantiate!(device::scan_tiles<input::Map<Span<u8>, Times<5>>, AddEach, false>);
+instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, false>, device::scan_pipeline<Span<Map<u32>>, Compose, false>);
+instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, true>, device::scan_pipeline<Span<Map<u32>>, Compose, true>);
+instantiate!(device::scan_tiles<Span<u8>, Max, false>, device::scan_pipeline<Span<u8>, Max, false>);
+instantiate!(device::scan_tiles<Span<f16>, Max, true>, device::scan_pipeline<Span<f16>, Max, true>);
+instantiate!(device::scan_tiles<Span<Map<u64>>, Compose, false>, device::scan_pipeline<Span<Map<u64>>, Compose, false>);
+instantiate!(
+    device::scan_tiles<Span<Triangular>, Compose, false>,
+    device::scan_pipeline<Span<Triangular>, Compose, false>
+);
+instantiate!(device::scan_tiles<Strided<Span<u8>>, Max, false>, device::scan_pipeline<Strided<Span<u8>>, Max, false>);
+instantiate!(device::scan_tiles<Counting<u64>, Add, false>, device::scan_pipeline<Counting<u64>, Add, false>);
+instantiate!(
+    device::scan_tiles<input::Map<Span<u8>, Times<3>>, AddEach, false>,
+    device::scan_pipeline<input::Map<Span<u8>, Times<3>>, AddEach, false>
+);
+instantiate!(
+    device::scan_tiles<input::Map<Span<u8>, Times<5>>, AddEach, false>,
+    device::scan_pipeline<input::Map<Span<u8>, Times<5>>, AddEach, false>
+);
 instantiate!(device::scan_by_key_tiles<Span<u32>, input::Map<Span<u32>, Times<10>>, AddEach, false>);
 instantiate!(device::reduce_tiles<Products, Sum>);
 instantiate!(device::reduce_tiles<Counting<u64>, Sum>);

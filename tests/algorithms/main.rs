@@ -15,6 +15,7 @@ mod difference;
 mod histogram;
 mod merge;
 mod merge_sort;
+mod pipeline;
 mod reduce;
 mod scan;
 mod search;

@@ -19,6 +19,8 @@ instantiate!(
     device::transform_tiles<Constant<i64>, Identity, SpanMut<i64>>,
     device::scan_tiles<Span<f16>, Add, false>,
     device::scan_tiles<Span<f16>, Add, true>,
+    device::scan_pipeline<Span<f16>, Add, false>,
+    device::scan_pipeline<Span<f16>, Add, true>,
     device::difference_tiles<Span<i64>, Sub>,
     device::difference_tiles<Span<f16>, Sub>,
     device::select_tiles<Span<i64>, Constant<()>, BindSecond<LessThan, i64>, false>,

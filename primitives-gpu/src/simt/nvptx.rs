@@ -70,6 +70,12 @@ unsafe extern "C" {
     fn __kp_copy_async_8(to: *mut u8, from: *const u8);
     fn __kp_copy_async_4(to: *mut u8, from: *const u8);
     safe fn __kp_copy_async_wait();
+    safe fn __kp_copy_async_commit();
+    safe fn __kp_copy_async_wait_but_last();
+    fn __kp_split_barrier_begin(barrier: *mut u64, arrivals: u32);
+    fn __kp_split_barrier_arrive(barrier: *mut u64);
+    fn __kp_split_barrier_test(barrier: *mut u64, parity: u32) -> u32;
+    fn __kp_split_barrier_try(barrier: *mut u64, parity: u32) -> u32;
     safe fn __kp_global(address: u64) -> *mut u8;
     safe fn __kp_f32_to_f16(value: f32) -> u16;
     safe fn __kp_f32_to_bf16(value: f32) -> u16;
@@ -357,6 +363,56 @@ pub(crate) unsafe fn copy_async(to: *mut u8, from: *const u8, bytes: usize) {
 pub(crate) fn copy_async_wait() {
     if arch() >= 800 {
         __kp_copy_async_wait();
+    }
+}
+
+/// Makes a group of what this thread copies and has not yet put into one.
+#[inline(always)]
+pub(crate) fn copy_async_commit() {
+    if arch() >= 800 {
+        __kp_copy_async_commit();
+    }
+}
+
+/// Waits for what this thread copies, but not for the last group.
+#[inline(always)]
+pub(crate) fn copy_async_wait_but_last() {
+    if arch() >= 800 {
+        __kp_copy_async_wait_but_last();
+    }
+}
+
+/// Begins a barrier of which each phase takes so many arrivals; from sm_80 on, as what follows.
+///
+/// # Safety
+/// `barrier` is eight aligned bytes of shared memory for these functions alone; nobody uses it before a block's barrier.
+#[inline(always)]
+pub(crate) unsafe fn split_barrier_begin(barrier: *mut u64, arrivals: u32) {
+    // SAFETY: the caller's contract.
+    unsafe { __kp_split_barrier_begin(barrier, arrivals) }
+}
+
+/// # Safety
+/// The barrier has begun.
+#[inline(always)]
+pub(crate) unsafe fn split_barrier_arrive(barrier: *mut u64) {
+    // SAFETY: the caller's contract.
+    unsafe { __kp_split_barrier_arrive(barrier) }
+}
+
+/// Whether the phase of this parity is over, after a while or at once.
+///
+/// # Safety
+/// The barrier has begun.
+#[inline(always)]
+pub(crate) unsafe fn split_barrier_try(barrier: *mut u64, parity: u32) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if arch() >= 900 {
+            __kp_split_barrier_try(barrier, parity) != 0
+        } else {
+            __kp_split_barrier_test(barrier, parity) != 0
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! | function | here |
 //! |---|---|
-//! | shuffles, ballots, matches, the active mask, `redux`, compare-and-swap, the length of dynamic shared memory | panic |
+//! | shuffles, ballots, matches, the active mask, `redux`, compare-and-swap, split barriers, the length of dynamic shared memory | panic |
 //! | faults | panic; a panic in `cuda_std` is a trap, after which the context is lost |
 //! | `spin` | waits, and does not see that another thread has faulted |
 //! | vector accesses | the width is the compiler's choice |
@@ -289,6 +289,30 @@ pub(crate) unsafe fn copy_async(to: *mut u8, from: *const u8, bytes: usize) {
 
 #[inline(always)]
 pub(crate) fn copy_async_wait() {}
+
+#[inline(always)]
+pub(crate) fn copy_async_commit() {}
+
+#[inline(always)]
+pub(crate) fn copy_async_wait_but_last() {}
+
+/// # Safety
+/// None; so for the next two.
+pub(crate) unsafe fn split_barrier_begin(_: *mut u64, _: u32) {
+    lacking("split barriers")
+}
+
+/// # Safety
+/// None.
+pub(crate) unsafe fn split_barrier_arrive(_: *mut u64) {
+    lacking("split barriers")
+}
+
+/// # Safety
+/// None.
+pub(crate) unsafe fn split_barrier_try(_: *mut u64, _: u32) -> bool {
+    lacking("split barriers")
+}
 
 #[inline(always)]
 pub(crate) fn opaque(value: u32) -> u32 {

@@ -6,7 +6,7 @@ macro_rules! check {
         const _: () = {
             let _: [fn() -> $crate::simt::Dim3; 4] = [thread_idx, block_idx, block_dim, grid_dim];
             let _: [fn() -> u32; 4] = [arch, lane_id, active_mask, dynamic_shared_len];
-            let _: [fn(); 2] = [barrier, copy_async_wait];
+            let _: [fn(); 4] = [barrier, copy_async_wait, copy_async_commit, copy_async_wait_but_last];
             let _: fn(bool) -> u32 = barrier_count;
             let _: [fn(bool) -> bool; 2] = [barrier_all, barrier_any];
             let _: [fn(u32); 2] = [sync_warp, pause];
@@ -25,6 +25,9 @@ macro_rules! check {
                 atomic_update;
             let _: unsafe fn(*mut u64, bool, u64, u64, $crate::simt::Scope) -> u64 = atomic_cas;
             let _: [unsafe fn(*mut u8, *const u8, usize); 3] = [load_vector, store_vector, copy_async];
+            let _: unsafe fn(*mut u64, u32) = split_barrier_begin;
+            let _: unsafe fn(*mut u64) = split_barrier_arrive;
+            let _: unsafe fn(*mut u64, u32) -> bool = split_barrier_try;
             let _: [fn(u32) -> u32; 2] = [match_byte, opaque];
             let _: fn(u64) -> *mut u8 = global;
             let _: fn(u16) -> f32 = f16_to_f32;

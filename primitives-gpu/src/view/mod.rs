@@ -10,6 +10,7 @@ mod param;
 pub mod partition;
 pub(crate) mod raw;
 mod shared;
+mod split_barrier;
 mod striped;
 mod warp_rows;
 
@@ -25,8 +26,9 @@ pub use partition::{
 };
 pub use raw::RawView;
 pub(crate) use raw::vector_items;
-pub(crate) use shared::wait_for_copies;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
+pub(crate) use shared::{group_copies, wait_for_copies, wait_for_copies_but_last};
+pub use split_barrier::{Parity, SplitBarriers};
 pub use striped::StripedMut;
 pub(crate) use striped::{stripe, warp_stripe};
 pub use warp_rows::WarpRowMut;

@@ -116,6 +116,11 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         Self { cx, address, last: UNUSED, half: 0, _borrowed: PhantomData }
     }
 
+    #[inline(always)]
+    pub(super) fn cx(&self) -> Block<'k> {
+        self.cx
+    }
+
     /// Begins a collective's use of the storage: a barrier if it was used before.
     #[inline(always)]
     #[track_caller]
@@ -383,6 +388,13 @@ impl<'k, T: Element> SharedArray<'k, T> {
         unsafe { AtomicRef::new(self.cx, self.element(index, 1), true) }
     }
 
+    /// The first element's address, for what the hardware does with it.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(super) fn as_mut_ptr(self) -> *mut T {
+        self.address
+    }
+
     /// # Safety
     /// `index` to `index + count` are inside.
     #[inline(always)]
@@ -417,6 +429,20 @@ impl<'k, T: Element> SharedArray<'k, T> {
 pub(crate) fn wait_for_copies() {
     #[cfg(target_arch = "nvptx64")]
     crate::simt::nvptx::copy_async_wait();
+}
+
+/// Makes a group of what this thread has begun to copy to shared memory and is in none yet.
+#[inline(always)]
+pub(crate) fn group_copies() {
+    #[cfg(target_arch = "nvptx64")]
+    crate::simt::nvptx::copy_async_commit();
+}
+
+/// Waits for what this thread has begun to copy to shared memory, but not for the last [group](group_copies).
+#[inline(always)]
+pub(crate) fn wait_for_copies_but_last() {
+    #[cfg(target_arch = "nvptx64")]
+    crate::simt::nvptx::copy_async_wait_but_last();
 }
 
 /// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them; without one a read
@@ -495,6 +521,12 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         // SAFETY: the caller's contract; the arena has `bytes` bytes.
         let address = unsafe { arena(cx).add(offset).cast() };
         Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
+    }
+
+    /// All of it, as the floor that collectives stand on.
+    #[inline(always)]
+    pub fn array(&self) -> SharedArray<'k, T> {
+        SharedArray { cx: self.cx, address: self.address, len: self.len, _borrowed: PhantomData }
     }
 
     /// The number of elements.

@@ -8,6 +8,7 @@ mod difference;
 mod histogram;
 mod merge;
 mod merge_sort;
+mod pipeline;
 mod reduce;
 mod run_length;
 mod runs;
@@ -36,6 +37,10 @@ pub use merge::{
 };
 pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
+};
+pub use pipeline::{
+    SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
+    scan_pipeline_tile,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use run_length::{RunLengthItems, run_length_tiles};

@@ -234,13 +234,6 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         let before = if chain.is_empty() { op.identity() } else { chain.prefix(tile, total, &op) };
         op.apply(first, before)
     });
-    let results = |before: &mut S::Item, items: &mut [S::Item; N]| {
-        for item in items {
-            let upto = op.apply(*before, *item);
-            *item = if EXCLUSIVE { *before } else { upto };
-            *before = upto;
-        }
-    };
     let mut write = |v: usize, results: &[S::Item; N]| {
         let to = start.wrapping_add(beside(v));
         // SAFETY: of all threads of the grid only this one has these places of the result.
@@ -259,13 +252,13 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     };
     if is_whole {
         for (v, items) in held.iter_mut().enumerate() {
-            results(&mut { before[v + 1][0] }, items);
+            scan_in_order::<_, _, N, EXCLUSIVE>(&mut { before[v + 1][0] }, items, &op);
             write(STAGED + v, items);
         }
     } else {
         for (v, items) in held.iter_mut().enumerate() {
             if STAGED + v < rounds {
-                results(&mut { before[v + 1][0] }, items);
+                scan_in_order::<_, _, N, EXCLUSIVE>(&mut { before[v + 1][0] }, items, &op);
                 write(STAGED + v, items);
             }
         }
@@ -274,7 +267,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         let mut before = before[0][0];
         for v in 0..staged {
             let mut items_of = vector(v);
-            results(&mut before, &mut items_of);
+            scan_in_order::<_, _, N, EXCLUSIVE>(&mut before, &mut items_of, &op);
             // SAFETY: as for the loads; the other lanes read these after the next wait.
             unsafe { items.store_items(own + v * N, &items_of) };
         }
@@ -298,9 +291,24 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     }
 }
 
+/// Replaces each item by what comes before it and it amount to, without it if `EXCLUSIVE`, given what comes before the first one;
+/// `before` is then what comes before the next one.
+#[inline(always)]
+pub(super) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUSIVE: bool>(
+    before: &mut T,
+    items: &mut [T; N],
+    op: &R,
+) {
+    for item in items {
+        let upto = op.apply(*before, *item);
+        *item = if EXCLUSIVE { *before } else { upto };
+        *before = upto;
+    }
+}
+
 /// The items combined in order, as a tree whose branches are independent of each other.
 #[inline(always)]
-fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
+pub(super) fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     let mut items = *items;
     // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
     macro_rules! levels {

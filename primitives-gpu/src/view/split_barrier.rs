@@ -1,0 +1,174 @@
+//! Barriers at which some threads of a block arrive and for which others wait.
+
+use super::{Shared, SharedArray, SharedStorage};
+use crate::simt::{AtomicOrder, AtomicRef, FULL_MASK};
+#[cfg(target_arch = "nvptx64")]
+use crate::simt::{WARP, nvptx};
+
+/// Nanoseconds between two looks at a barrier, where a look takes no time itself.
+const WAIT: u32 = 20;
+
+/// `N` split barriers between the warps of a block: the storage of a kernel whose warps have a task each and hand memory on to each
+/// other.
+///
+/// A barrier goes through phases, and a phase is over once as many warps have [arrived](Shared::arrive) as the barrier
+/// [takes](Shared::begin). Who arrives goes on; who [waits](Shared::wait) for the phase sees what was in memory for those
+/// that arrived. So the threads of a block need not be all in one place, as they must for
+/// [`Block::barrier`](crate::Block::barrier). The block is one of whole warps.
+///
+/// PTX's `mbarrier`, CUDA C++'s `cuda::barrier`: in hardware from sm_80 on, by atomics before.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::view::{Parity, SplitBarriers};
+///
+/// /// The first warp reads, by one slot of shared memory after the other, and the second writes.
+/// #[kernel(threads(64))]
+/// fn doubled(
+///     cx: Block,
+///     x: Global<u32>,
+///     mut out: GlobalMut<u32, Atomic>,
+///     barriers: Shared<SplitBarriers<2>>,
+///     mut slot: Shared<[u32; 32]>,
+/// ) {
+///     const FULL: usize = 0;
+///     const EMPTY: usize = 1;
+///     if cx.thread_rank() == 0 {
+///         barriers.begin(FULL, 1);
+///         barriers.begin(EMPTY, 1);
+///     }
+///     cx.barrier();
+///     let lane = cx.lane() as usize;
+///     let mut parity = Parity::default();
+///     for first in (0..x.len()).step_by(32) {
+///         if cx.warp() == 0 {
+///             // Before the first phase is over, the one before counts as over.
+///             barriers.wait(EMPTY, parity.other());
+///             slot.set(lane, x.get(first + lane).unwrap_or(0));
+///             barriers.arrive(FULL);
+///         } else {
+///             barriers.wait(FULL, parity);
+///             if first + lane < x.len() {
+///                 out.at(first + lane).store(2 * slot.get(lane));
+///             }
+///             barriers.arrive(EMPTY);
+///         }
+///         parity = parity.other();
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..100).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(100)?;
+/// doubled::launch(&stream, (1, 64), &x, &mut out)?;
+/// assert!(out.to_vec()?.into_iter().eq((0..100).map(|i| 2 * i)));
+/// # Ok(())
+/// # }
+/// ```
+pub struct SplitBarriers<const N: usize>(());
+
+// SAFETY: uninitialised words.
+unsafe impl<const N: usize> SharedStorage for SplitBarriers<N> {
+    const BYTES: usize = N * size_of::<u64>();
+    const ALIGN: usize = align_of::<u64>();
+}
+
+/// Which of a barrier's phases is meant, of those with even and those with odd numbers: even by default, as the first one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parity(u32);
+
+impl Parity {
+    /// The parity of the phase before and of the one behind.
+    #[inline(always)]
+    pub fn other(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
+impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
+    /// Begins the barrier `index`, whose phases take so many `warps` each. One thread does, once a kernel, and a barrier of the block
+    /// follows before any warp uses it. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn begin(&self, index: usize, warps: u32) {
+        let barrier = self.barrier(index);
+        #[cfg(target_arch = "nvptx64")]
+        if in_hardware() {
+            // SAFETY: inside; the storage is the barriers' alone.
+            return unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) };
+        }
+        word(barrier).store((warps as u64) << 32);
+    }
+
+    /// Arrives and goes on: what the warp did before happens before what those do that wait for the phase. All its lanes call it.
+    #[inline(always)]
+    #[track_caller]
+    pub fn arrive(&self, index: usize) {
+        let (cx, barrier) = (self.cx(), self.barrier(index));
+        // Each lane by itself, not one for all after they have met: so do tools understand it that look for races.
+        #[cfg(target_arch = "nvptx64")]
+        if in_hardware() {
+            // SAFETY: inside; it has begun.
+            return unsafe { nvptx::split_barrier_arrive(barrier.as_mut_ptr()) };
+        }
+        cx.sync_warp(FULL_MASK);
+        if cx.lane() == 0 {
+            word(barrier).order(AtomicOrder::AcqRel).fetch_add(1);
+        }
+    }
+
+    /// Waits until the barrier's phase of this parity is over: the one that is on, or else the one before it. Before the first
+    /// phase one of odd parity counts as over. All lanes of the warp call it.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait(&self, index: usize, parity: Parity) {
+        let (cx, barrier) = (self.cx(), self.barrier(index));
+        #[cfg(target_arch = "nvptx64")]
+        if in_hardware() {
+            let mut turns = 0u32;
+            // SAFETY: inside; it has begun.
+            while !unsafe { nvptx::split_barrier_try(barrier.as_mut_ptr(), parity.0) } {
+                turns = turns.wrapping_add(1);
+                // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+                if turns.is_multiple_of(32) {
+                    cx.spin(WAIT);
+                } else if nvptx::arch() < 900 {
+                    cx.pause(WAIT);
+                }
+            }
+            return;
+        }
+        if cx.lane() == 0 {
+            loop {
+                let word = word(barrier).order(AtomicOrder::Acquire).load();
+                let (arrived, takes) = (word as u32, (word >> 32) as u32);
+                // The phase that is on has the other parity.
+                if arrived / takes.max(1) % 2 != parity.0 {
+                    break;
+                }
+                cx.spin(WAIT);
+            }
+        }
+        cx.sync_warp(FULL_MASK);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn barrier(&self, index: usize) -> SharedArray<'k, u64> {
+        self.array(index * size_of::<u64>(), 1)
+    }
+}
+
+/// Whether the architecture has such barriers; else a word counts the warps that arrived, with how many a phase takes in its upper half.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn in_hardware() -> bool {
+    nvptx::arch() >= 800
+}
+
+#[inline(always)]
+fn word(barrier: SharedArray<'_, u64>) -> AtomicRef<'_, u64> {
+    // SAFETY: it has one word, and all accesses are these.
+    unsafe { barrier.at(0) }
+}

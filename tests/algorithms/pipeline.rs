@@ -1,0 +1,179 @@
+//! Scans of many items, which a pipeline of warps makes: here of few, since a tuning value says so.
+
+use kernel_primitives::algorithms::{Parameter, Run, Tuning, Workspace, exclusive_scan, inclusive_scan};
+use kernel_primitives::functor::{Add, BinaryFn, Max};
+use kernel_primitives::prelude::*;
+use kernel_primitives::{Device, EmulatorOptions, Result, Stream};
+
+use crate::kernels::{Compose, Map};
+use crate::support::{stream, streams, values};
+
+/// From two tiles on.
+fn tuning() -> Result<Tuning> {
+    let mut tuning = Tuning::of(&Device::emulator())?.clone();
+    tuning.set(Parameter::ScanPipeline, None, 2)?;
+    Ok(tuning)
+}
+
+/// Items of a tile, of four bytes each.
+const TILE: usize = 7168;
+
+/// What is up to each item, from `first` on, and what is before it.
+fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T>) {
+    let mut total = first;
+    x.iter()
+        .map(|&x| {
+            let before = total;
+            total = op(total, x);
+            (total, before)
+        })
+        .unzip()
+}
+
+#[test]
+fn sums_of_any_length_at_any_offset_sanitize() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let lengths = [2 * TILE, 2 * TILE + 1, 3 * TILE - 1, 5 * TILE + 894, 33 * TILE + 5];
+    for (k, len) in lengths.into_iter().enumerate() {
+        let x = values::<i32>(len + 7, k as u64);
+        let buffer = stream.buffer_from(&x)?;
+        for (from, to) in [(0, 0), (k, k), (3, 0), (0, 2)] {
+            let mut out = stream.buffer_from(&vec![77i32; len + 5])?;
+            let (upto, before) = scanned(&x[from..from + len], 0, i32::wrapping_add);
+            let x = buffer.slice(from..from + len)?;
+            inclusive_scan(Run::on(&stream).tuned(&tuning), x, Add, &mut out.slice_mut(to..)?)?;
+            let found = out.to_vec()?;
+            assert_eq!(
+                (&found[..to], &found[to + len..]),
+                (&[77; 4][..to], &[77; 5][to..]),
+                "{len} from {from} to {to}"
+            );
+            assert_eq!(found[to..to + len], upto, "{len} from {from} to {to}");
+            exclusive_scan(Run::on(&stream).tuned(&tuning), x, -5, Add, &mut out)?;
+            assert!(
+                out.to_vec()?[..len].iter().eq(before.iter().map(|b| b.wrapping_sub(5)).collect::<Vec<_>>().iter())
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One launch more than a scan of items that are computed would have, or one of three bytes: those have no pipeline.
+#[test]
+fn items_of_each_size_go_through_the_pipeline() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let run = || Run::on(&stream).tuned(&tuning);
+    macro_rules! check {
+        ($($t:ty: $op:expr, $scanned:expr;)*) => {$(
+            let len = 5 * TILE * 4 / size_of::<$t>() + 777;
+            let x: Vec<$t> = values::<u8>(len, 3).iter().map(|&x| <$t>::from(x)).collect();
+            let (upto, before) = scanned(&x, <$t>::from(0u8), $scanned);
+            let buffer = stream.buffer_from(&x)?;
+            let mut out = stream.buffer_zeroed::<$t>(len)?;
+            inclusive_scan(run(), &buffer, $op, &mut out)?;
+            assert!(out.to_vec()? == upto, stringify!($t));
+            exclusive_scan(run(), &buffer, <$t>::from(0u8), $op, &mut out)?;
+            assert!(out.to_vec()? == before, stringify!($t));
+        )*};
+    }
+    check! {
+        u32: Add, u32::wrapping_add;
+        i64: Add, i64::wrapping_add;
+        u64: Add, u64::wrapping_add;
+        f64: Add, |a, b| a + b;
+    }
+    let len = 5 * TILE * 4 + 99;
+    let x = values::<u8>(len, 4);
+    let mut out = stream.buffer_zeroed::<u8>(len)?;
+    inclusive_scan(run(), &stream.buffer_from(&x)?, Max, &mut out)?;
+    assert!(out.to_vec()? == scanned(&x, 0, u8::max).0);
+    let x: Vec<f16> = x[..len / 2].iter().map(|&x| f16::from_f32(x as f32)).collect();
+    let mut out = stream.buffer_zeroed::<f16>(len / 2)?;
+    exclusive_scan(run(), &stream.buffer_from(&x)?, f16::ZERO, Max, &mut out)?;
+    assert!(out.to_vec()? == scanned(&x, f16::ZERO, |a, b| a.max(b)).1);
+    // Of sixteen bytes.
+    let len = 3 * TILE / 4 + 5;
+    let x = values::<Map<u64>>(len, 5);
+    let mut out = stream.buffer_uninit(len)?;
+    inclusive_scan(run(), &stream.buffer_from(&x)?, Compose, &mut out)?;
+    assert!(out.to_vec()? == scanned(&x, Map { a: 1, b: 0 }, |f, g| Compose.apply(f, g)).0);
+    Ok(())
+}
+
+/// Also on the other emulators: the lanes of one run in random order, and are checked for races.
+#[test]
+fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
+    let tuning = tuning()?;
+    let len = 5 * TILE / 2 + 3;
+    let x = values::<Map<u32>>(len, 7);
+    let (upto, before) = scanned(&x, Map { a: 1, b: 0 }, |f, g| Compose.apply(f, g));
+    for stream in streams()? {
+        let buffer = stream.buffer_from(&x)?;
+        let mut out = stream.buffer_uninit(len)?;
+        inclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, Compose, &mut out)?;
+        assert!(out.to_vec()? == upto);
+        exclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, Map { a: 1, b: 0 }, Compose, &mut out)?;
+        assert!(out.to_vec()? == before);
+    }
+    Ok(())
+}
+
+/// More tiles than groups that a look takes in at once, for a block that has a few of them.
+#[test]
+fn more_tiles_than_a_look_takes_in() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let len = 450 * TILE + 11;
+    let x = vec![1u32; len];
+    let mut out = stream.buffer_zeroed::<u32>(len)?;
+    inclusive_scan(Run::on(&stream).tuned(&tuning), &stream.buffer_from(&x)?, Add, &mut out)?;
+    assert!(out.to_vec()?.into_iter().eq(1..=len as u32));
+    Ok(())
+}
+
+#[test]
+fn a_workspace_and_a_graph_serve_several_pipelines() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let x: Vec<Vec<u32>> = [4, 9, 3].map(|tiles| values::<u32>(tiles * TILE, tiles as u64)).into();
+    let mut workspace = Workspace::new();
+    for x in x.iter().chain(&x) {
+        let mut out = stream.buffer_zeroed::<u32>(x.len())?;
+        let buffer = stream.buffer_from(x)?;
+        inclusive_scan(Run::on(&stream).tuned(&tuning).with(&mut workspace), &buffer, Add, &mut out)?;
+        assert!(out.to_vec()? == scanned(x, 0, u32::wrapping_add).0);
+        // The tiles of the scans of few items are chained in the same memory.
+        inclusive_scan(Run::on(&stream).with(&mut workspace), &buffer, Add, &mut out)?;
+        assert!(out.to_vec()? == scanned(x, 0, u32::wrapping_add).0);
+    }
+    let (buffer, mut out) = (stream.buffer_from(&x[1])?, stream.buffer_zeroed::<u32>(x[1].len())?);
+    let run = |stream: &Stream, workspace: &mut Workspace, out: &mut _| {
+        inclusive_scan(Run::on(stream).tuned(&tuning).with(workspace), &buffer, Add, out)
+    };
+    let graph = stream.capture(|stream| run(stream, &mut workspace, &mut out))?;
+    for _ in 0..3 {
+        graph.launch(&stream)?;
+        assert!(out.to_vec()? == scanned(&x[1], 0, u32::wrapping_add).0);
+        out.as_mut_slice().set_zero(&stream)?;
+    }
+    Ok(())
+}
+
+/// Scans by a pipeline have the bits of floats that depend on their number alone: not on how many blocks there are.
+#[test]
+fn sums_of_floats_have_the_same_bits_for_any_number_of_blocks() -> Result<()> {
+    let tuning = tuning()?;
+    let x: Vec<f32> = values::<u32>(70 * TILE + 3, 8).iter().map(|&x| x as f32 * 1e-5).collect();
+    let mut bits = Vec::new();
+    let emulators = [1, 2, 7].map(|threads| {
+        let mut options = EmulatorOptions::default();
+        options.threads = threads;
+        Device::emulator_with(options)
+    });
+    for device in emulators.into_iter().chain([Device::auto()?]) {
+        let stream = device.stream()?;
+        let mut sums = stream.buffer_zeroed::<f32>(x.len())?;
+        inclusive_scan(Run::on(&stream).tuned(&tuning), &stream.buffer_from(&x)?, Add, &mut sums)?;
+        bits.push(sums.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+    }
+    assert!(bits.windows(2).all(|two| two[0] == two[1]));
+    Ok(())
+}
