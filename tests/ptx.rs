@@ -123,6 +123,8 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("transform", "transform_tiles__Span_f32_Identity_SpanMut_f32", 1, 1),
         ("scan", "scan_tiles__Span_f32_Add_false", 13, 13),
         ("scan", "scan_tiles__Span_f64_Add_true", 13, 13),
+        ("pipeline", "scan_pipeline__Span_f32_Add_false", 7, 7),
+        ("pipeline", "scan_pipeline__Span_f64_Add_true", 7, 7),
         ("select", "select_tiles__Span_u32_Constant_BindSecond_LessThan_u32_false", 1, 0),
         ("unique", "unique_tiles__Span_u32_Constant_u8_false", 1, 0),
         ("by_key", "reduce_by_key_tiles__Span_u32_Span_f32_Add", 60, 0),
@@ -144,7 +146,15 @@ fn algorithms_access_16_bytes_at_a_time() {
             let copies = count(&text, "cp.async.cg.shared.global");
             let is_staged = matches!(
                 module,
-                "scan" | "by_key" | "scan_by_key" | "run_length" | "select" | "unique" | "segmented" | "merge"
+                "scan"
+                    | "pipeline"
+                    | "by_key"
+                    | "scan_by_key"
+                    | "run_length"
+                    | "select"
+                    | "unique"
+                    | "segmented"
+                    | "merge"
             );
             assert_eq!(copies > 0, is_staged && arch >= 80, "{kernel} for sm_{arch}");
             assert!(found[0] + copies >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}, {copies}");

@@ -20,7 +20,11 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
 /// after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single tile has none.
-/// Temporary memory: 8 bytes for each 4 of an item, a tile.
+/// Temporary memory: 8 bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
+/// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
+///
+/// For types and operators of one's own: `instantiate!` of [`scan_tiles`](struct@device::scan_tiles) and
+/// [`scan_pipeline`](struct@device::scan_pipeline).
 ///
 /// CUB: `DeviceScan::InclusiveScan`.
 ///

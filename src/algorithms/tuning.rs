@@ -164,7 +164,7 @@ fn class(bytes: usize) -> usize {
 /// of more.
 ///
 /// They change how fast an algorithm is, never whether its result is right. Of floating-point numbers, the values of `reduce.*`,
-/// `scan.tiles` and `run.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
+/// `scan.*` and `run.tiles` say in which order they are combined, so that the table has the same of those for all architectures.
 ///
 /// **Which ones count.** Those of a call that was given some by [`Run::tuned`](super::Run::tuned); else those [of the
 /// device](Self::of): the table's, with what the file says that the environment variable `KERNEL_PRIMITIVES_TUNING` names. That file is
@@ -463,7 +463,11 @@ mod tests {
             assert_ne!(row.values[class(bytes)], value, "{}: as everywhere", row.name);
             let orders = matches!(
                 parameter,
-                Parameter::ReduceBlocks | Parameter::ReduceAlone | Parameter::ScanTiles | Parameter::RunTiles
+                Parameter::ReduceBlocks
+                    | Parameter::ReduceAlone
+                    | Parameter::ScanTiles
+                    | Parameter::ScanPipeline
+                    | Parameter::RunTiles
             );
             assert!(!orders, "{}: results are the same on all architectures", row.name);
         }

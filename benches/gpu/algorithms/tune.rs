@@ -28,7 +28,7 @@ fn parameters(algorithm: &str) -> &'static [Parameter] {
         "scatter" => &[ScatterThreads],
         "lower_bound" => &[SearchThreads],
         "reduce" => &[ReduceBlocks, ReduceAlone],
-        "inclusive_scan" | "exclusive_scan" => &[ScanTiles],
+        "inclusive_scan" | "exclusive_scan" => &[ScanTiles, ScanPipeline],
         "reduce_by_key" | "scan_by_key" | "run_length_encode" => &[RunTiles],
         "select" | "partition" => &[SelectBlocks],
         "unique" => &[UniqueBlocks],

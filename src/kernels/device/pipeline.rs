@@ -168,12 +168,12 @@ where
         let Self { cx, barriers, .. } = *self;
         if cx.thread_rank() == 0 {
             for slot in 0..self.slots {
-                let parts = PARTS as u32;
-                for (event, warps) in
-                    [(Event::Given, 1), (Event::Combined, parts), (Event::Known, 1), (Event::Done, parts + 1)]
-                {
-                    barriers.begin(slot * EVENTS + event as usize, warps);
-                }
+                let begin = |event: Event, warps: usize| barriers.begin(slot * EVENTS + event as usize, warps as u32);
+                begin(Event::Given, 1);
+                begin(Event::Combined, PARTS);
+                begin(Event::Known, 1);
+                // Those that scan, and the one that publishes.
+                begin(Event::Done, PARTS + 1);
             }
         }
         cx.barrier();
@@ -303,9 +303,9 @@ where
     fn load(&self, turn: Turn, tile: usize, part: usize) {
         let lane = self.cx.lane() as usize;
         let (Part { start, is_whole }, staged) = (self.part(tile, part), self.staged(turn, part));
-        let beside = |v: usize| v * round::<N>() + lane * N;
         for v in 0..VECTORS {
-            let (from, at) = (start.wrapping_add(beside(v)), staged + beside(v));
+            let beside = v * round::<N>() + lane * N;
+            let (from, at) = (start.wrapping_add(beside), staged + beside);
             // SAFETY: those who had the slot are done with it; each lane of the part's warp writes its own vectors, and others read them
             // once they are combined. Of the input what is known to be inside.
             unsafe {
@@ -322,29 +322,40 @@ where
         }
     }
 
+    /// Begins to load a part of the slot's tile, if there is one, and says whether there was; what it loads is a group of copies.
+    #[inline(always)]
+    fn load_next(&self, turn: &mut Turn, part: usize) -> bool {
+        self.wait(Event::Given, *turn);
+        let tile = self.tile(*turn);
+        if let Some(tile) = tile {
+            self.load(*turn, tile, part);
+        }
+        self.x.group_copies();
+        *turn = self.next(*turn);
+        tile.is_some()
+    }
+
+    /// What a vector in shared memory amounts to.
+    #[inline(always)]
+    fn combined(&self, at: usize) -> S::Item {
+        // SAFETY: inside; the warp has loaded it.
+        in_order(&unsafe { self.items.load_items::<N>(at) }, &self.op)
+    }
+
     /// Loads a part of each tile, and combines each lane's share of it: the vectors that lie one after the other, an odd number.
     #[inline(always)]
     fn combine(&self, part: usize) {
         let (cx, lane) = (self.cx, self.cx.lane() as usize);
         // With one slot a tile is loaded when the one before is done.
         let is_ahead = self.slots > 1;
-        let (mut turn, mut loading, mut are_more) = (Turn::default(), Turn::default(), true);
-        let mut load = || {
-            if are_more {
-                self.wait(Event::Given, loading);
-                match self.tile(loading) {
-                    Some(tile) => self.load(loading, tile, part),
-                    None => are_more = false,
-                }
-                loading = self.next(loading);
-            }
-            self.x.group_copies();
-        };
-        if is_ahead {
-            load();
-        }
+        let (mut turn, mut loading) = (Turn::default(), Turn::default());
+        let mut are_more = !is_ahead || self.load_next(&mut loading, part);
         loop {
-            load();
+            if are_more {
+                are_more = self.load_next(&mut loading, part);
+            } else {
+                self.x.group_copies();
+            }
             if self.tile(turn).is_none() {
                 return self.arrive(Event::Combined, turn);
             }
@@ -355,11 +366,9 @@ where
             }
             cx.sync_warp(FULL_MASK);
             let own = self.staged(turn, part) + lane * (VECTORS * N);
-            // SAFETY: inside; the warp has loaded it.
-            let vector = |v: usize| in_order(&unsafe { self.items.load_items::<N>(own + v * N) }, &self.op);
-            let mut share = vector(0);
+            let mut share = self.combined(own);
             for v in 1..VECTORS {
-                share = self.op.apply(share, vector(v));
+                share = self.op.apply(share, self.combined(own + v * N));
             }
             let (before, total) = warp_exclusive_scan(cx, share, self.op);
             // SAFETY: inside; others read it once it is combined.
