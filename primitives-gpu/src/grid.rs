@@ -7,10 +7,11 @@
 
 use core::marker::PhantomData;
 use core::mem::size_of;
+use core::panic::Location;
 
 use crate::element::Element;
 use crate::functor::Reducer;
-use crate::simt::{AtomicRef, Block, FULL_MASK, WARP};
+use crate::simt::{AtomicRef, Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
 use crate::warp;
 
@@ -18,7 +19,7 @@ use crate::warp;
 const GROUP: usize = WARP as usize;
 
 /// Groups that a look [after what is known](Chain::prefix_after) takes in at once.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// Nanoseconds between two looks at what is not ready.
 const WAIT: u32 = 40;
@@ -66,9 +67,13 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         1 + (tiles + tiles.div_ceil(GROUP) + tiles.div_ceil(GROUP * GROUP)) * Self::WORDS
     }
 
-    /// A chain of `tiles` tiles in this memory.
+    /// A chain of `tiles` tiles in this memory, or in none for a single tile. Memory that is too short is a fault.
     #[inline(always)]
+    #[track_caller]
     pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>, tiles: usize) -> Self {
+        if !words.is_empty() {
+            cx.require_at_most(Self::words(tiles), words.len());
+        }
         Self { cx, words, tiles, launch: 1, _values: PhantomData }
     }
 
@@ -145,6 +150,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn announce(&self, tile: usize, total: T) {
+        self.require(tile);
         self.publish(tile, total);
     }
 
@@ -152,6 +158,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
+        self.require(tile);
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
         let closes = |size: usize| tile % size == size - 1;
@@ -176,6 +183,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn prefix_after<R: Reducer<T>>(&self, known: &mut Known<T>, tile: usize, op: &R) -> T {
+        self.require(tile);
         if tile == 0 {
             return op.identity();
         }
@@ -235,6 +243,16 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         result
     }
 
+    /// A fault unless the tile is one of the chain's, which then has memory for it.
+    #[inline(always)]
+    #[track_caller]
+    fn require(&self, tile: usize) {
+        let tiles = if self.is_empty() { 0 } else { self.tiles };
+        if tile >= tiles {
+            self.cx.raise(FaultKind::OutOfBounds, [tile as u64, tiles as u64], Location::caller());
+        }
+    }
+
     /// One of so many turns of a wait.
     #[inline(always)]
     #[track_caller]
@@ -251,7 +269,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// A word of a value: of the tiles' first, then the groups', then the sections'.
     #[inline(always)]
     fn at(&self, value: usize, word: usize) -> AtomicRef<'k, u64> {
-        self.words.at(1 + value * Self::WORDS + word)
+        // SAFETY: there are as many words as the chain takes, and of tiles that it has, it asks for no others.
+        unsafe { self.words.at_unchecked(1 + value * Self::WORDS + word) }
     }
 
     /// Writes a value; the first lane does.
