@@ -57,9 +57,10 @@ impl ScanTiles {
     pub fn new<S: Source>(len: usize, tiles: usize) -> Self {
         let (vector, (staged, held)) = (scan_vector::<S>(), vectors::<S>());
         let (len, round, most) = (len + vector - 1, SCAN_THREADS * vector, staged + held);
-        let rounds = match len.div_ceil(round * tiles.max(1)) {
+        let tiles = if len > round * most { tiles.max(1) } else { 1 };
+        let rounds = match len.div_ceil(round * tiles) {
             // In smaller tiles all is in shared memory, an odd number of vectors of each lane.
-            needed if len > round * most && needed <= staged => needed | 1,
+            needed if needed <= staged => needed | 1,
             _ => most,
         };
         Self { len, tile: round * rounds, rounds: rounds as u32 }
