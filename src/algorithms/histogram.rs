@@ -38,7 +38,7 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 ///
 /// # Errors
 /// [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both (for
-/// `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^32 bins of a
+/// `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^31 bins of a
 /// float; and those of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
@@ -60,7 +60,7 @@ where
     let Some(binning) = EvenBins::<S::Item>::new(low, high, bins) else {
         let item = std::any::type_name::<S::Item>();
         let reason = format!(
-            "from {low} to {high} there is no range of {item} that {bins} bins divide, of a float 2^32 at most"
+            "from {low} to {high} there is no range of {item} that {bins} bins divide, of a float 2^31 at most"
         );
         return Err(Error::Bins { algorithm: NAME, reason });
     };

@@ -30,7 +30,8 @@ pub trait Binnable: Ordered {
     /// What tells a number's bin.
     type Scale: KernelParam;
 
-    /// For so many bins, one at least, from `low` to `high`; `None` if there is no such range, or not for this type.
+    /// For so many bins, one at least, from `low` to `high`; `None` if there is no such range, or not for this type, or more than 2^31 bins
+    /// of floats.
     fn scale(low: Self::Bound, high: Self::Bound, bins: usize) -> Option<Self::Scale>;
 
     /// The bin of a number; `None` outside.
@@ -149,7 +150,7 @@ macro_rules! floats {
             fn scale(low: $t, high: $t, bins: usize) -> Option<FloatScale<$wide>> {
                 let [low, high]: [$wide; 2] = [low.convert(), high.convert()];
                 let factor = bins as $wide / (high - low);
-                let last = u32::try_from(bins - 1).ok()?;
+                let last = i32::try_from(bins - 1).ok()? as u32;
                 (low < high && (high - low).is_finite() && factor.is_finite())
                     .then_some(FloatScale { last, low, high, factor })
             }
@@ -157,9 +158,13 @@ macro_rules! floats {
             #[inline(always)]
             fn bin(self, scale: &FloatScale<$wide>) -> Option<usize> {
                 let x: $wide = self.convert();
-                // Rounded, a product may be the number of bins.
-                let bin = || (((x - scale.low) * scale.factor) as u32).min(scale.last);
-                if scale.low <= x && x < scale.high { Some(bin() as usize) } else { None }
+                if !(scale.low <= x && x < scale.high) {
+                    return None;
+                }
+                // SAFETY: not below zero, and at most the number of bins, 2^31, but for its rounding.
+                let bin: u32 = unsafe { ((x - scale.low) * scale.factor).to_int_unchecked() };
+                // Rounded, it may be the number of bins.
+                Some(bin.min(scale.last) as usize)
             }
         }
     )*};
@@ -284,8 +289,9 @@ pub fn histogram_tiles<S, B, C>(
         let copy = cx.lane() & ((1 << copies) - 1);
         by_vector!(S, for_each::<S; VECTOR>(cx, x, |item: S::Item| {
             // In 32 bits: there are no more bins than counters.
-            let bin = bin(item).min(bins) as u32;
-            if bin < bins as u32 {
+            if let Some(bin) = binning.bin(levels, item).map(|bin| bin.min(u32::MAX as usize) as u32)
+                && bin < bins as u32
+            {
                 // SAFETY: inside, since the bins are; atomic between the barriers.
                 unsafe { own.at(((bin << copies) + copy) as usize).fetch_add(1) };
             }
