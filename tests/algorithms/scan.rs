@@ -214,9 +214,16 @@ fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
         x.slice_mut(place..=place)?.copy_from(&[value])?;
     }
     let mut out = stream.buffer_zeroed::<u8>(len)?;
-    inclusive_scan(&stream, strided(&x, 1), Max, &mut out)?;
-    for (begin, expected) in [(4, [0, 3, 3]), (far - 2, [3, 4, 4]), (far + 6, [4, 9, 9]), (len - 3, [9; 3])] {
-        assert_eq!(out.slice(begin..begin + 3)?.to_vec()?, expected, "from {begin}");
+    for is_computed in [false, true] {
+        if is_computed {
+            out.as_mut_slice().set_zero(&stream)?;
+            inclusive_scan(&stream, strided(&x, 1), Max, &mut out)?;
+        } else {
+            inclusive_scan(&stream, &x, Max, &mut out)?;
+        }
+        for (begin, expected) in [(4, [0, 3, 3]), (far - 2, [3, 4, 4]), (far + 6, [4, 9, 9]), (len - 3, [9; 3])] {
+            assert_eq!(out.slice(begin..begin + 3)?.to_vec()?, expected, "from {begin}");
+        }
     }
     Ok(())
 }
