@@ -72,6 +72,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[track_caller]
     pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>, tiles: usize) -> Self {
         if !words.is_empty() {
+            cx.require_at_most(tiles, words.len());
             cx.require_at_most(Self::words(tiles), words.len());
         }
         Self { cx, words, tiles, launch: 1, _values: PhantomData }
@@ -117,23 +118,23 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         shared.get(0) as usize
     }
 
-    /// The first tile of a block that goes on with the [next one](Self::next_tile) whenever it is done with one, as
-    /// many blocks as there are tiles at most: all blocks with a tile before are running or have ended. One thread of the block
-    /// calls it, once.
+    /// The first tile of a block that goes on with the [next one](Self::next_tile) whenever it is done with one: as
+    /// [`next_tile`](Self::next_tile), by the thread of the block that asks for tiles, once and before all others.
     #[inline(always)]
     #[track_caller]
     pub fn first_tile(&self) -> usize {
         // Later launches have larger numbers, and each counts from zero in the lower half.
         self.words.at(0).fetch_max((self.launch as u64) << 32);
-        if cfg!(target_arch = "nvptx64") { self.cx.block_rank() } else { self.next_tile() }
+        self.next_tile()
     }
 
-    /// The next tile of a block that has its [first one](Self::first_tile); no tile of the chain once there are no more.
+    /// The next tile of a block that had its [first one](Self::first_tile), fewer than 2^32; no tile of the chain once there are no
+    /// more. Blocks that run have all tiles before, so that waiting for them ends, however few blocks of the grid run at a
+    /// time.
     #[inline(always)]
     #[track_caller]
     pub fn next_tile(&self) -> usize {
-        let first = if cfg!(target_arch = "nvptx64") { self.cx.grid_blocks() } else { 0 };
-        first + self.words.at(0).fetch_add(1) as u32 as usize
+        self.words.at(0).fetch_add(1) as u32 as usize
     }
 
     /// What all tiles before `tile` amount to, in order, given what this one does. One warp of the tile's block calls it, once, with
@@ -177,9 +178,11 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// What all tiles before `tile` amount to, in order, of which `known` says it up to some group: for a warp that asks for one
-    /// tile after the other, and looks at each group once. All 32 lanes of the warp call it, and get the result.
+    /// tile after the other, in their order and with one `op`, and looks at each group once. All 32 lanes of the warp call it, and get
+    /// the result. A tile of a group before those known is a fault.
     ///
-    /// Groups are combined one by one, whichever tiles the warp asks for.
+    /// All tiles before are [announced](Self::announce) by blocks that run; none of them by [`prefix`](Self::prefix), whose order
+    /// is another: here groups are combined one by one, whichever tiles a warp asks for.
     #[inline(always)]
     #[track_caller]
     pub fn prefix_after<R: Reducer<T>>(&self, known: &mut Known<T>, tile: usize, op: &R) -> T {
@@ -188,6 +191,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             return op.identity();
         }
         let (cx, lane, group) = (self.cx, self.cx.lane() as usize, tile / GROUP);
+        cx.require_at_most(known.groups, group);
         loop {
             let first = known.groups;
             let at = |i: usize| (first + i) * GROUP + lane;

@@ -364,8 +364,8 @@ impl<'k, S: Source> Input<'k, S> {
         group_copies();
     }
 
-    /// Waits for all that this thread has begun to copy, but not for the last [group](Self::group_copies): that stays on its way
-    /// while the thread works on what came before.
+    /// Waits for this thread's [groups](Self::group_copies) of copies but the last, which stays on its way while the thread works on
+    /// what came before; not for copies that are in no group.
     #[inline(always)]
     pub fn wait_for_copies_but_last(self) {
         wait_for_copies_but_last();

@@ -14,9 +14,9 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 /// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
 /// stays as it is.
 ///
-/// **Determinism.** Which items are combined in which order depends on their number and type, and on a
-/// [tuning](super::Tuning) value of which the table has the same for all devices: the same bits on every run and every
-/// device, of sums of floating-point numbers too.
+/// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the
+/// input begins, and on [tuning](super::Tuning) values of which the table has the same for all devices: the same bits on
+/// every run and every device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
 /// after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single tile has none.
@@ -117,7 +117,7 @@ where
     let tile = const { device::scan_pipeline_tile::<S>() };
     if tile > 0 && x.items() / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
         let device = run.stream.device().properties();
-        let free = device.max_shared_bytes - device::scan_pipeline_shared::<S::Item>() - 16;
+        let free = device.max_shared_bytes.saturating_sub(device::scan_pipeline_shared::<S::Item>() + 16);
         let slots = (free / (tile * bytes)).clamp(1, device::SCAN_PIPELINE_SLOTS);
         // The first tile may begin before the input, by less than a vector.
         let len = x.items() + 16 / bytes - 1;

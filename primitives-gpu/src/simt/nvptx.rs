@@ -393,7 +393,7 @@ pub(crate) unsafe fn split_barrier_begin(barrier: *mut u64, arrivals: u32) {
 }
 
 /// # Safety
-/// The barrier has begun.
+/// `barrier` is one that has begun.
 #[inline(always)]
 pub(crate) unsafe fn split_barrier_arrive(barrier: *mut u64) {
     // SAFETY: the caller's contract.
@@ -403,7 +403,7 @@ pub(crate) unsafe fn split_barrier_arrive(barrier: *mut u64) {
 /// Whether the phase of this parity is over, after a while or at once.
 ///
 /// # Safety
-/// The barrier has begun.
+/// `barrier` is one that has begun.
 #[inline(always)]
 pub(crate) unsafe fn split_barrier_try(barrier: *mut u64, parity: u32) -> bool {
     // SAFETY: the caller's contract.

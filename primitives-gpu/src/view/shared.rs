@@ -220,7 +220,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     #[inline(always)]
     #[track_caller]
     pub fn array<T: Element>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
-        let end = offset + len * size_of::<T>();
+        let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
         if end > S::BYTES || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > S::ALIGN {
             self.cx.raise(FaultKind::BadShape, [end as u64, S::BYTES as u64], Location::caller());
         }
@@ -438,7 +438,7 @@ pub(crate) fn group_copies() {
     crate::simt::nvptx::copy_async_commit();
 }
 
-/// Waits for what this thread has begun to copy to shared memory, but not for the last [group](group_copies).
+/// Waits for this thread's [groups](group_copies) of copies but the last; not for copies that are in none.
 #[inline(always)]
 pub(crate) fn wait_for_copies_but_last() {
     #[cfg(target_arch = "nvptx64")]

@@ -1,9 +1,11 @@
 //! Barriers at which some threads of a block arrive and for which others wait.
 
+use core::panic::Location;
+
 use super::{Shared, SharedArray, SharedStorage};
-use crate::simt::{AtomicOrder, AtomicRef, FULL_MASK};
 #[cfg(target_arch = "nvptx64")]
-use crate::simt::{WARP, nvptx};
+use crate::simt::nvptx;
+use crate::simt::{AtomicOrder, AtomicRef, FULL_MASK, FaultKind, WARP};
 
 /// Nanoseconds between two looks at a barrier, where a look takes no time itself.
 const WAIT: u32 = 20;
@@ -88,11 +90,16 @@ impl Parity {
 
 impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     /// Begins the barrier `index`, whose phases take so many `warps` each. One thread does, once a kernel, and a barrier of the block
-    /// follows before any warp uses it. An index outside is a fault.
+    /// follows before any warp uses it. An index outside is a fault, and so are more warps than the block has, none, or a block that is
+    /// not of whole warps.
     #[inline(always)]
     #[track_caller]
     pub fn begin(&self, index: usize, warps: u32) {
-        let barrier = self.barrier(index);
+        let (cx, barrier) = (self.cx(), self.barrier(index));
+        let threads = cx.block_threads();
+        if warps == 0 || warps > threads / WARP || !threads.is_multiple_of(WARP) {
+            cx.raise(FaultKind::BadShape, [warps as u64, (threads / WARP) as u64], Location::caller());
+        }
         #[cfg(target_arch = "nvptx64")]
         if in_hardware() {
             // SAFETY: inside; the storage is the barriers' alone.
@@ -109,7 +116,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         // Each lane by itself, not one for all after they have met: so do tools understand it that look for races.
         #[cfg(target_arch = "nvptx64")]
         if in_hardware() {
-            // SAFETY: inside; it has begun.
+            // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
             return unsafe { nvptx::split_barrier_arrive(barrier.as_mut_ptr()) };
         }
         cx.sync_warp(FULL_MASK);
@@ -127,7 +134,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         #[cfg(target_arch = "nvptx64")]
         if in_hardware() {
             let mut turns = 0u32;
-            // SAFETY: inside; it has begun.
+            // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
             while !unsafe { nvptx::split_barrier_try(barrier.as_mut_ptr(), parity.0) } {
                 turns = turns.wrapping_add(1);
                 // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
@@ -156,6 +163,9 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     #[inline(always)]
     #[track_caller]
     fn barrier(&self, index: usize) -> SharedArray<'k, u64> {
+        if index >= N {
+            self.cx().raise(FaultKind::OutOfBounds, [index as u64, N as u64], Location::caller());
+        }
         self.array(index * size_of::<u64>(), 1)
     }
 }

@@ -75,7 +75,7 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
 /// 4. eight load a part of the tile each, the next tile's while they combine this one's,
 /// 5. eight scan a part each, and write it.
 ///
-/// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`; there are as many blocks as tiles at most.
+/// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`. Any number of blocks.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[kernel(threads(SCAN_PIPELINE_THREADS), instantiate(
     <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
@@ -99,6 +99,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
 {
+    cx.require_at_most(x.len(), out.len());
     // A chain of conditions, of which the compiler follows one alone.
     macro_rules! vectors_of {
         ($($n:literal)*) => {
