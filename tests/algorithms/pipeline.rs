@@ -157,6 +157,25 @@ fn a_workspace_and_a_graph_serve_several_pipelines() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_pipeline_allocates_once_and_waits_for_nobody() -> Result<()> {
+    let (device, tuning) = (Device::emulator(), tuning()?);
+    let stream = device.stream()?;
+    let x = stream.buffer_zeroed::<f32>(4 * TILE)?;
+    let (mut out, mut workspace) = (stream.buffer_zeroed::<f32>(x.len())?, Workspace::new());
+    let before = device.counters();
+    inclusive_scan(Run::on(&stream).tuned(&tuning), &x, Add, &mut out)?;
+    let cost = device.counters().since(before);
+    assert_eq!((cost.launches, cost.allocations, cost.synchronizations), (1, 1, 0));
+    let mut scan = || inclusive_scan(Run::on(&stream).tuned(&tuning).with(&mut workspace), &x, Add, &mut out);
+    scan()?;
+    let before = device.counters();
+    scan()?;
+    let cost = device.counters().since(before);
+    assert_eq!((cost.launches, cost.allocations, cost.synchronizations), (1, 0, 0));
+    Ok(())
+}
+
 /// Scans by a pipeline have the bits of floats that depend on their number alone: not on how many blocks there are.
 #[test]
 fn sums_of_floats_have_the_same_bits_for_any_number_of_blocks() -> Result<()> {
