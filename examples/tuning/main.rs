@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let tuning = Tuning::of(&device)?;
     println!("What counts on {device}{file}:\n\n{tuning}");
 
-    // One block alone, whatever the length, makes one launch of two.
+    // One block alone, whatever the length, needs no memory to meet others in.
     let mut alone = tuning.clone();
     alone.set(Parameter::ReduceAlone, None, 1024)?;
     let stream = device.stream()?;
@@ -26,7 +26,8 @@ fn main() -> Result<()> {
     for (name, tuning) in [("these values", tuning), ("reduce.alone = 1024", &alone)] {
         let before = device.counters();
         reduce(Run::on(&stream).tuned(tuning), &x, Sum, &mut sum)?;
-        println!("a sum with {name}: {:?} by {} launches", sum.to_vec()?, device.counters().since(before).launches);
+        let allocations = device.counters().since(before).allocations;
+        println!("a sum with {name}: {:?}, and {allocations} allocations", sum.to_vec()?);
         assert_eq!(sum.to_vec()?, [100_000 * 99_999 / 2]);
     }
     Ok(())

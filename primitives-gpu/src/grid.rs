@@ -197,18 +197,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             let at = |i: usize| (first + i) * GROUP + lane;
             let mut values = [op.identity(); AT_ONCE];
             let mut turns = 0;
-            loop {
-                let mut are_there = true;
-                for (i, value) in values.iter_mut().enumerate() {
-                    // A lane without a tile looks at the last one, which the others wait for all the same.
-                    match self.look(at(i).min(tile - 1)) {
-                        Some(looked) => *value = looked,
-                        None => are_there = false,
-                    }
-                }
-                if cx.all(FULL_MASK, are_there) {
-                    break;
-                }
+            // A lane without a tile looks at the last one, which the others wait for all the same.
+            while !cx.all(FULL_MASK, self.look_at(&mut values, |i| at(i).min(tile - 1))) {
                 self.pause(&mut turns);
             }
             for (i, value) in values.iter_mut().enumerate() {
@@ -222,6 +212,30 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 known.groups = first + i + 1;
             }
         }
+    }
+
+    /// A thread's part of what all tiles amount to: of its block's `n` threads, thread `i` combines what tiles `i`, `i + n` and so
+    /// on [announce](Self::announce), and waits for those. The block of the last tile, and no other, calls it with all its threads once
+    /// it has announced its own; a reduction of their parts over the block is the total, where `op` commutes.
+    #[inline(always)]
+    #[track_caller]
+    pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
+        let tiles = if self.is_empty() { 0 } else { self.tiles };
+        let (mut tile, threads) = (self.cx.thread_rank() as usize, self.cx.block_threads() as usize);
+        let mut total = op.identity();
+        while tile < tiles {
+            let mut values = [op.identity(); 2];
+            let mut turns = 0;
+            while !self.look_at(&mut values, |i| (tile + i * threads).min(tiles - 1)) {
+                self.pause(&mut turns);
+            }
+            total = op.apply(total, values[0]);
+            if tile + threads < tiles {
+                total = op.apply(total, values[1]);
+            }
+            tile += 2 * threads;
+        }
+        total
     }
 
     /// So many values in order, waited for, the last ones first. All lanes of the warp get the result.
@@ -316,6 +330,20 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             word += 1;
         }
         if is_present { Some(value) } else { None }
+    }
+
+    /// Looks at several values at once: whether all are there, and those that are.
+    #[inline(always)]
+    #[track_caller]
+    fn look_at<const N: usize>(&self, values: &mut [T; N], place: impl Fn(usize) -> usize) -> bool {
+        let mut are_there = true;
+        for (i, value) in values.iter_mut().enumerate() {
+            match self.look(place(i)) {
+                Some(looked) => *value = looked,
+                None => are_there = false,
+            }
+        }
+        are_there
     }
 
     /// The bytes of a value in a word.

@@ -60,8 +60,10 @@ impl Memory {
                 return Err(Error::Capture { call: "an allocation", advice });
             }
         };
-        device.tally.allocations.add(1);
-        trace::allocation(len, device);
+        if len > 0 {
+            device.tally.allocations.add(1);
+            trace::allocation(len, device);
+        }
         let written = matches!(stream.queue, Queue::Emulator(_)).then(|| Arc::new(Written::none(len)));
         Ok(Self { device: device.clone(), address, len, borrowed: false, written })
     }

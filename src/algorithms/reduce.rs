@@ -1,15 +1,13 @@
 //! Reductions.
 
+use super::chained::chained;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::{Again, Instantiated};
+use crate::__private::Instantiated;
 use crate::functor::Reduction;
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
-
-/// Threads of a block.
-const THREADS: usize = device::REDUCE_THREADS;
+use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 /// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
 ///
@@ -22,8 +20,8 @@ const THREADS: usize = device::REDUCE_THREADS;
 /// which the table has the same for all devices: the same items give the same bits on every run and every device, the
 /// emulator included.
 ///
-/// Cost: one read of the input, and for more than some 16 KiB a second small launch. Temporary memory: one accumulator for each
-/// of up to 1024 blocks, or as many as `reduce.blocks` says.
+/// Cost: one read of the input, in one launch. Temporary memory: some 8 bytes for each 4 of an accumulator of each of up to 1024
+/// blocks, or as many as `reduce.blocks` says; none for less than 32 KiB.
 ///
 /// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
 ///
@@ -56,23 +54,13 @@ where
     R: Reduction<S::Item, Output: Element> + KernelParam,
     device::reduce_tiles<S, R>: Instantiated<Tag>,
 {
-    type Kernel<S, R> = device::reduce_tiles<S, R>;
     let (run, mut out) = (run.into(), out.into());
     check_output("reduce", out.len(), 1)?;
-    let stream = run.stream;
-    let tiles = x.items().div_ceil(THREADS * S::VECTOR * device::REDUCE_VECTORS);
-    let one = Dims::new(1, THREADS as u32);
     let bytes = size_of::<S::Item>();
-    if tiles <= run.tuning(Parameter::ReduceAlone, bytes)? {
-        let mut memory = run.memory(&[])?;
-        let (parts, partials) = memory.parts().take::<R::Accum>(0)?.split_at(0)?;
-        return Kernel::<S, R>::launch(stream, one, x, &parts, partials, &mut out, op);
-    }
-    let blocks = tiles.min(run.tuning(Parameter::ReduceBlocks, bytes)?);
-    let mut memory = run.memory(&[blocks * size_of::<R::Accum>()])?;
-    let partials = memory.parts().take::<R::Accum>(blocks)?;
-    let (none, mut partials) = partials.split_at(0)?;
-    let (grid, x) = (Dims::new(blocks as u32, THREADS as u32), Again(&x));
-    Kernel::<S, R>::launch(stream, grid, Again(&x), &none, &mut partials, &mut out, op)?;
-    Kernel::<S, R>::launch(stream, one, x, &partials, none, &mut out, op)
+    let rounds = x.items().div_ceil(device::REDUCE_THREADS * S::VECTOR * device::REDUCE_VECTORS);
+    let most = run.tuning(Parameter::ReduceBlocks, bytes)?;
+    let blocks = if rounds <= run.tuning(Parameter::ReduceAlone, bytes)? { 1 } else { rounds.min(most) };
+    chained::<R::Accum>(run, blocks, (1, device::REDUCE_THREADS), |stream, dims, chain, launch| {
+        device::reduce_tiles::<S, R>::launch(stream, dims, x, chain, launch, &mut out, op)
+    })
 }

@@ -85,8 +85,8 @@ table! {
         [256; 5], Threads, &[64, 128, 256, 512, 1024];
     ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
         [1024; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
-    ReduceAlone "reduce.alone" "rounds of 2048 items of four bytes that `reduce` leaves to one block"
-        [8; 5], Range(1, 1024), &[2, 4, 8, 16, 32];
+    ReduceAlone "reduce.alone" "rounds of 32 KiB that `reduce` leaves to one block"
+        [1; 5], Range(1, 1024), &[1, 2, 4, 8];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
     ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"

@@ -5,7 +5,7 @@ use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce_by_ke
 use kernel_primitives::functor::{Add, BinaryFn, LessThan, bind_second};
 use kernel_primitives::grid::Chain;
 
-use crate::kernels::{Compose, Map, prefixes_of_tiles};
+use crate::kernels::{Compose, Map, prefixes_of_tiles, total_of_tiles};
 use crate::support::{stream, values};
 
 /// Around one group of tiles, around what a warp looks at in groups, and beyond.
@@ -42,6 +42,20 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
             out.as_mut_slice().set_zero(&stream)?;
             chain.slice_mut(..1)?.set_zero(&stream)?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_last_tile_gets_the_total_of_all_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for (tiles, threads) in [(1, 32), (2, 5), (33, 32), (70, 64), (300, 96), (1025, 128)] {
+        let x = values::<u64>(tiles, tiles as u64);
+        let mut total = stream.buffer_zeroed::<u64>(1)?;
+        let mut chain = stream.buffer_zeroed::<u64>(Chain::<u64>::words(tiles))?;
+        total_of_tiles::launch(&stream, (tiles as u32, threads), &stream.buffer_from(&x)?, &mut total, &mut chain)?;
+        let expected = x.iter().fold(0u64, |sum, &x| sum.wrapping_add(x));
+        assert_eq!(total.to_vec()?, [expected], "{tiles} tiles, {threads} threads");
     }
     Ok(())
 }

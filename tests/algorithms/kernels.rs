@@ -338,3 +338,26 @@ pub fn prefixes_of_tiles(
         }
     }
 }
+
+/// The sum of all, of which each block has one item.
+#[kernel]
+pub fn total_of_tiles(
+    cx: Block,
+    x: Global<u64>,
+    mut out: GlobalMut<u64>,
+    chain: GlobalMut<u64, Atomic>,
+    mut word: Shared<[u64; 1]>,
+    mut shared: Shared<ReduceStorage<u64>>,
+) {
+    let chain = Chain::new(cx, &chain, x.len());
+    let tile = chain.take_tile(&mut word);
+    if cx.warp() == 0 {
+        chain.announce(tile, x[tile]);
+    }
+    if tile + 1 == chain.tiles()
+        && let Some(total) = block_reduce_to_first(cx, &mut shared, chain.thread_total(&Add), Add)
+    {
+        // SAFETY: one thread of one block.
+        unsafe { out.write(0, total) };
+    }
+}
