@@ -179,6 +179,30 @@ fn keys_and_pairs_of_two_tiles_are_sorted_sanitize() -> Result<()> {
     Ok(())
 }
 
+/// Tiles of merges that are of one run, from and to any boundary, with values of another size.
+#[test]
+fn runs_one_behind_the_other_are_in_order_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let len = 3 * TILE + merge_tile_items(4, 0) / 2 + 3;
+    for (k, kind) in [1, 3, 4, 1].into_iter().enumerate() {
+        let x = keys(len + 4, kind);
+        let (buffer, x) = (stream.buffer_from(&x)?, &x[k..][..len]);
+        let values = values::<Sixteen>(len, 5);
+        let mut expected: Vec<usize> = (0..len).collect();
+        expected.sort_by_key(|&i| x[i]);
+
+        let from = buffer.slice(k..k + len)?;
+        let mut out = stream.buffer_zeroed::<u32>(len + 3)?;
+        sort_by(&stream, from, Less, out.slice_mut(3 - k..)?)?;
+        assert!(out.to_vec()?[3 - k..][..len].iter().eq(expected.iter().map(|&i| &x[i])), "kind {kind}");
+        let mut values_out = stream.buffer_zeroed::<Sixteen>(len)?;
+        sort_pairs_by(&stream, from, &stream.buffer_from(&values)?, Less, out.slice_mut(..len)?, &mut values_out)?;
+        assert!(out.to_vec()?[..len].iter().eq(expected.iter().map(|&i| &x[i])), "pairs of kind {kind}");
+        assert!(values_out.to_vec()?.iter().eq(expected.iter().map(|&i| &values[i])), "kind {kind}");
+    }
+    Ok(())
+}
+
 /// More tiles than search for themselves, as tiles of items of forty bytes are small.
 #[test]
 fn a_thousand_tiles_are_sorted() -> Result<()> {

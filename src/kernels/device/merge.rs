@@ -335,6 +335,25 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         }
     };
     let lens = [own(0).1 as u32, own(1).1 as u32];
+    if lens[0] == 0 || lens[1] == 0 {
+        // Of one run: as in all merges of what is sorted already, and of long runs of equal keys.
+        // SAFETY: the tile's places in the result are its own.
+        unsafe {
+            if lens[1] == 0 {
+                by_element!(S::Item, copy_run::<S; VECTOR>(cx, a, own(0), out, first));
+            } else {
+                by_element!(S::Item, copy_run::<T; VECTOR>(cx, b, own(1), out, first));
+            }
+            if let Some((a_values, b_values, out)) = values {
+                if lens[1] == 0 {
+                    by_element!(X::Item, copy_run::<X; VECTOR>(cx, a_values, own(0), out, first));
+                } else {
+                    by_element!(X::Item, copy_run::<Y; VECTOR>(cx, b_values, own(1), out, first));
+                }
+            }
+        }
+        return;
+    }
 
     // Both runs lie in shared memory as on their boundaries in the input.
     let key_places = places::<S::Item>(&[own(0), own(1)]);
@@ -407,6 +426,41 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
             }
         }
         at += (MERGE_THREADS * N) as u32;
+    }
+}
+
+/// Copies a piece of a run to `out`, from `first` on, by vectors of `N`.
+///
+/// # Safety
+/// Nobody else accesses these places of the result, nor those of the last vector behind them.
+#[inline(always)]
+unsafe fn copy_run<S: Source<Item: Element>, const N: usize>(
+    cx: Block<'_>,
+    x: Input<'_, S>,
+    (from, len): (usize, usize),
+    out: &mut GlobalMut<'_, S::Item>,
+    first: usize,
+) {
+    const AT_ONCE: usize = 4;
+    let stride = const { MERGE_THREADS * N };
+    let mut at = cx.thread_rank() as usize * N;
+    if len == AT_ONCE * stride
+        && let Some(vectors) = x.vectors::<N, AT_ONCE>(from + at, stride)
+    {
+        for (i, items) in vectors.iter().enumerate() {
+            // SAFETY: the caller's contract.
+            unsafe { out.write_items(first + at + i * stride, items) };
+        }
+        return;
+    }
+    while at < len {
+        let items = match x.items::<N>(from + at) {
+            Some(items) => items,
+            None => core::array::from_fn(|i| x.get(from + at + i).unwrap_or(S::Item::ZERO)),
+        };
+        // SAFETY: the caller's contract.
+        unsafe { out.write_items(first + at, &items) };
+        at += stride;
     }
 }
 
