@@ -43,7 +43,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// [`warp_sort`](crate::warp::warp_sort) does, if `ITEMS` is a power of two: identical keys have no order to keep.) For a merge
 /// the runs lie in shared memory; each thread finds by binary search where its part of the result begins in both (the
 /// merge path) and merges `ITEMS` items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then
-/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges. The merges inside a warp need no barrier, each later one two.
+/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges; runs of which one follows the other already need none. The merges inside a
+/// warp need no barrier, each later one two.
 ///
 /// Prefer [`block_sort`](super::block_sort) or [`block_radix_sort`](super::block_radix_sort) for keys in their own order.
 ///
@@ -523,9 +524,13 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
             // One run is all there is, and in order.
             return;
         }
-        let skip = own.max(start).min(end) - start;
         // SAFETY: the group's positions were written before the wait, and are next written after another.
         let key = |position: u32| unsafe { self.keys.load(position as usize) };
+        if !order.before(key(middle), key(middle - 1)) {
+            // Both are one run already.
+            return;
+        }
+        let skip = own.max(start).min(end) - start;
         // The merge path: how far in the first run the result's first `skip` items reach, and so how far in the second.
         let mut first = start + skip.saturating_sub(end - middle);
         let mut high = (start + skip).min(middle);
