@@ -134,7 +134,7 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
         ("difference", "difference_tiles__Span_f32_Sub", 4, 4),
         ("segmented", "segment_tiles__Span_f32_Span_u32_Sum", 8, 0),
-        ("merge", "merge_tiles__Span_u32_Span_u32_Less", 2, 4),
+        ("merge", "merge_tiles__Span_u32_Span_u32_Less", 12, 15),
         ("merge_sort", "merge_sort_tiles__Span_u32_Less", 4, 4),
         ("top_k", "top_k_tiles__Span_f32_Greater", 2, 0),
     ] {

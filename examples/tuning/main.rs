@@ -5,8 +5,8 @@
 //! KERNEL_PRIMITIVES_TUNING=my.txt cargo run --release --features cuda --example tuning
 //! ```
 
-use kernel_primitives::algorithms::{Parameter, Run, TUNING_VARIABLE, Tuning, reduce};
-use kernel_primitives::functor::Sum;
+use kernel_primitives::algorithms::{Parameter, Run, TUNING_VARIABLE, Tuning, merge};
+use kernel_primitives::functor::Less;
 use kernel_primitives::{Device, Result};
 
 fn main() -> Result<()> {
@@ -17,18 +17,17 @@ fn main() -> Result<()> {
     let tuning = Tuning::of(&device)?;
     println!("What counts on {device}{file}:\n\n{tuning}");
 
-    // One block alone, whatever the length, needs no memory to meet others in.
-    let mut alone = tuning.clone();
-    alone.set(Parameter::ReduceAlone, None, 1024)?;
+    // Tiles that do not find their places themselves have them found by a launch before.
+    let mut found = tuning.clone();
+    found.set(Parameter::MergeSearching, None, 0)?;
     let stream = device.stream()?;
-    let x = stream.buffer_from(&(0..100_000).collect::<Vec<u64>>())?;
-    let mut sum = stream.buffer_zeroed::<u64>(1)?;
-    for (name, tuning) in [("these values", tuning), ("reduce.alone = 1024", &alone)] {
+    let x = stream.buffer_from(&(0..50_000).collect::<Vec<u32>>())?;
+    let mut out = stream.buffer_zeroed::<u32>(100_000)?;
+    for (name, tuning) in [("these values", tuning), ("merge.searching = 0", &found)] {
         let before = device.counters();
-        reduce(Run::on(&stream).tuned(tuning), &x, Sum, &mut sum)?;
-        let allocations = device.counters().since(before).allocations;
-        println!("a sum with {name}: {:?}, and {allocations} allocations", sum.to_vec()?);
-        assert_eq!(sum.to_vec()?, [100_000 * 99_999 / 2]);
+        merge(Run::on(&stream).tuned(tuning), &x, &x, Less, &mut out)?;
+        println!("a merge with {name}: {} launches", device.counters().since(before).launches);
+        assert!(out.to_vec()?.into_iter().eq((0..100_000).map(|i| i / 2)));
     }
     Ok(())
 }

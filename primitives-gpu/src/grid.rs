@@ -104,10 +104,16 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// asking a counter instead takes a tenth of a scan's time. The emulator begins them in any order, and there it is
     /// the number of blocks that asked before.
     ///
+    /// Without memory the launch has one block, or it is a fault, and that has the only tile.
+    ///
     /// For a block that has one tile; see [`first_tile`](Self::first_tile).
     #[inline(always)]
     #[track_caller]
     pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
+        if self.is_empty() {
+            self.cx.require_at_most(self.cx.grid_blocks(), 1);
+            return 0;
+        }
         if cfg!(target_arch = "nvptx64") {
             return self.cx.block_rank();
         }
@@ -220,7 +226,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
-        let tiles = if self.is_empty() { 0 } else { self.tiles };
+        let tiles = self.tiles;
+        self.require(tiles.wrapping_sub(1));
         let (mut tile, threads) = (self.cx.thread_rank() as usize, self.cx.block_threads() as usize);
         let mut total = op.identity();
         while tile < tiles {

@@ -72,7 +72,7 @@ counters! {
     device_to_host_bytes,
     /// Copies from buffer to buffer. Those of a graph are not counted.
     device_copies,
-    /// Allocations of buffers. Those of no bytes are not counted.
+    /// Allocations of buffers.
     allocations,
     /// Times that the program waited for a stream or an event. Copies between host and device wait too, but count as
     /// copies alone.

@@ -60,10 +60,8 @@ impl Memory {
                 return Err(Error::Capture { call: "an allocation", advice });
             }
         };
-        if len > 0 {
-            device.tally.allocations.add(1);
-            trace::allocation(len, device);
-        }
+        device.tally.allocations.add(1);
+        trace::allocation(len, device);
         let written = matches!(stream.queue, Queue::Emulator(_)).then(|| Arc::new(Written::none(len)));
         Ok(Self { device: device.clone(), address, len, borrowed: false, written })
     }

@@ -20,8 +20,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// which the table has the same for all devices: the same items give the same bits on every run and every device, the
 /// emulator included.
 ///
-/// Cost: one read of the input, in one launch. Temporary memory: some 8 bytes for each 4 of an accumulator of each of up to 1024
-/// blocks, or as many as `reduce.blocks` says; none for less than 32 KiB.
+/// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)), after that was cleared, which a
+/// [`Workspace`](super::Workspace) saves. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many as
+/// `reduce.blocks` says; none for up to 32 KiB.
 ///
 /// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
 ///

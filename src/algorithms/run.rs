@@ -159,9 +159,9 @@ impl<'m, T: Element> Scratch<'m, T> {
 
 /// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
 ///
-/// Scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)) have 32 KiB of it to themselves, for
-/// 4000 tiles of a scan of four-byte items or 1000 of a reduction by key, which are cleared once and not for each call
-/// outside of captures: the smaller the input, the more of a call's time that is.
+/// Reductions, scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)) have 36 KiB of it to
+/// themselves, for all blocks of a reduction, 4000 tiles of a scan of four-byte items or 1000 of a reduction by key, which
+/// are cleared once and not for each call outside of captures: the smaller the input, the more of a call's time that is.
 ///
 /// Calls on several streams may share one: the later then waits for the earlier.
 #[derive(Debug, Default)]
@@ -179,9 +179,9 @@ impl Workspace {
     }
 
     /// Words for chains of few tiles, whose clearing would take longer than some of their work.
-    const CHAIN: usize = 4096;
+    const CHAIN: usize = 4608;
 
-    /// With `bytes` of memory, and 32 KiB for algorithms that chain few tiles.
+    /// With `bytes` of memory, and 36 KiB for algorithms that chain few tiles.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
         let chain = stream.buffer_zeroed(Self::CHAIN)?;
         Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?), chain: Some(chain), launches: 0 })

@@ -84,8 +84,8 @@ table! {
     SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024];
     ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
-        [1024; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
-    ReduceAlone "reduce.alone" "rounds of 32 KiB that `reduce` leaves to one block"
+        [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
+    ReduceAlone "reduce.alone" "rounds of 8192 items of four bytes that `reduce` leaves to one block"
         [1; 5], Range(1, 1024), &[1, 2, 4, 8];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];

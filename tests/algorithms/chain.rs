@@ -1,8 +1,8 @@
 //! Prefixes over tiles, by kernels of a block a tile.
 
 use kernel_primitives::Result;
-use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce_by_key, select_if, unique};
-use kernel_primitives::functor::{Add, BinaryFn, LessThan, bind_second};
+use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce, reduce_by_key, select_if, unique};
+use kernel_primitives::functor::{Add, BinaryFn, LessThan, Sum, bind_second};
 use kernel_primitives::grid::Chain;
 
 use crate::kernels::{Compose, Map, prefixes_of_tiles, total_of_tiles};
@@ -86,6 +86,12 @@ fn a_workspace_serves_one_chain_after_the_other_sanitize() -> Result<()> {
             })
             .collect();
         assert!(out.to_vec()? == expected, "{len} sums");
+
+        // Blocks of a reduction read words that blocks of others have written.
+        let long: Vec<i64> = (0..3 * len as i64).map(|i| i * (round as i64 + 1)).collect();
+        let mut total = stream.buffer_zeroed::<i64>(1)?;
+        reduce(Run::on(&stream).with(&mut workspace), &stream.buffer_from(&long)?, Sum, &mut total)?;
+        assert_eq!(total.to_vec()?, [long.iter().sum::<i64>()]);
 
         select_if(Run::on(&stream).with(&mut workspace), &x, bind_second(LessThan, 2), &mut out, &mut count)?;
         let expected: Vec<u32> = host.iter().copied().filter(|&x| x < 2).collect();

@@ -165,20 +165,23 @@ fn a_reduction_allocates_once_and_with_a_workspace_never() -> Result<()> {
     assert_eq!(cost(&mut || reduce(&stream, &x, Sum, &mut sum))?, (1, 1, 0, 0));
     let mut workspace = Workspace::with_capacity(&stream, 1 << 16)?;
     assert_eq!(cost(&mut || reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum))?, (1, 0, 0, 0));
+    assert_eq!(sum.to_vec()?, [whole(100_003, 5).iter().sum::<f32>()]);
     Ok(())
 }
 
 #[test]
 fn a_reduction_is_captured_with_a_workspace() -> Result<()> {
     let stream = stream()?;
-    let data = whole(50_000, 6);
-    let x = stream.buffer_from(&data)?;
+    let mut x = stream.buffer_zeroed::<f32>(50_000)?;
     let mut sum = stream.buffer_zeroed::<f32>(1)?;
     let mut workspace = Workspace::with_capacity(&stream, 1 << 16)?;
     let graph = stream.capture(|stream| reduce(Run::on(stream).with(&mut workspace), &x, Sum, &mut sum))?;
-    graph.launch(&stream)?;
-    graph.launch(&stream)?;
-    assert_eq!(sum.to_vec()?, [data.iter().sum::<f32>()]);
+    for seed in 0..3 {
+        let data = whole(50_000, seed);
+        x.copy_from(&data)?;
+        graph.launch(&stream)?;
+        assert_eq!(sum.to_vec()?, [data.iter().sum::<f32>()]);
+    }
     let without = stream.capture(|stream| reduce(stream, &x, Sum, &mut sum));
     assert!(matches!(without, Err(Error::Capture { .. })), "{without:?}");
     Ok(())

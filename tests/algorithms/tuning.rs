@@ -88,16 +88,15 @@ fn each_candidate_gives_the_same() -> Result<()> {
 fn the_values_of_a_call_count() -> Result<()> {
     let stream = stream()?;
     let device = stream.device();
-    let x = stream.buffer_from(&vec![1u32; 50_000])?;
-    let mut sum = stream.buffer_zeroed::<u32>(1)?;
-    // Several blocks need memory to meet in.
-    for (alone, allocations) in [(1, 1), (1024, 0)] {
+    let x = stream.buffer_from(&(0..10_000).collect::<Vec<u32>>())?;
+    let mut out = stream.buffer_zeroed::<u32>(20_000)?;
+    for (searching, launches) in [(0, 2), (1024, 1)] {
         let mut tuning = Tuning::of(device)?.clone();
-        tuning.set(Parameter::ReduceAlone, Some(4), alone)?;
+        tuning.set(Parameter::MergeSearching, Some(4), searching)?;
         let before = device.counters();
-        reduce(Run::on(&stream).tuned(&tuning), &x, Sum, &mut sum)?;
-        assert_eq!(device.counters().since(before).allocations, allocations);
-        assert_eq!(sum.to_vec()?, [50_000]);
+        merge(Run::on(&stream).tuned(&tuning), &x, &x, Less, &mut out)?;
+        assert_eq!(device.counters().since(before).launches, launches);
+        assert!(out.to_vec()?.into_iter().eq((0..20_000).map(|i| i / 2)));
     }
     Ok(())
 }

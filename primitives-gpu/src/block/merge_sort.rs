@@ -43,7 +43,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// [`warp_sort`](crate::warp::warp_sort) does, if `ITEMS` is a power of two: identical keys have no order to keep.) For a merge
 /// the runs lie in shared memory; each thread finds by binary search where its part of the result begins in both (the
 /// merge path) and merges `ITEMS` items one after the other. Cost: `ITEMS * (ITEMS - 1) / 2` comparisons in registers, then
-/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges; runs of which one follows the other already need none. The merges inside a
+/// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges; of two runs that are in order already, one comparison. The merges inside a
 /// warp need no barrier, each later one two.
 ///
 /// Prefer [`block_sort`](super::block_sort) or [`block_radix_sort`](super::block_radix_sort) for keys in their own order.

@@ -51,8 +51,8 @@ pub struct RadixRanks<const ITEMS: usize> {
 ///
 /// Phases: each warp counts its items by digit, by eight votes an item that find the lanes with the same; barrier; 256 threads
 /// add up the warps' counts; barrier; they write where each warp's items of a digit begin; barrier; each item's place is that
-/// and its rank in the warp. Cost: about 45 instructions an item, whatever the digits are, but that a warp whose items have one
-/// digit counts them at once.
+/// and its rank in the warp. Cost: about 45 instructions an item; fewer in a warp whose items all
+/// have one digit, which it counts at once.
 ///
 /// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
 ///
@@ -187,13 +187,13 @@ pub(super) fn rank_in_warp<const ITEMS: usize>(
         let mut differs = 0;
         unrolled!(i < ITEMS, differs |= digits[i] ^ digits[0]);
         if cx.all(FULL_MASK, differs == 0) {
-            // Of one digit alone, items are in order already.
-            // SAFETY: as below.
+            // Items of one digit are in order already.
+            // SAFETY: the counters are this warp's, and its lanes meet before and after.
             let before = unsafe { own.load(digits[0] as usize) } as u32;
             unrolled!(i < ITEMS, kept[i] = keep(digits[i], before + i as u32 * WARP + lane));
             cx.sync_warp(FULL_MASK);
             if lane == WARP - 1 {
-                // SAFETY: as below.
+                // SAFETY: as above; one lane writes what all have read.
                 unsafe { own.store(digits[0] as usize, (before + ITEMS as u32 * WARP) as u16) };
             }
             cx.sync_warp(FULL_MASK);

@@ -91,7 +91,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         return;
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
+    let tile = chain.take_tile(&mut word);
     let (most, fewer) = const { (ReduceByKeyStorage::<K, V>::VECTORS, ReduceByKeyStorage::<K, V>::FEWER) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
     let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);

@@ -115,7 +115,7 @@ unsafe impl<K: Element, V: Element> SharedStorage for MergeStorage<K, V> {
 pub struct MergePass {
     /// Items of a run, or 0 if each input is one.
     pub run: usize,
-    /// How many of the first items of a run are wanted: nothing behind them is read or written.
+    /// How many of the first items of a run are wanted: nothing behind them is read or written but the rest of a vector.
     pub keep: usize,
 }
 
@@ -585,8 +585,8 @@ pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     }
 }
 
-/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Those behind `len` are
-/// behind the end of `out`.
+/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Nobody wants those
+/// behind `len` in the last one.
 ///
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.

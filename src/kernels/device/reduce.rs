@@ -35,7 +35,7 @@ pub fn reduce_tiles<S, R>(
     R: Reduction<S::Item, Output: Element> + KernelParam,
 {
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
+    let tile = chain.take_tile(&mut ticket);
     let total = by_vector!(S, total_of::<S, R; VECTOR>(cx, x, tile, &op));
     let mut total = block_reduce_to_first(cx, &mut shared, total, op.reducer());
     if !chain.is_empty() {
@@ -49,12 +49,12 @@ pub fn reduce_tiles<S, R>(
         total = block_reduce_to_first(cx, &mut shared, all, op.reducer());
     }
     if let Some(total) = total {
-        // SAFETY: one thread of the grid writes.
+        // SAFETY: of all threads of the grid, only the first of the block with the last tile comes here.
         unsafe { out.write(0, op.post(total, x.len() as u64)) };
     }
 }
 
-/// This thread's part of a block's share, of which there are as many as blocks: `REDUCE_VECTORS` vectors of `N` items at a time.
+/// This thread's part of one of as many shares as there are blocks: `REDUCE_VECTORS` vectors of `N` items at a time.
 #[inline(always)]
 fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(
     cx: Block,

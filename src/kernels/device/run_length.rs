@@ -78,7 +78,7 @@ pub fn run_length_tiles<K, L>(
         return;
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
+    let tile = chain.take_tile(&mut word);
     let in_keys = shared.array::<K::Item>(0, const { RunLengthItems::<K>::TILE });
     let bits = shared
         .array::<u32>(const { RunLengthItems::<K>::OF_HEADS }, STAGE_THREADS * const { RunLengthItems::<K>::WORDS });

@@ -94,7 +94,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
 {
     cx.require_at_most(x.len(), out.len());
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
+    let tile = chain.take_tile(&mut ticket);
     let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {

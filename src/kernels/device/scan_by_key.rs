@@ -96,7 +96,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     R: Reducer<V::Item> + KernelParam,
 {
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut ticket) };
+    let tile = chain.take_tile(&mut ticket);
     let most = const { large::<K, V>() };
     let in_values = items.array::<V::Item>(0, const { ScanByKeyItems::<K, V>::TILE });
     let heads = items.array::<u8>(const { ScanByKeyItems::<K, V>::OF_HEADS }, SCAN_THREADS * most);

@@ -56,13 +56,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
     }
     let only_count = REST && in_order && out.is_empty();
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if only_count {
-        cx.block_rank()
-    } else if chain.is_empty() {
-        0
-    } else {
-        chain.take_tile(&mut word)
-    };
+    let tile = if only_count { cx.block_rank() } else { chain.take_tile(&mut word) };
     items.enter();
     let items = items.array(0, const { staged::items::<S>(size_of::<S::Item>()) });
     let selection = Selection { cx, x, flags, len, chain, tile, choice, batches, in_order, only_count };

@@ -65,7 +65,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
         return;
     }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = if chain.is_empty() { 0 } else { chain.take_tile(&mut word) };
+    let tile = chain.take_tile(&mut word);
     shared.enter();
     by_vectors!(
         K,
