@@ -1,6 +1,6 @@
 //! Functions of neighbours.
 
-use super::run::{Run, check_output, dims_of_warps};
+use super::run::{Run, check_output};
 use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::BinaryFn;
@@ -50,7 +50,7 @@ where
     let (run, mut out) = (run.into(), out.into());
     let len = x.items();
     check_output("adjacent_difference", out.len(), len)?;
-    let threads = run.tuning(Parameter::DifferenceThreads, size_of::<S::Item>())?;
-    let dims = dims_of_warps(len, const { device::warp_items(device::DIFFERENCE_VECTORS, S::VECTOR) }, threads);
+    let items = const { device::warp_items(device::DIFFERENCE_VECTORS, S::VECTOR) };
+    let dims = run.dims_of_warps(len, items, Parameter::DifferenceThreads, size_of::<S::Item>())?;
     device::difference_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
 }

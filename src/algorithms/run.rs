@@ -63,6 +63,15 @@ impl<'a> Run<'a> {
         Ok(self.tuning(parameter, bytes)? * self.stream.device().properties().multiprocessors.max(1) as usize)
     }
 
+    /// The blocks of a kernel whose warps have so many items each: of as many threads as a tuning value says, or of fewer as long as
+    /// there are multiprocessors without a block.
+    pub(super) fn dims_of_warps(&self, len: usize, items: usize, threads: Parameter, bytes: usize) -> Result<Dims> {
+        let (all, most) = (len.div_ceil(items), self.tuning(threads, bytes)? / WARP as usize);
+        let processors = self.stream.device().properties().multiprocessors.max(1) as usize;
+        let warps = all.div_ceil(processors).clamp(1, most);
+        Ok(Dims::new(all.div_ceil(warps).try_into().unwrap_or(u32::MAX), warps as u32 * WARP))
+    }
+
     /// For a part of the algorithm that needs no memory.
     pub(super) fn part(&self) -> Run<'a> {
         Run { stream: self.stream, workspace: None, tuning: self.tuning }
@@ -216,12 +225,6 @@ impl Workspace {
         }
         Ok(self.buffer.as_mut().expect("just made"))
     }
-}
-
-/// The blocks of a kernel whose warps have so many items each.
-pub(super) fn dims_of_warps(len: usize, items: usize, threads: usize) -> Dims {
-    let blocks = len.div_ceil(items).div_ceil(threads / WARP as usize);
-    Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32)
 }
 
 /// An error unless the output has a place for each of `needed` items.

@@ -1,6 +1,6 @@
 //! Functions of each item.
 
-use super::run::{Run, check_output, dims_of_warps};
+use super::run::{Run, check_output};
 use super::tuning::Parameter;
 use crate::__private::Instantiated;
 use crate::functor::{Identity, UnaryFn};
@@ -37,7 +37,7 @@ where
     let (run, len) = (run.into(), x.items());
     check_output("transform", out.places(), len)?;
     let items = const { device::warp_items(device::transform_vectors::<S>(), S::VECTOR) };
-    let dims = dims_of_warps(len, items, run.tuning(Parameter::TransformThreads, size_of::<F::Output>())?);
+    let dims = run.dims_of_warps(len, items, Parameter::TransformThreads, size_of::<F::Output>())?;
     device::transform_tiles::<S, F, O>::launch(run.stream, dims, x, out, f)
 }
 
@@ -159,8 +159,8 @@ where
             second_len: at.items(),
         });
     }
-    let threads = run.tuning(Parameter::ScatterThreads, size_of::<S::Item>())?;
-    let dims = dims_of_warps(len, const { device::warp_items(device::SCATTER_ITEMS, 1) }, threads);
+    let items = const { device::warp_items(device::SCATTER_ITEMS, 1) };
+    let dims = run.dims_of_warps(len, items, Parameter::ScatterThreads, size_of::<S::Item>())?;
     device::scatter_tiles::<S, A>::launch(run.stream, dims, x, at, &mut out)
 }
 
