@@ -75,11 +75,11 @@ use Rule::{Range, Threads};
 const BLOCKS: Rule = Range(1, 64);
 
 table! {
-    TransformThreads "transform.threads" "threads of a block of `transform` and its kin, by the bytes of a result"
+    TransformThreads "transform.threads" "the most threads of a block of `transform` and its kin, by the bytes of a result"
         [256; 5], Threads, &[64, 128, 256, 512, 1024];
-    DifferenceThreads "difference.threads" "threads of a block of `adjacent_difference`"
+    DifferenceThreads "difference.threads" "the most threads of a block of `adjacent_difference`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024];
-    ScatterThreads "scatter.threads" "threads of a block of `scatter`"
+    ScatterThreads "scatter.threads" "the most threads of a block of `scatter`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024];
     SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
         [256; 5], Threads, &[64, 128, 256, 512, 1024];

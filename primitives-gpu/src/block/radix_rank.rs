@@ -51,8 +51,8 @@ pub struct RadixRanks<const ITEMS: usize> {
 ///
 /// Phases: each warp counts its items by digit, by eight votes an item that find the lanes with the same; barrier; 256 threads
 /// add up the warps' counts; barrier; they write where each warp's items of a digit begin; barrier; each item's place is that
-/// and its rank in the warp. Cost: about 45 instructions an item; fewer in a warp whose items all
-/// have one digit, which it counts at once.
+/// and its rank in the warp. Cost: about 45 instructions an item; fewer, from sm_90 on, in a warp whose
+/// items all have one digit.
 ///
 /// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
 ///
@@ -166,6 +166,15 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     RadixRanks { places, count, start }
 }
 
+/// Whether a warp counts items of one digit at once. Before sm_90 ptxas keeps all digits for it, and runs out of registers.
+#[inline(always)]
+fn counts_at_once() -> bool {
+    #[cfg(target_arch = "nvptx64")]
+    return crate::simt::nvptx::arch() >= 900;
+    #[cfg(not(target_arch = "nvptx64"))]
+    true
+}
+
 /// Ranks a warp's items, item by item across its lanes, among those with the same digit, and adds them to the warp's counters
 /// `own`, which are set before and may be the last thing that its lanes have written. Returns what `keep` makes of each item's digit
 /// and rank.
@@ -183,7 +192,7 @@ pub(super) fn rank_in_warp<const ITEMS: usize>(
     cx.sync_warp(FULL_MASK);
     let mut kept = [0u32; ITEMS];
     let first = cx.match_byte(digits[0]);
-    if first == FULL_MASK {
+    if counts_at_once() && first == FULL_MASK {
         let mut differs = 0;
         unrolled!(i < ITEMS, differs |= digits[i] ^ digits[0]);
         if cx.all(FULL_MASK, differs == 0) {

@@ -53,7 +53,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
 /// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the
 /// keys go to their places in shared memory; barrier; each thread reads its new ones. Cost: about 45 instructions an item and
-/// pass, fewer in a warp whose keys have one digit, three barriers a pass, 4 passes for 4 bytes.
+/// pass, fewer from sm_90 on in a warp whose keys have one digit, three barriers a pass, 4 passes for 4 bytes.
 ///
 /// Shared memory: one key an item, and 16 bytes a thread. It may be reused after the next barrier, which a second collective
 /// on the same `Shared` makes by itself.
