@@ -14,23 +14,52 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 8] = [
+    const DEVELOPMENT: [(&str, &str); 9] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
         ("functions", "tests/functions/kernels.rs"),
+        ("net", "tests/net/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
         ("lorenz", "examples/lorenz/kernels.rs"),
     ];
 
+    /// The architectures that most kernels of tests and benchmarks are built for, of those that the library's are: `90`, or `80,90`.
+    const TEST_ARCHS: &str = "KERNEL_PRIMITIVES_TEST_ARCHS";
+
+    /// Compiles the kernels although the package of compiled ones has them: `1`.
+    const FROM_SOURCE: &str = "KERNEL_PRIMITIVES_FROM_SOURCE";
+
+    /// Where the package of compiled kernels has them; a checkout of the repository has none.
+    const ARCHIVE: &str = "DEP_KERNEL_PRIMITIVES_PTX_ARCHIVE";
+
     pub(super) fn build() -> Result<(), Error> {
+        println!("cargo::rerun-if-env-changed={FROM_SOURCE}");
+        let from_source = std::env::var_os(FROM_SOURCE).is_some_and(|value| !value.is_empty() && value != "0");
+        match std::env::var_os(ARCHIVE) {
+            Some(archive) if !from_source => primitives_build::unpack(archive.as_ref()),
+            _ => compile(),
+        }
+    }
+
+    fn compile() -> Result<(), Error> {
+        println!("cargo::rerun-if-env-changed={TEST_ARCHS}");
+        let list = std::env::var(TEST_ARCHS).unwrap_or_default();
+        let number =
+            |arch: &str| arch.trim().parse::<u32>().expect("KERNEL_PRIMITIVES_TEST_ARCHS has numbers such as 90");
+        let test_archs: Vec<u32> = list.split(',').filter(|arch| !arch.is_empty()).map(number).collect();
         let mut builder = PtxBuilder::new("src/kernels/mod.rs");
         if option_env!("CARGO_PRIMARY_PACKAGE").is_some() {
             for (crate_name, path) in DEVELOPMENT {
                 if std::path::Path::new(path).exists() {
-                    builder = builder.module(KernelModule::new(path).crate_name(crate_name));
+                    let mut module = KernelModule::new(path).crate_name(crate_name);
+                    // The others' PTX is asserted on.
+                    if ["algorithms", "collectives", "sorts", "net", "gpu"].contains(&crate_name) {
+                        module = module.archs(test_archs.clone());
+                    }
+                    builder = builder.module(module);
                 }
             }
         }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""From the benchmark's recorded results to the page of all rows, the plots, and the README's figures.
+"""Writes the page of results, the plots, and the README's figures from the benchmark's recorded results.
 
     python3 benches/report.py                                # writes all of them
-    python3 benches/report.py --check                        # fails if the page or the README is another than the results say
-    python3 benches/report.py --json gpu.json --out folder   # a page and plots of other results
+    python3 benches/report.py --text                         # writes the page and the README, and no plots
+    python3 benches/report.py --check                        # fails if the page or the README differs from what the results say
+    python3 benches/report.py --json gpu.json --out folder   # writes a page and plots of other results
 
 The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes. The plots need
 matplotlib (`pip install matplotlib`).
@@ -13,6 +14,7 @@ import argparse
 import json
 import math
 import pathlib
+import statistics
 import sys
 import textwrap
 
@@ -32,12 +34,16 @@ FAMILIES = {
     "others": ["histogram_even", "segmented_reduce", "segmented_scan", "lower_bound", "gather", "scatter", "generate"],
 }
 
-# The ensemble of Lorenz systems: rows over size, of which some are in the README's table.
+# The ensemble of Lorenz systems: rows over size. The summary's table has some of them.
 LORENZ = "expression, Lorenz step of one kernel, f64 2^"
 LORENZ_IN_TABLE = (16, 20, 23)
 
-# Algorithms whose types are all in the README.
+# Algorithms that the summary's table shows with all their types.
 ALL_TYPES = ["reduce", "inclusive_scan", "sort_keys"]
+
+# Algorithms that the README names, with the size that it names them at.
+README_ROWS = ["reduce", "inclusive_scan", "select", "sort_keys", "top_k"]
+LARGE = 28
 
 # What the first input of an algorithm is.
 INPUTS = {
@@ -81,6 +87,11 @@ def best(row):
 def digits(value):
     """Three digits that count, or four."""
     return f"{value:.{max(0, 3 - len(str(int(value))))}f}" if value >= 1 else f"{value:.{2 - math.floor(math.log10(value))}f}"
+
+
+def table_if_any(head, rows):
+    """A table and the line after it; nothing without rows."""
+    return [*table(head, rows), ""] if rows else []
 
 
 def table(head, rows):
@@ -134,7 +145,7 @@ def title(algorithm, types):
 
 
 def prose(text):
-    """Lines as long as the README's others."""
+    """Lines as long as those of the other pages."""
     return textwrap.fill(text, 124, break_long_words=False, break_on_hyphens=False)
 
 
@@ -147,21 +158,24 @@ def page(results):
         f"# Results on an {results.machine()}",
         "",
         prose(
-            f"Made by `benches/report.py` from `{results.name}`, which the benchmark wrote at commit "
-            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of device time. Our time, CUB's and "
-            "Thrust's are taken in turn in one process, on the same buffers; PyTorch's in a process of its own, just before. "
-            "Bytes are each input, read once, and each output, written once, however often an algorithm reads them: so the "
+            f"`benches/report.py` made this page from `{results.name}`, which the benchmark wrote at commit "
+            f"`{about['commit']}`, by `{about['command']}`. Milliseconds are medians of device time. We take our time, CUB's and "
+            "Thrust's in turn in one process, on the same buffers. PyTorch's is taken in a process of its own, just before. "
+            "The bytes count each input once and each output once, however often an algorithm reads them. So the "
             "share of a copy's bandwidth says how far an algorithm is from what the memory allows. The ratio is the best "
-            f"peer's time by ours. Every result was checked. The peers: {results.peers()}."
+            f"peer's time divided by ours. Every result was checked. The peers: {results.peers()}."
         ),
         "",
         prose(
-            "Thrust takes its memory anew in each call, and waits for results that it returns to the host; its sorts are in "
-            "place, and copy first. PyTorch's sort has the places of the keys as a second result; it waits for the device "
-            "where the length of its result depends on the input. PyTorch has no unsigned integers of 32 and 64 bits: beside "
-            "those it sorts and searches signed ones."
+            "Thrust allocates its memory in each call, and waits for results that it returns to the host. Its sorts work in "
+            "place, so we copy the keys first. PyTorch's sort also returns the places of the keys. PyTorch waits for the device "
+            "where the length of its result depends on the input. It has no unsigned integers of 32 and 64 bits: there it sorts "
+            "and searches signed ones."
         ),
         "",
+        "## Summary",
+        "",
+        *summary(results),
     ]
     for family, names in results.families():
         lines += [f"## {family.capitalize()}", ""]
@@ -197,21 +211,20 @@ def page(results):
     return "\n".join(lines) + "\n"
 
 
-# The README's figures.
+# The summary.
 
 
-def figures(results):
+def of_first_types(results):
+    """The large row of each algorithm's first types and first input, where it has a peer."""
+    rows = []
+    for algorithm in (name for _, names in results.families() for name in names):
+        rows += [row for row in results.line(algorithm) if row["log2"] == LARGE and best(row)]
+    return rows
+
+
+def summary(results):
     by_name = results.by_name
-    lines = [
-        prose(
-            f"Figures on an {results.machine()}: medians from `benches/results/{results.name}`, the peers ({results.peers()}) in "
-            "the same process and in turn, PyTorch in one of its own. All rows, with other types and inputs, and plots over "
-            "size: [`benches/results/`](benches/results/README.md)."
-        ),
-        "",
-        "![The best peer's time by ours, for each algorithm](benches/results/plots/ratios.svg)",
-        "",
-    ]
+    lines = ["![The best peer's time by ours, for each algorithm](plots/ratios.svg)", ""]
     head = ["whole buffers, the best peer's time by ours", "2^10", "2^16", "2^20", "2^28", "ms at 2^28", "GB/s", "of a copy", "best peer"]
     rows = []
     for algorithm in (name for _, names in results.families() for name in names):
@@ -232,15 +245,16 @@ def figures(results):
                     (best(large) or [""])[0],
                 ]
             )
-    lines += table(head, rows) + [""]
+    lines += table_if_any(head, rows)
 
     head = ["2^28 elements, one kernel, `out = x + y`", "ms", "GB/s", "of a copy", "CUB's DeviceTransform, ms", "ratio"]
     rows = []
     for types in ["f32", "f64", "f16", "bf16"]:
-        row = by_name[f"elementwise add {types} 2^28"]
-        cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", f"{row['of copy']:.2f}", digits(row["CUB ms"])]
-        rows.append([types, *cells, f"{row['ratio to CUB']:.2f}"])
-    lines += table(head, rows) + [""]
+        row = by_name.get(f"elementwise add {types} 2^28", {})
+        if "CUB ms" in row:
+            cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", f"{row['of copy']:.2f}", digits(row["CUB ms"])]
+            rows.append([types, *cells, f"{row['ratio to CUB']:.2f}"])
+    lines += table_if_any(head, rows)
 
     shapes = [(128, 4), (256, 4), (128, 8), (256, 8)]
     head = ["a block's collective, throughput by CUB's (threads × items)", *(f"{t} × {n}" for t, n in shapes)]
@@ -254,9 +268,10 @@ def figures(results):
         ("bitonic sort, by CUB's radix sort", "block sort, network, {} {} x {}"),
     ]:
         for types in ["f32", "i32"]:
-            ratios = (by_name[name.format(types, *shape)]["ratio to CUB"] for shape in shapes)
-            rows.append([f"{label if types == 'f32' else 'the same'}, {types}", *(f"{ratio:.2f}" for ratio in ratios)])
-    lines += table(head, rows) + [""]
+            ratios = [by_name.get(name.format(types, *shape), {}).get("ratio to CUB") for shape in shapes]
+            if all(ratios):
+                rows.append([f"{label if types == 'f32' else 'the same'}, {types}", *(f"{ratio:.2f}" for ratio in ratios)])
+    lines += table_if_any(head, rows)
 
     head = ["rows and columns", "ms", "GB/s", "PyTorch, ms", "ratio"]
     rows = []
@@ -270,10 +285,11 @@ def figures(results):
         ("sum of columns, the same", "sum dim 0 f32 16384x16384"),
         ("stable sort of rows, 16384 × 4096, f32", "sort dim 1 f32 16384x4096"),
     ]:
-        row = by_name[name]
-        cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", digits(row["torch ms"]), f"{row['ratio to torch']:.2f}"]
-        rows.append([label, *cells])
-    lines += table(head, rows) + [""]
+        row = by_name.get(name, {})
+        if "torch ms" in row:
+            cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", digits(row["torch ms"]), f"{row['ratio to torch']:.2f}"]
+            rows.append([label, *cells])
+    lines += table_if_any(head, rows)
 
     peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "Thrust": "Thrust", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}
     head = ["expressions, one kernel each", "ms", "GB/s", *(f"{name}, ms" for name in peers.values()), "best peer's time by ours"]
@@ -286,32 +302,60 @@ def figures(results):
         cells = [digits(row["ms"]), digits(row["GB/s"]), *(digits(ms) if ms else "" for ms in theirs)]
         label = row["name"].removeprefix("expression, ").replace("8192x8192", "8192 × 8192")
         rows.append([label, *cells, f"{best_of / row['ms']:.2f}" if best_of else ""])
-    if rows:
-        lines += table(head, rows) + [""]
+    lines += table_if_any(head, rows)
+    if any(row["name"].startswith(LORENZ) for row in results.rows):
+        lines += ["![Time for a step of an ensemble of Lorenz systems, over their number](plots/lorenz.svg)", ""]
+    return lines + host_times(by_name)
 
-    launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
-    first = by_name["first launch"]
-    lines.append(
-        prose(
-            f"A typed launch takes {launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs; a "
-            f"graph of 100 launches {graph['µs']:.1f} µs, where one by one they take {graph['one by one µs']:.0f}. A kernel's "
-            f"first launch takes {first['ms']:.1f} ms from its cubin and {first['PTX load ms']:.0f} ms where the driver "
+
+def host_times(by_name):
+    """What calls cost on the host, where all of it was measured."""
+    lines = []
+    if all(name in by_name for name in ["launch, host time", "graph of 100 launches, host time", "first launch"]):
+        launch, graph = by_name["launch, host time"], by_name["graph of 100 launches, host time"]
+        first = by_name["first launch"]
+        text = (
+            f"A typed launch takes {launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. A "
+            f"graph of 100 launches takes {graph['µs']:.1f} µs; one by one they take {graph['one by one µs']:.0f}. A kernel's "
+            f"first launch takes {first['ms']:.1f} ms from its cubin, and {first['PTX load ms']:.0f} ms where the driver "
             "compiles its PTX."
         )
-    )
-    if rows:
+        lines += [prose(text), ""]
+    if all(name in by_name for name in ["expression, host time", "expression, first evaluation of a form"]):
         host, form = by_name["expression, host time"], by_name["expression, first evaluation of a form"]
-        text = prose(
+        text = (
             f"An evaluation of an expression of five operands takes {host['µs of 5 operands']:.1f} µs of host time, a prepared one "
-            f"{host['µs prepared']:.1f} µs, and a plain launch there {host['µs of a launch']:.1f} µs; the first of a form, with the "
-            f"driver's compilation, {form['ms']:.0f} ms."
+            f"{host['µs prepared']:.1f} µs, and a plain launch there {host['µs of a launch']:.1f} µs. The first evaluation of a "
+            f"form takes {form['ms']:.0f} ms, with the driver's compilation."
         )
-        lines += [
-            "",
-            text,
-            "",
-            "![Time for a step of an ensemble of Lorenz systems, over their number](benches/results/plots/lorenz.svg)",
-        ]
+        lines += [prose(text), ""]
+    return lines
+
+
+# The README's figures.
+
+
+def figures(results):
+    """A plot and a few numbers."""
+    rows = of_first_types(results)
+    ratios = {row["algorithm"]: best(row)[1] for row in rows}
+    shown = ", ".join(f"{name} {ratios[name]:.2f}" for name in README_ROWS)
+    # As the tables round: a row that shows 1.00 is level.
+    behind = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if round(ratio, 2) < 1]
+    small = [best(row)[1] for name in ratios for row in results.line(name) if row["log2"] == 16 and best(row)]
+    launch = results.by_name["launch, host time"]
+    lines = [
+        "[![The best peer's time by ours, for each algorithm](benches/results/plots/ratios.svg)](benches/results/README.md)",
+        "",
+        prose(
+            f"Medians on an {results.machine()}, beside {results.peers()} and Thrust. A ratio is the time of the fastest peer "
+            f"divided by ours: above 1 we are faster. At 2^{LARGE} items: {shown}. Behind at that size: "
+            f"{', '.join(behind) or 'none'}. At 2^16 items, {sum(round(ratio, 2) >= 1 for ratio in small)} of {len(small)} "
+            f"algorithms are level or faster; the median is {statistics.median(small):.2f}. A typed launch takes "
+            f"{launch['µs']:.2f} µs of host time, the driver's own call {launch['driver µs']:.2f} µs. All rows and plots: "
+            "[`benches/results/`](benches/results/README.md)."
+        ),
+    ]
     return "\n".join(lines)
 
 
@@ -483,7 +527,8 @@ def lorenz(plots, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README is another")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README differs")
+    parser.add_argument("--text", action="store_true", help="write no plots")
     parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
     parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go, and the README stays")
     arguments = parser.parse_args()
@@ -504,6 +549,8 @@ def main():
         return
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
+    if arguments.text:
+        return
     plots = Plots(pyplot(), folder / "plots")
     for family, names in results.families():
         throughput(plots, results, family, names)

@@ -1,5 +1,11 @@
 //! Pages to read.
 
+pub mod architecture {
+    #![doc = include_str!("../docs/architecture.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
 #[doc = include_str!("../docs/debugging.md")]
 pub mod debugging {}
 
@@ -12,8 +18,26 @@ pub mod from_cub {
     use super::names::*;
 }
 
+pub mod gpu {
+    #![doc = include_str!("../docs/gpu.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
+pub mod guarantees {
+    #![doc = include_str!("../docs/guarantees.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
 pub mod layers {
     #![doc = include_str!("../docs/layers.md")]
+    #[allow(unused_imports, reason = "what the page links")]
+    use super::names::*;
+}
+
+pub mod ready {
+    #![doc = include_str!("../docs/ready.md")]
     #[allow(unused_imports, reason = "what the page links")]
     use super::names::*;
 }

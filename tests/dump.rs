@@ -19,8 +19,8 @@ fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dump");
     let dump = out.join("dump");
-    if dump.exists() {
-        fs::remove_dir_all(&dump).expect("nothing is left of an earlier dump");
+    if out.exists() {
+        fs::remove_dir_all(&out).expect("nothing is left of an earlier run");
     }
     let output = Command::new(env::current_exe().expect("the path of this program"))
         .arg("--nocapture")
@@ -29,13 +29,14 @@ fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
         .env("DEP_KERNEL_PRIMITIVES_MANIFEST_DIR", root)
         .env("OUT_DIR", &out)
         .env("KERNEL_PRIMITIVES_ARCHS", "90")
+        .env("KERNEL_PRIMITIVES_REPORT_ARCHS", "120")
         .env("KERNEL_PRIMITIVES_LINE_INFO", "1")
         .env(FOLDER, &dump)
         .output()
         .expect("this program runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    for variable in [FOLDER, "KERNEL_PRIMITIVES_LINE_INFO"] {
+    for variable in [FOLDER, "KERNEL_PRIMITIVES_LINE_INFO", "KERNEL_PRIMITIVES_REPORT_ARCHS"] {
         assert!(said.contains(&format!("cargo::rerun-if-env-changed={variable}\n")), "{said}");
     }
 
@@ -56,8 +57,11 @@ fn a_dump_has_ptx_and_sass_with_lines_and_the_resources() {
     assert!(place.ends_with(&format!("user-crate/src/kernels.rs\", line {line}")), "{place}");
 
     let resources = read("user-crate.tsv");
-    for kernel in ["axpy", "elementwise_unary__f32_f32_Softsign_4"] {
-        assert!(resources.contains(&format!("\nuser_crate::kernels::{kernel}\t90\t")), "{resources}");
+    for kernel in ["axpy", "map_unary__f32_f32_Softsign_4"] {
+        for arch in [90, 120] {
+            assert!(resources.contains(&format!("\nuser_crate::kernels::{kernel}\t{arch}\t90\t")), "{resources}");
+        }
         read(&format!("user_crate::kernels/{kernel}.sm_90.sass"));
+        assert!(!dump.join(format!("user_crate::kernels/{kernel}.sm_120.sass")).exists(), "for the report alone");
     }
 }

@@ -146,6 +146,9 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
         |text| text.matches("ln_f32").count() > 0 && wide(text, 0),
     )?;
     kernels.kernel("symmetric", |arch| a.ptx(&b * b.t() + &c, arch), |text| text.contains("bar.sync"))?;
+    // Before sm_80 by `f64`.
+    let [x, y, z] = [0; 3].map(|_| Tensor::<bf16>::zeros(&stream, 4096).unwrap());
+    kernels.kernel("mul_add.bf16", |arch| x.ptx(mul_add(&x, &y, &z), arch), |text| wide(text, 3))?;
     let table = Tensor::<f32>::zeros(&stream, 100)?;
     let index = Tensor::<i32>::zeros(&stream, [256, 256])?;
     kernels.kernel(

@@ -2,6 +2,7 @@
 //! is rustdoc's to test. And that figures are those of the recorded results.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 
@@ -73,6 +74,42 @@ fn every_row_of_the_map_is_full_and_links_what_it_names() {
     }
 }
 
+/// The rows of the page's last table are the algorithms, and each test that it names is there.
+#[test]
+fn what_is_guaranteed_names_every_algorithm_and_tests_that_are_there() {
+    let page = include_str!("../docs/guarantees.md");
+    let named: BTreeSet<String> = rows(page).iter().filter_map(|row| quoted(row[0]).next()).collect();
+    let exported = include_str!("../src/algorithms/mod.rs").lines().filter_map(|line| line.strip_prefix("pub use "));
+    let exported = exported.filter_map(|line| line.split("::").nth(1));
+    let exported: BTreeSet<String> = exported
+        .flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_'))
+        .filter(|name| name.starts_with(|c: char| c.is_lowercase()))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(named, exported, "the table's rows, and the algorithms");
+
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for row in rows(page) {
+        assert!(row.len() == 4 && row[1..].iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
+        for name in row[1..].iter().flat_map(|cell| quoted(cell)).filter(|name| name.contains("::")) {
+            let words: Vec<&str> = name.split("::").collect();
+            let found = match words[..] {
+                ["net", "properties", family] => {
+                    let main = std::fs::read_to_string(tests.join("net/main.rs")).unwrap_or_default();
+                    main.lines().any(|line| line.trim().starts_with('[') && line.contains(&format!(" {family}")))
+                }
+                [binary, ref modules @ .., test] => {
+                    let file = if modules.is_empty() { "main".to_owned() } else { modules.join("/") };
+                    let file = std::fs::read_to_string(tests.join(binary).join(file + ".rs")).unwrap_or_default();
+                    file.contains(&format!("fn {test}()"))
+                }
+                _ => false,
+            };
+            assert!(found, "{name}, of the row of {}, is no test", row[0]);
+        }
+    }
+}
+
 /// To write the report into the page: `UPDATE_PAGES=1 cargo test --test pages`.
 #[test]
 fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
@@ -103,10 +140,184 @@ fn the_first_collective_has_the_race_that_its_page_shows() -> Result<()> {
     Ok(())
 }
 
+/// What the library ships: of each algorithm's arguments the lists that they are taken from.
+fn ready(table: &str) -> Vec<(String, Vec<String>)> {
+    let table = table.split("__shipped! {").nth(1).expect("the table");
+    let table: String = table.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for part in table.split("for ").skip(1) {
+        let (head, body) = part.split_once('{').expect("a body");
+        if head.trim_end().ends_with(" share") {
+            continue;
+        }
+        // `T in numbers as moved, R in [Min, Max]`, at the commas after which a variable comes.
+        let mut lists = Vec::new();
+        for variable in head.split(" in ").collect::<Vec<_>>().windows(2) {
+            let name = variable[0].rsplit(", ").next().expect("a name").trim();
+            let list = variable[1].rsplit_once("], ").map_or(variable[1], |(list, _)| list).trim();
+            let list = list.split(" as ").next().expect("a list").split(", ").collect::<Vec<_>>();
+            let list = if list[0].starts_with('[') { list } else { list[..1].to_vec() };
+            let list: Vec<&str> = list.into_iter().map(|one| one.trim_matches(['[', ']', ' '])).collect();
+            lists.push((name, list));
+        }
+        let body = body.split('}').next().expect("its end");
+        let mut depth = 0;
+        let algorithms = body.split(|c| {
+            depth += (c == '<') as i32 - (c == '>') as i32;
+            c == ',' && depth == 0
+        });
+        for algorithm in algorithms.map(str::trim).filter(|algorithm| !algorithm.is_empty()) {
+            let used =
+                |name: &str| algorithm.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+            let lists = lists.iter().filter(|(name, _)| used(name)).map(|(name, list)| {
+                let list = if list[0] == "numbers" { "numbers".to_owned() } else { format!("`{}`", list.join("`, `")) };
+                format!("`{name}`: {}", list.replace("`keys`", "`i32`, `i64`, `u32`, `u64`"))
+            });
+            let lists = lists.collect::<Vec<_>>().join("; ");
+            let name = algorithm.split('<').next().expect("a name");
+            match rows.iter_mut().find(|(row, _)| row.split('<').next() == Some(name) && row == algorithm) {
+                Some((_, all)) => all.push(lists),
+                None => rows.push((algorithm.to_owned(), vec![lists])),
+            }
+        }
+    }
+    rows
+}
+
+/// To write the table into the page: `UPDATE_PAGES=1 cargo test --test pages`.
+#[test]
+fn the_table_of_what_is_ready_is_that_of_the_kernels() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ready.md");
+    let page = include_str!("../docs/ready.md");
+    let rows = ready(include_str!("../src/kernels/device/shipped.rs"));
+    let mut table = String::new();
+    for (algorithm, lists) in &rows {
+        let name = algorithm.split('<').next().expect("a name");
+        let line = format!("| [`{algorithm}`](crate::algorithms::{name}) | {} |\n", lists.join("<br>or "));
+        table.push_str(&line);
+    }
+    let begin = page.find("|---|---|\n").expect("a table") + "|---|---|\n".len();
+    let end = begin + page[begin..].find("\n\n").map_or(0, |end| end + 1);
+    let end = if page[begin..].starts_with('\n') { begin } else { end };
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(path, [&page[..begin], &table, &page[end..]].concat()).expect("the page is written");
+    } else {
+        assert_eq!(&page[begin..end], table, "the test tells how to update the page");
+    }
+    // Every algorithm that has kernels has a row.
+    let named: BTreeSet<&str> = rows.iter().filter_map(|(algorithm, _)| algorithm.split('<').next()).collect();
+    let all: BTreeSet<&str> = include_str!("../src/kernels/table.rs")
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('(')?.strip_suffix(" $then:ident $given:tt) => {"))
+        .collect();
+    assert_eq!(named, all, "the table ships something of every algorithm");
+}
+
 /// To write them, and the plots: `python3 benches/report.py`.
 #[test]
 fn the_figures_are_those_of_the_recorded_results() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/report.py");
     let output = std::process::Command::new("python3").args([script, "--check"]).output().expect("python3 runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The pages that are read on the web, with links between files.
+const LINKED: [&str; 5] =
+    ["README.md", "CONTRIBUTING.md", "examples/README.md", "tests/user-crate/README.md", "benches/results/README.md"];
+
+/// What stands between `](` and `)`.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+#[test]
+fn links_between_files_lead_to_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in LINKED {
+        let page = std::fs::read_to_string(root.join(name)).expect("a page");
+        for link in links(&page).filter(|link| !link.starts_with("http")) {
+            let file = root.join(name).parent().expect("a folder").join(link.split('#').next().expect("a path"));
+            assert!(file.exists(), "{name} links {link}, which is not there");
+        }
+    }
+}
+
+/// What stands between backquotes and begins with a folder of the repository, but for that of what is built.
+#[test]
+fn the_pages_for_contributors_name_files_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let top: BTreeSet<String> = std::fs::read_dir(root)
+        .expect("the repository")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    let mut named = 0;
+    for name in ["CONTRIBUTING.md", "docs/architecture.md", "docs/gpu.md"] {
+        let page = std::fs::read_to_string(root.join(name)).expect("a page");
+        // Blocks of code have paths of users' crates.
+        let prose = page.split("```").step_by(2).collect::<String>();
+        for path in prose.split('`').skip(1).step_by(2).filter(|path| !path.contains(char::is_whitespace)) {
+            if !path.split_once('/').is_some_and(|(first, _)| top.contains(first)) || path.starts_with("target/") {
+                continue;
+            }
+            // `src/kernels.rs` is the template's.
+            let found = root.join(path).exists() || root.join("tests/user-crate").join(path).exists();
+            assert!(found, "{name} names {path}, which is not there");
+            named += 1;
+        }
+    }
+    assert!(named > 50, "only {named} paths were found");
+}
+
+#[test]
+fn every_example_has_its_row() {
+    let rows = rows(include_str!("../examples/README.md"));
+    let listed: BTreeSet<String> = rows.iter().flat_map(|row| quoted(row[0])).collect();
+    let examples = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("the examples");
+    let there: BTreeSet<String> = examples
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("main.rs").exists())
+        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(listed, there);
+}
+
+/// What a crate's root exports: the names of its `pub use` and `pub mod` that are not hidden.
+fn exported(source: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, _) in source.match_indices("\npub ") {
+        let (before, item) = (source[..at].lines().next_back().unwrap_or_default(), &source[at + "\npub ".len()..]);
+        if before.contains("doc(hidden)") {
+            continue;
+        }
+        if let Some(module) = item.strip_prefix("mod ") {
+            names.extend(module.split([';', ' ']).next().map(str::to_owned));
+        } else if let Some(path) = item.strip_prefix("use ") {
+            let list = path.split(';').next().and_then(|path| path.rsplit("::").next()).expect("a path");
+            let list = list.trim_matches(['{', '}', '\n', ' ']).split(',').map(str::trim);
+            names.extend(list.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// The lists of `src/lib.rs` are written by hand. Nothing public of the two crates is missing there.
+#[test]
+fn the_crate_re_exports_all_that_its_parts_export() {
+    let parts = [include_str!("../primitives-gpu/src/lib.rs"), include_str!("../primitives-host/src/lib.rs")];
+    let mut expected: BTreeSet<String> = parts.into_iter().flat_map(exported).collect();
+    // A macro, which is at the root by itself.
+    expected.insert("device_println".to_owned());
+    let facade = include_str!("../src/lib.rs");
+    let listed: BTreeSet<String> = facade
+        .match_indices("\npub use primitives_")
+        .flat_map(|(at, _)| {
+            let list = facade[at..].split_once(';').expect("it ends").0.split_once("::").expect("a path").1;
+            list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty())
+        })
+        .map(str::to_owned)
+        .filter(|name| !name.starts_with("__"))
+        .collect();
+    let missing: Vec<_> = expected.difference(&listed).collect();
+    let unknown: Vec<_> = listed.difference(&expected).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing in src/lib.rs: {missing:?}; not exported: {unknown:?}");
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use kernel_primitives::kernels::{block_reduce, elementwise_binary};
+use kernel_primitives::kernels::{block_reduce, map_binary};
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Device, Dims, Result};
 use tracing::field::{Field, Visit};
@@ -125,8 +125,8 @@ fn allocations_and_launches_of_graphs_are_events() -> Result<()> {
         let mut y = stream.buffer_zeroed::<f32>(1000)?;
         let dims = Dims::for_items(1000).items_per_thread(4);
         let graph = stream.capture(|s| {
-            elementwise_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &x, &mut y, Add)?;
-            elementwise_binary::<f32, f32, Mul, 4>::launch(s, dims, &x, &x, &mut y, Mul)
+            map_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &x, &mut y, Add)?;
+            map_binary::<f32, f32, Mul, 4>::launch(s, dims, &x, &x, &mut y, Mul)
         })?;
         graph.launch(&stream)?;
         graph.launch(&stream)

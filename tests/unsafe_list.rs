@@ -70,6 +70,38 @@ fn padded(text: &str) -> impl Iterator<Item = Option<&str>> {
     text.lines().map(Some).chain([None])
 }
 
+/// The kernels of algorithms that anybody may launch, as they are right for any arguments. The others rely on what their algorithm
+/// prepares, and it alone launches them.
+const LAUNCHED_BY_ANYBODY: [&str; 10] = [
+    "check_offsets",
+    "difference_tiles",
+    "histogram_tiles",
+    "merge_sort_tiles",
+    "merge_sort_tiles_pairs",
+    "scatter_tiles",
+    "search_tiles",
+    "sort_tile",
+    "sort_tile_pairs",
+    "transform_tiles",
+];
+
+#[test]
+fn kernels_that_rely_on_their_algorithm_are_launched_by_it_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kernels/device");
+    let mut public = Vec::new();
+    for path in sources(&folder) {
+        let text = fs::read_to_string(&path).unwrap();
+        for kernel in text.split("\n#[kernel").skip(1) {
+            let (attributes, function) = kernel.split_once("\npub fn ").expect("a function below its attributes");
+            if !attributes.contains("launch(pub(crate))") {
+                public.push(function.split(['<', '(']).next().unwrap().to_owned());
+            }
+        }
+    }
+    public.sort();
+    assert_eq!(public, LAUNCHED_BY_ANYBODY);
+}
+
 /// The Rust files in a folder, in order, but not those of tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,6 +1,6 @@
 //! `out = x + y` beside CUB's DeviceTransform, and the share of the copy bandwidth.
 
-use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::kernels::map_binary;
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Device, Dims, Result, Stream};
 
@@ -14,7 +14,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
         ($($name:literal, $t:ty, $items:literal, $value:expr;)*) => {$(
             type_row::<$t>($name, &stream, options, peers.as_ref(), report, $value, |stream, n, x, y, out| {
                 let dims = Dims::for_items(n).items_per_thread($items);
-                elementwise_binary::<$t, $t, Add, $items>::launch(stream, dims, x, y, out, Add)
+                map_binary::<$t, $t, Add, $items>::launch(stream, dims, x, y, out, Add)
             })?;
         )*};
     }

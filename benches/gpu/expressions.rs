@@ -10,7 +10,7 @@ use kernel_primitives::expr::{
     element_index, normal, scalar, sin, uniform,
 };
 use kernel_primitives::functor;
-use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::kernels::map_binary;
 use kernel_primitives::{Device, Dims, Result, Stream};
 
 use crate::harness::{Options, Report, compare, median};
@@ -280,7 +280,7 @@ impl Bench<'_> {
         };
         let dims = Dims::new(1, 256);
         let launch = micros(&mut || {
-            elementwise_binary::<f32, f32, functor::Add, 4>::launch(&stream, dims, &x, &x, &mut y, functor::Add)
+            map_binary::<f32, f32, functor::Add, 4>::launch(&stream, dims, &x, &x, &mut y, functor::Add)
         })?;
         let two = micros(&mut || a.assign(b + c))?;
         let five_each = micros(&mut || a.assign(five()))?;

@@ -1,35 +1,57 @@
 //! What a launch costs the host.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use kernel_primitives::__private::{Instantiated, KernelInfo};
-use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::kernels::map_binary;
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Device, Result, Stream};
+use libloading::Library;
 
 use crate::harness::{Report, median};
 
-// The driver itself, whose symbols the runtime brings along.
-unsafe extern "C" {
-    fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_void) -> c_int;
-    fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char) -> c_int;
-    fn cuLaunchKernel(
-        function: *mut c_void,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        shared: c_uint,
-        stream: *mut c_void,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
-    ) -> c_int;
+/// The driver's own functions, as a program has them that links with it.
+#[allow(non_snake_case, reason = "the driver's names")]
+struct Driver {
+    cuModuleLoadData: unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int,
+    cuModuleGetFunction: unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int,
+    cuLaunchKernel: LaunchKernel,
 }
 
-type Sum = elementwise_binary<f32, f32, Add, 4>;
+/// Function; grid and block; bytes of shared memory; stream; parameters; extra.
+type LaunchKernel = unsafe extern "C" fn(
+    *mut c_void,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut *mut c_void,
+) -> c_int;
+
+fn driver() -> &'static Driver {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    DRIVER.get_or_init(|| {
+        // SAFETY: the driver, which the library has loaded already; it stays for good. The functions' signatures are right.
+        unsafe {
+            let library = ManuallyDrop::new(Library::new("libcuda.so.1").expect("a driver where there is a GPU"));
+            Driver {
+                cuModuleLoadData: *library.get(b"cuModuleLoadData\0").expect("a function of every driver"),
+                cuModuleGetFunction: *library.get(b"cuModuleGetFunction\0").expect("a function of every driver"),
+                cuLaunchKernel: *library.get(b"cuLaunchKernel\0").expect("a function of every driver"),
+            }
+        }
+    })
+}
+
+type Sum = map_binary<f32, f32, Add, 4>;
 
 /// From the call to the result, the first time: load the kernel, launch, wait.
 pub(crate) fn first(device: &Device, report: &mut Report) -> Result<()> {
@@ -66,7 +88,7 @@ fn load(ptx: &str) -> *mut c_void {
     let text = CString::new(ptx).expect("PTX is text");
     let mut module = std::ptr::null_mut();
     // SAFETY: the text is terminated; the pointers are valid for the call.
-    assert_eq!(unsafe { cuModuleLoadData(&raw mut module, text.as_ptr().cast()) }, 0);
+    assert_eq!(unsafe { (driver().cuModuleLoadData)(&raw mut module, text.as_ptr().cast()) }, 0);
     module
 }
 
@@ -87,8 +109,8 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
     let entry = CString::new(info.entry().replace("::", "__")).expect("a name");
     let mut function = std::ptr::null_mut();
     // SAFETY: the module is loaded; the pointers are valid for the call.
-    assert_eq!(unsafe { cuModuleGetFunction(&raw mut function, module, entry.as_ptr()) }, 0);
-    let raw_stream = stream.as_raw();
+    assert_eq!(unsafe { (driver().cuModuleGetFunction)(&raw mut function, module, entry.as_ptr()) }, 0);
+    let (launch, raw_stream) = (driver().cuLaunchKernel, stream.as_raw());
     let (x_address, y_address, out_address) = (x.address(), y.address(), out.address());
     let raw_launch = || {
         // The last is the functor, which has no bytes, but a parameter.
@@ -97,7 +119,7 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
         // SAFETY: the kernel's parameters in order; the buffers outlive the launch.
         let code = unsafe {
             let null = std::ptr::null_mut();
-            cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, raw_stream, params.as_mut_ptr(), null)
+            launch(function, 1, 1, 1, 256, 1, 1, 0, raw_stream, params.as_mut_ptr(), null)
         };
         assert_eq!(code, 0);
     };

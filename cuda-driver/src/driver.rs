@@ -6,6 +6,8 @@ use std::{env, error, fmt};
 
 use libloading::Library;
 
+use crate::sys::{self, CUresult};
+
 /// The environment variable that names the library to open instead of `libcuda.so.1`.
 ///
 /// A path, or a name for the dynamic linker to look up. Where it is set (and not empty) nothing
@@ -54,7 +56,7 @@ fn describe(error: &libloading::Error) -> String {
 /// The address of a function of the driver, if the driver can be opened and has it.
 pub(crate) fn symbol(name: &CStr) -> Option<*mut c_void> {
     let opened = library().ok()?;
-    // SAFETY: only the address is taken; it is called as a function in `forward`. The library stays
+    // SAFETY: only the address is taken; it is called as a function in `sys`. The library stays
     // open for the rest of the process, so the address remains valid.
     let symbol = unsafe { opened.library.get::<*mut c_void>(name) }.ok()?;
     Some(*symbol).filter(|address| !address.is_null())
@@ -127,23 +129,19 @@ impl error::Error for LoadError {}
 
 /// Opens the driver, if that has not been done yet, and says which one it is.
 ///
-/// A program built on `cust` calls this first. The answer is decided once per process, so later
-/// calls are cheap and agree. Success means that the library is there, not that there is a device:
-/// `cust::init` tells that.
+/// The answer is decided once per process, so later calls are cheap and agree. Success means that the
+/// library is there, not that there is a device: [`sys::cuInit`] tells that.
 ///
 /// # Errors
 ///
-/// The library cannot be opened, or is no CUDA driver.
+/// Returns [`LoadError`] if the library cannot be opened, or is no CUDA driver.
 pub fn load() -> Result<DriverInfo, LoadError> {
-    let opened = library();
-    // Called by its public name and before the error is looked at: this reference is what brings
-    // the object file with all `cu*` symbols into the program.
+    let opened = library().map_err(Clone::clone)?;
     let mut version: c_int = 0;
     // SAFETY: the function writes the version through the pointer, which is valid; it may be
     // called before `cuInit`.
-    let code = unsafe { cust_raw::cuDriverGetVersion(&mut version) };
-    let opened = opened.map_err(Clone::clone)?;
-    let version = (code == cust_raw::CUresult::CUDA_SUCCESS).then(|| u32::try_from(version).ok()).flatten();
+    let code = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    let version = (code == CUresult::CUDA_SUCCESS).then(|| u32::try_from(version).ok()).flatten();
     Ok(DriverInfo {
         library: opened.name.clone(),
         cuda_version: version.map(|version| (version / 1000, version % 1000 / 10)),

@@ -1,15 +1,13 @@
-//! Calls through the forwarding functions into a fake driver, compiled here with the C compiler
-//! that rustc links with.
+//! Calls into a fake driver, compiled here with the C compiler that rustc links with.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, ptr, thread};
 
-use cust::error::CudaError;
-use cust_raw::CUresult;
 use primitives_cuda_driver as driver;
+use primitives_cuda_driver::sys::{self, CUjit_option, CUresult, CUstreamCaptureMode};
 
 /// Compiles the fake driver and makes it the one to open.
 fn setup() -> &'static Path {
@@ -34,7 +32,7 @@ fn setup() -> &'static Path {
 /// What the driver returns as `code`, as the caller sees it.
 fn returned(mut code: c_int) -> CUresult {
     // SAFETY: the fake driver's function reads one integer through the pointer.
-    unsafe { cust_raw::cuDeviceGetCount(&mut code) }
+    unsafe { sys::cuDeviceGetCount(&raw mut code) }
 }
 
 /// A pointer that is only a number.
@@ -52,16 +50,6 @@ fn load_tells_library_and_version() {
 }
 
 #[test]
-fn cust_works_on_top() {
-    setup();
-    assert_eq!(cust::init(cust::CudaFlags::empty()), Ok(()));
-    let version = cust::CudaApiVersion::get().expect("a version");
-    assert_eq!((version.major(), version.minor()), (13, 2));
-    let text = CudaError::UnknownError.to_string();
-    assert!(text.contains("unknown, says the driver"), "{text}");
-}
-
-#[test]
 fn launch_passes_all_eleven_arguments() {
     setup();
     let mut got = [0_u64; 10];
@@ -70,7 +58,7 @@ fn launch_passes_all_eleven_arguments() {
         let big = 0xfedc_ba98_7654_3210_usize + round as usize;
         // SAFETY: the fake driver's function writes ten words through the last pointer.
         let code = unsafe {
-            cust_raw::cuLaunchKernel(
+            sys::cuLaunchKernel(
                 number(big),
                 2 + round,
                 3,
@@ -93,126 +81,64 @@ fn launch_passes_all_eleven_arguments() {
 }
 
 #[test]
-fn eight_arguments() {
+fn enumerations_are_passed_as_integers() {
     setup();
-    let mut got = [0_u64; 7];
+    let mut got = [0_u64; 5];
+    let mut options = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option(12345)];
+    let mut values = [got.as_mut_ptr().cast(), ptr::null_mut()];
     for _ in 0..2 {
-        // SAFETY: the fake driver's function writes seven words through the last pointer.
+        // SAFETY: the fake driver's function reads two options, and writes five words through the first value.
         let code = unsafe {
-            cust_raw::cuLinkAddData_v2(
-                number(11),
-                cust_raw::CUjitInputType::CU_JIT_INPUT_PTX,
-                number(12),
-                usize::MAX,
-                number(13),
-                14,
-                number(15),
-                got.as_mut_ptr().cast(),
-            )
+            sys::cuModuleLoadDataEx(number(11), number(12), u32::MAX, options.as_mut_ptr(), values.as_mut_ptr())
         };
         assert_eq!(code, CUresult::CUDA_SUCCESS);
-        let kind = cust_raw::CUjitInputType::CU_JIT_INPUT_PTX as u64;
-        assert_eq!(got, [11, kind, 12, u64::MAX, 13, 14, 15]);
+        assert_eq!(got, [11, 12, u64::from(u32::MAX), 5, 12345]);
     }
 }
 
 #[test]
-fn a_structure_by_value() {
+fn values_that_only_a_newer_driver_knows_come_as_they_are() {
     setup();
-    let bytes: [u8; 64] = std::array::from_fn(|i| 200 + i as u8 % 56);
-    let mut got = [0_u64; 9];
-    for _ in 0..2 {
-        let handle = cust_raw::CUipcMemHandle { reserved: bytes.map(|byte| byte as c_char) };
-        // SAFETY: the fake driver's function writes nine words through the first pointer.
-        let code = unsafe { cust_raw::cuIpcOpenMemHandle_v2(got.as_mut_ptr(), handle, 0x8765_4321) };
-        assert_eq!(code, CUresult::CUDA_SUCCESS);
-        let seen: Vec<u8> = got[..8].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        assert_eq!(seen, bytes);
-        assert_eq!(got[8], 0x8765_4321);
+    for code in [0, 1, 36, 226, 600, 700, 912, 999, 100_000, -3, c_int::MIN, c_int::MAX] {
+        assert_eq!(returned(code), CUresult(code.cast_unsigned()));
     }
+    let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: the pointer is valid for the call.
+    assert_eq!(unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) }, CUresult::CUDA_SUCCESS);
+    assert_eq!(mode, CUstreamCaptureMode(1002));
 }
 
 #[test]
-fn floating_point_arguments() {
+fn the_driver_describes_its_codes() {
     setup();
-    let mut got = [0.0_f32; 2];
-    for _ in 0..2 {
-        // SAFETY: the fake driver's function writes two floats through the first pointer.
-        let code = unsafe { cust_raw::cuTexRefSetMipmapLevelClamp(got.as_mut_ptr().cast(), 0.25, -7.5) };
-        assert_eq!(code, CUresult::CUDA_SUCCESS);
-        assert_eq!(got, [0.25, -7.5]);
+    let mut text = ptr::null();
+    // SAFETY: the pointer may be written through, and the string lives for ever.
+    unsafe {
+        assert_eq!(sys::cuGetErrorString(CUresult::CUDA_ERROR_UNKNOWN, &raw mut text), CUresult::CUDA_SUCCESS);
+        assert_eq!(CStr::from_ptr(text), c"unknown, says the driver");
+        assert_eq!(sys::cuGetErrorString(CUresult(5000), &raw mut text), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert!(text.is_null());
     }
-}
-
-#[test]
-fn codes_outside_the_enum_become_unknown() {
-    setup();
-    // A thread of its own: it starts without a code, even where one thread runs all tests.
-    thread::spawn(check_codes).join().expect("no panic");
-}
-
-fn check_codes() {
-    assert_eq!(driver::last_error_code(), None);
-    assert_eq!(driver::last_unmapped_code(), None);
-
-    assert_eq!(returned(0), CUresult::CUDA_SUCCESS);
-    assert_eq!(driver::last_error_code(), None);
-
-    for code in [912, 36, 919, 1, 719, 600, 100_000, -3, c_int::MIN] {
-        let unmapped = !matches!(code, 1 | 719 | 600);
-        let before = driver::last_unmapped_code();
-        let seen = returned(code);
-        let expected = if unmapped { 999 } else { code };
-        assert_eq!(seen as c_int, expected);
-        let code = code.cast_unsigned();
-        assert_eq!(driver::last_error_code(), Some(code));
-        let kept = if unmapped { Some(code) } else { before };
-        assert_eq!(driver::last_unmapped_code(), kept);
-    }
-
-    // Success leaves them, and another thread has its own.
-    assert_eq!(returned(0), CUresult::CUDA_SUCCESS);
-    let negative = c_int::MIN.cast_unsigned();
-    assert_eq!(driver::last_unmapped_code(), Some(negative));
-    let elsewhere = thread::spawn(driver::last_unmapped_code).join();
-    assert_eq!(elsewhere.expect("no panic"), None);
-
-    // A 999 of the driver's own has nothing behind it.
-    assert_eq!(returned(999), CUresult::CUDA_ERROR_UNKNOWN);
-    assert_eq!(driver::last_unmapped_code(), None);
-    assert_eq!(driver::last_error_code(), Some(999));
-}
-
-#[test]
-fn cust_sees_a_new_code_as_unknown() {
-    setup();
-    let mut code = 912;
-    // SAFETY: the fake driver's function reads one integer through the pointer.
-    let result = unsafe { cust_raw::cuDeviceGetCount(&mut code) };
-    assert_eq!(result, CUresult::CUDA_ERROR_UNKNOWN);
-    let code = driver::last_unmapped_code().expect("a code");
-    assert_eq!(driver::error_name(code), Some("CUDA_ERROR_INVALID_CLUSTER_SIZE"));
 }
 
 #[test]
 fn a_function_that_the_driver_lacks() {
     setup();
-    for _ in 0..2 {
-        // SAFETY: the fake driver has no such function.
-        let code = unsafe { cust_raw::cuCtxSynchronize() };
-        assert_eq!(code, CUresult::CUDA_ERROR_NOT_SUPPORTED);
-        assert_eq!(driver::last_missing_function(), Some("cuCtxSynchronize"));
-        assert_eq!(driver::last_error_code(), Some(801));
-    }
-    let mut text = ptr::null();
-    // SAFETY: the pointer may be written through; the fake driver has no such function, and the
-    // crate's own answer is a string that lives for ever.
-    let name = unsafe {
-        let code = cust_raw::cuGetErrorName(CUresult::CUDA_ERROR_NOT_SUPPORTED, &mut text);
-        assert_eq!(code, CUresult::CUDA_SUCCESS);
-        CStr::from_ptr(text)
-    };
-    assert_eq!(name, c"CUDA_ERROR_NOT_SUPPORTED");
+    // A thread of its own: it starts without a name, even where one thread runs all tests.
+    let names = thread::spawn(|| {
+        let before = driver::last_missing_function();
+        for _ in 0..2 {
+            // SAFETY: the fake driver has no such function.
+            let code = unsafe { sys::cuStreamSynchronize(ptr::null_mut()) };
+            assert_eq!(code, CUresult::CUDA_ERROR_NOT_SUPPORTED);
+            assert_eq!(driver::last_missing_function(), Some("cuStreamSynchronize"));
+        }
+        // A call that succeeds leaves it, and another thread has its own.
+        assert_eq!(returned(0), CUresult::CUDA_SUCCESS);
+        let elsewhere = thread::spawn(driver::last_missing_function).join().expect("no panic");
+        (before, driver::last_missing_function(), elsewhere)
+    });
+    assert_eq!(names.join().expect("no panic"), (None, Some("cuStreamSynchronize"), None));
 }
 
 #[test]
@@ -221,12 +147,12 @@ fn first_calls_from_many_threads() {
     thread::scope(|scope| {
         for _ in 0..32 {
             scope.spawn(|| {
-                let mut out: [c_int; 2] = [0; 2];
-                for _ in 0..100 {
-                    let out = out.as_mut_ptr().cast::<c_void>();
-                    // SAFETY: the fake driver's function writes two floats through the pointer.
-                    let code = unsafe { cust_raw::cuTexRefSetMipmapLevelClamp(out.cast(), 1.0, 2.0) };
-                    assert_eq!(code, CUresult::CUDA_SUCCESS);
+                for step in 0..100 {
+                    let mut milliseconds = 0.0;
+                    // SAFETY: the fake driver's function writes one float through the pointer.
+                    let code =
+                        unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, number(1000), number(1000 + step)) };
+                    assert_eq!((code, milliseconds), (CUresult::CUDA_SUCCESS, step as f32 / 4.0));
                 }
             });
         }

@@ -1,18 +1,26 @@
 //! The heat equation on a square plate, by finite differences: one kernel a step, of views of the plate.
 //!
 //! ```text
-//! cargo run --release --example heat
+//! cargo run --release --example heat [picture.png]
 //! ```
 //!
-//! The inner points change by the difference of their neighbours' mean and themselves. Neighbours are slices, shifted by one.
-//! A product of sines is an eigenfunction of the step: it decays by the same factor each time, which is checked.
+//! A step changes each inner point by the difference between its neighbours' mean and itself. Neighbours are slices, shifted by one.
+//! A product of sines is an eigenfunction of the step: each step multiplies it by the same factor, which is checked.
+//!
+//! The PNG shows hot discs on a cold plate, at the start and after 60, 250 and 1000 steps.
 
 #![allow(clippy::reversed_empty_ranges, reason = "negative bounds of slices count from the end")]
 
+#[path = "../common/picture.rs"]
+mod picture;
+
+use std::error::Error;
 use std::f64::consts::PI;
 
-use kernel_primitives::expr::{Reductions, Tensor, abs, axis_index, sin};
-use kernel_primitives::{Device, Result};
+use kernel_primitives::expr::{Reductions, Tensor, abs, axis_index, lt, scalar, select, sin, square};
+use kernel_primitives::{Device, Result, Stream};
+
+use picture::{Picture, heat_colour};
 
 /// Points along an edge.
 const N: usize = 402;
@@ -20,35 +28,92 @@ const N: usize = 402;
 const RATE: f64 = 0.2;
 const STEPS: i32 = 200;
 
-fn main() -> Result<()> {
+/// Points along an edge of the picture's plates.
+const SMALL: usize = 200;
+/// The discs: row, column and radius.
+const DISCS: [(f64, f64, f64); 5] =
+    [(55.0, 60.0, 30.0), (45.0, 145.0, 17.5), (115.0, 110.0, 12.5), (150.0, 55.0, 22.5), (145.0, 155.0, 27.5)];
+/// The numbers of steps after which the picture shows the plate.
+const SHOWN: [usize; 4] = [0, 60, 250, 1000];
+
+fn main() -> std::result::Result<(), Box<dyn Error>> {
     let device = Device::auto()?;
     println!("device  {device}: {}", device.reason());
     let stream = device.stream()?;
+
     let wave = PI / (N - 1) as f64;
     let mode = |axis| sin(axis_index::<f64>(axis) * wave);
-
-    // The edge is held at 0: the two plates take turns, and their edges are never written.
-    let plates = [Tensor::<f64>::zeros(&stream, [N, N])?, Tensor::zeros(&stream, [N, N])?];
     let start = Tensor::uninit(&stream, [N, N])?;
     start.assign(mode(0) * mode(1))?;
-    let inner = |plate: &Tensor<f64>| plate.slice((1..-1, 1..-1));
-    inner(&plates[0])?.assign(inner(&start)?)?;
-
+    let mut plate = Plate::new(&start)?;
     let before = device.counters();
-    for step in 0..STEPS as usize {
-        let (now, next) = (&plates[step % 2], &plates[(step + 1) % 2]);
-        let centre = inner(now)?;
-        let (up, down) = (now.slice((..-2, 1..-1))?, now.slice((2.., 1..-1))?);
-        let (left, right) = (now.slice((1..-1, ..-2))?, now.slice((1..-1, 2..))?);
-        inner(next)?.assign(&centre + (up + down + left + right - &centre * 4.0) * RATE)?;
-    }
+    plate.advance(STEPS as usize)?;
     let cost = device.counters().since(before);
     println!("{STEPS} steps of {N} × {N} points: {} launches", cost.launches);
 
     let factor = (1.0 - 8.0 * RATE * (wave / 2.0).sin().powi(2)).powi(STEPS);
-    let result = &plates[STEPS as usize % 2];
-    let error = abs(inner(result)? - inner(&start)? * factor).max().item()?;
+    let error = abs(inner(plate.now())? - inner(&start)? * factor).max().item()?;
     println!("the mode has decayed by {factor:.6}; largest error {error:.1e}");
     assert!(error < 1e-12, "{error}");
+
+    picture(&stream)?.write(std::env::args_os().nth(1), "heat.png")?;
     Ok(())
+}
+
+/// What lies inside the edge.
+fn inner(plate: &Tensor<f64>) -> Result<Tensor<f64>> {
+    plate.slice((1..-1, 1..-1))
+}
+
+/// A plate whose edge is held at 0. Two tensors take turns, and no step writes their edges.
+struct Plate {
+    tensors: [Tensor<f64>; 2],
+    steps: usize,
+}
+
+impl Plate {
+    fn new(start: &Tensor<f64>) -> Result<Self> {
+        let cold = || Tensor::zeros(start.stream(), start.shape());
+        let tensors = [cold()?, cold()?];
+        inner(&tensors[0])?.assign(inner(start)?)?;
+        Ok(Self { tensors, steps: 0 })
+    }
+
+    fn now(&self) -> &Tensor<f64> {
+        &self.tensors[self.steps % 2]
+    }
+
+    /// Makes one kernel a step.
+    fn advance(&mut self, steps: usize) -> Result<()> {
+        for _ in 0..steps {
+            let (now, next) = (self.now(), &self.tensors[(self.steps + 1) % 2]);
+            let centre = inner(now)?;
+            let (up, down) = (now.slice((..-2, 1..-1))?, now.slice((2.., 1..-1))?);
+            let (left, right) = (now.slice((1..-1, ..-2))?, now.slice((1..-1, 2..))?);
+            inner(next)?.assign(&centre + (up + down + left + right - &centre * 4.0) * RATE)?;
+            self.steps += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The discs as they cool, side by side.
+fn picture(stream: &Stream) -> Result<Picture> {
+    let start = Tensor::zeros(stream, [SMALL, SMALL])?;
+    for (row, column, radius) in DISCS {
+        let distance = square(axis_index::<f64>(0) - row) + square(axis_index::<f64>(1) - column);
+        start.assign(select(lt(distance, scalar(radius * radius)), scalar(1.0), &start))?;
+    }
+    let mut plate = Plate::new(&start)?;
+    let mut panels = Vec::new();
+    for steps in SHOWN {
+        plate.advance(steps - plate.steps)?;
+        let panel = plate.now().to_vec()?;
+        // Each value is a mean of values before it.
+        assert!(panel.iter().all(|value| (0.0..=1.0 + 1e-12).contains(value)));
+        panels.push(panel);
+    }
+    Ok(Picture::from_fn(SHOWN.len() * SMALL, SMALL, |column, row| {
+        heat_colour(panels[column / SMALL][row * SMALL + column % SMALL])
+    }))
 }

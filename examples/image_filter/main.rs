@@ -1,20 +1,23 @@
 //! Filters of a picture: a blur, and edges by Sobel's operator, each one kernel of shifted views.
 //!
 //! ```text
-//! cargo run --release --example image_filter [folder]
+//! cargo run --release --example image_filter [picture.png]
 //! ```
 //!
-//! The picture is a rendered scene of shaded balls over a chequered floor. With a folder, `scene.ppm`, `blurred.ppm` and
-//! `edges.pgm` are written into it.
+//! The picture is a rendered scene of shaded balls over a chequered floor. The PNG has the scene, the blurred scene and its edges side
+//! by side.
 
 #![allow(clippy::reversed_empty_ranges, reason = "negative bounds of slices count from the end")]
 
+#[path = "../common/picture.rs"]
+mod picture;
+
 use std::error::Error;
-use std::fs;
-use std::path::Path;
 
 use kernel_primitives::expr::{Expr, Functions, Operand, Tensor, clamp, hypot, scalar};
 use kernel_primitives::{Device, Result};
+
+use picture::Picture;
 
 const HEIGHT: usize = 480;
 const WIDTH: usize = 640;
@@ -48,11 +51,16 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let (blurred, edges) = (blurred.to_vec()?, edges.to_vec()?);
     check(&scene, &blurred, &edges);
     println!("{WIDTH} × {HEIGHT} pixels blurred, and their edges found; checked pixel by pixel");
-    if let Some(folder) = std::env::args_os().nth(1) {
-        write(Path::new(&folder), "scene.ppm", "P6", &scene)?;
-        write(Path::new(&folder), "blurred.ppm", "P6", &blurred)?;
-        write(Path::new(&folder), "edges.pgm", "P5", &edges)?;
-    }
+    let side_by_side = Picture::from_fn(3 * WIDTH, HEIGHT, |column, row| {
+        let place = row * WIDTH + column % WIDTH;
+        let pixel = |picture: &[u8]| [picture[3 * place], picture[3 * place + 1], picture[3 * place + 2]];
+        match column / WIDTH {
+            0 => pixel(&scene),
+            1 => pixel(&blurred),
+            _ => [edges[place]; 3],
+        }
+    });
+    side_by_side.write(std::env::args_os().nth(1), "image_filter.png")?;
     Ok(())
 }
 
@@ -155,10 +163,4 @@ fn scene() -> Vec<u8> {
         pixels.extend(colour.map(|x| (x.clamp(0.0, 1.0) * 255.0) as u8));
     }
     pixels
-}
-
-fn write(folder: &Path, name: &str, kind: &str, pixels: &[u8]) -> std::io::Result<()> {
-    let mut file = format!("{kind}\n{WIDTH} {HEIGHT}\n255\n").into_bytes();
-    file.extend(pixels);
-    fs::write(folder.join(name), file)
 }

@@ -1,7 +1,7 @@
 //! An ensemble of Lorenz systems, each with a parameter of its own, integrated in four ways.
 //!
 //! ```text
-//! cargo run --release --example lorenz [systems] [steps]
+//! cargo run --release --example lorenz [systems] [steps] [picture.png]
 //! ```
 //!
 //! ẋ = σ (y − x), ẏ = R x − y − x z, ż = x y − b z, with σ = 10, b = 8/3 and R from 0.1 to 50, from (10, 10, 10) on, by the
@@ -13,8 +13,13 @@
 //! 4. the whole step: the integrator, a generic function, is called once with symbolic values and traced.
 //!
 //! The first and the last are the same function, [`step`], of other types.
+//!
+//! The PNG shows which heights `z` the systems visit: `R` from left to right, `z` from the bottom up. A system with a small `R` comes
+//! to rest at one height. Past about 24, chaos begins.
 
 mod kernels;
+#[path = "../common/picture.rs"]
+mod picture;
 
 use std::error::Error;
 use std::ops::{Add, Mul, Sub};
@@ -22,6 +27,8 @@ use std::time::Instant;
 
 use kernel_primitives::expr::{Expr, Operand, Prepared, Tensor, assign_all};
 use kernel_primitives::{Buffer, Device, Dims, Result, Stream};
+
+use picture::{Picture, heat_colour};
 
 /// The length of a step.
 const DT: f64 = 0.01;
@@ -188,16 +195,53 @@ impl Ensemble {
     }
 
     fn by_one_kernel(&self) -> Result<States> {
-        let r = self.tensor(&self.r)?.expr();
-        let state = self.tensors()?;
-        // The integrator runs here, once; its result is what the kernel computes, of multiply-adds.
-        let next = step(&r, state.clone().map(Operand::expr)).map(Expr::contract);
-        let kernel = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
+        let (state, kernel) = self.kernel()?;
         for _ in 0..self.steps {
             kernel.run()?;
         }
         read(&state)
     }
+
+    /// The states, and the kernel that advances them by a step.
+    fn kernel(&self) -> Result<([Tensor<f64>; 3], Prepared)> {
+        let r = self.tensor(&self.r)?.expr();
+        let state = self.tensors()?;
+        // The integrator runs here, once; its result is what the kernel computes, of multiply-adds.
+        let next = step(&r, state.clone().map(Operand::expr)).map(Expr::contract);
+        let kernel = Prepared::new(state.iter().zip(&next).map(|(x, next)| x.to(next)))?;
+        Ok((state, kernel))
+    }
+
+    /// How often each system visits each height, as a picture: a column a system.
+    fn picture(&self) -> Result<Picture> {
+        const HEIGHT: usize = 360;
+        const HIGHEST: f64 = 90.0;
+        const BEFORE: usize = 2000;
+        const SHOWN: usize = 6000;
+        let width = self.r.len();
+        let ([_, _, z], kernel) = self.kernel()?;
+        for _ in 0..BEFORE {
+            kernel.run()?;
+        }
+        let mut visits = vec![0u32; width * HEIGHT];
+        for _ in 0..SHOWN {
+            kernel.run()?;
+            for (column, z) in z.to_vec()?.into_iter().enumerate() {
+                let height = (z / HIGHEST * HEIGHT as f64) as usize;
+                assert!(height < HEIGHT, "R = {}: z = {z}", self.r[column]);
+                visits[(HEIGHT - 1 - height) * width + column] += 1;
+            }
+        }
+        let most = f64::from(SHOWN as u32).ln_1p();
+        Ok(Picture::from_fn(width, HEIGHT, |column, row| {
+            heat_colour(f64::from(visits[row * width + column]).ln_1p() / most * 1.4)
+        }))
+    }
+}
+
+/// `R` of each system, from 0.1 to 50.
+fn parameters(systems: usize) -> Vec<f64> {
+    (0..systems).map(|i| 0.1 + 49.9 * i as f64 / systems.max(2).saturating_sub(1) as f64).collect()
 }
 
 fn read(state: &[Tensor<f64>; 3]) -> Result<States> {
@@ -206,14 +250,19 @@ fn read(state: &[Tensor<f64>; 3]) -> Result<States> {
 }
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (systems, steps) = (number(4096)?, number(50)?);
+    let mut arguments = std::env::args_os().skip(1);
+    let mut number = |what: &str, default: usize| match arguments.next() {
+        None => Ok(default),
+        Some(text) => {
+            let number = text.to_str().and_then(|text| text.parse().ok()).filter(|&number| number > 0);
+            number.ok_or_else(|| format!("`{}` is no number of {what}", text.display()))
+        }
+    };
+    let (systems, steps) = (number("systems", 4096)?, number("steps", 50)?);
 
     let device = Device::auto()?;
     println!("device  {device}: {}", device.reason());
-    let r = (0..systems).map(|i| 0.1 + 49.9 * i as f64 / systems.max(2).saturating_sub(1) as f64).collect();
-    let ensemble = Ensemble { stream: device.stream()?, r, steps };
+    let ensemble = Ensemble { stream: device.stream()?, r: parameters(systems), steps };
     println!("{systems} systems, {steps} steps\n");
     let expected = ensemble.on_the_cpu();
     let ways: [(&str, Way); 4] = [
@@ -238,5 +287,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         }
     }
     println!("\nall agree with the CPU");
+    let shown = Ensemble { stream: ensemble.stream, r: parameters(720), steps: 0 };
+    shown.picture()?.write(arguments.next(), "lorenz.png")?;
     Ok(())
 }

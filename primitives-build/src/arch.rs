@@ -32,6 +32,29 @@ const KNOWN: &[Arch] = &[
 /// so one a generation covers them all.
 pub(crate) const DEFAULT: &[u32] = &[75, 80, 90, 100];
 
+/// What one block can have on an architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) threads: u32,
+    pub(crate) registers: u32,
+    /// Static and dynamic shared memory together, in bytes: without what the system reserves, which the block does not see.
+    pub(crate) shared: u32,
+}
+
+impl Limits {
+    /// Of the technical specifications in NVIDIA's programming guide.
+    pub(crate) fn of(sm: u32) -> Self {
+        let kib = match sm {
+            ..80 => 64,
+            80 | 87 => 163,
+            81..90 => 99,
+            90..120 => 227,
+            120.. => 99,
+        };
+        Self { threads: 1024, registers: 65536, shared: kib * 1024 }
+    }
+}
+
 impl Arch {
     pub(crate) fn new(sm: u32) -> Result<Self, Error> {
         KNOWN.iter().copied().find(|arch| arch.sm == sm).ok_or_else(|| unknown(&sm.to_string()))
@@ -49,6 +72,11 @@ pub(crate) fn resolve(list: &[u32]) -> Result<Vec<Arch>, Error> {
     archs.sort_unstable();
     archs.dedup();
     Ok(archs)
+}
+
+/// The one of `built` whose PTX a device runs: the newest up to its own, as in the host's choice.
+pub(crate) fn runs_on(built: &[Arch], device: Arch) -> Option<Arch> {
+    built.iter().copied().filter(|arch| arch.sm <= device.sm).max()
 }
 
 /// Parses `75,90`; `sm_90` is taken as well.
@@ -75,6 +103,7 @@ fn unknown(given: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage::{Shown, try_all};
 
     #[test]
     fn list_is_sorted_and_without_repeats() {
@@ -92,8 +121,31 @@ mod tests {
     }
 
     #[test]
+    fn a_device_runs_the_newest_up_to_its_own() {
+        let built = parse_list("75,80,90,100").unwrap();
+        let on = |sm| runs_on(&built, Arch::new(sm).unwrap()).map(|arch| arch.sm);
+        assert_eq!([75, 86, 87, 89, 90, 120].map(on), [75, 80, 80, 80, 90, 100].map(Some));
+        assert_eq!(runs_on(&built[1..], built[0]), None);
+    }
+
+    #[test]
     fn defaults_are_known_and_versions_never_fall() {
         assert_eq!(resolve(DEFAULT).unwrap().len(), DEFAULT.len());
         assert!(KNOWN.windows(2).all(|pair| pair[0].sm < pair[1].sm));
+    }
+
+    #[test]
+    fn damaged_lists_are_an_error_or_known_architectures() {
+        let valid = [&b"75,90"[..], b"sm_75 sm_120", b"100;103"];
+        try_all(
+            3000,
+            |damage| Shown(damage.damaged(&valid, &["sm_", ",", ";", "75", "121"])),
+            |Shown(bytes)| match parse_list(&String::from_utf8_lossy(bytes)) {
+                Ok(archs) if archs.is_empty() || !archs.is_sorted() => Err(format!("{archs:?}")),
+                Ok(archs) if archs.iter().any(|arch| !KNOWN.contains(arch)) => Err(format!("{archs:?}")),
+                Err(error) if !error.to_string().contains("known: 75, 80") => Err(error.to_string()),
+                _ => Ok(()),
+            },
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::Error;
 use crate::arch::{self, Arch};
@@ -11,16 +12,18 @@ use crate::codegen::{self, Cubin, FunctionPtx, Kernel, Linked, Options};
 use crate::dump;
 use crate::files::{self, OutputDir};
 use crate::ir::{Entry, Function};
-use crate::module::{KernelModule, Package, Source};
+use crate::module::{self, KernelModule, Package, Source};
 use crate::process;
 use crate::report::Report;
 use crate::toolchain::{self, Ptxas, Toolchain};
+use crate::work::{self, Work};
 use crate::wrapper::Inner;
 
 const ARCHS: &str = "KERNEL_PRIMITIVES_ARCHS";
+const REPORT_ARCHS: &str = "KERNEL_PRIMITIVES_REPORT_ARCHS";
 const DUMP: &str = "KERNEL_PRIMITIVES_DUMP";
 const LINE_INFO: &str = "KERNEL_PRIMITIVES_LINE_INFO";
-const OUTPUT: &str = "KERNEL_PRIMITIVES_PTX";
+pub(crate) const OUTPUT: &str = "KERNEL_PRIMITIVES_PTX";
 const FACADE_DIR: &str = "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR";
 const FACADE_PACKAGE: &str = "kernel-primitives";
 
@@ -49,6 +52,7 @@ pub struct PtxBuilder {
     facade: Option<PathBuf>,
     dependencies: Vec<(String, String)>,
     archs: Vec<u32>,
+    report_archs: Vec<u32>,
     fuse_multiply_add: bool,
     line_info: bool,
     keep_ir: bool,
@@ -64,6 +68,7 @@ impl PtxBuilder {
             facade: None,
             dependencies: Vec::new(),
             archs: Vec::new(),
+            report_archs: Vec::new(),
             fuse_multiply_add: false,
             line_info: false,
             keep_ir: false,
@@ -116,6 +121,15 @@ impl PtxBuilder {
         self
     }
 
+    /// Adds architectures to the [`Report`]: of the library's kernels, the PTX that runs there, of the newest architecture up to
+    /// each, is assembled for them too, so that the report tells whether the kernels fit. No image comes of it.
+    ///
+    /// The environment variable `KERNEL_PRIMITIVES_REPORT_ARCHS` (`86,89,120`) goes before this.
+    pub fn report_archs(mut self, archs: impl IntoIterator<Item = u32>) -> Self {
+        self.report_archs.extend(archs);
+        self
+    }
+
     /// Contracts `a * b + c` to one instruction with one rounding, as nvcc does. Off by default: results
     /// then have the same bits on the GPU and in the emulator.
     pub fn fuse_multiply_add(mut self, fuse: bool) -> Self {
@@ -165,12 +179,17 @@ impl PtxBuilder {
             name: variable("CARGO_PKG_NAME")?.to_string_lossy().into_owned(),
         };
         let out_dir = PathBuf::from(variable("OUT_DIR")?);
+        files::create_dir(&out_dir)?;
         // Said first, so that a build that failed for want of tools is tried again when they are named.
-        for name in [ARCHS, DUMP, LINE_INFO, FACADE_DIR].iter().chain(toolchain::VARIABLES) {
+        for name in [ARCHS, REPORT_ARCHS, DUMP, LINE_INFO, FACADE_DIR, work::CACHE].iter().chain(toolchain::VARIABLES) {
             println!("cargo::rerun-if-env-changed={name}");
         }
 
-        let archs = self.architectures()?;
+        let archs = architectures(ARCHS, if self.archs.is_empty() { arch::DEFAULT } else { &self.archs })?;
+        let mut targets = architectures(REPORT_ARCHS, &self.report_archs)?;
+        targets.extend(&archs);
+        targets.sort_unstable();
+        targets.dedup();
         let mut crates: BTreeMap<String, Vec<Source>> = BTreeMap::new();
         for module in &self.modules {
             let source = module.resolve(&package)?;
@@ -179,18 +198,21 @@ impl PtxBuilder {
         }
         let facade = self.facade_dir(&package)?;
         let tools = Toolchain::find()?;
-        let line_info = match env::var(LINE_INFO) {
-            Ok(value) if !value.is_empty() => value != "0",
+        let line_info = match env::var_os(LINE_INFO) {
+            Some(value) if !value.is_empty() => value != "0",
             _ => self.line_info,
         };
         let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info };
-        let work = out_dir.join("kernel-primitives");
-        files::create_dir(&work)?;
-        let ptxas = self.assembler(&tools, &work, &options.archs)?;
+        let key =
+            (&package.root, &facade, &self.dependencies, &tools.compiler.rustc, line_info, self.fuse_multiply_add);
+        let work = Work::open(&package.name, key, &out_dir)?;
+        let work = work.path();
+        let ptxas = self.assembler(&tools, work, &targets)?;
 
         let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
         let inner = Inner {
-            work: &work,
+            work,
+            out_dir: &out_dir,
             package_root: &package.root,
             facade: &facade,
             lock_file: lock_file.as_deref(),
@@ -203,37 +225,63 @@ impl PtxBuilder {
         inputs.insert(facade.join("Cargo.toml"));
         inputs.extend([tools.compiler.rustc.clone(), tools.llvm.bin.join("llc"), tools.libdevice.clone()]);
         inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
-        let mut linked = Vec::new();
-        for (name, modules) in &crates {
-            let compiled = inner.compile(name, modules)?;
-            inputs.extend(compiled.sources);
-            linked.push(codegen::link(&tools, &work, name, &compiled.bitcode)?);
-            let exports = linked.last().map(|linked: &Linked| &linked.exports);
-            if exports.is_some_and(|exports| exports.entries.is_empty() && exports.functions.is_empty()) {
-                println!("cargo::warning=no kernels and device functions in the kernel modules of `{name}`");
-            }
-        }
-
-        let tasks: Vec<(&Linked, Arch)> =
-            linked.iter().flat_map(|linked| options.archs.iter().map(move |&arch| (linked, arch))).collect();
-        let compiled =
-            process::parallel(&tasks, |&(linked, arch)| codegen::compile(&tools, &options, &work, linked, arch))?;
+        // The compiler works on one crate at a time; meanwhile, those before are optimised.
+        let mut linked: Vec<(Arc<Linked>, Vec<Arch>)> = Vec::new();
+        let compiled = process::pipeline(
+            |give| {
+                for (name, modules) in &crates {
+                    let archs = module::architectures(modules, &options.archs);
+                    if archs.is_empty() {
+                        println!(
+                            "cargo::warning=`{name}` is built for none of the architectures: its kernels cannot be launched"
+                        );
+                        continue;
+                    }
+                    let compiled = inner.compile(name, modules)?;
+                    inputs.extend(compiled.sources);
+                    let of_crate = Arc::new(codegen::link(&tools, work, name, &compiled.bitcode)?);
+                    if of_crate.exports.entries.is_empty() && of_crate.exports.functions.is_empty() {
+                        println!("cargo::warning=no kernels and device functions in the kernel modules of `{name}`");
+                    }
+                    archs.iter().for_each(|&arch| give((Arc::clone(&of_crate), arch)));
+                    linked.push((of_crate, archs));
+                }
+                Ok(())
+            },
+            |(linked, arch)| codegen::compile(&tools, &options, work, &linked, arch),
+        )?;
         let (kernels, functions): (Vec<_>, Vec<_>) = compiled.into_iter().unzip();
         let kernels: Vec<Kernel> = kernels.into_iter().flatten().collect();
         let functions: Vec<FunctionPtx> = functions.into_iter().flatten().collect();
-        let cubins = process::parallel(&kernels, |kernel| match &ptxas {
-            Some((ptxas, known)) if known.contains(&kernel.arch) => {
-                codegen::assemble(ptxas, &options, &work, kernel).map(Some)
+        let cubins = match &ptxas {
+            Some((ptxas, known)) => {
+                let library = package.name.replace('-', "_");
+                let mut tasks = Vec::new();
+                for &target in known {
+                    for (of_crate, archs) in &linked {
+                        let built = arch::runs_on(archs, target);
+                        let name = &of_crate.crate_name;
+                        let kernels = kernels.iter().filter(|kernel| Some(kernel.arch) == built && kernel.is_of(name));
+                        let is_wanted = |kernel: &&Kernel| target == kernel.arch || *name == library;
+                        tasks.extend(kernels.filter(is_wanted).map(|kernel| (kernel, target)));
+                    }
+                }
+                process::parallel(&tasks, |&(kernel, target)| codegen::assemble(ptxas, &options, work, kernel, target))?
             }
-            _ => Ok(None),
-        })?;
+            None => Vec::new(),
+        };
 
         let mut output = OutputDir::new(out_dir.join("ptx"))?;
         if self.keep_ir {
-            write_ir(&mut output, &tools, &work, &tasks)?;
+            write_ir(&mut output, &tools, work, &linked)?;
         }
         write_functions(&mut output, &functions)?;
         let report = write_kernels(output, &kernels, cubins)?;
+        for usage in report.usage() {
+            if let Some(misfit) = usage.misfit() {
+                println!("cargo::warning=`{}` cannot start on sm_{}: {misfit}", usage.kernel, usage.arch);
+            }
+        }
         let dump = env::var_os(DUMP).filter(|folder| !folder.is_empty()).map(PathBuf::from);
         if let Some(folder) = dump.as_ref().or(self.dump.as_ref()) {
             dump::write(&package.root.join(folder), &package.name, &tools, (&kernels, &functions), &report)?;
@@ -245,14 +293,6 @@ impl PtxBuilder {
             println!("cargo::rerun-if-changed={}", input.display());
         }
         Ok(report)
-    }
-
-    fn architectures(&self) -> Result<Vec<Arch>, Error> {
-        match env::var(ARCHS) {
-            Ok(list) if !list.is_empty() => arch::parse_list(&list),
-            _ if self.archs.is_empty() => arch::resolve(arch::DEFAULT),
-            _ => arch::resolve(&self.archs),
-        }
     }
 
     fn facade_dir(&self, package: &Package) -> Result<PathBuf, Error> {
@@ -289,15 +329,30 @@ impl PtxBuilder {
     }
 }
 
-fn write_ir(output: &mut OutputDir, tools: &Toolchain, work: &Path, tasks: &[(&Linked, Arch)]) -> Result<(), Error> {
+/// The architectures that a variable names, or else those of the build script.
+fn architectures(variable: &str, given: &[u32]) -> Result<Vec<Arch>, Error> {
+    match env::var_os(variable) {
+        Some(list) if !list.is_empty() => arch::parse_list(&list.to_string_lossy()),
+        _ => arch::resolve(given),
+    }
+}
+
+fn write_ir(
+    output: &mut OutputDir,
+    tools: &Toolchain,
+    work: &Path,
+    crates: &[(Arc<Linked>, Vec<Arch>)],
+) -> Result<(), Error> {
     let mut text_of = |bitcode: &Path, name: String| {
         let text = process::run("reading bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
         output.write(Path::new("ir").join(name), text.stdout)
     };
-    for (linked, arch) in tasks {
+    for (linked, archs) in crates {
         let name = &linked.crate_name;
         text_of(&linked.bitcode, format!("{name}.linked.ll"))?;
-        text_of(&codegen::optimised_bitcode(work, name, *arch), format!("{name}.{}.ll", arch.name()))?;
+        for &arch in archs {
+            text_of(&codegen::optimised_bitcode(work, name, arch), format!("{name}.{}.ll", arch.name()))?;
+        }
     }
     Ok(())
 }
@@ -337,17 +392,19 @@ fn write_functions(output: &mut OutputDir, functions: &[FunctionPtx]) -> Result<
 }
 
 /// Writes what the host includes: the images, an expression that lists them, the index and the report.
-fn write_kernels(mut output: OutputDir, kernels: &[Kernel], cubins: Vec<Option<Cubin>>) -> Result<Report, Error> {
+fn write_kernels(mut output: OutputDir, kernels: &[Kernel], cubins: Vec<Cubin>) -> Result<Report, Error> {
     let mut by_entry: BTreeMap<&Entry, Vec<(Arch, bool)>> = BTreeMap::new();
-    let mut usage = Vec::new();
-    for (kernel, cubin) in kernels.iter().zip(cubins) {
+    let of_kernel = |cubin: &Cubin| (cubin.usage.kernel.clone(), cubin.usage.arch);
+    let cubins: BTreeMap<(String, u32), Cubin> = cubins.into_iter().map(|cubin| (of_kernel(&cubin), cubin)).collect();
+    for kernel in kernels {
         let (module, name) = kernel.entry.split();
         let base = format!("{module}/{name}.{}", kernel.arch.name());
         output.write(format!("{base}.ptx"), &kernel.ptx)?;
+        // One for the report alone is of an architecture that has no PTX of its own.
+        let cubin = cubins.get(&(kernel.entry.path.clone(), kernel.arch.sm));
         by_entry.entry(&kernel.entry).or_default().push((kernel.arch, cubin.is_some()));
         if let Some(cubin) = cubin {
             output.write(format!("{base}.cubin"), &cubin.image)?;
-            usage.push(cubin.usage);
         }
     }
     let mut index = String::new();
@@ -357,11 +414,10 @@ fn write_kernels(mut output: OutputDir, kernels: &[Kernel], cubins: Vec<Option<C
         writeln!(index, "{}", entry.path).expect("writing to a string");
     }
     output.write("index.txt", index)?;
-    usage.sort_by(|a, b| (&a.kernel, a.arch).cmp(&(&b.kernel, b.arch)));
     let report = Report {
         directory: output.path().to_owned(),
         kernels: by_entry.into_keys().map(|entry| entry.path.clone()).collect(),
-        usage,
+        usage: cubins.into_values().map(|cubin| cubin.usage).collect(),
     };
     output.write("report.tsv", report.to_string())?;
     output.finish()?;

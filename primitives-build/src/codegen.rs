@@ -43,6 +43,13 @@ pub(crate) struct Kernel {
     pub(crate) ptx: String,
 }
 
+impl Kernel {
+    /// Whether it is of this crate.
+    pub(crate) fn is_of(&self, crate_name: &str) -> bool {
+        self.entry.path.split("::").next() == Some(crate_name)
+    }
+}
+
 /// One device function's PTX for one architecture: items of a module, what each needs before it.
 #[derive(Debug)]
 pub(crate) struct FunctionPtx {
@@ -135,6 +142,7 @@ pub(crate) fn compile(
     ));
     let fresh = fs::read_to_string(&key_file).is_ok_and(|old| old == key) && ptx_file.is_file() && optimised.is_file();
     if !fresh {
+        files::remove(&key_file)?;
         process::run(&format!("optimising for {name}"), &mut opt)?;
         process::run(&format!("generating PTX for {name}"), &mut llc)?;
         files::write(&key_file, key)?;
@@ -187,21 +195,28 @@ pub(crate) fn probe(ptxas: &Ptxas, work: &Path, arch: Arch) -> Result<(), Error>
     })
 }
 
-/// Assembles one kernel, or takes what an earlier run made of the same text.
-pub(crate) fn assemble(ptxas: &Ptxas, options: &Options, work: &Path, kernel: &Kernel) -> Result<Cubin, Error> {
-    let dir = work.join("cubin").join(kernel.arch.name());
+/// Assembles one kernel for an architecture that its PTX runs on, or takes what an earlier run made of the same text.
+pub(crate) fn assemble(
+    ptxas: &Ptxas,
+    options: &Options,
+    work: &Path,
+    kernel: &Kernel,
+    arch: Arch,
+) -> Result<Cubin, Error> {
+    let dir = work.join("cubin").join(arch.name());
     files::create_dir(&dir)?;
     let input = dir.join(format!("{}.ptx", kernel.entry.symbol));
     let output = input.with_extension("cubin");
     let memo = input.with_extension("memo");
     let mut command = Command::new(&ptxas.program);
-    command.arg(format!("-arch={}", kernel.arch.name())).args(["-v", "-O3"]);
+    command.arg(format!("-arch={}", arch.name())).args(["-v", "-O3"]);
     if options.line_info {
         command.arg("-lineinfo");
     }
     command.arg(&input).arg("-o").arg(&output);
 
-    let key = files::key((&kernel.ptx, process::display(&command), &ptxas.release));
+    let bounds = kernel.entry.bounds;
+    let key = files::key((&kernel.ptx, bounds, process::display(&command), &ptxas.release));
     let known = fs::read_to_string(&memo).ok().and_then(|text| {
         let (old, line) = text.trim_end().split_once('\n')?;
         (old == key).then(|| Usage::from_line(line)).flatten()
@@ -209,12 +224,21 @@ pub(crate) fn assemble(ptxas: &Ptxas, options: &Options, work: &Path, kernel: &K
     if let (Some(usage), Ok(image)) = (known, fs::read(&output)) {
         return Ok(Cubin { image, usage });
     }
+    files::remove(&memo)?;
     files::write(&input, &kernel.ptx)?;
-    let what = format!("assembling `{}` for {}", kernel.entry.path, kernel.arch.name());
+    let what = format!("assembling `{}` for {}", kernel.entry.path, arch.name());
     let result = process::run(&what, &mut command)?;
     let mut text = String::from_utf8_lossy(&result.stderr).into_owned();
     text.push_str(&String::from_utf8_lossy(&result.stdout));
-    let usage = Usage::parse(&kernel.entry.path, kernel.arch.sm, &text).ok_or_else(|| Error::Tool {
+    let usage = Usage {
+        kernel: kernel.entry.path.clone(),
+        arch: arch.sm,
+        ptx: kernel.arch.sm,
+        threads: bounds.block_threads(),
+        dynamic: bounds.shared,
+        ..Usage::default()
+    };
+    let usage = usage.with(&text).ok_or_else(|| Error::Tool {
         what: format!("{what}: reading the report"),
         command: process::display(&command),
         status: "no resource usage in it".to_owned(),

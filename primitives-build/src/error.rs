@@ -18,6 +18,15 @@ pub enum Error {
         name: &'static str,
     },
 
+    /// A file is no archive of compiled kernels, or is damaged.
+    #[error("{} holds no compiled kernels that this version reads: {reason}", path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// The kernel module's path or name cannot be used.
     #[error("kernel module {}: {reason}", path.display())]
     Module {

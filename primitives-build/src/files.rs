@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -29,6 +30,14 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error>
         create_dir(parent)?;
     }
     fs::write(path, content).map_err(Error::io("write", path))
+}
+
+/// Removes a file, which need not be there: the key of something before that is made anew.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// A key for things made by an earlier run. It need not be stable between versions of this crate or of the

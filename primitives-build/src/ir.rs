@@ -14,11 +14,12 @@ pub(crate) struct Entry {
     pub(crate) symbol: String,
     /// The hash of the parameters' layout, in hexadecimal.
     pub(crate) layout: String,
+    pub(crate) bounds: Bounds,
 }
 
 impl Entry {
-    pub(crate) fn new(path: &str, layout: &str) -> Result<Self, Error> {
-        Ok(Self { path: path.to_owned(), symbol: symbol_of(path)?, layout: layout.to_owned() })
+    pub(crate) fn new(path: &str, layout: &str, bounds: Bounds) -> Result<Self, Error> {
+        Ok(Self { path: path.to_owned(), symbol: symbol_of(path)?, layout: layout.to_owned(), bounds })
     }
 
     /// Module path and kernel name.
@@ -84,19 +85,31 @@ pub(crate) struct Exports {
 }
 
 /// What `#[kernel]` says of the launches of an entry: the extents of every block, the most threads of one and the fewest
-/// blocks of a multiprocessor, each 0 if it says nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Bounds {
+/// blocks of a multiprocessor, each 0 if it says nothing, and the bytes of shared memory of its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Bounds {
     threads: [u32; 3],
     max_threads: u32,
     min_blocks: u32,
+    pub(crate) shared: u32,
 }
 
 impl Bounds {
     /// Reads eight hexadecimal digits for each.
     fn parse(digits: &str) -> Option<Self> {
         let number = |i: usize| u32::from_str_radix(digits.get(8 * i..8 * i + 8)?, 16).ok();
-        Some(Self { threads: [number(0)?, number(1)?, number(2)?], max_threads: number(3)?, min_blocks: number(4)? })
+        Some(Self {
+            threads: [number(0)?, number(1)?, number(2)?],
+            max_threads: number(3)?,
+            min_blocks: number(4)?,
+            shared: number(5)?,
+        })
+    }
+
+    /// The most threads of a block, 0 if nothing says.
+    pub(crate) fn block_threads(self) -> u32 {
+        let [x, y, z] = self.threads;
+        if x == 0 { self.max_threads } else { x * y * z }
     }
 
     /// LLVM's attributes for them, each followed by a space.
@@ -134,7 +147,7 @@ pub(crate) fn prepare(ir: &str, crate_name: &str) -> Result<(String, Exports), E
             name: name.to_owned(),
             reason: "has no layout of its parameters beside it; write kernels with `#[kernel]`".to_owned(),
         })?;
-        let entry = Entry::new(name, layout)?;
+        let entry = Entry::new(name, layout, bounds.get(name).copied().unwrap_or_default())?;
         add(name, &entry.symbol)?;
         renames.insert(name, entry.symbol.clone());
         entries.insert(entry.symbol.clone(), entry);
@@ -248,6 +261,7 @@ pub(crate) fn public_variables(runtime: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage::{Shown, try_all};
 
     const IR: &str = r#"@s = private constant [2 x i8] c"a@", align 1
 @"app::kernels::saxpy::__layout" = constant [4 x i8] c"01ef", align 1
@@ -268,7 +282,7 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
         let (text, Exports { entries, functions }) = prepare(IR, "app").unwrap();
         assert_eq!(functions, [Function::new("app::kernels::smooth").unwrap()]);
         assert!(text.contains("float @app__kernels__smooth(float"));
-        assert_eq!(entries, [Entry::new("app::kernels::saxpy", "01ef").unwrap()]);
+        assert_eq!(entries, [Entry::new("app::kernels::saxpy", "01ef", Bounds::default()).unwrap()]);
         assert_eq!(entries[0].symbol, "app__kernels__saxpy");
         assert_eq!(entries[0].split(), ("app::kernels", "saxpy"));
         assert_eq!(text.matches("@app__kernels__saxpy(").count(), 2);
@@ -280,18 +294,18 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
     #[test]
     fn bounds_become_attributes_of_the_entry() {
         let with = |digits: &str| {
-            let line = format!("@\"app::kernels::saxpy::__bounds\" = constant [40 x i8] c\"{digits}\", align 1\n");
+            let line = format!("@\"app::kernels::saxpy::__bounds\" = constant [48 x i8] c\"{digits}\", align 1\n");
             prepare(&(line + IR), "app").unwrap().0
         };
-        let text = with("0000000000000000000000000000010000000002");
+        let text = with("000000000000000000000000000001000000000200000400");
         let define = text.lines().find(|line| line.starts_with("define dso_local ptx_kernel")).unwrap();
         assert!(
             define.ends_with("unnamed_addr \"nvvm.maxntid\"=\"256\" \"nvvm.minctasm\"=\"2\" #0 !dbg !4 {"),
             "{define}"
         );
-        let text = with("0000002000000008000000010000000000000000");
+        let text = with("000000200000000800000001000000000000000000000000");
         assert!(text.contains("unnamed_addr \"nvvm.reqntid\"=\"32,8,1\" #0"), "{text}");
-        assert!(!with(&"0".repeat(40)).contains("nvvm."));
+        assert!(!with(&"0".repeat(48)).contains("nvvm."));
     }
 
     #[test]
@@ -332,5 +346,48 @@ attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
             @llvm.used = appending global [0 x ptr] zeroinitializer\n\
             define void @f() {\n";
         assert_eq!(public_variables(runtime), ["b", "d"]);
+    }
+
+    #[test]
+    fn damaged_modules_are_an_error_or_have_names_that_ptx_can_hold() {
+        let bounds =
+            "@\"app::kernels::saxpy::__bounds\" = constant [40 x i8] c\"0000002000000008000000010000000000000001\"\n";
+        let whole = bounds.to_owned() + IR;
+        let words = [
+            "@\"",
+            "\"",
+            "::",
+            "define ",
+            "ptx_kernel ",
+            " c\"",
+            "::__layout",
+            "::__bounds",
+            "attributes #",
+            " #0",
+            "é",
+        ];
+        try_all(
+            2000,
+            |damage| Shown(damage.damaged(&[whole.as_bytes(), IR.as_bytes()], &words)),
+            |Shown(bytes)| {
+                let text = String::from_utf8_lossy(bytes);
+                public_variables(&text);
+                let Ok((_, Exports { entries, functions })) = prepare(&text, "app") else { return Ok(()) };
+                let symbols: Vec<_> = entries.iter().map(|entry| &entry.symbol).collect();
+                let symbols = symbols.into_iter().chain(functions.iter().map(|function| &function.symbol));
+                let mut seen = std::collections::HashSet::new();
+                for symbol in symbols {
+                    if symbol.is_empty()
+                        || !symbol.is_ascii()
+                        || symbol.contains(char::is_whitespace)
+                        || !seen.insert(symbol)
+                    {
+                        return Err(format!("`{symbol}`"));
+                    }
+                }
+                entries.iter().for_each(|entry| assert!(entry.path.len() > entry.split().0.len()));
+                Ok(())
+            },
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Compiles the GPU kernels of a crate from Rust to PTX, in its build script.
 //!
-//! A crate keeps its kernels in an ordinary module. On the host that module is part of the crate; for the GPU
-//! one call in `build.rs` compiles the same file a second time:
+//! A crate keeps its kernels in a file of their own, which is an ordinary module on the host. For the GPU, one call in `build.rs`
+//! compiles the same file a second time:
 //!
 //! ```no_run
 //! fn main() -> Result<(), primitives_build::Error> {
@@ -10,17 +10,26 @@
 //! }
 //! ```
 //!
+//! The first build with the feature `cuda` of `kernel-primitives` also compiles that library's kernels. It takes minutes, in which cargo shows
+//! nothing but the name of the build script. `KERNEL_PRIMITIVES_ARCHS=90` builds for one architecture, in less than half the time.
+//!
 //! # What it does
 //!
-//! 1. Writes a wrapper crate that declares the module under the path it has on the host, and compiles it with
+//! 1. It writes a wrapper crate that declares the module under the path it has on the host. It compiles that crate with
 //!    `core` and its dependencies for rustc's `nvptx64-nvidia-cuda` target, to a single module of LLVM bitcode.
-//! 2. Links that with a small runtime module and NVIDIA's libdevice.
-//! 3. For each architecture, optimises it and generates PTX, both with LLVM's own tools.
-//! 4. Cuts the PTX into one module per kernel, and assembles each with ptxas where there is one; and into the items of each
-//!    device function.
+//! 2. It links the bitcode with a small runtime module and NVIDIA's libdevice.
+//! 3. For each architecture, it optimises the module and generates PTX, both with LLVM's own tools.
+//! 4. It cuts the PTX into one module per kernel and into the items of each device function. Where there is a ptxas, it
+//!    assembles each kernel.
 //!
 //! Arithmetic is IEEE: square roots and divisions are correctly rounded, denormals are kept, and multiplications
 //! are not contracted with additions unless [`PtxBuilder::fuse_multiply_add`] asks for it.
+//!
+//! # What it is built for
+//!
+//! The architectures are 75, 80, 90 and 100 unless [`PtxBuilder::arch`] names others: compute capabilities times ten. The environment
+//! variable `KERNEL_PRIMITIVES_ARCHS` (`90`, or `75,90`) overrides both, for the library's kernels and those of your crate. PTX
+//! also runs on later architectures, where the driver compiles it at the first launch.
 //!
 //! # What it leaves
 //!
@@ -36,18 +45,28 @@
 //! | `functions/….ptx` | what device functions need beside them, an item each: functions that they call, tables |
 //! | `crate::module/function.rs` | an expression of type `&[(u32, u32, &[&str])]`: architecture, PTX version, the items, what each needs before it |
 //! | `functions.txt` | the device functions' paths, one a line |
-//! | `report.tsv` | registers, shared memory, stack and spills of each kernel: the [`Report`] |
+//! | `report.tsv` | threads, registers, shared memory, stack and spills of each kernel, and what keeps it from starting: the [`Report`] |
+//!
+//! If the blocks of a kernel cannot start on an architecture, for lack of shared memory, for example, the build warns.
+//!
+//! # How often it does it
+//!
+//! It compiles each kernel once. Intermediate files lie in the user's cache (`~/.cache/kernel-primitives`), in a folder for each package
+//! that has kernels. Every build of the package takes what is there and has not changed, whatever its profile, features and
+//! target folder. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps these
+//! files to itself. Files that no build has used for 30 days are removed.
 //!
 //! # Looking at kernels
 //!
-//! Two environment variables are for a look at what became of the kernels, without a change of the build script:
+//! Three environment variables show what became of the kernels, without a change of the build script:
 //!
 //! | variable | what it does |
 //! |---|---|
 //! | `KERNEL_PRIMITIVES_DUMP=folder` | writes each kernel's PTX and SASS (`crate::module/kernel.sm_90.sass`), and the resources as `package.tsv`; a relative folder is one of the package's |
+//! | `KERNEL_PRIMITIVES_REPORT_ARCHS=86,120` | adds these architectures to the report, see [`PtxBuilder::report_archs`] |
 //! | `KERNEL_PRIMITIVES_LINE_INFO=1` | keeps a line table, see [`PtxBuilder::line_info`]: Nsight Compute and the dumped SASS show lines of Rust |
 //!
-//! SASS is what nvdisasm makes of a cubin. In a program, a kernel's `info().ptx(&device)` is its PTX.
+//! nvdisasm makes the SASS from a cubin. In a program, a kernel's `info().ptx(&device)` is its PTX.
 //!
 //! # What it needs
 //!
@@ -59,8 +78,8 @@
 //! | compiler, LLVM | `rustup toolchain install nightly --component rust-src --component llvm-tools` | `apt-get install rustc-web rust-web-src llvm-22` |
 //! | libdevice, ptxas | the CUDA toolkit, or `pip install nvidia-nvvm nvidia-cuda-nvcc` | the same |
 //!
-//! The repository's `scripts/setup-device-toolchain.sh` does all of it on Debian and Ubuntu. Tools are looked for
-//! in this order:
+//! The repository's `scripts/setup-device-toolchain.sh` installs all of it on Debian and Ubuntu. The build looks for tools in this
+//! order:
 //!
 //! | tool | places |
 //! |---|---|
@@ -68,28 +87,36 @@
 //! | LLVM | `KERNEL_PRIMITIVES_LLVM_BIN` (a folder); the compiler's `llvm-tools`; the system's nearest version; `PATH` |
 //! | libdevice, ptxas, nvdisasm | `KERNEL_PRIMITIVES_LIBDEVICE`, `KERNEL_PRIMITIVES_PTXAS`, `KERNEL_PRIMITIVES_NVDISASM` (files); `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`, `PATH`; Python wheels |
 //!
-//! A compiler without its sources, or newer than every LLVM there, is passed over for the next. [`Toolchain::find`]
-//! tells what was found, and so does the program `kernel-primitives-doctor` of this crate.
+//! It passes over a compiler without its sources, or one newer than every LLVM there. [`Toolchain::find`] tells what was found, and
+//! so does the program `kernel-primitives-doctor` of this crate. In this repository, `cargo run -p primitives-build --bin
+//! kernel-primitives-doctor` runs it. `cargo install --path` of this crate's folder installs it, so that it runs anywhere.
 
 #![warn(missing_docs)]
 
 mod arch;
 mod builder;
 mod codegen;
+#[cfg(test)]
+#[path = "../../tests/doors/damage.rs"]
+#[allow(dead_code, reason = "shared with the tests of other readers")]
+mod damage;
 mod dump;
 mod error;
 mod files;
 mod ir;
 mod module;
+mod prebuilt;
 mod process;
 mod ptx;
 mod report;
 mod runtime;
 mod toolchain;
+mod work;
 mod wrapper;
 
 pub use builder::{Cubins, PtxBuilder};
 pub use error::{Error, MissingTool};
 pub use module::KernelModule;
+pub use prebuilt::{pack, unpack};
 pub use report::{Report, Usage};
 pub use toolchain::Toolchain;

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::Error;
+use crate::arch::{self, Arch};
 
 /// A source file with kernels, with the crate and the module path that it has on the host.
 ///
@@ -25,12 +26,13 @@ pub struct KernelModule {
     pub(crate) path: PathBuf,
     crate_name: Option<String>,
     module_path: Option<String>,
+    archs: Vec<u32>,
 }
 
 impl KernelModule {
     /// The module in the file at `path`, relative to the package's folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), crate_name: None, module_path: None }
+        Self { path: path.into(), crate_name: None, module_path: None, archs: Vec::new() }
     }
 
     /// The crate that declares the module; by default the package's library.
@@ -45,6 +47,14 @@ impl KernelModule {
     #[must_use]
     pub fn module_path(mut self, path: impl Into<String>) -> Self {
         self.module_path = Some(path.into());
+        self
+    }
+
+    /// Builds the module's crate for these architectures alone, of those that the [builder](crate::PtxBuilder::archs) has; for all
+    /// of them by default.
+    #[must_use]
+    pub fn archs(mut self, archs: impl IntoIterator<Item = u32>) -> Self {
+        self.archs.extend(archs);
         self
     }
 
@@ -67,7 +77,7 @@ impl KernelModule {
         if let Some(bad) = segments.iter().chain([&crate_name]).find(|name| !is_identifier(name)) {
             return Err(error(format!("`{bad}` is not a Rust identifier")));
         }
-        Ok(Source { file, crate_name, segments })
+        Ok(Source { file, crate_name, segments, archs: arch::resolve(&self.archs)? })
     }
 }
 
@@ -102,6 +112,14 @@ pub(crate) struct Source {
     pub(crate) file: PathBuf,
     pub(crate) crate_name: String,
     pub(crate) segments: Vec<String>,
+    /// The architectures; none for all of them.
+    pub(crate) archs: Vec<Arch>,
+}
+
+/// The architectures, of those given, that the modules of one crate are built for.
+pub(crate) fn architectures(modules: &[Source], given: &[Arch]) -> Vec<Arch> {
+    let is_wanted = |arch: &Arch| modules.iter().any(|source| source.archs.is_empty() || source.archs.contains(arch));
+    given.iter().copied().filter(is_wanted).collect()
 }
 
 /// The module path of a file, given relative to its package.
@@ -148,6 +166,20 @@ mod tests {
         assert_eq!(derived("examples/quickstart/kernels.rs").as_deref(), Some("kernels"));
         assert_eq!(derived("tests/kernels/mod.rs").as_deref(), Some("kernels"));
         assert_eq!(derived("kernels.rs").as_deref(), Some("kernels"));
+    }
+
+    #[test]
+    fn modules_of_one_crate_are_built_for_what_any_of_them_names() {
+        let source = |archs: &[u32]| {
+            let archs = arch::resolve(archs).unwrap();
+            Source { file: "/k.rs".into(), crate_name: "k".into(), segments: vec![], archs }
+        };
+        let given = [75, 80, 90].map(|sm| Arch::new(sm).unwrap());
+        let of = |modules: &[Source]| architectures(modules, &given).iter().map(|arch| arch.sm).collect::<Vec<_>>();
+        assert_eq!(of(&[source(&[90, 120])]), [90]);
+        assert_eq!(of(&[source(&[90]), source(&[75])]), [75, 90]);
+        assert_eq!(of(&[source(&[90]), source(&[])]), [75, 80, 90]);
+        assert!(of(&[source(&[120])]).is_empty());
     }
 
     #[test]

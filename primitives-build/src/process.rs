@@ -1,10 +1,11 @@
 //! Running tools, and spreading work over cores.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use crate::Error;
@@ -53,28 +54,58 @@ pub(crate) fn parallel<T: Sync, R: Send>(
     items: &[T],
     f: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
+    pipeline(
+        |give| {
+            items.iter().for_each(give);
+            Ok(())
+        },
+        f,
+    )
+}
+
+/// As [`parallel`], of items that `produce` gives one after the other; each is taken up at once, by the other threads, and in the
+/// end by this one too. A failure of `produce` goes before those of items.
+pub(crate) fn pipeline<T: Send, R: Send>(
+    produce: impl FnOnce(&mut dyn FnMut(T)) -> Result<(), Error>,
+    f: impl Fn(T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
     let jobs = env::var("NUM_JOBS")
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
-        .clamp(1, items.len().max(1));
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<R, Error>>>> = Mutex::new(items.iter().map(|_| None).collect());
+        .max(1);
+    let (give, items) = mpsc::channel::<(usize, T)>();
+    let items = Mutex::new(items);
+    let results: Mutex<BTreeMap<usize, Result<R, Error>>> = Mutex::default();
+    let stopped = AtomicBool::new(false);
     let panicked = "a worker thread panicked";
-    thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = f(item);
-                    results.lock().expect(panicked)[index] = Some(result);
-                }
-            });
+    let work = || {
+        while !stopped.load(Ordering::Relaxed) {
+            // The lock is held while waiting: the others would wait for the same.
+            let item = items.lock().expect(panicked).recv();
+            let Ok((index, item)) = item else { break };
+            let result = f(item);
+            results.lock().expect(panicked).insert(index, result);
         }
-    });
-    let results = results.into_inner().expect(panicked);
-    results.into_iter().map(|slot| slot.expect(panicked)).collect()
+    };
+    thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(work);
+        }
+        let mut count = 0;
+        let produced = produce(&mut |item| {
+            // The receiver lives as long as this function.
+            let _ = give.send((count, item));
+            count += 1;
+        });
+        drop(give);
+        match &produced {
+            Ok(()) => work(),
+            Err(_) => stopped.store(true, Ordering::Relaxed),
+        }
+        produced
+    })?;
+    results.into_inner().expect(panicked).into_values().collect()
 }
 
 #[cfg(test)]
@@ -90,6 +121,15 @@ mod tests {
         });
         assert!(failing.unwrap_err().to_string().contains("`40`"));
         assert!(parallel(&[], |n: &u32| Ok(*n)).unwrap().is_empty());
+        let unknown = || Error::UnknownArch { given: "40".to_owned(), known: String::new() };
+        let stopped = pipeline(
+            |give| {
+                (0..100).for_each(give);
+                Err(unknown())
+            },
+            |n: u32| Ok(n),
+        );
+        assert!(stopped.unwrap_err().to_string().contains("`40`"));
     }
 
     #[test]

@@ -77,23 +77,30 @@ impl Module {
                 break;
             }
             let word = rest.split_whitespace().next().unwrap_or_default();
+            let shown = || word.chars().take(60).collect::<String>();
+            let line = || text[..text.len() - rest.len()].lines().count();
             let length = match word {
                 ".version" | ".target" | ".address_size" | ".file" => rest.find('\n').unwrap_or(rest.len()),
-                _ => item_length(rest).ok_or_else(|| {
-                    let line = text[..text.len() - rest.len()].lines().count();
-                    format!("the item at line {line} does not end: {word}")
-                })?,
+                _ => {
+                    item_length(rest).ok_or_else(|| format!("the item at line {} does not end: {}", line(), shown()))?
+                }
             };
             let item = tidy(&rest[..length]);
-            rest = &rest[length..];
             match word {
                 ".version" | ".target" | ".address_size" => module.header.push(item),
                 ".file" => module.files.push(item),
                 // DWARF sections name labels in every function; the line table needs only `.loc` and `.file`.
                 ".section" => {}
-                _ if word.starts_with('.') => module.push(item),
-                _ => return Err(format!("expected a directive at module level, found `{word}`")),
+                _ if word.starts_with('.') => {
+                    let item = Item::new(item);
+                    if item.is_function && item.name.is_none() {
+                        return Err(format!("the function at line {} has no name", line()));
+                    }
+                    module.push(item);
+                }
+                _ => return Err(format!("expected a directive at module level, found `{}`", shown())),
             }
+            rest = &rest[length..];
         }
         if module.header.len() != 3 {
             return Err("no .version, .target and .address_size at its head".to_owned());
@@ -101,8 +108,7 @@ impl Module {
         Ok(module)
     }
 
-    fn push(&mut self, text: String) {
-        let item = Item::new(text);
+    fn push(&mut self, item: Item) {
         if let Some(name) = &item.name {
             self.by_name.entry(name.clone()).or_default().push(self.items.len());
         }
@@ -215,27 +221,57 @@ impl<'a> Functions<'a> {
         Ok(keep.into_iter().map(|item| self.items[item].clone()).collect())
     }
 
+    /// Finishes the items of a name and of all that it reaches. With a list of names instead of recursion: a chain of calls may be
+    /// longer than this program's stack is deep.
     fn visit(&mut self, name: &'a str) -> Result<(), Cut> {
         if self.numbers.contains_key(name) {
             return Ok(());
         }
+        let mut open = vec![self.enter(name)?];
+        while let Some((name, references)) = open.last_mut() {
+            let name = *name;
+            match references.pop() {
+                Some(next) if !self.numbers.contains_key(next) => open.push(self.enter(next)?),
+                Some(next) => self.reach(name, next),
+                None => {
+                    let (number, reached) = self.numbers[name];
+                    if number == reached {
+                        let start = self.stack.iter().rposition(|&other| other == name).expect("on the stack");
+                        let group = self.stack.split_off(start);
+                        self.finish(group);
+                    }
+                    open.pop();
+                    if let Some(&(caller, _)) = open.last() {
+                        self.reach(caller, name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins with a name: the name with those that its items contain, the first one last.
+    fn enter(&mut self, name: &'a str) -> Result<(&'a str, Vec<&'a str>), Cut> {
+        let mut references = self.references(name).inspect_err(|_| {
+            // What was begun on the way here is not finished.
+            for name in self.stack.drain(..) {
+                self.numbers.remove(name);
+            }
+        })?;
+        references.reverse();
         let number = self.numbers.len();
         self.numbers.insert(name, (number, number));
         self.stack.push(name);
-        for next in self.references(name)? {
-            self.visit(next)?;
-            if !self.finished.contains_key(next) {
-                let reached = self.numbers[next].1;
-                let own = self.numbers.get_mut(name).expect("seen");
-                own.1 = own.1.min(reached);
-            }
+        Ok((name, references))
+    }
+
+    /// A name reaches what another one reaches, unless that is finished.
+    fn reach(&mut self, name: &'a str, next: &'a str) {
+        if !self.finished.contains_key(next) {
+            let reached = self.numbers[next].1;
+            let own = self.numbers.get_mut(name).expect("seen");
+            own.1 = own.1.min(reached);
         }
-        if self.numbers[name] == (number, number) {
-            let start = self.stack.iter().position(|&other| other == name).expect("on the stack");
-            let group = self.stack.split_off(start);
-            self.finish(group);
-        }
-        Ok(())
     }
 
     /// The names of the module that its items of this name contain.
@@ -507,6 +543,7 @@ fn renumber_labels(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage::{Shown, try_all};
 
     const PTX: &str = r#"//
 // Generated by LLVM NVPTX Back-End
@@ -800,17 +837,93 @@ $L__BB4_2:
     }
 
     #[test]
+    fn functions_that_do_not_reach_an_undefined_one_are_cut_after_one_that_does() {
+        let module = Module::parse(FUNCTIONS).unwrap();
+        let mut cutter = module.functions(["a__compare", "a__sin"].into_iter());
+        assert_eq!(cutter.cut("a__compare"), Err(Cut::Unresolved("memcmp".into())));
+        assert_eq!(cutter.cut("a__compare"), Err(Cut::Unresolved("memcmp".into())));
+        assert_eq!(cutter.cut("a__sin").unwrap(), functions(FUNCTIONS, &["a__sin"])[0]);
+    }
+
+    #[test]
+    fn a_long_chain_of_calls_is_cut() {
+        let function = |i: usize| format!(".visible .func f{i}() {{\n\tcall f{}, ();\n}}\n", i + 1);
+        let calls: String = (0..20_000).map(function).collect();
+        let text =
+            format!(".version 8.0\n.target sm_90\n.address_size 64\n{calls}.visible .func f20000() {{ ret; }}\n");
+        let module = Module::parse(&text).unwrap();
+        let items = module.functions(["f0"].into_iter()).cut("f0").unwrap();
+        assert_eq!((items.len(), items.last().unwrap().function.as_deref()), (20_001, Some("f0")));
+    }
+
+    #[test]
     fn broken_text_is_an_error() {
         let header = ".version 8.0\n.target sm_90\n.address_size 64\n";
         for (text, part) in [
             ("", "no .version"),
             (&*format!("{header}.visible .entry k() {{ ret;"), "does not end"),
             (&*format!("{header}.global .u32 a"), "does not end"),
+            (&*format!("{header}.visible .entry (.param .u64 x) {{ ret; }}"), "the function at line 3 has no name"),
             (&*format!("{header}/* open"), "a comment"),
             (&*format!("{header}stray;"), "found `stray;`"),
         ] {
             let message = Module::parse(text).unwrap_err();
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn damaged_modules_are_an_error_or_are_cut_into_modules() {
+        let words = [
+            ".func ",
+            ".entry ",
+            ".visible ",
+            ".extern ",
+            ".global ",
+            ".version 8.0",
+            "call ",
+            "slow",
+            "a__sin",
+            "{",
+            "}",
+            ";",
+            "(",
+            ")",
+            "//",
+            "/*",
+            "*/",
+            "\"",
+            "\\",
+            "$L__BB",
+            "__local_depot",
+            "\t.loc\t",
+            ".section",
+            "neg.s16 %rs1, %rs2;",
+            "\n",
+        ];
+        let exported = ["a__sin", "a__cos", "a__parity", "a__compare", "a__one"];
+        try_all(
+            1500,
+            |damage| Shown(damage.damaged(&[PTX.as_bytes(), FUNCTIONS.as_bytes()], &words)),
+            |Shown(bytes)| {
+                let text = respell(&String::from_utf8_lossy(bytes));
+                let module = match Module::parse(&text) {
+                    Ok(module) => module,
+                    Err(error) if error.is_empty() || error.len() > 300 => return Err(format!("no message: {error}")),
+                    Err(_) => return Ok(()),
+                };
+                let mut cutter = module.functions(exported.into_iter());
+                for name in exported {
+                    if let Ok(ptx) = module.cut(name) {
+                        Module::parse(&ptx).map_err(|error| format!("{error}, in the module of {name}: {ptx}"))?;
+                    }
+                    let items = cutter.cut(name);
+                    if items.as_ref().is_ok_and(|items| items.is_empty()) || items != cutter.cut(name) {
+                        return Err(format!("the items of {name}: {items:?}"));
+                    }
+                }
+                Ok(())
+            },
+        );
     }
 }

@@ -425,6 +425,7 @@ fn list(dir: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage::{Shown, try_all};
 
     #[test]
     fn versions_are_read() {
@@ -482,5 +483,30 @@ mod tests {
         for part in ["/nowhere/cuda/bin/nvdisasm: not there", "pip install nvidia-cuda-nvdisasm"] {
             assert!(missing.contains(part), "{part:?} is not in\n{missing}");
         }
+    }
+
+    #[test]
+    fn damaged_versions_are_none_or_some() {
+        let valid: [&[u8]; 4] = [
+            b"rustc 1.96.0\nhost: x86_64-unknown-linux-gnu\nrelease: 1.96.0\nLLVM version: 22.1.8\n",
+            b"Debian LLVM version 22.1.8\n  Optimized build.\n",
+            b"Cuda compilation tools, release 13.0, V13.0.88\n",
+            b"/usr/lib/llvm-22",
+        ];
+        try_all(
+            3000,
+            |damage| Shown(damage.damaged(&valid, &["release ", "LLVM version ", ": ", ".", "llvm"])),
+            |Shown(bytes)| {
+                let text = String::from_utf8_lossy(bytes);
+                let version = version_field(&text, "LLVM version").or(llvm_version(&text)).or(cuda_release(&text));
+                let major = version.iter().find_map(|version| major(version)).or(llvm_folder(Path::new(&*text)));
+                let digits = text.bytes().filter(u8::is_ascii_digit).count();
+                if major.is_some_and(|major| major != u32::MAX / 2) && digits == 0 {
+                    Err(format!("{major:?}"))
+                } else {
+                    Ok(())
+                }
+            },
+        );
     }
 }

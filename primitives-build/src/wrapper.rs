@@ -25,6 +25,8 @@ const TARGET: &str = "nvptx64-nvidia-cuda";
 pub(crate) struct Inner<'a> {
     /// Folder for wrappers, the inner target folder and intermediate files.
     pub(crate) work: &'a Path,
+    /// The build script's own folder.
+    pub(crate) out_dir: &'a Path,
     /// The outer package's folder.
     pub(crate) package_root: &'a Path,
     /// The folder of `kernel-primitives`.
@@ -51,8 +53,10 @@ impl Inner<'_> {
         let tree = Tree::new(modules)?;
         files::write(&dir.join("Cargo.toml"), self.manifest(crate_name))?;
         let mut linked = Vec::new();
-        let root = self.root_source(&tree, &dir.join("src"), &mut linked)?;
-        files::write(&dir.join("src/lib.rs"), root)?;
+        let src = dir.join("src");
+        remove_links(&src)?;
+        let root = self.root_source(&tree, &src, &mut linked)?;
+        files::write(&src.join("lib.rs"), root)?;
         self.copy_lock_file(&dir)?;
         let config = self.work.join("cargo-config.toml");
         let target_dir = self.work.join("target");
@@ -61,8 +65,10 @@ impl Inner<'_> {
         let bitcode = self.work.join(format!("{crate_name}.rustc.bc"));
         let mut command = Command::new(&self.cargo);
         command
-            .current_dir(&dir)
-            .args(["rustc", "--release", "--lib", "-Zbuild-std=core", "--color", "never"])
+            // Cargo's settings are those that hold there: of the workspace that is being built.
+            .current_dir(self.out_dir)
+            // Sources are known by their content: the same place can have held others, newer ones too.
+            .args(["rustc", "--release", "--lib", "-Zbuild-std=core", "-Zchecksum-freshness", "--color", "never"])
             .args(["--target", TARGET, "--manifest-path"])
             .arg(dir.join("Cargo.toml"))
             .arg("--target-dir")
@@ -83,6 +89,12 @@ impl Inner<'_> {
         }
         self.isolate(&mut command);
 
+        // The linker leaves nothing, and cargo would compile anew what is not there. The bitcode, of which cargo knows nothing, must be
+        // there too.
+        let artefact = target_dir.join(TARGET).join("release/deps").join(crate_name).with_added_extension("ptx");
+        if !bitcode.is_file() {
+            files::remove(&artefact)?;
+        }
         let output = process::output(&mut command)?;
         if !output.status.success() || !bitcode.is_file() {
             return Err(Error::Compile {
@@ -91,6 +103,7 @@ impl Inner<'_> {
                 stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             });
         }
+        files::write(&artefact, "")?;
         let dep_info = target_dir.join(TARGET).join("release").join(format!("{crate_name}.d"));
         let sources = self.sources(&dep_info, &dir)?;
         Ok(Compiled { bitcode, sources })
@@ -319,16 +332,31 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Makes `at` a symbolic link to `real`, whatever an earlier run left there.
-fn link(real: &Path, at: &Path) -> Result<(), Error> {
-    if fs::read_link(at).is_ok_and(|old| old == real) {
+/// Removes the links below `dir`, which lead to the user's files, without following any: with other modules than in an earlier
+/// build, one of those could lie where a folder of this one does.
+fn remove_links(dir: &Path) -> Result<(), Error> {
+    if !dir.is_dir() {
         return Ok(());
     }
+    for entry in fs::read_dir(dir).map_err(Error::io("read", dir))? {
+        let entry = entry.map_err(Error::io("read", dir))?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(Error::io("read", dir))?);
+        if kind.is_symlink() {
+            // On Windows a link to a folder is a folder.
+            fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).map_err(Error::io("remove", &path))?;
+        } else if kind.is_dir() {
+            remove_links(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes `at` a symbolic link to `real`. There is nothing but folders and files that were written here.
+fn link(real: &Path, at: &Path) -> Result<(), Error> {
     if let Some(parent) = at.parent() {
         files::create_dir(parent)?;
     }
     if let Ok(old) = at.symlink_metadata() {
-        // A folder holds nothing but links of an earlier run, which are removed without being followed.
         let removed = if old.is_dir() { fs::remove_dir_all(at) } else { fs::remove_file(at) };
         removed.map_err(Error::io("remove", at))?;
     }
@@ -371,12 +399,14 @@ fn toml_string(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damage::{Shown, try_all};
 
     fn source(file: &str, module_path: &str) -> Source {
         Source {
             file: file.into(),
             crate_name: "app".into(),
             segments: module_path.split("::").map(str::to_owned).collect(),
+            archs: Vec::new(),
         }
     }
 
@@ -394,6 +424,30 @@ mod tests {
              #[path = \"/p/src/k.rs\"]\npub mod k;\n"
         );
         assert!(linked.is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn sources_are_safe_from_builds_of_other_modules() {
+        let root = std::env::temp_dir().join(format!("primitives-build-links-{}", std::process::id()));
+        let sources =
+            ["kernels.rs", "kernels/sort.rs", "kernels/sort/keys.rs"].map(|name| root.join("p/src").join(name));
+        sources.iter().for_each(|file| files::write(file, "// kernels").unwrap());
+        let src = root.join("w/src");
+        for (file, path) in [(&sources[0], "kernels"), (&sources[1], "kernels::sort"), (&sources[0], "kernels")] {
+            let modules = [source(file.to_str().unwrap(), path)];
+            remove_links(&src).unwrap();
+            let tree = Tree::new(&modules).unwrap();
+            tree.write(&mut String::new(), &src, Path::new("src"), &mut Vec::new()).unwrap();
+            for file in &sources {
+                assert!(file.symlink_metadata().unwrap().is_file(), "{}", file.display());
+            }
+            assert_eq!(
+                fs::read_to_string(src.join(path.replace("::", "/")).with_added_extension("rs")).unwrap(),
+                "// kernels"
+            );
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
@@ -437,5 +491,20 @@ mod tests {
     fn dep_info_paths_may_have_blanks() {
         let text = "/t/app.ptx: /p/src/kernels.rs /p\\ q/lib.rs\n\n/p/src/kernels.rs:\n";
         assert_eq!(parse_dep_info(text), [Path::new("/p/src/kernels.rs"), Path::new("/p q/lib.rs")]);
+    }
+
+    #[test]
+    fn damaged_dep_info_names_no_more_than_it_has() {
+        let valid = &b"/t/app.ptx: /p/src/kernels.rs /p\\ q/lib.rs\n\n/p/src/kernels.rs:\n"[..];
+        try_all(
+            3000,
+            |damage| Shown(damage.damaged(&[valid], &[": ", "\\ ", "\\", "\n"])),
+            |Shown(bytes)| {
+                let text = String::from_utf8_lossy(bytes);
+                let paths = parse_dep_info(&text);
+                let length: usize = paths.iter().map(|path| path.as_os_str().len()).sum();
+                if length > text.len() { Err(format!("{paths:?}")) } else { Ok(()) }
+            },
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the blocks of a grid do together: tiles in the order of the blocks' beginning, and prefixes over tiles in one pass.
+//! What the blocks of a grid do together: tiles in the order in which blocks ask for them, and prefixes over tiles in one pass.
 //!
 //! A scan over many tiles needs for each what all tiles before it amount to. With a [`Chain`], a block publishes its tile's
 //! total as soon as it has it, and looks back over what the tiles before it have published: each element of memory is read and
@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::panic::Location;
 
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 use crate::functor::Reducer;
 use crate::simt::{AtomicRef, Block, FULL_MASK, FaultKind, WARP};
 use crate::view::{Atomic, GlobalMut, Shared};
@@ -97,12 +97,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.words.is_empty()
     }
 
-    /// The block's tile. All blocks with a tile before are running or have ended, so that waiting for them ends. All threads of the
-    /// block call it, once.
-    ///
-    /// CUDA's devices begin the blocks of a grid in order, which CUDA does not promise, but CUB's scans count on too:
-    /// asking a counter instead takes a tenth of a scan's time. The emulator begins them in any order, and there it is
-    /// the number of blocks that asked before.
+    /// The block's tile: the number of blocks that asked before. So all blocks with a tile before are running or have ended, and
+    /// waiting for them ends, in whatever order the device begins the blocks of a grid. All threads of the block call it, once, and
+    /// none of them calls [`arrive`](Self::arrive).
     ///
     /// Without memory the launch has one block, or it is a fault, and that has the only tile.
     ///
@@ -114,9 +111,28 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             self.cx.require_at_most(self.cx.grid_blocks(), 1);
             return 0;
         }
-        if cfg!(target_arch = "nvptx64") {
-            return self.cx.block_rank();
+        self.ticket(shared)
+    }
+
+    /// Whether this block is the last one of the grid that calls this: for what one block does once all have announced their tiles,
+    /// without waiting for any. All threads of each block call it, once, after its first warp has [announced](Self::announce) its tile,
+    /// which may be any that no other block has, such as the block's rank.
+    ///
+    /// Without memory the launch has one block, or it is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn arrive(&self, shared: &mut Shared<'_, [u64; 1]>) -> bool {
+        if self.is_empty() {
+            self.cx.require_at_most(self.cx.grid_blocks(), 1);
+            return true;
         }
+        self.ticket(shared) + 1 == self.cx.grid_blocks()
+    }
+
+    /// How many blocks have called this before, in all threads of the block.
+    #[inline(always)]
+    #[track_caller]
+    fn ticket(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
         if self.cx.thread_rank() == 0 {
             shared.set(0, self.first_tile() as u64);
         }
@@ -221,8 +237,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// A thread's part of what all tiles amount to: of its block's `n` threads, thread `i` combines what tiles `i`, `i + n` and so
-    /// on [announce](Self::announce), and waits for those. The block of the last tile, and no other, calls it with all its threads once
-    /// it has announced its own; a reduction of their parts over the block is the total, where `op` commutes.
+    /// on [announce](Self::announce). The block that [arrives](Self::arrive) last calls it with all its threads; a reduction of their
+    /// parts over the block is the total, where `op` commutes. What was announced is on its way, if not there yet.
     #[inline(always)]
     #[track_caller]
     pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
@@ -284,7 +300,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     fn pause(&self, turns: &mut u32) {
         *turns += 1;
         // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
-        if cfg!(not(target_arch = "nvptx64")) || turns.is_multiple_of(32) {
+        if turns.is_multiple_of(32) {
             self.cx.spin(WAIT);
         } else {
             self.cx.pause(WAIT);
@@ -323,20 +339,20 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     fn look(&self, at: usize) -> Option<T> {
-        let mut value = T::ZERO;
+        let mut value = AnyBits::of(T::ZERO);
         let mut is_present = true;
         let mut word = 0;
         while word < Self::WORDS {
             let bits = self.at(at, word).load();
             is_present &= (bits >> 32) as u32 == self.launch;
-            // SAFETY: inside both. If the words are all there, the bytes are those of a value; else nobody looks at it.
+            // SAFETY: inside both. The bytes may be those of no value, since the memory is the kernel's author's.
             unsafe {
                 let to = (&raw mut value).cast::<u8>().add(word * 4);
                 core::ptr::copy_nonoverlapping((&raw const bits).cast(), to, Self::bytes(word));
             }
             word += 1;
         }
-        if is_present { Some(value) } else { None }
+        if is_present { Some(value.or_zero()) } else { None }
     }
 
     /// Looks at several values at once: whether all are there, and those that are.

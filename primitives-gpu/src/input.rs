@@ -106,6 +106,9 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     /// What it has at an index.
     type Item: Copy;
 
+    /// What an algorithm's name calls it: `T` for a [`Span<T>`], and otherwise the type itself.
+    type Short: AsSource<Source = Self>;
+
     /// The layout that host and device compare.
     #[doc(hidden)]
     const LAYOUT: Layout;
@@ -130,6 +133,13 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The address by which reports name the memory; null if the items are computed.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn address(&self) -> *const () {
+        core::ptr::null()
     }
 
     /// The item at `index`.
@@ -245,7 +255,8 @@ impl<'k, S: Source> Input<'k, S> {
     pub fn at(self, index: usize) -> S::Item {
         let len = self.len();
         if index >= len {
-            self.cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+            let args = [index as u64, len as u64];
+            self.cx.raise_outside(FaultKind::OutOfBounds, args, self.source.address(), Location::caller());
         }
         // SAFETY: inside; the memory is the view's.
         unsafe { self.source.item(self.cx, index) }
@@ -354,22 +365,46 @@ impl<'k, S: Source> Input<'k, S> {
     /// Waits for all that this thread has begun to [`copy`](Self::copy).
     #[inline(always)]
     pub fn wait_for_copies(self) {
-        wait_for_copies();
+        wait_for_copies(self.cx);
     }
 
     /// Makes a group of what this thread has begun to [copy](Self::copy) and is in none yet, for
     /// [`wait_for_copies_but_last`](Self::wait_for_copies_but_last).
     #[inline(always)]
     pub fn group_copies(self) {
-        group_copies();
+        group_copies(self.cx);
     }
 
     /// Waits for this thread's [groups](Self::group_copies) of copies but the last, which stays on its way while the thread works on
     /// what came before; not for copies that are in no group.
     #[inline(always)]
     pub fn wait_for_copies_but_last(self) {
-        wait_for_copies_but_last();
+        wait_for_copies_but_last(self.cx);
     }
+}
+
+/// The name of a source where kernels are instantiated and in errors: an element stands for a [`Span`] of it, and a source for
+/// itself.
+///
+/// ```
+/// use kernel_primitives::input::{AsSource, Counting, Span};
+///
+/// fn same<S: AsSource<Source = T>, T>() {}
+/// same::<f32, Span<f32>>();
+/// same::<Counting<u32>, Counting<u32>>();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` names no input",
+    label = "neither an element nor a source",
+    note = "an algorithm's inputs are named by their elements, such as `f32`, or by a source of `input`, such as `Counting<u32>`"
+)]
+pub trait AsSource {
+    /// The source.
+    type Source: Source;
+}
+
+impl<T: Element> AsSource for T {
+    type Source = Span<T>;
 }
 
 /// Elements of a buffer.
@@ -400,9 +435,14 @@ impl<T: Element> Span<T> {
 }
 
 impl<T> Sealed for Span<T> {}
+impl<T: Element> AsSource for Span<T> {
+    type Source = Self;
+}
+
 // SAFETY: an address and a length.
 unsafe impl<T: Element> Source for Span<T> {
     type Item = T;
+    type Short = T;
     const LAYOUT: Layout = crate::view::view_layout::<T>();
     const IN_MEMORY: bool = true;
     const VECTOR: usize = vector::<T>();
@@ -411,6 +451,11 @@ unsafe impl<T: Element> Source for Span<T> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.len
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const () {
+        core::ptr::without_provenance(self.address as usize)
     }
 
     #[inline(always)]
@@ -477,9 +522,14 @@ impl<T> Constant<T> {
 }
 
 impl<T> Sealed for Constant<T> {}
+impl<T: KernelParam> AsSource for Constant<T> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of parameters.
 unsafe impl<T: KernelParam> Source for Constant<T> {
     type Item = T;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("constant").with("value", offset_of!(Self, value), T::LAYOUT);
     const VECTOR: usize = vector::<T>();
     const IN_FLIGHT: usize = 0;
@@ -520,12 +570,20 @@ impl<T> Counting<T> {
 }
 
 impl<T> Sealed for Counting<T> {}
+impl<T: Arithmetic + KernelParam> AsSource for Counting<T>
+where
+    usize: ConvertTo<T>,
+{
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of parameters.
 unsafe impl<T: Arithmetic + KernelParam> Source for Counting<T>
 where
     usize: ConvertTo<T>,
 {
     type Item = T;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("counting").with("first", offset_of!(Self, first), T::LAYOUT);
     const VECTOR: usize = vector::<T>();
     const IN_FLIGHT: usize = 0;
@@ -557,9 +615,14 @@ pub fn map<S, F>(source: S, f: F) -> Map<S, F> {
 }
 
 impl<S, F> Sealed for Map<S, F> {}
+impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> AsSource for Map<S, F> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of a source and a parameter.
 unsafe impl<S: Source, F: UnaryFn<S::Item, Output: Copy> + KernelParam> Source for Map<S, F> {
     type Item = F::Output;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("map").with("source", offset_of!(Self, source), S::LAYOUT).with(
         "f",
         offset_of!(Self, f),
@@ -618,9 +681,14 @@ pub fn zip<S, R>(first: S, second: R) -> Zip<S, R> {
 }
 
 impl<S, R> Sealed for Zip<S, R> {}
+impl<S: Source, R: Source> AsSource for Zip<S, R> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of sources.
 unsafe impl<S: Source, R: Source> Source for Zip<S, R> {
     type Item = (S::Item, R::Item);
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("zip").with("first", offset_of!(Self, first), S::LAYOUT).with(
         "second",
         offset_of!(Self, second),
@@ -682,9 +750,14 @@ pub fn permutation<S, I>(source: S, at: I) -> Permutation<S, I> {
 }
 
 impl<S, I> Sealed for Permutation<S, I> {}
+impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> AsSource for Permutation<S, I> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of sources.
 unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for Permutation<S, I> {
     type Item = S::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("permutation").with("source", offset_of!(Self, source), S::LAYOUT).with(
         "at",
         offset_of!(Self, at),
@@ -736,9 +809,14 @@ pub fn strided<S>(source: S, step: usize) -> Strided<S> {
 }
 
 impl<S> Sealed for Strided<S> {}
+impl<S: Source> AsSource for Strided<S> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of a source and numbers.
 unsafe impl<S: Source> Source for Strided<S> {
     type Item = S::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), S::LAYOUT);
     const VECTOR: usize = 1;
     const IN_FLIGHT: usize = 4;
@@ -770,9 +848,14 @@ pub fn reversed<S>(source: S) -> Reversed<S> {
 }
 
 impl<S> Sealed for Reversed<S> {}
+impl<S: Source> AsSource for Reversed<S> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of a source.
 unsafe impl<S: Source> Source for Reversed<S> {
     type Item = S::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), S::LAYOUT);
     const VECTOR: usize = S::VECTOR;
     const IN_FLIGHT: usize = S::IN_FLIGHT;
@@ -848,9 +931,14 @@ impl<S: Source<Item: Integer + ConvertTo<u64>>> Segments<S> {
 }
 
 impl<S> Sealed for Segments<S> {}
+impl<S: Source<Item: Integer + ConvertTo<u64>>> AsSource for Segments<S> {
+    type Source = Self;
+}
+
 // SAFETY: `repr(C)`, of a source and a number.
 unsafe impl<S: Source<Item: Integer + ConvertTo<u64>>> Source for Segments<S> {
     type Item = u32;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("segments").with("offsets", offset_of!(Self, offsets), S::LAYOUT);
     const VECTOR: usize = 4;
     const IN_FLIGHT: usize = 4;

@@ -7,36 +7,36 @@
 //! # Semantics
 //!
 //! **The block token.** A kernel's first parameter is a [`Block`]. Indices, barriers, shuffles, votes and fences are its
-//! methods. It takes no register on the GPU and is a pointer to the emulator's lane on the host; there are no global
-//! index functions and no thread-local state. It cannot outlive the kernel, nor leave its thread.
+//! methods. It takes no register on the GPU, and is a pointer to the emulator's lane on the host. There are no global
+//! index functions and no thread-local state. The token cannot outlive the kernel, nor leave its thread.
 //!
-//! **Global memory.** [`Global`] reads; nothing writes its elements during the launch, which the borrow of the buffer
-//! guarantees. [`GlobalMut`] is shared by all threads of the grid, and its third parameter, a [partition](view::partition),
-//! says who owns which element: [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles),
-//! [`PerBlock`](view::PerBlock), or [`Atomic`](view::Atomic). Owned elements are written through tokens that a
-//! [`Block`] hands out, and no two threads can obtain the same token: writes are disjoint by construction. Anything else
-//! is atomic, or `unsafe` with its contract. All accesses are checked against the view's length on both machines; a
-//! violation is a [fault](simt::FaultKind), not undefined behaviour.
+//! **Global memory.** [`Global`] reads. Nothing writes its elements during the launch; the borrow of the buffer guarantees
+//! that. All threads of the grid share a [`GlobalMut`]. Its third parameter, a [partition](view::partition), says who owns
+//! which element: [`PerThread`](view::PerThread), [`Tiles<N>`](view::Tiles), [`PerBlock`](view::PerBlock), or
+//! [`Atomic`](view::Atomic). Owned elements are written through tokens that a [`Block`] hands out. No two threads can obtain
+//! the same token, so writes are disjoint by construction. Any other write is atomic, or `unsafe` with its contract. All
+//! accesses are checked against the view's length on both machines. A violation is a [fault](simt::FaultKind), and never
+//! undefined behaviour.
 //!
-//! **Shared memory.** A block has one arena. A collective declares its storage as a type and takes it as
-//! `&mut Shared<S>`; a kernel that takes a [`Shared<S>`] parameter gets it from the launcher, which adds up sizes and
-//! alignments at compile time. A [`Shared`] remembers that a collective has used it, and the next collective on it then
-//! starts with a barrier: reuse is correct without the author's help, first use costs nothing.
+//! **Shared memory.** A block has one arena. A collective declares its storage as a type, and takes it as `&mut Shared<S>`. A
+//! kernel takes it as a parameter [`Shared<S>`] from the launcher, which adds up sizes and alignments at compile time. A
+//! [`Shared`] remembers that a collective has used it. The next collective on it then starts with a barrier, so reuse is
+//! correct without the author's help, and the first use costs nothing.
 //!
-//! **Convergence.** A collective is called by every thread of its scope (warp or block), from the same place in the
-//! source. The emulator reports a lane that does not come.
+//! **Convergence.** Every thread of a collective's scope (warp or block) calls it, from the same place in the source. The
+//! emulator reports a lane that does not come.
 //!
-//! **Faults.** A panic, an index outside a view, a division by zero ends the thread and reaches the host as an error with
+//! **Faults.** A panic, an index outside a view or a division by zero ends the thread, and reaches the host as an error with
 //! kernel, block, thread and source line. The context survives. Spins poll the fault flag through [`Block::spin`], so that
 //! a fault in one block cannot hang another that waits for it. On a GPU, a kernel in which the compiler leaves a panic takes 16
-//! bytes of shared memory for it and a store a thread; the checks of this crate cost a compare.
+//! bytes of shared memory for it, and a store a thread. The checks of this crate cost a compare.
 //!
 //! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
 //! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`
-//! crate, whose traits compute by the GPU's own instructions and to the same bits on the host.
+//! crate. Their traits compute by the GPU's own instructions, and give the same bits on the host.
 //!
-//! **Functors.** [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]; closures are
-//! functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
+//! **Functors.** The traits are [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]. Closures
+//! are functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
 //! which fixes its layout.
 //!
 //! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
@@ -72,6 +72,8 @@ pub use functor::{BinaryFn, NaryFn, NullaryFn, Reducer, Reduction, TernaryFn, Un
 pub use half::{bf16, f16};
 pub use input::Input;
 pub use output::Output;
+#[doc(hidden)]
+pub use primitives_macros::{__group, __shipped, __shipped_rows};
 pub use primitives_macros::{Element, KernelParam, device_function, instantiate, kernel};
 pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};
@@ -94,8 +96,8 @@ pub mod prelude {
         elementwise_unary, thread_reduce, thread_reduce_x, thread_reduce_y,
     };
     pub use crate::view::{
-        Atomic, Global, GlobalMut, Item, PerBlock, PerThread, Shared, SharedArray, SharedSlice, Striped, Tile, TileMut,
-        Tiles, WarpStriped,
+        Atomic, Global, GlobalMut, Item, PerBlock, PerRow, PerThread, PerWarpRow, Shared, SharedArray, SharedSlice,
+        Striped, Tile, TileMut, Tiles, WarpStriped,
     };
     pub use crate::warp::{
         warp_broadcast, warp_exclusive_scan, warp_exclusive_scan_from, warp_group_exclusive_scan,

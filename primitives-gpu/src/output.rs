@@ -15,8 +15,6 @@
 //! ```
 //! use kernel_primitives::Device;
 //! use kernel_primitives::algorithms::transform;
-//! use kernel_primitives::input::{Span, counting};
-//! use kernel_primitives::kernels::device;
 //! use kernel_primitives::output::{SpanMut, Zip, reversed, zip};
 //! use kernel_primitives::prelude::*;
 //!
@@ -33,7 +31,7 @@
 //!     }
 //! }
 //!
-//! instantiate!(device::transform_tiles<Span<u32>, ByTen, Zip<SpanMut<u32>, SpanMut<u32>>>);
+//! instantiate!(kernel_primitives::algorithms::transform<u32, ByTen, Zip<SpanMut<u32>, SpanMut<u32>>>);
 //!
 //! # fn main() -> kernel_primitives::Result<()> {
 //! let stream = Device::emulator().stream()?;
@@ -65,6 +63,9 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     /// What a place takes.
     type Item: Copy;
 
+    /// What an algorithm's name calls it: `T` for a [`SpanMut<T>`], and otherwise the type itself.
+    type Short: AsSink<Sink = Self>;
+
     /// The layout that host and device compare.
     #[doc(hidden)]
     const LAYOUT: Layout;
@@ -76,6 +77,13 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The address by which reports name the memory; null if the places are computed.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn address(&self) -> *const () {
+        core::ptr::null()
     }
 
     /// Writes an item to the place of `index`.
@@ -99,6 +107,21 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
             unsafe { self.put(cx, first + i, item) };
         }
     }
+}
+
+/// The name of a sink where kernels are instantiated and in errors: an element stands for a [`SpanMut`] of it, and a sink for itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` names no output",
+    label = "neither an element nor a sink",
+    note = "an algorithm's outputs are named by their elements, such as `f32`, or by a sink of `output`, such as `Discard<f32>`"
+)]
+pub trait AsSink {
+    /// The sink.
+    type Sink: Sink;
+}
+
+impl<T: Element> AsSink for T {
+    type Sink = SpanMut<T>;
 }
 
 /// A kernel's parameter: places that the launch gives as a buffer, or as what [`output`](self) builds.
@@ -141,7 +164,8 @@ impl<'k, O: Sink> Output<'k, O> {
     pub unsafe fn write(&mut self, index: usize, item: O::Item) {
         let len = self.len();
         if index >= len {
-            self.cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+            let args = [index as u64, len as u64];
+            self.cx.raise_outside(FaultKind::OutOfBounds, args, self.sink.address(), Location::caller());
         }
         // SAFETY: inside, and the caller's contract.
         unsafe { self.sink.put(self.cx, index, item) }
@@ -198,14 +222,24 @@ impl<T: Element> SpanMut<T> {
 }
 
 impl<T> Sealed for SpanMut<T> {}
+impl<T: Element> AsSink for SpanMut<T> {
+    type Sink = Self;
+}
+
 // SAFETY: an address and a length.
 unsafe impl<T: Element> Sink for SpanMut<T> {
     type Item = T;
+    type Short = T;
     const LAYOUT: Layout = crate::view::view_layout::<T>();
 
     #[inline(always)]
     fn len(&self) -> usize {
         self.len
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const () {
+        core::ptr::without_provenance(self.address as usize)
     }
 
     #[inline(always)]
@@ -223,9 +257,14 @@ unsafe impl<T: Element> Sink for SpanMut<T> {
     }
 }
 
+impl<O: Sink, P: Sink> AsSink for Zip<O, P> {
+    type Sink = Self;
+}
+
 // SAFETY: `repr(C)`, of sinks.
 unsafe impl<O: Sink, P: Sink> Sink for Zip<O, P> {
     type Item = (O::Item, P::Item);
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("zip").with("first", offset_of!(Self, first), O::LAYOUT).with(
         "second",
         offset_of!(Self, second),
@@ -258,9 +297,14 @@ unsafe impl<O: Sink, P: Sink> Sink for Zip<O, P> {
     }
 }
 
+impl<O: Sink, I: Source<Item: Integer + ConvertTo<usize>>> AsSink for Permutation<O, I> {
+    type Sink = Self;
+}
+
 // SAFETY: `repr(C)`, of a sink and a source.
 unsafe impl<O: Sink, I: Source<Item: Integer + ConvertTo<usize>>> Sink for Permutation<O, I> {
     type Item = O::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("permutation").with("source", offset_of!(Self, source), O::LAYOUT).with(
         "at",
         offset_of!(Self, at),
@@ -291,9 +335,14 @@ unsafe impl<O: Sink, I: Source<Item: Integer + ConvertTo<usize>>> Sink for Permu
     }
 }
 
+impl<O: Sink> AsSink for Strided<O> {
+    type Sink = Self;
+}
+
 // SAFETY: `repr(C)`, of a sink and numbers.
 unsafe impl<O: Sink> Sink for Strided<O> {
     type Item = O::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("strided").with("source", offset_of!(Self, source), O::LAYOUT);
 
     #[inline(always)]
@@ -309,9 +358,14 @@ unsafe impl<O: Sink> Sink for Strided<O> {
     }
 }
 
+impl<O: Sink> AsSink for Reversed<O> {
+    type Sink = Self;
+}
+
 // SAFETY: `repr(C)`, of a sink.
 unsafe impl<O: Sink> Sink for Reversed<O> {
     type Item = O::Item;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("reversed").with("source", offset_of!(Self, source), O::LAYOUT);
 
     #[inline(always)]
@@ -350,9 +404,14 @@ pub fn discard<T: Copy>(len: usize) -> Discard<T> {
 }
 
 impl<T> Sealed for Discard<T> {}
+impl<T: Copy + 'static> AsSink for Discard<T> {
+    type Sink = Self;
+}
+
 // SAFETY: a number.
 unsafe impl<T: Copy + 'static> Sink for Discard<T> {
     type Item = T;
+    type Short = Self;
     const LAYOUT: Layout = Layout::of::<Self>("discard");
 
     #[inline(always)]

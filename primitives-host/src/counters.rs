@@ -11,7 +11,7 @@ macro_rules! counters {
         ///
         /// ```
         /// use kernel_primitives::prelude::*;
-        /// use kernel_primitives::{Device, Dims, kernels::elementwise_binary};
+        /// use kernel_primitives::{Device, Dims, kernels::map_binary};
         ///
         /// # fn main() -> kernel_primitives::Result<()> {
         /// let device = Device::emulator();
@@ -21,7 +21,7 @@ macro_rules! counters {
         ///
         /// let before = device.counters();
         /// let dims = Dims::for_items(100).items_per_thread(4);
-        /// elementwise_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &x, &mut sum, Add)?;
+        /// map_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &x, &mut sum, Add)?;
         /// let cost = device.counters().since(before);
         /// assert_eq!((cost.launches, cost.allocations, cost.synchronizations), (1, 0, 0));
         ///
@@ -72,7 +72,7 @@ counters! {
     device_to_host_bytes,
     /// Copies from buffer to buffer. Those of a graph are not counted.
     device_copies,
-    /// Allocations of buffers.
+    /// Allocations of buffers. Those of no bytes are not counted.
     allocations,
     /// Times that the program waited for a stream or an event. Copies between host and device wait too, but count as
     /// copies alone.

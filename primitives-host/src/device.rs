@@ -21,6 +21,19 @@ pub const EMULATOR_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATOR";
 /// The environment variable that shuffles blocks and lanes in the emulator that [`Device::auto`] opens: a number.
 pub const SEED_VARIABLE: &str = "KERNEL_PRIMITIVES_SEED";
 
+/// The environment variable for the architecture that the emulator which [`Device::auto`] opens takes the place of: a compute capability
+/// times ten, see [`EmulatorOptions::arch`].
+pub const EMULATED_ARCH_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATED_ARCH";
+
+/// The value of an environment variable; empty if it is not set.
+fn environment(variable: &'static str) -> Result<String> {
+    std::env::var_os(variable).unwrap_or_default().into_string().map_err(|value| Error::Environment {
+        variable,
+        value: value.to_string_lossy().into_owned(),
+        expected: "it is no UTF-8".into(),
+    })
+}
+
 /// What runs kernels: an NVIDIA GPU, or the emulator on the CPU. Cheap to clone.
 #[derive(Clone)]
 pub struct Device {
@@ -39,6 +52,7 @@ pub(crate) enum Backend {
 
 /// A device's name, limits and sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceProperties {
     /// The product's name.
     pub name: String,
@@ -64,14 +78,14 @@ impl Device {
     /// The device that the environment variable `KERNEL_PRIMITIVES_DEVICE` names: `emulator`, `gpu` (fails without one),
     /// `gpu:1`, or `auto`, which is also the default: the first GPU if there is one, else the emulator. A GPU that this
     /// process has [lost](Error::ContextLost) is there, and an error.
-    /// [`Device::reason`] says in one line why. `KERNEL_PRIMITIVES_EMULATOR` and `KERNEL_PRIMITIVES_SEED` set the emulator's
-    /// options.
+    /// [`Device::reason`] says in one line why. `KERNEL_PRIMITIVES_EMULATOR`, `KERNEL_PRIMITIVES_SEED` and
+    /// `KERNEL_PRIMITIVES_EMULATED_ARCH` set the emulator's options.
     pub fn auto() -> Result<Self> {
-        let value = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
+        let value = environment(DEVICE_VARIABLE)?;
         match value.as_str() {
             "" | "auto" => match Self::gpu() {
                 Ok(gpu) => Ok(gpu),
-                Err(Error::NoGpu { reason }) => Self::emulator_because(&reason),
+                Err(Error::NoGpu { reason, .. }) => Self::emulator_because(&reason),
                 Err(other) => Err(other),
             },
             "emulator" => Self::emulator_because(&format!("{DEVICE_VARIABLE} asks for it")),
@@ -104,11 +118,15 @@ impl Device {
         #[cfg(not(feature = "cuda"))]
         {
             let _ = ordinal;
-            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into() })
+            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into(), driver: None })
         }
     }
 
     /// The GPU of a CUDA context that was made elsewhere, by a `CUcontext`: to share its memory and streams with other code.
+    ///
+    /// Contexts, streams and memory are adopted by their raw handles, whatever library made them. A process has one CUDA driver, so
+    /// the handles of `cudarc`, `cust` or a library in C mean the same here: `CudaContext::cu_ctx` and `CudaStream::cu_stream` of
+    /// `cudarc` return them, and so do `Context::as_raw` and `Stream::as_inner` of `cust`.
     ///
     /// A device's primary context, which the CUDA runtime and most libraries use, gives the device that
     /// [`gpu_at`](Self::gpu_at) gives, and is held by it. Any other context is borrowed: it is used and never destroyed. The
@@ -118,7 +136,7 @@ impl Device {
     /// ```no_run
     /// use std::ffi::c_void;
     /// use kernel_primitives::prelude::*;
-    /// use kernel_primitives::{Buffer, Device, Dims, Stream, kernels::elementwise_binary};
+    /// use kernel_primitives::{Buffer, Device, Dims, Stream, kernels::map_binary};
     ///
     /// /// Doubles what another library has on its stream.
     /// ///
@@ -132,7 +150,7 @@ impl Device {
     ///         (stream, data)
     ///     };
     ///     let x = stream.buffer_from(&data.to_vec()?)?;
-    ///     elementwise_binary::<f32, f32, Add, 4>::launch(&stream, Dims::for_items(len), &x, &x, &mut data, Add)?;
+    ///     map_binary::<f32, f32, Add, 4>::launch(&stream, Dims::for_items(len), &x, &x, &mut data, Add)?;
     ///     stream.synchronize()
     /// }
     /// ```
@@ -155,7 +173,7 @@ impl Device {
         #[cfg(not(feature = "cuda"))]
         {
             let _ = context;
-            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into() })
+            Err(Error::NoGpu { reason: "this program was built without the feature `cuda`".into(), driver: None })
         }
     }
 
@@ -196,17 +214,24 @@ impl Device {
         let refuse = |variable, value: &str, expected: &str| {
             Err(Error::Environment { variable, value: value.into(), expected: expected.into() })
         };
-        match std::env::var(EMULATOR_VARIABLE).as_deref() {
-            Err(_) | Ok("") => {}
-            Ok("checked") => options.checked = true,
-            Ok("unchecked") => options.checked = false,
-            Ok(other) => return refuse(EMULATOR_VARIABLE, other, "it can be `checked` or `unchecked`"),
+        match environment(EMULATOR_VARIABLE)?.as_str() {
+            "" => {}
+            "checked" => options.checked = true,
+            "unchecked" => options.checked = false,
+            other => return refuse(EMULATOR_VARIABLE, other, "it can be `checked` or `unchecked`"),
         }
-        match std::env::var(SEED_VARIABLE).as_deref() {
-            Err(_) | Ok("") => {}
-            Ok(value) => match value.parse() {
+        match environment(SEED_VARIABLE)?.as_str() {
+            "" => {}
+            value => match value.parse() {
                 Ok(seed) => options.seed = Some(seed),
                 Err(_) => return refuse(SEED_VARIABLE, value, "it is a number from 0 to 2^64 - 1"),
+            },
+        }
+        match environment(EMULATED_ARCH_VARIABLE)?.as_str() {
+            "" => {}
+            value => match value.parse() {
+                Ok(arch) => options.arch = Some(arch),
+                Err(_) => return refuse(EMULATED_ARCH_VARIABLE, value, "it is a number such as 75 or 90"),
             },
         }
         Ok(Self::emulator_for(options, reason))
@@ -232,7 +257,7 @@ impl Device {
                 max_block_threads: EMULATOR_LIMITS.block_threads,
                 max_block: EMULATOR_LIMITS.block,
                 max_grid: EMULATOR_LIMITS.grid,
-                max_shared_bytes: EMULATOR_LIMITS.shared_bytes,
+                max_shared_bytes: options.shared_bytes(),
                 memory_bytes: None,
                 l2_bytes: 0,
             },
@@ -267,7 +292,8 @@ impl Device {
         PinnedBuffer::zeroed(self, len)
     }
 
-    /// The turn to note a use of buffers and enqueue it; the emulator, which does it at once, needs none.
+    /// The turn to note a use of buffers and enqueue it; the emulator, which does it at once, needs none. Nobody waits for the device
+    /// while he has it.
     pub(crate) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.backend {
             Backend::Emulator(_) => None,
@@ -277,7 +303,8 @@ impl Device {
     }
 
     /// True if both are the same GPU, or both are the emulator.
-    pub(crate) fn same_as(&self, other: &Self) -> bool {
+    #[doc(hidden)]
+    pub fn same_as(&self, other: &Self) -> bool {
         match (&self.backend, &other.backend) {
             (Backend::Emulator(_), Backend::Emulator(_)) => true,
             #[cfg(feature = "cuda")]

@@ -9,7 +9,9 @@ use primitives_gpu::Dim3;
 /// let exact = Dims::new(64, (32, 8)); // 64 blocks of 32 × 8 threads
 /// let also: Dims = (64, (32, 8)).into();
 /// let by_work = Dims::for_items(1_000_000).items_per_thread(4); // block size by occupancy, as many blocks as needed
-/// # let _ = (exact, also, by_work);
+/// let rows = vec![0.0f32; 1000];
+/// let by_rows = Dims::for_blocks(rows.len()).block(128); // a block a row
+/// # let _ = (exact, also, by_work, by_rows);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -22,13 +24,23 @@ pub struct Dims {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Grid(Dim3),
+    Blocks(usize),
     Items { items: usize, per_thread: usize },
 }
 
 impl Dims {
     /// A grid of blocks and a block of threads.
-    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> Self {
-        Self { work: Work::Grid(grid.into()), block: Some(block.into()), shared_bytes: 0 }
+    ///
+    /// Extents are `u32`, as on the GPU. A length, which is a `usize`, goes to [`for_items`](Self::for_items) or
+    /// [`for_blocks`](Self::for_blocks).
+    pub fn new(grid: impl Extents, block: impl Extents) -> Self {
+        Self { work: Work::Grid(grid.extents()), block: Some(block.extents()), shared_bytes: 0 }
+    }
+
+    /// A one-dimensional grid of `blocks` blocks, one for each row or segment say: of the block size that fills the device best,
+    /// unless [`block`](Self::block) gives it. More blocks than a grid can have are an error of the launch. No blocks is no launch.
+    pub fn for_blocks(blocks: usize) -> Self {
+        Self { work: Work::Blocks(blocks), block: None, shared_bytes: 0 }
     }
 
     /// A one-dimensional launch for `items` items, one a thread: the block size that fills the device best, and as many
@@ -47,8 +59,8 @@ impl Dims {
     }
 
     /// Fixes the block.
-    pub fn block(mut self, block: impl Into<Dim3>) -> Self {
-        self.block = Some(block.into());
+    pub fn block(mut self, block: impl Extents) -> Self {
+        self.block = Some(block.extents());
         self
     }
 
@@ -59,7 +71,30 @@ impl Dims {
     }
 }
 
-impl<G: Into<Dim3>, B: Into<Dim3>> From<(G, B)> for Dims {
+/// Extents of a grid or a block: `256`, `(32, 8)`, `(8, 8, 4)` or a [`Dim3`], of `u32`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no extent of a grid or a block",
+    label = "not a `u32`, `(u32, u32)`, `(u32, u32, u32)` or `Dim3`",
+    note = "for a length, which is a `usize`, write `Dims::for_items(len)` for a thread an item, or \
+            `Dims::for_blocks(len).block(256)` for a block an item"
+)]
+pub trait Extents {
+    /// All three.
+    fn extents(self) -> Dim3;
+}
+
+macro_rules! extents {
+    ($($t:ty),*) => {$(
+        impl Extents for $t {
+            fn extents(self) -> Dim3 {
+                self.into()
+            }
+        }
+    )*};
+}
+extents! { u32, (u32, u32), (u32, u32, u32), Dim3 }
+
+impl<G: Extents, B: Extents> From<(G, B)> for Dims {
     fn from((grid, block): (G, B)) -> Self {
         Self::new(grid, block)
     }

@@ -1,7 +1,8 @@
 //! The one error type of the runtime.
 
 use primitives_gpu::Dim3;
-use primitives_gpu::simt::{Fault, FaultKind};
+
+use crate::fault::KernelFault;
 
 /// What the runtime returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -16,6 +17,8 @@ pub enum Error {
     NoGpu {
         /// Why, and what to do.
         reason: String,
+        /// What the driver said, if it was asked.
+        driver: Option<DriverError>,
     },
     /// The device list has no such entry.
     #[error("there is no device {asked}: this machine has {available}")]
@@ -66,6 +69,8 @@ pub enum Error {
         device: String,
         /// The driver's words.
         reason: String,
+        /// The driver's error.
+        driver: DriverError,
     },
     /// A launch asks for more than the device has.
     #[error("kernel `{kernel}` cannot be launched on {device}: {what} is {asked}, the limit is {limit}")]
@@ -214,6 +219,8 @@ pub enum Error {
         device: String,
         /// Why.
         reason: String,
+        /// What the driver said, if it was asked.
+        driver: Option<DriverError>,
     },
     /// A call that cannot be part of a graph, on a stream that captures or with a buffer of the capture.
     #[error("{call} cannot be captured: {advice}")]
@@ -232,14 +239,16 @@ pub enum Error {
     /// [`Device::gpu_at`](crate::Device::gpu_at) tries to make a new context. The driver refuses that (seen with 580.159), and
     /// then it takes another process, which may be a child of this one.
     #[error(
-        "{device} is lost after {error}: its buffers and streams are gone, and this process cannot use it any more; start it \
+        "{device} is lost after {error}{again}: its buffers and streams are gone, and this process cannot use it any more; start it \
          again, or go on in a child process"
     )]
     ContextLost {
         /// The device.
         device: String,
         /// The driver's first error.
-        error: String,
+        error: DriverError,
+        /// Empty, or in parentheses why a new context cannot be had.
+        again: String,
     },
     /// An expression that cannot be computed, or a view of a tensor that there is not. Boxed, since it carries texts.
     #[error(transparent)]
@@ -259,8 +268,8 @@ pub enum Error {
         call: &'static str,
         /// The device.
         device: String,
-        /// The driver's name and words for it.
-        error: String,
+        /// The driver's error.
+        error: DriverError,
     },
     /// A setting from the environment that makes no sense.
     #[error("the environment variable {variable} is `{value}`: {expected}")]
@@ -273,6 +282,70 @@ pub enum Error {
         expected: String,
     },
 }
+
+impl Error {
+    /// The number of the driver's error (`CUresult`), if this is one: 2 where a GPU is out of memory, 700 after an illegal address.
+    ///
+    /// ```
+    /// use kernel_primitives::{Device, Error};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// match Device::emulator().stream()?.buffer_zeroed::<f32>(1000) {
+    ///     Ok(buffer) => println!("{buffer:?}"),
+    ///     Err(error) => println!("{error} (CUDA error {:?})", error.driver_code()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn driver_code(&self) -> Option<u32> {
+        self.driver_error().map(DriverError::code)
+    }
+
+    /// The driver's error, if this is one: its number, its name and its words.
+    pub fn driver_error(&self) -> Option<&DriverError> {
+        match self {
+            Self::Driver { error, .. } | Self::ContextLost { error, .. } | Self::Load { driver: error, .. } => {
+                Some(error)
+            }
+            Self::NoGpu { driver, .. } | Self::Allocation { driver, .. } => driver.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// What the CUDA driver said to a call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverError {
+    code: u32,
+    text: String,
+}
+
+impl DriverError {
+    /// An error with that number; the text is its name, and if the driver has words for it, `: ` and these.
+    #[cfg(any(feature = "cuda", test))]
+    pub(crate) fn new(code: u32, text: String) -> Self {
+        Self { code, text }
+    }
+
+    /// The number: a `CUresult`.
+    pub fn code(&self) -> u32 {
+        self.code
+    }
+
+    /// The name, such as `CUDA_ERROR_OUT_OF_MEMORY`; of a number that nobody has named, `CUDA error 5000`.
+    pub fn name(&self) -> &str {
+        self.text.split_once(": ").map_or(&self.text, |(name, _)| name)
+    }
+}
+
+/// The name, and the driver's words.
+impl std::fmt::Display for DriverError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for DriverError {}
 
 /// What is wrong with an expression, a view of a tensor or a plan of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -330,237 +403,32 @@ impl std::fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
-/// A fault of one thread of a kernel, on the GPU or in the emulator.
-///
-/// Its text is a report of several lines. So is what `{:?}` gives, which a test prints that returns the error.
-#[derive(Clone, PartialEq, Eq)]
-pub struct KernelFault {
-    /// The kernel, with its instantiation.
-    pub kernel: String,
-    /// Index of the block in the grid.
-    pub block: Dim3,
-    /// Index of the thread in the block.
-    pub thread: Dim3,
-    /// Source file, as the compiler knows it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1.
-    pub column: u32,
-    /// What happened.
-    pub diagnosis: Diagnosis,
-    /// What to do about it, if that is known.
-    pub help: Option<String>,
-    /// Emulator: the seed that shuffled blocks and lanes. With the same one a checked launch does the same again.
-    pub seed: Option<u64>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a kernel's thread did wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Diagnosis {
-    /// A fault that a thread raised, on either machine.
-    Raised(Fault),
-    /// A panic, with its message; the GPU knows only the place.
-    Panicked {
-        /// The message, empty if unknown.
-        message: String,
-    },
-    /// Emulator: lanes wait for lanes that never come. The text names the lanes and where each group is.
-    Divergence {
-        /// What was waited for, who waits and where the others are.
-        message: String,
-    },
-    /// Emulator: all that is left waits in spin loops, and nothing changes.
-    Deadlock {
-        /// Who waits and where.
-        message: String,
-    },
-    /// Emulator: two threads access the same bytes, at least one of them writes, and nothing orders the two. The fault's
-    /// thread and place are those of the later access.
-    DataRace {
-        /// The earlier access.
-        earlier: Accessor,
-        /// What the later access does.
-        action: MemoryAction,
-        /// The bytes.
-        memory: MemoryPlace,
-    },
-    /// Emulator: a read of bytes that nothing has written: shared memory, or a buffer without contents.
-    Unwritten {
-        /// The bytes.
-        memory: MemoryPlace,
-    },
-    /// Emulator: a lane used up its stack. The place is where the lane last waited, or else where the kernel begins.
-    StackOverflow {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-}
-
-/// What a thread does to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "named by its words")]
-pub enum MemoryAction {
-    Read,
-    Write,
-    AtomicRead,
-    AtomicWrite,
-    AtomicUpdate,
-}
-
-impl std::fmt::Display for MemoryAction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::AtomicRead => "atomic read",
-            Self::AtomicWrite => "atomic write",
-            Self::AtomicUpdate => "atomic update",
-        })
+    #[test]
+    fn errors_of_the_driver_keep_its_code() {
+        let out_of_memory = || DriverError::new(2, "CUDA_ERROR_OUT_OF_MEMORY: out of memory".into());
+        let device = || "GPU 0".to_owned();
+        let errors = [
+            Error::Driver { call: "cuMemAlloc", device: device(), error: out_of_memory() },
+            Error::ContextLost { device: device(), error: out_of_memory(), again: String::new() },
+            Error::NoGpu { reason: "none".into(), driver: Some(out_of_memory()) },
+            Error::Load { kernel: "k".into(), device: device(), reason: "none".into(), driver: out_of_memory() },
+            Error::Allocation { bytes: 1, device: device(), reason: "none".into(), driver: Some(out_of_memory()) },
+        ];
+        for error in errors {
+            assert_eq!(error.driver_code(), Some(2), "{error}");
+            let driver = error.driver_error().expect("there is one");
+            assert_eq!(
+                (driver.name(), &*driver.to_string()),
+                ("CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_OUT_OF_MEMORY: out of memory")
+            );
+        }
+        assert_eq!(DriverError::new(5000, "CUDA error 5000".into()).name(), "CUDA error 5000");
+        let of_the_host = Error::Allocation { bytes: 1, device: device(), reason: "none".into(), driver: None };
+        assert_eq!(of_the_host.driver_code(), None);
+        assert_eq!(Error::OutOfRange { start: 0, end: 2, len: 1 }.driver_code(), None);
     }
 }
-
-/// One of the two accesses of a [race](Diagnosis::DataRace).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accessor {
-    /// What it does.
-    pub action: MemoryAction,
-    /// Index of the block in the grid.
-    pub block: Dim3,
-    /// Index of the thread in the block.
-    pub thread: Dim3,
-    /// Source file, as the compiler knows it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column, from 1.
-    pub column: u32,
-}
-
-/// Bytes in memory, as a report names them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemoryPlace {
-    /// In the block's shared memory.
-    Shared {
-        /// Bytes from its start.
-        byte: usize,
-    },
-    /// In a kernel's argument.
-    Argument {
-        /// The parameter's name.
-        name: &'static str,
-        /// The element.
-        element: usize,
-        /// The byte in the element.
-        byte: usize,
-    },
-    /// Elsewhere in global memory.
-    Global {
-        /// The address.
-        address: usize,
-    },
-}
-
-impl std::fmt::Display for MemoryPlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Shared { byte } if byte.is_multiple_of(4) => {
-                write!(f, "word {} of the block's shared memory (byte {byte})", byte / 4)
-            }
-            Self::Shared { byte } => write!(f, "byte {byte} of the block's shared memory"),
-            Self::Argument { name, element, byte: 0 } => write!(f, "element {element} of `{name}`"),
-            Self::Argument { name, element, byte } => write!(f, "byte {byte} of element {element} of `{name}`"),
-            Self::Global { address } => write!(f, "global address {address:#x}, which is in no argument"),
-        }
-    }
-}
-
-impl MemoryPlace {
-    fn space(&self) -> &'static str {
-        match self {
-            Self::Shared { .. } => "shared",
-            Self::Argument { .. } | Self::Global { .. } => "global",
-        }
-    }
-}
-
-impl std::fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Raised(fault) => fault.fmt(f),
-            Self::Panicked { message } if message.is_empty() => write!(f, "the kernel panicked"),
-            Self::Panicked { message } => write!(f, "the kernel panicked: {message}"),
-            Self::Divergence { message } | Self::Deadlock { message } => f.write_str(message),
-            Self::DataRace { memory, .. } => write!(f, "data race in {} memory", memory.space()),
-            Self::Unwritten { memory } => write!(f, "read of {} memory that nothing has written", memory.space()),
-            Self::StackOverflow { limit } => {
-                write!(f, "the lane used up its stack of {limit} bytes after it last waited, or began, here")
-            }
-        }
-    }
-}
-
-impl From<Fault> for Diagnosis {
-    fn from(fault: Fault) -> Self {
-        match fault.kind {
-            FaultKind::Panic => Self::Panicked { message: String::new() },
-            _ => Self::Raised(fault),
-        }
-    }
-}
-
-impl std::fmt::Display for KernelFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kernel, block, thread, file, line, column, diagnosis, help, seed } = self;
-        match diagnosis {
-            Diagnosis::DataRace { earlier, action, memory } => {
-                writeln!(f, "{diagnosis} in `{kernel}`")?;
-                let later = Accessor {
-                    action: *action,
-                    block: *block,
-                    thread: *thread,
-                    file: file.clone(),
-                    line: *line,
-                    column: *column,
-                };
-                let lines = [earlier, &later].map(|accessor| {
-                    let Accessor { action, block, thread, .. } = accessor;
-                    (action.to_string(), format!("by thread {thread} of block {block}"), accessor)
-                });
-                let width = |part: fn(&(String, String, &Accessor)) -> usize| lines.iter().map(part).max().unwrap_or(0);
-                let (first, second) = (width(|line| line.0.len()), width(|line| line.1.len()));
-                for (action, who, Accessor { file, line, column, .. }) in &lines {
-                    writeln!(f, "  {action:first$} {who:second$} --> {file}:{line}:{column}")?;
-                }
-                write!(f, "  memory: {memory}")?;
-            }
-            Diagnosis::Unwritten { memory } => {
-                writeln!(f, "{diagnosis} in `{kernel}`\n  --> {file}:{line}:{column}")?;
-                write!(f, "  by thread {thread} of block {block}\n  memory: {memory}")?;
-            }
-            _ => {
-                writeln!(f, "{diagnosis}\n  --> {file}:{line}:{column}")?;
-                write!(f, "  in `{kernel}` by thread {thread} of block {block}")?;
-            }
-        }
-        if let Some(help) = help {
-            write!(f, "\n  help: {help}")?;
-        }
-        if let Some(seed) = seed {
-            let variable = crate::SEED_VARIABLE;
-            write!(f, "\n  note: blocks and lanes in the order of seed {seed}: {variable}={seed} shows it again")?;
-        }
-        Ok(())
-    }
-}
-
-/// The report, on lines of its own.
-impl std::fmt::Debug for KernelFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "\nerror: {self}\n")
-    }
-}
-
-impl std::error::Error for KernelFault {}

@@ -85,6 +85,7 @@ type RawImage = (u32, u32, &'static [&'static str]);
 
 /// A device function's code for an architecture: text to put into a module of one's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FunctionImage {
     /// Compute capability times ten: a module with this code has the `.target` `sm_90`, or a later one.
     pub arch: u32,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::buffer::Allocation;
+use crate::allocation::Allocation;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
@@ -17,7 +17,7 @@ use crate::{Error, Result, trace};
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
-/// use kernel_primitives::{Device, Dims, kernels::elementwise_binary};
+/// use kernel_primitives::{Device, Dims, kernels::map_binary};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
@@ -27,7 +27,7 @@ use crate::{Error, Result, trace};
 /// let dims = Dims::for_items(1000).items_per_thread(4);
 ///
 /// let step = stream.capture(|s| {
-///     elementwise_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &one, &mut y, Add)?; // y = x + 1
+///     map_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &one, &mut y, Add)?; // y = x + 1
 ///     x.as_mut_slice().copy_from_device(s, y.as_slice())
 /// })?;
 /// assert_eq!(x.to_vec()?, [0.0; 1000]); // nothing has run yet
@@ -60,6 +60,9 @@ pub struct Graph {
     uses: Uses,
     launches: usize,
 }
+
+/// Why the launch of a graph is no part of a capture.
+const NO_GRAPHS: &str = "graphs do not contain others: launch the kernels themselves in the closure";
 
 enum Program {
     Emulator(Vec<Step>),
@@ -104,24 +107,28 @@ impl Graph {
                 buffer: self.device.to_string(),
             });
         }
-        let _held = self.uses.lock();
         match (&self.program, &stream.0.queue, &stream.device().backend) {
-            (_, Queue::Capture(_), _) => {
-                let advice = "graphs do not contain others: launch the kernels themselves in the closure";
-                Err(Error::Capture { call: "`Graph::launch`", advice })
-            }
+            (_, Queue::Capture(_), _) => Err(Error::Capture { call: "`Graph::launch`", advice: NO_GRAPHS }),
             (Program::Emulator(steps), Queue::Emulator(busy), Backend::Emulator(options)) => {
+                let _held = self.uses.lock();
                 let _turn = StreamInner::turn(busy);
                 self.note_launch(stream);
                 steps.iter().try_for_each(|step| step(options)).inspect_err(trace::fault)
             }
             #[cfg(feature = "cuda")]
             (Program::Cuda(graph), Queue::Cuda(queue), Backend::Cuda(context)) => {
+                queue.not_captured("`Graph::launch`", NO_GRAPHS)?;
+                // Before any lock, since it may wait.
                 queue.check_fault()?;
+                let _held = self.uses.lock();
+                let mut ready = queue.ready()?;
+                if let Some(fault) = ready.take() {
+                    return Err(fault).inspect_err(trace::fault);
+                }
                 let turn = context.turn();
                 self.uses.enter(&stream.0)?;
                 self.note_launch(stream);
-                graph.launch(&stream.0, queue, &turn)
+                graph.launch(&stream.0, queue, (&ready, &turn))
             }
             #[cfg(feature = "cuda")]
             _ => unreachable!("a stream's queue and a graph are of their device's kind"),
@@ -197,19 +204,22 @@ impl Recording {
 }
 
 impl Recorded {
-    /// Adds a range of zeros. `uses` has its allocation.
-    pub(crate) fn fill_zero(&mut self, uses: &Uses, to: u64, bytes: usize) -> Result<()> {
+    /// Adds a range of zeros: `bytes` of an allocation, from its byte `start` on. `uses` has the allocation.
+    pub(crate) fn fill_zero(
+        &mut self,
+        uses: &Uses,
+        (allocation, start): (&Arc<Allocation>, usize),
+        bytes: usize,
+    ) -> Result<()> {
+        let to = allocation.address() + start as u64;
         match &mut self.draft {
             Draft::Emulator(steps) => {
-                let written = uses.at(to).and_then(|at| {
-                    let memory = at.memory();
-                    Some((memory.written()?.clone(), (to - memory.address()) as usize))
-                });
+                let written = allocation.memory().written().cloned();
                 steps.push(Box::new(move |_| {
                     // SAFETY: inside the allocation, which the graph keeps, and locks while it runs.
                     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to as usize).write_bytes(0, bytes) };
-                    if let Some((written, start)) = &written {
-                        written.mark(*start..*start + bytes);
+                    if let Some(written) = &written {
+                        written.mark(start..start + bytes);
                     }
                     Ok(())
                 }));
@@ -221,15 +231,18 @@ impl Recorded {
         Ok(())
     }
 
-    /// Adds a copy on the device. `uses` has the allocations of both ranges.
-    pub(crate) fn copy(&mut self, uses: &Uses, to: u64, from: u64, bytes: usize) -> Result<()> {
+    /// Adds a copy on the device: `bytes` of an allocation from its byte `at` on, to those of another. `uses` has both.
+    pub(crate) fn copy(
+        &mut self,
+        uses: &Uses,
+        (target, start): (&Arc<Allocation>, usize),
+        (source, at): (&Arc<Allocation>, usize),
+        bytes: usize,
+    ) -> Result<()> {
+        let (to, from) = (target.address() + start as u64, source.address() + at as u64);
         match &mut self.draft {
             Draft::Emulator(steps) => {
-                let written = |address| {
-                    let memory = uses.at(address)?.memory();
-                    Some((memory.written()?.clone(), (address - memory.address()) as usize))
-                };
-                let written = written(to).zip(written(from));
+                let written = target.memory().written().cloned().zip(source.memory().written().cloned());
                 steps.push(Box::new(move |_| {
                     let (to, from) = (to as usize, from as usize);
                     // SAFETY: inside the allocations, which the graph keeps, and locks while it runs; they may be one, so
@@ -238,8 +251,8 @@ impl Recorded {
                         let from = std::ptr::with_exposed_provenance::<u8>(from);
                         std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from(from, bytes);
                     }
-                    if let Some(((to, start), (from, at))) = &written {
-                        to.copy(*start, from, *at, bytes);
+                    if let Some((to, from)) = &written {
+                        to.copy(start, from, at, bytes);
                     }
                     Ok(())
                 }));
@@ -281,7 +294,8 @@ impl Drop for Open {
 /// Refuses a copy between the host and a buffer that the closure around the call has captured work on: that work has not
 /// run, which a caller who reads the buffer overlooks.
 pub(crate) fn check_host_copy(call: &'static str, allocation: &Allocation) -> Result<()> {
-    if !OPEN.with_borrow(|open| open.iter().any(|recording| recording.uses(allocation))) {
+    let nothing = allocation.memory().len() == 0;
+    if nothing || !OPEN.with_borrow(|open| open.iter().any(|recording| recording.uses(allocation))) {
         return Ok(());
     }
     let advice = "what was captured has not run, so copy before the capture, or after a launch of the graph";

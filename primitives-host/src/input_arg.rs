@@ -8,8 +8,9 @@ use primitives_gpu::input::{
 use primitives_gpu::{Element, KernelParam};
 
 use crate::Result;
-use crate::buffer::{Buffer, BufferSlice, BufferSliceMut};
+use crate::buffer::Buffer;
 use crate::kernel::Launch;
+use crate::slice::{BufferSlice, BufferSliceMut};
 
 mod sealed {
     use crate::Result;

@@ -1,16 +1,19 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::MutexGuard;
 
 use primitives_gpu::input::Source;
 use primitives_gpu::output::Sink;
 use primitives_gpu::simt::Place;
-use primitives_gpu::view::{LaunchBounds, RawView};
+use primitives_gpu::view::{LaunchBounds, RawView, SharedParam};
 use primitives_gpu::{Block, Dim3, Element};
 
-use crate::buffer::{Allocation, ReadArg, WriteArg, check_lengths};
+use crate::allocation::Allocation;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
@@ -19,6 +22,7 @@ use crate::emulator;
 use crate::graph::{Draft, Recording};
 use crate::input_arg::InputArg;
 use crate::output_arg::OutputArg;
+use crate::slice::{ReadArg, WriteArg, check_lengths};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
 use crate::{Error, Result, trace};
@@ -34,16 +38,18 @@ pub type Images = &'static [Image];
 /// Every kernel has it, as `saxpy::info()` or `reduce::<f32, Add, 4>::info()`:
 ///
 /// ```
-/// use kernel_primitives::kernels::elementwise_binary;
+/// use kernel_primitives::kernels::map_binary;
 /// use kernel_primitives::{Device, functor::Add};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
-/// let info = elementwise_binary::<f32, f32, Add, 4>::info();
-/// assert_eq!(info.name(), "kernel_primitives::kernels::elementwise::elementwise_binary::<f32, f32, Add, 4>");
-/// // On a GPU, its code for that GPU; the emulator needs none.
-/// if let Some(ptx) = info.ptx(&Device::auto()?) {
+/// let info = map_binary::<f32, f32, Add, 4>::info();
+/// assert_eq!(info.name(), "kernel_primitives::kernels::elementwise::map_binary::<f32, f32, Add, 4>");
+/// // In a build with the feature `cuda`: the code for an H100 or H200, of a machine without a GPU too.
+/// if let Some(ptx) = info.ptx_for(90) {
 ///     println!("{ptx}");
 /// }
+/// // The code for the GPU at hand.
+/// assert!(info.ptx(&Device::emulator()).is_none());
 /// # Ok(())
 /// # }
 /// ```
@@ -52,6 +58,7 @@ pub struct KernelInfo {
     entry: &'static str,
     images: Images,
     static_shared: usize,
+    shared_params: &'static [SharedParam],
     place: Place,
     layout: u64,
     bounds: LaunchBounds,
@@ -77,12 +84,20 @@ impl KernelInfo {
             entry,
             images,
             static_shared,
+            shared_params: &[],
             place: Location::caller(),
             layout,
             bounds,
             #[cfg(feature = "cuda")]
             loaded: cuda::LoadedKernels::new(),
         }
+    }
+
+    /// With the parameters that are in shared memory, for the emulator's reports.
+    #[doc(hidden)]
+    pub const fn with_shared_params(mut self, params: &'static [SharedParam]) -> Self {
+        self.shared_params = params;
+        self
     }
 
     /// The kernel's path, with its instantiation: `my_crate::kernels::reduce::<f32, Add>`.
@@ -100,11 +115,18 @@ impl KernelInfo {
         self.images
     }
 
-    /// The PTX that is for this device; none for the emulator, or if the kernel was built for no architecture that the
-    /// device has.
+    /// The PTX that a GPU of an architecture runs: compute capability times ten, such as `90`. It needs no GPU.
+    ///
+    /// It is the PTX of the newest architecture that the kernel was built for, up to this one. `None` if there is none: in a build
+    /// without the feature `cuda`, or if the kernel was built for newer architectures only. [`images`](Self::images) has them all.
+    pub fn ptx_for(&self, arch: u32) -> Option<&'static str> {
+        Some(self.image(arch)?.1)
+    }
+
+    /// The PTX that this device runs, as [`ptx_for`](Self::ptx_for) its architecture. `None` for the emulator, which runs no PTX.
     pub fn ptx(&self, device: &Device) -> Option<&'static str> {
         let (major, minor) = device.compute_capability()?;
-        Some(self.image(10 * major + minor)?.1)
+        self.ptx_for(10 * major + minor)
     }
 
     /// The code for an architecture: that of the newest one up to it.
@@ -165,6 +187,50 @@ pub trait Instantiated<Tag> {
     fn info() -> &'static KernelInfo;
 }
 
+/// A kernel among those that `instantiate!` made for an algorithm. Apart from [`Instantiated`], so that two algorithms that launch the
+/// same kernel leave no doubt which one a launch by the kernel's name is of.
+pub trait Grouped<Tag> {
+    /// The kernel's description, one a program.
+    fn info() -> &'static KernelInfo;
+}
+
+/// The description of the kernel `K`, which a launch starts from.
+pub struct Entry<K> {
+    info: &'static KernelInfo,
+    kernel: PhantomData<fn() -> K>,
+}
+
+impl<K> Entry<K> {
+    /// That of a kernel that is instantiated by its name.
+    pub fn named<Tag>() -> Self
+    where
+        K: Instantiated<Tag>,
+    {
+        Self { info: K::info(), kernel: PhantomData }
+    }
+
+    /// That of a kernel that is instantiated for an algorithm.
+    pub fn grouped<Tag>() -> Self
+    where
+        K: Grouped<Tag>,
+    {
+        Self { info: K::info(), kernel: PhantomData }
+    }
+
+    /// The description.
+    pub fn info(self) -> &'static KernelInfo {
+        self.info
+    }
+}
+
+impl<K> Clone for Entry<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Entry<K> {}
+
 /// A pointer to a kernel parameter, null for a zero-sized one, which PTX does not have.
 #[inline]
 pub fn param<T>(value: &T) -> *mut c_void {
@@ -173,8 +239,8 @@ pub fn param<T>(value: &T) -> *mut c_void {
 
 /// A launch in the making.
 pub struct Launch<'a> {
-    /// From the arguments to the queue, see [`Device::turn`].
-    _turn: Option<MutexGuard<'a, ()>>,
+    #[cfg(feature = "cuda")]
+    on_gpu: OnGpu<'a>,
     stream: &'a Stream,
     info: &'static KernelInfo,
     dims: Dims,
@@ -184,10 +250,46 @@ pub struct Launch<'a> {
     arguments: Vec<emulator::Argument>,
 }
 
+/// What a launch on a GPU has from its beginning: the kernel, which is loaded while no lock is held, and then the turns.
+#[cfg(feature = "cuda")]
+struct OnGpu<'a> {
+    kernel: Option<Result<Arc<cuda::LoadedKernel>>>,
+    /// None if the stream captures. Dropped in reverse of the order in which they are taken.
+    turns: Option<Turns<'a>>,
+}
+
+#[cfg(feature = "cuda")]
+struct Turns<'a> {
+    /// From the arguments to the queue, see [`Device::turn`].
+    _device: MutexGuard<'a, ()>,
+    stream: Result<cuda::Ready<'a>>,
+}
+
+#[cfg(feature = "cuda")]
+impl<'a> OnGpu<'a> {
+    fn new(stream: &'a Stream, info: &'static KernelInfo) -> Self {
+        let Backend::Cuda(context) = &stream.device().backend else { return Self { kernel: None, turns: None } };
+        let kernel = Some(context.kernel(info));
+        let turns = match &stream.0.queue {
+            Queue::Cuda(queue) => Some(Turns { stream: queue.ready(), _device: context.turn() }),
+            _ => None,
+        };
+        Self { kernel, turns }
+    }
+}
+
 impl<'a> Launch<'a> {
     /// A launch of `info` on `stream`.
     pub fn new(stream: &'a Stream, info: &'static KernelInfo, dims: Dims) -> Self {
-        Self { _turn: stream.device().turn(), stream, info, dims, uses: Uses::default(), arguments: Vec::new() }
+        Self {
+            #[cfg(feature = "cuda")]
+            on_gpu: OnGpu::new(stream, info),
+            stream,
+            info,
+            dims,
+            uses: Uses::default(),
+            arguments: Vec::new(),
+        }
     }
 
     /// Takes an argument that the kernel reads.
@@ -270,7 +372,7 @@ impl<'a> Launch<'a> {
     /// `params` are the kernel's PTX parameters in order, null where zero-sized, and a null at the end, in whose place the
     /// control goes that a kernel reports faults to. `body` is the kernel with the same arguments; the views in them come from this launch's `read` and `write`.
     pub unsafe fn run(
-        self,
+        mut self,
         params: &mut [*mut c_void],
         body: impl Fn(Block<'_>) + Send + Sync + 'static,
     ) -> Result<()> {
@@ -285,7 +387,7 @@ impl<'a> Launch<'a> {
 
     /// # Safety
     /// As for [`run`](Self::run).
-    unsafe fn enqueue(&self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
+    unsafe fn enqueue(&mut self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
         let device = self.stream.device();
         match (&self.stream.0.queue, &device.backend) {
             (Queue::Emulator(busy), Backend::Emulator(options)) => {
@@ -300,7 +402,11 @@ impl<'a> Launch<'a> {
             #[cfg(feature = "cuda")]
             (Queue::Cuda(stream), Backend::Cuda(context)) => {
                 let _ = body;
-                stream.check_fault()?;
+                let Turns { _device, stream: ready } = self.on_gpu.turns.take().expect("it began with its turns");
+                let mut ready = ready?;
+                if let Some(fault) = ready.take() {
+                    return Err(fault).inspect_err(trace::fault);
+                }
                 let Some(call) = self.for_driver(context, params)? else { return Ok(()) };
                 device.tally.launches.add(1);
                 let _span = trace::launch(self.info.name, call.grid, call.block, self.shared_bytes(), device);
@@ -314,7 +420,7 @@ impl<'a> Launch<'a> {
     /// # Safety
     /// As for [`run`](Self::run).
     unsafe fn record(
-        &self,
+        &mut self,
         recording: &Recording,
         params: &mut [*mut c_void],
         body: Box<dyn Fn(Block<'_>) + Send + Sync>,
@@ -353,17 +459,18 @@ impl<'a> Launch<'a> {
             Some(emulator::Region { address, len, written, writable: mode == Mode::Write })
         });
         let (regions, arguments) = (regions.collect(), self.arguments.clone());
-        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes, regions, arguments }))
+        let shared_params = self.info.shared_params;
+        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes, shared_params, regions, arguments }))
     }
 
     /// The launch for the driver, with the kernel loaded; `None` for one of nothing.
     #[cfg(feature = "cuda")]
     fn for_driver<'p>(
-        &self,
+        &mut self,
         context: &Arc<cuda::Context>,
         params: &'p mut [*mut c_void],
     ) -> Result<Option<cuda::KernelCall<'p>>> {
-        let kernel = context.kernel(self.info)?;
+        let kernel = self.on_gpu.kernel.take().expect("a launch on a GPU has its kernel")?;
         let best_block = |shared, tiles: &dyn Fn(u32) -> usize| context.best_block(self.info, &kernel, shared, tiles);
         let Some((grid, block)) = self.resolve(best_block)? else { return Ok(None) };
         let shared_bytes = self.shared_bytes();
@@ -374,6 +481,7 @@ impl<'a> Launch<'a> {
     fn blocks_of(&self, threads: u64) -> usize {
         match self.dims.work {
             Work::Grid(grid) => grid.count() as usize,
+            Work::Blocks(blocks) => blocks,
             Work::Items { items, per_thread } => items.div_ceil((threads as usize).saturating_mul(per_thread).max(1)),
         }
     }
@@ -391,7 +499,7 @@ impl<'a> Launch<'a> {
         best_block: impl Fn(usize, &dyn Fn(u32) -> usize) -> Result<u32>,
     ) -> Result<Option<(Dim3, Dim3)>> {
         let limits = match &self.stream.device().backend {
-            Backend::Emulator(_) => &EMULATOR_LIMITS,
+            Backend::Emulator(options) => &Limits { shared_bytes: options.shared_bytes(), ..EMULATOR_LIMITS },
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => context.limits(),
         };
@@ -424,6 +532,10 @@ impl<'a> Launch<'a> {
         limit("the block's z dimension", block.z as u64, limits.block.z as u64)?;
         let grid = match self.dims.work {
             Work::Grid(grid) => grid,
+            Work::Blocks(blocks) => {
+                limit("the grid's x dimension", blocks as u64, limits.grid.x as u64)?;
+                Dim3::new(blocks as u32, 1, 1)
+            }
             // Kernels over items stride by the grid, so a grid at the limit still covers them all.
             Work::Items { .. } => Dim3::new(self.blocks_of(block.count()).min(limits.grid.x as usize) as u32, 1, 1),
         };
@@ -455,6 +567,17 @@ pub(crate) const EMULATOR_LIMITS: Limits = Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ptx_of_an_architecture_is_that_of_the_newest_one_up_to_it() {
+        const IMAGES: Images = &[(75, "older", None), (90, "newer", None)];
+        let info = KernelInfo::new("app::saxpy", "app::saxpy", IMAGES, 0, 0, LaunchBounds::NONE);
+        let found = [70, 75, 89, 90, 120].map(|arch| info.ptx_for(arch));
+        assert_eq!(found, [None, Some("older"), Some("older"), Some("newer"), Some("newer")]);
+        assert_eq!(info.ptx(&Device::emulator()), None);
+        let emulated = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, 0, LaunchBounds::NONE);
+        assert_eq!(emulated.ptx_for(90), None);
+    }
 
     #[test]
     fn code_with_another_layout_is_refused() {

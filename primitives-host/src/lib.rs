@@ -6,19 +6,24 @@
 //! # Order and lifetimes
 //!
 //! A [`Stream`] is a queue of launches and copies that run in order, asynchronously on a GPU. A [`Buffer`] knows the streams
-//! that use it: a use on another stream waits for the earlier ones, dropping it frees its memory after the last use, and
-//! reading it back waits for what was launched. Hence a launch borrows its arguments only while it is called, and no
-//! borrow needs to outlive it: `&Buffer` for a `Global` parameter, `&mut Buffer` for a `GlobalMut`, which the compiler
-//! keeps apart.
+//! that use it. A use on another stream waits for the earlier uses. Dropping the buffer frees its memory after the last use.
+//! Reading it back waits for the launches that write it. So a launch borrows its arguments only while it is called: a
+//! `&Buffer` for a `Global` parameter, a `&mut Buffer` for a `GlobalMut`.
 //!
-//! A [`Graph`] is a sequence of launches that [`Stream::capture`] records once and that is launched as one, as often as
-//! wanted.
+//! A stream that waits for another one waits for the last use of the buffer. There is an exception, to save work: if nobody waited
+//! for a stream over its last 64 launches, the next wait is for all of its work.
+//!
+//! GPU memory comes from a pool of this library's own. The pool keeps freed memory for later buffers, until the last handle of the
+//! device is gone. Calls that allocate, load kernels or wait do not disturb what other code captures on streams of its own.
+//!
+//! A [`Graph`] is a sequence of launches. [`Stream::capture`] records it once, and [`Graph::launch`] repeats it as one, as often
+//! as you like.
 //!
 //! # Errors
 //!
-//! Everything returns [`Error`]. A launch checks grid, block, shared memory, devices and declared lengths before it starts.
-//! A fault in a kernel (a panic, an index outside a view) is [`Error::Fault`] with kernel, block, thread and source line:
-//! from the launch itself on the emulator, from the next launch or synchronisation on a GPU.
+//! Calls that can fail return [`Error`]. A launch checks grid, block, shared memory, devices and declared lengths before it starts.
+//! A fault in a kernel (a panic, an index outside a view) is [`Error::Fault`] with kernel, block, thread and source line. On
+//! the emulator the launch itself returns it; on a GPU, the next launch or synchronisation does.
 //!
 //! # Observation
 //!
@@ -27,6 +32,7 @@
 //! allocations and launches of graphs are events of that level, and faults are events of level `error`. Their target is
 //! `kernel_primitives`.
 
+mod allocation;
 mod buffer;
 mod counters;
 #[cfg(feature = "cuda")]
@@ -35,6 +41,7 @@ mod device;
 mod dims;
 mod emulator;
 mod error;
+mod fault;
 mod function;
 mod graph;
 mod input_arg;
@@ -42,33 +49,36 @@ mod kernel;
 mod memory;
 mod output_arg;
 mod pinned;
+mod slice;
 #[doc(hidden)]
 pub mod storage;
 mod stream;
 mod trace;
+mod transfer;
 mod uses;
 mod written;
 
-pub use buffer::{Buffer, BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+pub use buffer::Buffer;
 pub use counters::Counters;
-pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATOR_VARIABLE, SEED_VARIABLE};
-pub use dims::Dims;
+pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATED_ARCH_VARIABLE, EMULATOR_VARIABLE, SEED_VARIABLE};
+pub use dims::{Dims, Extents};
 pub use emulator::EmulatorOptions;
-pub use error::{
-    Accessor, Diagnosis, Error, ExpressionError, ExpressionErrorKind, KernelFault, MemoryAction, MemoryPlace, Result,
-};
+pub use error::{DriverError, Error, ExpressionError, ExpressionErrorKind, Result};
+pub use fault::{Accessor, Diagnosis, KernelFault, MemoryAction, MemoryPlace, OutsideView};
 pub use function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
 pub use graph::Graph;
 pub use input_arg::InputArg;
 pub use kernel::{Image, Images, KernelInfo};
 pub use output_arg::OutputArg;
 pub use pinned::PinnedBuffer;
+pub use slice::{BufferSlice, BufferSliceMut, ReadArg, WriteArg};
 pub use stream::{Event, Stream};
+pub use transfer::Transfer;
 
 /// What the expansions of `#[kernel]` and `#[device_function]` call. No stable API.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::function::symbol;
     pub use crate::input_arg::Again;
-    pub use crate::kernel::{Images, Instantiated, KernelInfo, Launch, param};
+    pub use crate::kernel::{Entry, Grouped, Images, Instantiated, KernelInfo, Launch, param};
 }

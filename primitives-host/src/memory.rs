@@ -1,10 +1,15 @@
 //! Raw memory of either machine, in bytes.
 
 use std::alloc::{Layout, alloc, dealloc};
+use std::collections::TryReserveError;
 use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::PoisonError;
 
 use primitives_gpu::Element;
 
+#[cfg(feature = "cuda")]
+use crate::device::Backend;
 use crate::device::Device;
 use crate::stream::{Queue, StreamInner};
 use crate::written::Written;
@@ -16,15 +21,20 @@ const ALIGN: usize = 256;
 /// What unwritten memory of the emulator holds: a float that is neither zero nor plausible.
 const UNWRITTEN: u8 = 0xa5;
 
-/// Captured streams allocate nothing, and copies on them are recorded elsewhere.
+/// Captured streams have memory of no bytes alone, and copies on them are recorded elsewhere.
 const NOT_CAPTURED: &str = "memory is not used on a captured stream";
+
+/// Why an allocation is no part of a capture.
+const ALLOCATION: &str = "an allocation";
+const NO_ALLOCATION: &str = "a graph allocates nothing: make the buffer on another stream, before the capture or in it";
 
 /// Bytes on a device. The emulator's are accessed by whoever holds the lock of their allocation, see [`Uses`].
 ///
 /// [`Uses`]: crate::uses::Uses
+#[derive(Clone)]
 pub(crate) struct Memory {
     device: Device,
-    /// First byte; not null, also for no bytes.
+    /// First byte; for no bytes, an aligned address where nothing is.
     address: u64,
     len: usize,
     /// Somebody else's, who frees it.
@@ -36,12 +46,16 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn allocate(stream: &StreamInner, bytes: u128) -> Result<Self> {
         let device = &stream.device;
-        let refuse = |reason: &str| Error::Allocation { bytes, device: device.to_string(), reason: reason.into() };
+        let refuse =
+            |reason: &str| Error::Allocation { bytes, device: device.to_string(), reason: reason.into(), driver: None };
         let len = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed"))?;
+        let written = (!device.is_gpu()).then(|| Arc::new(Written::none(len)));
+        if len == 0 {
+            return Ok(Self { device: device.clone(), address: ALIGN as u64, len, borrowed: false, written });
+        }
         let address = match &stream.queue {
             Queue::Emulator(_) => {
-                let layout =
-                    Layout::from_size_align(len.max(1), ALIGN).map_err(|_| refuse("more than can be addressed"))?;
+                let layout = Layout::from_size_align(len, ALIGN).map_err(|_| refuse("more than can be addressed"))?;
                 // SAFETY: the layout has a size; the bytes are written before they are handed out.
                 unsafe {
                     let address = alloc(layout);
@@ -53,16 +67,18 @@ impl Memory {
                 }
             }
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => stream.allocate(len, |reason| refuse(&reason))?,
-            Queue::Capture(_) => {
-                let advice =
-                    "a graph allocates nothing: make the buffer on another stream, before the capture or in it";
-                return Err(Error::Capture { call: "an allocation", advice });
+            Queue::Cuda(stream) => {
+                stream.not_captured(ALLOCATION, NO_ALLOCATION)?;
+                free_orphans(device);
+                stream.allocate(len, |error| {
+                    let (device, reason) = (device.to_string(), error.to_string());
+                    Error::Allocation { bytes, device, reason, driver: Some(error) }
+                })?
             }
+            Queue::Capture(_) => return Err(Error::Capture { call: ALLOCATION, advice: NO_ALLOCATION }),
         };
         device.tally.allocations.add(1);
         trace::allocation(len, device);
-        let written = matches!(stream.queue, Queue::Emulator(_)).then(|| Arc::new(Written::none(len)));
         Ok(Self { device: device.clone(), address, len, borrowed: false, written })
     }
 
@@ -104,7 +120,11 @@ impl Memory {
         std::ptr::with_exposed_provenance_mut(self.address as usize + start)
     }
 
+    /// On a GPU, the caller has its turn.
     pub(crate) fn fill_zero(&self, stream: &StreamInner, start: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
@@ -114,16 +134,21 @@ impl Memory {
                 Ok(())
             }
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => stream.fill_zero(self.address + start as u64, len),
+            Queue::Cuda(stream) => {
+                stream.fill_zero(self.address + start as u64, len)?;
+                stream.advance();
+                Ok(())
+            }
             Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
     pub(crate) fn write(&self, stream: &StreamInner, start: usize, from: &[u8]) -> Result<()> {
-        if !from.is_empty() {
-            self.device.tally.host_to_device_copies.add(1);
-            self.device.tally.host_to_device_bytes.add(from.len());
+        if from.is_empty() {
+            return Ok(());
         }
+        self.device.tally.host_to_device_copies.add(1);
+        self.device.tally.host_to_device_bytes.add(from.len());
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
@@ -152,14 +177,67 @@ impl Memory {
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.copy_to_host(to, self.address + start as u64),
-            Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
+            Queue::Capture(_) => {
+                debug_assert!(to.is_empty(), "{NOT_CAPTURED}");
+                Ok(())
+            }
         }
     }
 
-    pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
-        if len > 0 {
-            self.device.tally.device_copies.add(1);
+    /// Begins to copy the host's bytes over those from `start` on. On a GPU, the caller has its turn.
+    ///
+    /// # Safety
+    /// `from` is valid for so many bytes, and nobody writes them, until the stream has come to this point.
+    pub(crate) unsafe fn begin_write(
+        &self,
+        stream: &StreamInner,
+        start: usize,
+        from: *const u8,
+        len: usize,
+    ) -> Result<()> {
+        match &stream.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) if len > 0 => {
+                self.device.tally.host_to_device_copies.add(1);
+                self.device.tally.host_to_device_bytes.add(len);
+                // SAFETY: the caller's contract; inside the allocation.
+                unsafe { stream.begin_copy_from_host(self.address + start as u64, from, len)? };
+                stream.advance();
+                Ok(())
+            }
+            // SAFETY: the caller's contract.
+            _ => self.write(stream, start, unsafe { std::slice::from_raw_parts(from, len) }),
         }
+    }
+
+    /// Begins to copy the bytes from `start` on to the host. On a GPU, the caller has its turn.
+    ///
+    /// # Safety
+    /// `to` is valid for so many bytes, and nobody accesses them, until the stream has come to this point.
+    pub(crate) unsafe fn begin_read(&self, stream: &StreamInner, start: usize, to: *mut u8, len: usize) -> Result<()> {
+        match &stream.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) if len > 0 => {
+                self.device.tally.device_to_host_copies.add(1);
+                self.device.tally.device_to_host_bytes.add(len);
+                // SAFETY: the caller's contract; inside the allocation.
+                unsafe { stream.begin_copy_to_host(to, self.address + start as u64, len)? };
+                stream.advance();
+                Ok(())
+            }
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(_) => Ok(()),
+            // SAFETY: the caller's contract.
+            _ => self.read(stream, start, unsafe { std::slice::from_raw_parts_mut(to, len) }),
+        }
+    }
+
+    /// On a GPU, the caller has its turn.
+    pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        self.device.tally.device_copies.add(1);
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy);
@@ -171,19 +249,23 @@ impl Memory {
                 Ok(())
             }
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => stream.copy(self.address + start as u64, from.address + at as u64, len),
+            Queue::Cuda(stream) => {
+                stream.copy(self.address + start as u64, from.address + at as u64, len)?;
+                stream.advance();
+                Ok(())
+            }
             Queue::Capture(_) => unreachable!("{NOT_CAPTURED}"),
         }
     }
 
     /// Gives the memory back after the work that `stream` has now. Called once, by the owner's drop.
     pub(crate) fn free(&self, stream: &StreamInner) {
-        if self.borrowed {
+        if self.borrowed || self.len == 0 {
             return;
         }
         match &stream.queue {
             Queue::Emulator(_) => {
-                if let Ok(layout) = Layout::from_size_align(self.len.max(1), ALIGN) {
+                if let Ok(layout) = Layout::from_size_align(self.len, ALIGN) {
                     // SAFETY: allocated with this layout; the owner is being dropped.
                     unsafe { dealloc(self.host(0, 0), layout) };
                 }
@@ -195,10 +277,51 @@ impl Memory {
     }
 }
 
+/// Frees what could not be when its buffers went, if that is possible now.
+#[cfg(feature = "cuda")]
+fn free_orphans(device: &Device) {
+    if let Backend::Cuda(context) = &device.backend {
+        let orphans = || context.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not under the lock: the streams that go with them may be the last of their own.
+        let freed = std::mem::take(&mut *orphans());
+        let left: Vec<_> = freed.into_iter().filter(|orphan| !orphan.free()).collect();
+        orphans().extend(left);
+    }
+}
+
+/// So many zeros in the host's memory.
+pub(crate) fn zeroed_vec<T: Element>(len: usize) -> Result<Vec<T>> {
+    let mut zeros = Vec::<T>::new();
+    let refuse = |error: TryReserveError| Error::Allocation {
+        driver: None,
+        bytes: len as u128 * size_of::<T>() as u128,
+        device: "the host".into(),
+        reason: error.to_string(),
+    };
+    zeros.try_reserve_exact(len).map_err(refuse)?;
+    // SAFETY: there is room for so many, whose zero is that of all bytes; elements without bytes are there without being written.
+    unsafe {
+        zeros.as_mut_ptr().write_bytes(0, len);
+        zeros.set_len(len);
+    }
+    Ok(zeros)
+}
+
 /// The bytes of `elements`.
 pub(crate) fn bytes_of<T: Element>(elements: &[T]) -> &[u8] {
     // SAFETY: an element has no padding, so all its bytes are initialised.
     unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// Whether bytes from the device are elements, which not all bytes of `bool` are, alone or in arrays and structs.
+pub(crate) fn check_bits<T: Element>(bytes: &[u8]) -> Result<()> {
+    let size = size_of::<T>();
+    let invalid = bytes.chunks_exact(size.max(1)).position(|element| !T::valid_bits(element));
+    invalid.map_or(Ok(()), |index| {
+        let element = &bytes[index * size..][..size];
+        let bits = element.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+        Err(Error::InvalidBits { element: std::any::type_name::<T>(), index, bits })
+    })
 }
 
 /// The bytes of `elements`, to be overwritten by bytes that are values of `T`.

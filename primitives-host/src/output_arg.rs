@@ -6,9 +6,10 @@ use primitives_gpu::input::Source;
 use primitives_gpu::output::{Discard, Permutation, Reversed, Sink, SpanMut, Strided, Zip};
 
 use crate::Result;
-use crate::buffer::{Buffer, BufferSliceMut};
+use crate::buffer::Buffer;
 use crate::input_arg::Enter;
 use crate::kernel::Launch;
+use crate::slice::BufferSliceMut;
 
 mod sealed {
     use crate::Result;

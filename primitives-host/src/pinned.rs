@@ -6,6 +6,7 @@ use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
+use crate::memory::zeroed_vec;
 use primitives_gpu::Element;
 
 /// Page-locked host memory, from [`Device::pinned`]: a slice of elements that a GPU copies from and to at the bus's full
@@ -21,10 +22,29 @@ enum Storage<T> {
 impl<T: Element> PinnedBuffer<T> {
     pub(crate) fn zeroed(device: &Device, len: usize) -> Result<Self> {
         Ok(Self(match &device.backend {
-            Backend::Emulator(_) => Storage::Ordinary(vec![T::ZERO; len]),
+            Backend::Emulator(_) => Storage::Ordinary(zeroed_vec(len)?),
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => Storage::Locked(cuda::HostMemory::zeroed(context, len)?),
         }))
+    }
+}
+
+impl<T: Element> PinnedBuffer<T> {
+    /// Whether it is of a GPU's driver. The emulator's is ordinary memory.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_locked(&self) -> bool {
+        matches!(self.0, Storage::Locked(_))
+    }
+
+    /// The bytes, which need not be elements.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let (address, len) = match &self.0 {
+            Storage::Ordinary(elements) => (elements.as_ptr(), elements.len()),
+            #[cfg(feature = "cuda")]
+            Storage::Locked(memory) => (memory.address().cast_const(), memory.len()),
+        };
+        // SAFETY: memory of so many elements, owned by this; they have no padding, and all of it was written.
+        unsafe { std::slice::from_raw_parts(address.cast(), len * size_of::<T>()) }
     }
 }
 

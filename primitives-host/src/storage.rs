@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use primitives_gpu::{Block, Dim3, Element};
 
-use crate::buffer::Allocation;
+use crate::allocation::Allocation;
 use crate::device::{Backend, Device};
 use crate::dims::Dims;
-use crate::error::{Diagnosis, KernelFault, MemoryPlace};
+use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
 use crate::graph::Draft;
 use crate::kernel::Launch;
 use crate::stream::{Queue, Stream, StreamInner};
@@ -66,6 +66,11 @@ impl Storage {
     }
 }
 
+/// Whether a stream is that of a [`Stream::capture`], whose graph keeps the memory that it uses. A graph that others capture does not.
+pub fn keeps_memory(stream: &Stream) -> bool {
+    matches!(stream.0.queue, Queue::Capture(_))
+}
+
 /// Calls its argument with ranges of bytes.
 pub type Ranges = Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>;
 
@@ -89,10 +94,17 @@ pub unsafe fn launch<'a>(
     stream: &Stream,
     info: &'static KernelInfo,
     dims: Dims,
-    uses: impl Iterator<Item = (&'a Storage, bool)>,
+    uses: impl Iterator<Item = (&'a Storage, bool)> + Clone,
     params: &mut [*mut c_void],
 ) -> Result<()> {
     let mut launch = Launch::new(stream, info, dims);
+    // No borrow keeps other threads from copying what this writes to the host. Theirs is the turn until they have done.
+    #[cfg(feature = "cuda")]
+    while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.0.is_read_by_host()) {
+        drop(launch);
+        drop(storage.0.lock(Mode::Write));
+        launch = Launch::new(stream, info, dims);
+    }
     for (storage, write) in uses {
         launch.storage(&storage.0, if write { Mode::Write } else { Mode::Read })?;
     }
@@ -103,8 +115,10 @@ pub unsafe fn launch<'a>(
 /// Runs `body` on the host, as a launch on a stream of the emulator: in its order, counted and traced as one, recorded if the
 /// stream captures. What it reads must have been written.
 ///
-/// `body` accesses the memory of `uses` and nothing else, by address.
-pub fn run_on_host(
+/// # Safety
+/// `body` accesses the memory of `uses` and nothing else, by address: it reads elements of the ranges of those that are only read,
+/// and leaves in the others values of their buffers' types.
+pub unsafe fn run_on_host(
     stream: &Stream,
     kernel: &str,
     place: &'static Location<'static>,
@@ -185,6 +199,7 @@ pub fn host_fault(kernel: &str, place: &Location<'_>, diagnosis: Diagnosis) -> E
         line: place.line(),
         column: place.column(),
         diagnosis,
+        view: None,
         help: None,
         seed: None,
     }))

@@ -36,6 +36,7 @@ pub(crate) struct StreamInner {
     pub(crate) queue: Queue,
 }
 
+#[allow(clippy::large_enum_variant, reason = "each is in an `Arc` of its own")]
 pub(crate) enum Queue {
     /// Held while work runs, so that one stream's work is never concurrent.
     Emulator(Mutex<()>),
@@ -51,12 +52,44 @@ impl StreamInner {
         busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes later work on this stream wait for all work that `other` has now.
-    pub(crate) fn wait_for(&self, other: &StreamInner) -> Result<()> {
+    /// The position in the queue of a GPU's stream that its next work gets. The caller has the device's turn.
+    #[inline]
+    pub(crate) fn next_position(&self) -> u64 {
+        match &self.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.next_position(),
+            _ => 0,
+        }
+    }
+
+    /// A position in the queue of a GPU's stream after all that is in it, which no other work gets. The caller has the device's
+    /// turn.
+    pub(crate) fn take_position(&self) -> u64 {
+        match &self.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.take_position(),
+            _ => 0,
+        }
+    }
+
+    /// Makes later work on this stream wait for the work of `other` up to a position.
+    pub(crate) fn wait_for(&self, other: &StreamInner, at: u64) -> Result<()> {
         match (&self.queue, &other.queue) {
             #[cfg(feature = "cuda")]
-            (Queue::Cuda(this), Queue::Cuda(other)) => this.wait_for(other),
-            _ => Ok(()),
+            (Queue::Cuda(this), Queue::Cuda(other)) => this.wait_for(other, at),
+            _ => {
+                let _ = at;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether code that is not of this library captures the stream.
+    pub(crate) fn is_captured_by_others(&self) -> Result<bool> {
+        match &self.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.is_captured(),
+            _ => Ok(false),
         }
     }
 
@@ -83,6 +116,15 @@ impl StreamInner {
             }
         }
     }
+
+    /// Waits for what is in the queue, whatever kernels have done. Their faults stay to be returned.
+    pub(crate) fn drain(&self) -> Result<()> {
+        match &self.queue {
+            Queue::Emulator(_) | Queue::Capture(_) => Ok(()),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.drain(),
+        }
+    }
 }
 
 impl Stream {
@@ -107,7 +149,8 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// `stream` is a `CUstream` that nobody else destroys, and it is adopted once. Nobody captures it while this is used.
+    /// `stream` is a `CUstream` that nobody else destroys, and it is adopted once. For what others capture on it, see
+    /// [`is_capturing`](Self::is_capturing).
     pub unsafe fn from_raw(device: &Device, stream: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
         unsafe { Self::adopt(device, stream, false) }
@@ -122,7 +165,7 @@ impl Stream {
     /// # Safety
     ///
     /// `stream` is a `CUstream` or null, and is destroyed after this, all its clones, and the buffers that were used on it. It
-    /// is adopted once at a time, and nobody captures it meanwhile.
+    /// is adopted once at a time. For what others capture on it, see [`is_capturing`](Self::is_capturing).
     pub unsafe fn from_raw_borrowed(device: &Device, stream: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
         unsafe { Self::adopt(device, stream, true) }
@@ -168,9 +211,22 @@ impl Stream {
         self.0.synchronize()
     }
 
-    /// Whether work is recorded and not run: true of the stream that [`capture`](Self::capture) gives.
+    /// Whether work is recorded and not run: true of the stream that [`capture`](Self::capture) gives, and of one whose handle
+    /// other code has and captures by the driver (`cuStreamBeginCapture`).
+    ///
+    /// In a capture of others, launches, copies between buffers and [`set_zero`](crate::BufferSliceMut::set_zero) become part of
+    /// the graph that the driver makes. What a graph cannot hold is [`Error::Capture`], and leaves the capture as it is:
+    /// allocations, waits, events, copies between the host and a buffer that was last used on the stream, and work elsewhere with
+    /// such a buffer. The library sees neither that graph nor its launches. So whoever launches it keeps the stream and the
+    /// buffers until it has run, and puts it in an order with all other work on them; that is part of the contract under which the
+    /// driver is called. [`capture`](Self::capture) sees to all of this itself.
     pub fn is_capturing(&self) -> bool {
-        matches!(self.0.queue, Queue::Capture(_))
+        match &self.0.queue {
+            Queue::Emulator(_) => false,
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.is_captured().unwrap_or(false),
+            Queue::Capture(_) => true,
+        }
     }
 
     /// Captures what `record` launches on the stream that it is given, to launch it as one, as often as wanted: see
@@ -198,7 +254,10 @@ impl Stream {
         let moment = match &self.0.queue {
             Queue::Emulator(_) => Moment::Emulator(Instant::now()),
             #[cfg(feature = "cuda")]
-            Queue::Cuda(stream) => Moment::Cuda(stream.record()?, self.clone()),
+            Queue::Cuda(stream) => {
+                stream.not_captured("`Stream::record`", NO_EVENT)?;
+                Moment::Cuda(stream.record()?, self.clone())
+            }
             Queue::Capture(_) => return Err(no_event("`Stream::record`")),
         };
         Ok(Event { moment, tally: self.0.device.tally.clone() })
@@ -208,7 +267,10 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, &event.moment) {
             #[cfg(feature = "cuda")]
-            (Queue::Cuda(stream), Moment::Cuda(event, _)) => stream.wait(event),
+            (Queue::Cuda(stream), Moment::Cuda(event, _)) => {
+                stream.not_captured("`Stream::wait`", NO_EVENT)?;
+                stream.wait(event)
+            }
             (Queue::Capture(_), _) => Err(no_event("`Stream::wait`")),
             _ => Ok(()),
         }
@@ -230,8 +292,11 @@ impl Stream {
     }
 }
 
+/// Why events are no part of a capture.
+const NO_EVENT: &str = "a graph has no events: record and wait on the stream that launches it";
+
 fn no_event(call: &'static str) -> Error {
-    Error::Capture { call, advice: "a graph has no events: record and wait on the stream that launches it" }
+    Error::Capture { call, advice: NO_EVENT }
 }
 
 impl std::fmt::Debug for Stream {
@@ -255,6 +320,15 @@ enum Moment {
 }
 
 impl Event {
+    /// Waits as [`synchronize`](Self::synchronize), whatever kernels have done.
+    pub(crate) fn passed(&self) -> Result<()> {
+        match &self.moment {
+            Moment::Emulator(_) => Ok(()),
+            #[cfg(feature = "cuda")]
+            Moment::Cuda(event, _) => event.synchronize(),
+        }
+    }
+
     /// Waits until the stream has come to this point.
     pub fn synchronize(&self) -> Result<()> {
         self.tally.synchronizations.add(1);

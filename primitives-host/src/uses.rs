@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::buffer::{Allocation, Held};
+use crate::allocation::{Allocation, Held};
 use crate::stream::StreamInner;
 
 /// How work uses a buffer; the later one includes the earlier.
@@ -14,13 +14,18 @@ pub(crate) enum Mode {
     Write,
 }
 
-/// The allocations that a launch, a copy or a graph uses, by address: each once, with the stronger mode of its uses.
+/// The allocations that a launch, a copy or a graph uses, each once, with the stronger mode of its uses. The key is where the
+/// host has the allocation: those of no bytes have no address of their own.
 #[derive(Default)]
-pub(crate) struct Uses(BTreeMap<u64, (Arc<Allocation>, Mode)>);
+pub(crate) struct Uses(BTreeMap<usize, (Arc<Allocation>, Mode)>);
+
+fn key(allocation: &Allocation) -> usize {
+    std::ptr::from_ref(allocation).addr()
+}
 
 impl Uses {
     pub(crate) fn add(&mut self, allocation: &Arc<Allocation>, mode: Mode) {
-        let (_, strongest) = self.0.entry(allocation.address()).or_insert_with(|| (allocation.clone(), mode));
+        let (_, strongest) = self.0.entry(key(allocation)).or_insert_with(|| (allocation.clone(), mode));
         *strongest = mode.max(*strongest);
     }
 
@@ -30,22 +35,17 @@ impl Uses {
         }
     }
 
-    /// The allocations, by ascending address, each with its mode.
+    /// The allocations, each with its mode.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Allocation>, Mode)> {
         self.0.values().map(|(allocation, mode)| (allocation, *mode))
     }
 
-    /// The allocation that has the address.
-    pub(crate) fn at(&self, address: u64) -> Option<&Arc<Allocation>> {
-        self.0.range(..=address).next_back().map(|(_, (allocation, _))| allocation)
-    }
-
     pub(crate) fn contains(&self, allocation: &Allocation) -> bool {
-        self.0.contains_key(&allocation.address())
+        self.0.contains_key(&key(allocation))
     }
 
-    /// Locks the allocations. All work locks in the order of addresses, and before it takes its turn on a device or a
-    /// stream, so that no two wait for each other.
+    /// Locks the allocations. All work locks them in the order of the keys, and before it takes its turn on a stream or a device,
+    /// so that no two wait for each other.
     pub(crate) fn lock(&self) -> Vec<Held<'_>> {
         self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
     }

@@ -4,9 +4,10 @@ use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, parenthesized};
+use syn::{AngleBracketedGenericArguments, Error, Expr, Path, Result, Token, Visibility, parenthesized};
 
-/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), crate = path`, in any order.
+/// `instantiate(<f32>, …), equal_len(x, out), threads(N), max_threads(N), min_blocks(N), launch(pub(crate)), crate = path`, in any
+/// order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Where `instantiate` stands, if it does.
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
     pub(crate) max_threads: Option<Expr>,
     /// Blocks that a multiprocessor should hold at once.
     pub(crate) min_blocks: Option<Expr>,
+    /// Who may launch the kernel, if not whoever sees it.
+    pub(crate) launch: Option<Visibility>,
     /// The facade's path, if it is not `::kernel_primitives`.
     pub(crate) facade: Option<Path>,
 }
@@ -59,13 +62,22 @@ impl Parse for Arguments {
                 }
                 "max_threads" => arguments.max_threads = Some(one_constant(&key, input)?),
                 "min_blocks" => arguments.min_blocks = Some(one_constant(&key, input)?),
+                "launch" => {
+                    let visibility;
+                    parenthesized!(visibility in input);
+                    let wrong = "`launch` takes a visibility: `launch(pub(crate))`, or `launch()` for the module alone";
+                    arguments.launch = Some(visibility.parse()?);
+                    if !visibility.is_empty() {
+                        return Err(visibility.error(wrong));
+                    }
+                }
                 "crate" => {
                     input.parse::<Token![=]>()?;
                     arguments.facade = Some(input.call(Path::parse_mod_style)?);
                 }
                 _ => {
                     let message = "`#[kernel]` knows `instantiate(<f32>, …)`, `equal_len(x, out)`, `threads(256)`, \
-                                   `max_threads(256)`, `min_blocks(2)` and `crate = path`";
+                                   `max_threads(256)`, `min_blocks(2)`, `launch(pub(crate))` and `crate = path`";
                     return Err(Error::new(key.span(), message));
                 }
             }

@@ -4,7 +4,9 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, Index, Result, WherePredicate, parse_quote};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericParam, Ident, Index, Path, Result, WherePredicate, parse_quote,
+};
 
 use crate::names;
 
@@ -13,7 +15,8 @@ pub(crate) fn kernel_param(input: TokenStream) -> Result<TokenStream> {
     if !derive.fields.is_empty() {
         derive.check_repr()?;
     }
-    Ok(derive.kernel_param(&quote!(::kernel_primitives::view::value_layout)))
+    let facade = &derive.facade;
+    Ok(derive.kernel_param(&quote!(#facade::view::value_layout)))
 }
 
 pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
@@ -23,10 +26,11 @@ pub(crate) fn element(input: TokenStream) -> Result<TokenStream> {
         return Err(Error::new_spanned(&derive.input.ident, message));
     }
     derive.check_repr()?;
-    let element = quote!(::kernel_primitives::Element);
+    let facade = &derive.facade;
+    let element = quote!(#facade::Element);
     let ident = &derive.input.ident;
     // An element is a parameter as well. Where its fields are elements they are parameters.
-    let kernel_param = derive.kernel_param(&quote!(::kernel_primitives::view::element_layout));
+    let kernel_param = derive.kernel_param(&quote!(#facade::view::element_layout));
     let generics = derive.generics(&element);
     let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
 
@@ -84,6 +88,8 @@ struct Derive {
     input: DeriveInput,
     fields: Fields,
     name: &'static str,
+    /// Where `kernel-primitives` is.
+    facade: TokenStream,
 }
 
 impl Derive {
@@ -104,7 +110,8 @@ impl Derive {
             let message = format!("`{name}` is for types without lifetimes: references point to host memory");
             return Err(Error::new_spanned(lifetime, message));
         }
-        Ok(Self { input, fields, name })
+        let facade = facade(&input)?;
+        Ok(Self { input, fields, name, facade })
     }
 
     /// The layout is the same for every compiler.
@@ -152,7 +159,8 @@ impl Derive {
     /// `layout_of_fixed` gives, which demands a trait of them, with errors at the types.
     fn kernel_param(&self, layout_of_fixed: &TokenStream) -> TokenStream {
         let ident = &self.input.ident;
-        let kernel_param = quote!(::kernel_primitives::KernelParam);
+        let facade = &self.facade;
+        let kernel_param = quote!(#facade::KernelParam);
         let generics = self.generics(&kernel_param);
         let (impl_generics, ty_generics, where_clause) = generics.split_for_impl();
         let fields = self.fields.iter().enumerate().map(|(i, field)| {
@@ -170,11 +178,29 @@ impl Derive {
             // by the where clause or by `checks`.
             #[automatically_derived]
             unsafe impl #impl_generics #kernel_param for #ident #ty_generics #where_clause {
-                const LAYOUT: ::kernel_primitives::view::Layout =
-                    ::kernel_primitives::view::Layout::of::<Self>("struct") #(#fields)*;
+                const LAYOUT: #facade::view::Layout =
+                    #facade::view::Layout::of::<Self>("struct") #(#fields)*;
             }
         }
     }
+}
+
+/// What `#[kernel_primitives(crate = path)]` says, or else `::kernel_primitives`.
+fn facade(input: &DeriveInput) -> Result<TokenStream> {
+    let mut facade = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("kernel_primitives")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("`#[kernel_primitives(…)]` knows `crate = path`"));
+            }
+            if facade.is_some() {
+                return Err(meta.error("`crate` is given twice: remove one"));
+            }
+            facade = Some(meta.value()?.call(Path::parse_mod_style)?.into_token_stream());
+            Ok(())
+        })?;
+    }
+    Ok(facade.unwrap_or_else(|| quote!(::kernel_primitives)))
 }
 
 fn member(i: usize, field: &Field) -> TokenStream {
@@ -208,6 +234,24 @@ mod tests {
     type Expand = fn(TokenStream) -> Result<TokenStream>;
 
     #[test]
+    fn the_facade_can_be_elsewhere() {
+        for expand in [kernel_param as Expand, element] {
+            let text = expand(quote!(
+                #[repr(C)]
+                #[kernel_primitives(crate = crate::inner::kp)]
+                struct P<T> {
+                    a: T,
+                    b: f32,
+                }
+            ))
+            .unwrap()
+            .to_string();
+            let kernel_param = quote!(crate::inner::kp::KernelParam for P<T>).to_string();
+            assert!(text.contains(&kernel_param) && !text.contains(":: kernel_primitives"), "{text}");
+        }
+    }
+
+    #[test]
     fn mistakes_say_what_to_write() {
         let (param, both): (&[Expand], &[Expand]) = (&[kernel_param], &[kernel_param, element]);
         let cases: &[(&[Expand], TokenStream, &str)] = &[
@@ -222,6 +266,24 @@ mod tests {
                 "is for structs",
             ),
             (both, quote!(union U { a: u8, b: i8 }), "is for structs"),
+            (
+                both,
+                quote!(
+                    #[repr(C)]
+                    #[kernel_primitives(path = kp)]
+                    struct P(f32);
+                ),
+                "knows `crate = path`",
+            ),
+            (
+                both,
+                quote!(
+                    #[repr(C)]
+                    #[kernel_primitives(crate = a, crate = b)]
+                    struct P(f32);
+                ),
+                "given twice",
+            ),
             (
                 both,
                 quote!(

@@ -49,7 +49,7 @@ impl Instance<'_> {
                 // As above.
                 // SAFETY: as above.
                 #[unsafe(export_name = ::core::concat!(::core::module_path!(), "::", #entry, "::__bounds"))]
-                static BOUNDS: [u8; 40] = <#kernel>::__BOUNDS.digits();
+                static BOUNDS: [u8; 48] = <#kernel>::__BOUNDS.digits(<#kernel>::__SHARED.1);
 
                 // # Safety
                 // The launch passes the kernel's parameters.
@@ -68,8 +68,8 @@ impl Instance<'_> {
         })
     }
 
-    /// The information, under a `tag` that makes the implementation local to the crate.
-    pub(crate) fn host(&self, environment: &Environment, tag: &TokenStream) -> TokenStream {
+    /// The information, as an implementation of `Instantiated` or `Grouped`, under a `tag` that makes it local to the crate.
+    pub(crate) fn host(&self, environment: &Environment, implemented: &str, tag: &TokenStream) -> TokenStream {
         let Self { facade, kernel, entry, shown, .. } = self;
         let images = if environment.images.contains(entry) {
             quote! {
@@ -80,8 +80,9 @@ impl Instance<'_> {
         } else {
             quote!(&[])
         };
+        let implemented = format_ident!("{implemented}");
         quote! {
-            impl #facade::__private::Instantiated<#tag> for #kernel {
+            impl #facade::__private::#implemented<#tag> for #kernel {
                 fn info() -> &'static #facade::__private::KernelInfo {
                     static INFO: #facade::__private::KernelInfo = #facade::__private::KernelInfo::new(
                         ::core::concat!(::core::module_path!(), "::", #shown),
@@ -90,7 +91,8 @@ impl Instance<'_> {
                         <#kernel>::__SHARED.1,
                         <#kernel>::__LAYOUT.hash(),
                         <#kernel>::__BOUNDS,
-                    );
+                    )
+                    .with_shared_params(<#kernel>::__SHARED_PARAMS);
                     &INFO
                 }
             }

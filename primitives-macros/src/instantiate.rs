@@ -1,21 +1,83 @@
 //! `instantiate!`.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
-use syn::parse::Parser;
+use quote::{ToTokens, format_ident, quote};
+use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Error, GenericArgument, PathArguments, Result, Token, TypePath};
+use syn::{Error, GenericArgument, Path, PathArguments, Result, Token, TypePath};
 
 use crate::environment::Environment;
 use crate::instance::{GENERIC_PARAMS, Instance};
 use crate::names;
+use crate::row::{Asked, Rows};
 
 pub(crate) fn expand(input: TokenStream, environment: &Environment) -> Result<TokenStream> {
-    let paths = Punctuated::<TypePath, Token![,]>::parse_terminated.parse2(input)?;
-    paths.iter().map(|path| one(path, environment)).collect()
+    let Input { facade, paths } = syn::parse2(input)?;
+    let (mut tokens, mut asked) = (TokenStream::new(), Vec::new());
+    for path in &paths {
+        match algorithm(path, &facade) {
+            Some(algorithm) => asked.push(algorithm),
+            None => tokens.extend(one(path, &facade, environment)?),
+        }
+    }
+    // The table of algorithms says which kernels these have.
+    tokens.extend(Rows { rest: TokenStream::new(), rows: Vec::new(), asked }.ask(&format_ident!("__group")));
+    Ok(tokens)
 }
 
-fn one(path: &TypePath, environment: &Environment) -> Result<TokenStream> {
+/// `crate = path, ` if `kernel-primitives` is elsewhere, and the kernels.
+struct Input {
+    facade: TokenStream,
+    paths: Punctuated<TypePath, Token![,]>,
+}
+
+impl Parse for Input {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut facade = quote!(::kernel_primitives);
+        if input.peek(Token![crate]) && input.peek2(Token![=]) {
+            input.parse::<Token![crate]>()?;
+            input.parse::<Token![=]>()?;
+            facade = input.call(Path::parse_mod_style)?.into_token_stream();
+            input.parse::<Token![,]>()?;
+        }
+        Ok(Self { facade, paths: Punctuated::parse_terminated(input)? })
+    }
+}
+
+fn one(path: &TypePath, facade: &TokenStream, environment: &Environment) -> Result<TokenStream> {
+    let instance = instance(facade, path)?;
+    let device = instance.device(environment);
+    let host = instance.host(environment, "Instantiated", &quote!(Tag));
+    Ok(quote! {
+        #device
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        const _: () = {
+            // Public, since it is inferred wherever the kernel is launched.
+            #[allow(dead_code, missing_docs, unreachable_pub)]
+            pub struct Tag;
+            #host
+        };
+    })
+}
+
+/// The row of the table that a path asks for, which ends with `algorithms::name<…>`.
+fn algorithm(path: &TypePath, facade: &TokenStream) -> Option<Asked> {
+    let segments: Vec<_> = path.path.segments.iter().collect();
+    let [before @ .., module, last] = segments.as_slice() else { return None };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    if path.qself.is_some() || module.ident != "algorithms" {
+        return None;
+    }
+    let colon = &path.path.leading_colon;
+    let facade = match before {
+        [] => facade.clone(),
+        _ => quote!(#colon #(#before)::*),
+    };
+    Some(Asked { facade, algorithm: last.ident.clone(), arguments: arguments.args.iter().cloned().collect() })
+}
+
+pub(crate) fn instance<'a>(facade: &'a TokenStream, path: &TypePath) -> Result<Instance<'a>> {
     let form =
         "`instantiate!` takes a generic kernel with its arguments: `instantiate!(kernels::reduce::<f32, MyFn, 4>)`";
     let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
@@ -29,26 +91,12 @@ fn one(path: &TypePath, environment: &Environment) -> Result<TokenStream> {
     }
     let shown = names::shown(arguments.args.to_token_stream());
     let kernel = names::unraw(&last.ident);
-    let facade = quote!(::kernel_primitives);
-    let instance = Instance {
-        facade: &facade,
+    Ok(Instance {
+        facade,
         kernel: path.to_token_stream(),
         entry: names::entry(&kernel, &shown),
         shown: format!("{kernel}::<{shown}>"),
         params: GENERIC_PARAMS,
-    };
-    let device = instance.device(environment);
-    let host = instance.host(environment, &quote!(Tag));
-    Ok(quote! {
-        #device
-
-        #[cfg(not(target_arch = "nvptx64"))]
-        const _: () = {
-            // Public, since it is inferred wherever the kernel is launched.
-            #[allow(dead_code, missing_docs, unreachable_pub)]
-            pub struct Tag;
-            #host
-        };
     })
 }
 
@@ -78,6 +126,21 @@ mod tests {
     #[test]
     fn several_kernels_in_one_call() {
         assert_eq!(text(quote!(a::<f32>, crate::b::<f64>,), false).matches("fn info").count(), 2);
+    }
+
+    #[test]
+    fn algorithms_are_looked_up_in_the_table_of_their_crate() {
+        let text = text(quote!(a::<f32>, kp::algorithms::top_k<u8, Less>, algorithms::merge<u8, u8, Less>), false);
+        let call = "kp :: __algorithm ! { top_k __group { { } [] [{ kp } top_k [u8 , Less] \
+                    { :: kernel_primitives } merge [u8 , u8 , Less]] } }";
+        assert!(text.ends_with(call) && text.matches("fn info").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn the_facade_can_be_elsewhere() {
+        let text = text(quote!(crate = crate::inner::kp, crate::b::<f64>, some_crate::c::<f32>), true);
+        assert!(text.contains("crate :: inner :: kp :: __private :: Instantiated"), "{text}");
+        assert!(text.contains("for some_crate :: c :: < f32 >") && !text.contains(":: kernel_primitives"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
-    AngleBracketedGenericArguments, Attribute, Error, Expr, GenericArgument, GenericParam, ItemFn, Result, parse_quote,
+    AngleBracketedGenericArguments, Attribute, Error, Expr, GenericArgument, GenericParam, ItemFn, Result, Visibility,
+    parse_quote,
 };
 
 use crate::arguments::Arguments;
@@ -162,7 +163,7 @@ impl Kernel {
         let instances = instances.iter().map(|instance| {
             let device = instance.device(environment);
             // The kernel is local, so that no tag is needed.
-            let host = instance.host(environment, &quote!(()));
+            let host = instance.host(environment, "Instantiated", &quote!(()));
             quote! {
                 #device
                 #[cfg(not(target_arch = "nvptx64"))]
@@ -189,13 +190,22 @@ impl Kernel {
         self.item.attrs.iter().filter(|attribute| attribute.path().is_ident(name)).collect()
     }
 
-    /// The function as it was written, to be inlined.
+    /// The function as it was written, to be inlined. Who may not launch the kernel may not call it either.
     fn function(&self) -> TokenStream {
         let mut item = self.item.clone();
-        // The token is a parameter by rule, not by need: a kernel of views alone leaves it.
+        item.vis = self.launch_vis().clone();
         if let Some(token) = self.params.first() {
             let token = &token.ident;
-            item.block.stmts.insert(0, parse_quote!(let _ = #token;));
+            let statement = if self.arguments.threads.is_empty() {
+                // The token is a parameter by rule, not by need: a kernel of views alone leaves it.
+                parse_quote!(let _ = #token;)
+            } else {
+                // Of a launch it holds, and the compiler knows: it is for kernels that call this one.
+                let (facade, ident) = (&self.facade, &item.sig.ident);
+                let turbofish = item.sig.generics.split_for_impl().1.as_turbofish().to_token_stream();
+                parse_quote!(#facade::view::require_threads(#token, #ident #turbofish::__BOUNDS);)
+            };
+            item.block.stmts.insert(0, statement);
         }
         let inline = self.attributes("inline").is_empty().then(|| quote!(#[inline(always)]));
         quote! {
@@ -270,7 +280,27 @@ impl Kernel {
             true => format!("{name}::<{}>", generics.collect::<Vec<_>>().join(", ")),
             false => name,
         };
-        docs(&["", "# Launch", "", "```text", &format!("{path}::launch({arguments})?;"), "```"])
+        let call = match self.item.sig.unsafety {
+            Some(_) => format!("unsafe {{ {path}::launch({arguments}) }}?;"),
+            None => format!("{path}::launch({arguments})?;"),
+        };
+        let private = match self.launch_vis() {
+            Visibility::Public(_) => None,
+            _ if self.arguments.launch.is_none() => None,
+            Visibility::Restricted(only) => Some(names::shown(only.to_token_stream())),
+            Visibility::Inherited => Some("private".to_owned()),
+        };
+        let private = private
+            .map(|vis| format!("`launch` is `{vis}`: what the kernel relies on is prepared by those who call it."));
+        let mut lines = vec!["", "# Launch", ""];
+        lines.extend(private.iter().flat_map(|line| [line.as_str(), ""]));
+        lines.extend(["```text", &call, "```"]);
+        docs(&lines)
+    }
+
+    /// Who may launch the kernel.
+    fn launch_vis(&self) -> &Visibility {
+        self.arguments.launch.as_ref().unwrap_or(&self.item.vis)
     }
 
     /// The storage of `Shared` parameters, the function's call from flat parameters, and the launcher.
@@ -279,6 +309,7 @@ impl Kernel {
         let (impl_generics, ty_generics, where_clause) = self.item.sig.generics.split_for_impl();
         let cfgs = self.attributes("cfg");
         let shared = self.shared();
+        let shared_params = self.shared_params();
         let layout = self.layout();
         let bounds = self.bounds();
         let body = self.body();
@@ -290,6 +321,9 @@ impl Kernel {
             impl #impl_generics #ident #ty_generics #where_clause {
                 #[doc(hidden)]
                 #vis const __SHARED: #shared
+                #[cfg(not(target_arch = "nvptx64"))]
+                #[doc(hidden)]
+                #vis const __SHARED_PARAMS: #shared_params
                 #[doc(hidden)]
                 #vis const __LAYOUT: #layout
                 #[doc(hidden)]
@@ -336,6 +370,29 @@ impl Kernel {
                 ([#(#offsets),*], usize::next_multiple_of(#end, 16))
             };
         }
+    }
+
+    /// The names of `Shared` and `SharedSlice` parameters and where they are, for reports.
+    fn shared_params(&self) -> TokenStream {
+        let facade = &self.facade;
+        let mut storages = 0usize;
+        let params = self.params.iter().filter_map(|param| {
+            let (name, span) = (names::unraw(&param.ident), at(param.span));
+            match &param.kind {
+                Kind::Shared(ty) => {
+                    storages += 1;
+                    let storage = storages - 1;
+                    Some(quote_spanned! {span=>
+                        #facade::view::SharedParam::storage::<#ty>(#name, Self::__SHARED.0[#storage])
+                    })
+                }
+                Kind::SharedSlice(ty) => {
+                    Some(quote_spanned!(span=> #facade::view::SharedParam::rest::<#ty>(#name, Self::__SHARED.1)))
+                }
+                _ => None,
+            }
+        });
+        quote!(&'static [#facade::view::SharedParam] = &[#(#params),*];)
     }
 
     /// The layout of the parameters, shared memory included, that host and device compare.
@@ -535,10 +592,10 @@ impl Kernel {
         quote! {
             // # Safety
             // The parameters are the kernel's: buffers as `Global::from_raw` and `GlobalMut::from_raw` want them, and the launch
-            // reserves the kernel's shared memory.
+            // reserves the kernel's shared memory. What an unsafe kernel demands holds.
             unsafe fn __body(#cx: #facade::Block<'_>, #params) {
                 #helpers
-                // SAFETY: the views are made of the caller's parameters. The kernel itself is a safe function.
+                // SAFETY: the views are made of the caller's parameters, which are what the kernel itself demands.
                 unsafe { #function #turbofish(#(#calls),*) }
             }
         }
@@ -613,6 +670,7 @@ impl Kernel {
         let (facade, vis) = (&self.facade, generated(&self.item.vis));
         let private = quote!(#facade::__private);
         let (stream, dims, launch, cx) = (internal("stream"), internal("dims"), internal("launch"), internal("cx"));
+        let entry = internal("entry");
 
         let mut inputs = Vec::new();
         let mut views = TokenStream::new();
@@ -684,6 +742,17 @@ impl Kernel {
             (TokenStream::new(), TokenStream::new(), quote!(()))
         };
         let docs = self.launch_docs();
+        let (launch_vis, unsafety) = (generated(self.launch_vis()), generated(self.item.sig.unsafety));
+        let names = self.params.iter().filter_map(|param| match param.kind {
+            Kind::Block | Kind::Shared(_) | Kind::SharedSlice(_) => None,
+            _ => Some(&param.ident),
+        });
+        let call = quote!(Self::launch_entry(#entry, #stream, #dims, #(#names),*));
+        let call = match unsafety.is_empty() {
+            true => call,
+            // SAFETY: of the generated code: what the kernel demands, the caller of `launch` keeps.
+            false => quote!(unsafe { #call }),
+        };
         quote! {
             /// What the host knows of the kernel: its names, and its code by architecture.
             #[cfg(not(target_arch = "nvptx64"))]
@@ -693,24 +762,34 @@ impl Kernel {
 
             #docs
             #[cfg(not(target_arch = "nvptx64"))]
-            #[allow(unused_mut, elided_lifetimes_in_paths)]
-            #vis fn launch #generic(
+            #launch_vis #unsafety fn launch #generic(
                 #stream: &#facade::Stream,
                 #dims: impl ::core::convert::Into<#facade::Dims>,
                 #(#inputs),*
             ) -> #facade::Result<()>
             #bound
             {
-                let mut #launch = #private::Launch::new(
-                    #stream,
-                    <Self as #private::Instantiated<#tag>>::info(),
-                    ::core::convert::Into::into(#dims),
-                );
+                let #entry = #private::Entry::<Self>::named::<#tag>();
+                #call
+            }
+
+            // As `launch`, of a kernel that is known by its description.
+            #[doc(hidden)]
+            #[cfg(not(target_arch = "nvptx64"))]
+            #[allow(unused_mut, elided_lifetimes_in_paths)]
+            #launch_vis #unsafety fn launch_entry(
+                #entry: #private::Entry<Self>,
+                #stream: &#facade::Stream,
+                #dims: impl ::core::convert::Into<#facade::Dims>,
+                #(#inputs),*
+            ) -> #facade::Result<()> {
+                let mut #launch =
+                    #private::Launch::new(#stream, #entry.info(), ::core::convert::Into::into(#dims));
                 #views
                 #(#equal_lengths)*
                 #locals
                 // SAFETY: the parameters are those of the entry, in its order; the views are of buffers that `launch` keeps, and
-                // are the same in the body. The closure owns what it is given, since a capture keeps it.
+                // are the same in the body. What an unsafe kernel demands, the caller keeps. The closure owns what it is given, since a capture keeps it.
                 unsafe {
                     #launch.run(
                         // The last one is the runtime's own.
@@ -753,6 +832,11 @@ impl Kernel {
              earlier launch on the stream. A fault of this one comes back from the next call that waits for it."
                 .to_owned(),
         ]);
+        let safety = signature::safety(&self.item);
+        if self.item.sig.unsafety.is_some() {
+            lines.extend([String::new(), "# Safety".to_owned(), String::new()]);
+            lines.extend(safety);
+        }
         docs(&lines.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
@@ -888,6 +972,55 @@ mod tests {
     }
 
     #[test]
+    fn a_launch_has_its_own_visibility_and_the_rest_that_of_the_kernel() {
+        let item = quote!(
+            pub fn sum<T: Element>(cx: Block, x: Global<T>) {}
+        );
+        for (arguments, launch, shown) in [
+            (quote!(), quote!(pub fn launch<__Tag>), None),
+            (quote!(launch(pub)), quote!(pub fn launch<__Tag>), None),
+            (quote!(launch(pub(crate))), quote!(pub(crate) fn launch<__Tag>), Some("`launch` is `pub(crate)`:")),
+            (
+                quote!(launch(pub(in crate::sums))),
+                quote!(pub(in crate::sums) fn launch<__Tag>),
+                Some("`launch` is `pub(in crate::sums)`:"),
+            ),
+            (
+                quote!(launch()),
+                quote!(#[cfg(not(target_arch = "nvptx64"))] fn launch<__Tag>),
+                Some("`launch` is `private`:"),
+            ),
+        ] {
+            let text = text(arguments.clone(), item.clone());
+            assert!(contains(&text, launch), "{arguments}: {text}");
+            assert!(contains(&text, quote!(pub fn info<__Tag>)), "{arguments}: {text}");
+            assert!(contains(&text, quote!(pub struct sum<T>)), "{arguments}: {text}");
+            assert_eq!(contains(&text, quote!(pub fn sum<)), shown.is_none(), "{arguments}: {text}");
+            assert_eq!(text.contains("`launch` is"), shown.is_some(), "{arguments}: {text}");
+            assert!(shown.is_none_or(|shown| text.contains(shown)), "{arguments}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_launch_of_an_unsafe_kernel_is_unsafe_and_says_why() {
+        let text = text(
+            quote!(),
+            quote!(
+                /// Reads.
+                ///
+                /// # Safety
+                /// `at` is inside.
+                pub unsafe fn one(cx: Block, x: Global<f32>, at: u32) {}
+            ),
+        );
+        assert!(contains(&text, quote!(pub unsafe fn launch)), "{text}");
+        assert!(text.contains("unsafe { one::launch(&stream, dims, &x, at) }?;"), "{text}");
+        // Of the function, of the type, and of the launch.
+        assert_eq!(text.matches("# Safety").count(), 3, "{text}");
+        assert_eq!(text.matches("`at` is inside.").count(), 3, "{text}");
+    }
+
+    #[test]
     fn the_facade_can_be_elsewhere() {
         let text = text(
             quote!(crate = crate::inner),
@@ -931,6 +1064,8 @@ mod tests {
             (quote!(equal_len(x, a)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
             (quote!(equal_len(x, y)), &plain, "names `Global`, `Input`, `GlobalMut` and `Output` parameters"),
             (quote!(block(256)), &plain, "`#[kernel]` knows"),
+            (quote!(launch(crate)), &plain, "`launch` takes a visibility"),
+            (quote!(launch(pub(crate), 2)), &plain, "`launch` takes a visibility"),
             (quote!(instantiate(<f32>)), &generic, "has the parameters `<T, const N>`: list 2 arguments, not 1"),
             (quote!(instantiate(<'static, f32>)), &generic, "types and constants"),
             (quote!(instantiate(<f32, 2>, <f32, { 2 }>)), &generic, "list each once"),

@@ -22,15 +22,55 @@
 //! On the host, the folder that the environment variable `KERNEL_PRIMITIVES_PTX` names says in `index.txt` and
 //! `functions.txt` which entries were compiled; their images become part of the program. Without them, a kernel runs on
 //! the emulator only.
+//!
+//! # A renamed crate
+//!
+//! A crate that depends on `kernel-primitives` by another name, or finds it in a crate that re-exports it, says where:
+//!
+//! ```
+//! mod gpu {
+//!     pub use kernel_primitives::*;
+//! }
+//! use gpu::prelude::*;
+//!
+//! #[derive(Clone, Copy, KernelParam)]
+//! #[kernel_primitives(crate = crate::gpu)]
+//! #[repr(C)]
+//! struct Scale(f32);
+//!
+//! #[kernel(crate = crate::gpu, equal_len(x, out))]
+//! fn scale(cx: Block, by: Scale, x: Global<f32>, mut out: GlobalMut<f32>) {
+//!     for i in cx.items(out.len()) {
+//!         out.set(i, by.0 * x[i]);
+//!     }
+//! }
+//!
+//! # fn main() -> gpu::Result<()> {
+//! # let stream = gpu::Device::emulator().stream()?;
+//! let x = stream.buffer_from(&[1.0f32, 2.0])?;
+//! let mut out = stream.buffer_zeroed::<f32>(2)?;
+//! scale::launch(&stream, gpu::Dims::for_items(2), Scale(3.0), &x, &mut out)?;
+//! assert_eq!(out.to_vec()?, [3.0, 6.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! That is enough for the emulator. The package in which `primitives-build` compiles a kernel file for the GPU depends on
+//! `kernel-primitives` by its own name, so a file that is compiled for both names the path in a `use` of its own, such as
+//! `use kernel_primitives as gpu;`.
 
 mod arguments;
 mod derive;
 mod environment;
 mod function;
+mod group;
 mod instance;
 mod instantiate;
 mod kernel;
 mod names;
+mod product;
+mod row;
+mod shipped;
 mod signature;
 
 use environment::Environment;
@@ -74,12 +114,13 @@ use proc_macro::TokenStream;
 /// | `a: T` | `T` | a [`KernelParam`](macro@KernelParam) by value: a scalar, a functor, a struct |
 ///
 /// They are told apart by the last segment of the type's path, so `view::Global<f32>` is a view, and a type alias for one
-/// is not. Lifetimes are left out. The function is safe, returns nothing, and has no lifetime parameters, no references
-/// and no `impl Trait`.
+/// is not. Lifetimes are left out. The function returns nothing, and has no lifetime parameters, no references and no
+/// `impl Trait`.
 ///
 /// # What it makes
 ///
-/// * **The function**, as it was written. Other kernels may call it: on the device it is inlined.
+/// * **The function**, as it was written. Other kernels may call it: on the device it is inlined. If it says how many `threads` a
+///   block has, a block of others is a fault.
 /// * **A type** of the same name. It has no values; its method `launch` takes the stream, the dimensions and the
 ///   parameters in their order. A link to it in documentation says ``[`enum@axpy`]``, or ``[`struct@reduce`]`` for a
 ///   generic kernel, since the plain name is ambiguous.
@@ -122,6 +163,44 @@ use proc_macro::TokenStream;
 /// as well. A constant is a literal or a block, `{ 2 * N }`. A generic kernel has at most 32 parameters, where a view
 /// counts twice.
 ///
+/// # Who may launch it, and what a launch must keep
+///
+/// A kernel checks what it is given, and a launch is a safe call. Where a check is too expensive, there are two ways:
+///
+/// * `launch(pub(crate))` makes the launch and the function more private than the kernel's type. Other crates can
+///   [instantiate](instantiate!) the kernel for their types, but only this crate launches it, or calls it in another kernel, with
+///   what it has prepared.
+/// * An `unsafe fn` has an unsafe launch. Its docs have a section `# Safety`, which the launch repeats.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// out ← the elements of `x` at the places `at`
+/// ///
+/// /// # Safety
+/// /// All places are below the length of `x`.
+/// #[kernel(equal_len(at, out))]
+/// pub unsafe fn gather(cx: Block, x: Input<Span<f32>>, at: Global<u32>, mut out: GlobalMut<f32>) {
+///     for i in cx.items(out.len()) {
+///         // SAFETY: the caller's contract.
+///         let [item] = unsafe { x.items_inside(at[i] as usize) };
+///         out.set(i, item);
+///     }
+/// }
+/// # use kernel_primitives::input::Span;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// let at = stream.buffer_from(&[2u32, 0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// // SAFETY: 2 and 0 are below 3.
+/// unsafe { gather::launch(&stream, (1, 32), &x, &at, &mut out) }?;
+/// assert_eq!(out.to_vec()?, [3.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Arguments
 ///
 /// * `instantiate(<f32, Add, 4>, …)`: the instantiations of a generic kernel.
@@ -133,6 +212,8 @@ use proc_macro::TokenStream;
 ///   compiler then may give each thread more registers, up to 65536 / `N`, and must not give it more; a larger block is an
 ///   error of the launch. Without it a kernel of many registers refuses large blocks on the GPU.
 /// * `min_blocks(N)`, beside one of these: registers are limited so that a multiprocessor holds `N` blocks at once.
+/// * `launch(pub(crate))`, or any other visibility: that of the launch and of the function, if it is not that of the kernel's type;
+///   `launch()` is the module's own.
 /// * `crate = path`: where `kernel-primitives` is, if not at `::kernel_primitives`.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -211,14 +292,14 @@ pub fn device_function(arguments: TokenStream, item: TokenStream) -> TokenStream
 ///     }
 /// }
 ///
-/// instantiate!(kernel_primitives::kernels::elementwise_unary::<f32, f32, Halve, 4>);
+/// instantiate!(kernel_primitives::kernels::map_unary::<f32, f32, Halve, 4>);
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
-/// # use kernel_primitives::{Dims, kernels::elementwise_unary};
+/// # use kernel_primitives::{Dims, kernels::map_unary};
 /// # let stream = kernel_primitives::Device::emulator().stream()?;
 /// # let x = stream.buffer_from(&[1.0f32, 3.0])?;
 /// # let mut out = stream.buffer_zeroed::<f32>(2)?;
-/// elementwise_unary::<f32, f32, Halve, 4>::launch(&stream, Dims::for_items(2), &x, &mut out, Halve)?;
+/// map_unary::<f32, f32, Halve, 4>::launch(&stream, Dims::for_items(2), &x, &mut out, Halve)?;
 /// assert_eq!(out.to_vec()?, [0.5, 1.5]);
 /// # Ok(())
 /// # }
@@ -227,9 +308,76 @@ pub fn device_function(arguments: TokenStream, item: TokenStream) -> TokenStream
 /// The kernel may belong to any crate; a list, separated by commas, is fine. The entry belongs to the module that this
 /// stands in. One instantiation has one place: where two crates have made the same one, a crate that sees both cannot
 /// launch it.
+///
+/// `instantiate!(crate = path, …)` says where `kernel-primitives` is, if not at `::kernel_primitives`: see
+/// [the crate's docs](crate#a-renamed-crate).
+///
+/// # Algorithms
+///
+/// The path of an algorithm, with its module's name, stands for all kernels that it launches:
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::prelude::*;
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// pub struct Point {
+///     x: f32,
+///     y: f32,
+/// }
+///
+/// /// From left to right.
+/// #[derive(Clone, Copy, KernelParam)]
+/// pub struct ByX;
+///
+/// impl BinaryFn<Point> for ByX {
+///     type Output = bool;
+///     fn apply(&self, a: Point, b: Point) -> bool {
+///         Less.apply(a.x, b.x)
+///     }
+/// }
+///
+/// instantiate!(kernel_primitives::algorithms::sort_by<Point, ByX>);
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # use kernel_primitives::algorithms::sort_by;
+/// # let stream = kernel_primitives::Device::emulator().stream()?;
+/// # let x = stream.buffer_from(&[Point { x: 2.0, y: 0.0 }, Point { x: 1.0, y: 5.0 }])?;
+/// # let mut out = stream.buffer_zeroed::<Point>(2)?;
+/// sort_by(&stream, &x, ByX, &mut out)?;
+/// assert_eq!(out.to_vec()?[0].y, 5.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An element's type stands for a buffer of it. An input that is computed has its own type: `reduce<Counting<u32>, MySum>`. The
+/// algorithm's trait, such as `SortBy`, names the parameters; the error of a call that has no kernels shows the line. A kernel that
+/// several algorithms of one `instantiate!` launch is compiled once. A kernel that is instantiated by its own name serves no algorithm.
 #[proc_macro]
 pub fn instantiate(input: TokenStream) -> TokenStream {
     finish(instantiate::expand(input.into(), &Environment::read()))
+}
+
+/// The kernels of rows of the table of algorithms; what [`instantiate!`] calls by it.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __group(input: TokenStream) -> TokenStream {
+    finish(group::expand(input.into(), &Environment::read()))
+}
+
+/// The library's own instantiations, as a table of algorithms with types and operators.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __shipped(input: TokenStream) -> TokenStream {
+    finish(shipped::begin(input.into()))
+}
+
+/// The rows of the algorithms in that table.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __shipped_rows(input: TokenStream) -> TokenStream {
+    finish(shipped::expand(input.into(), &Environment::read()))
 }
 
 /// Makes a struct a kernel parameter, by value: a functor, or a group of scalars.
@@ -249,7 +397,9 @@ pub fn instantiate(input: TokenStream) -> TokenStream {
 /// The fields are kernel parameters. Host and device must agree on the layout: a struct with fields is `#[repr(C)]` or
 /// `#[repr(transparent)]`. The trait also asks for `Copy`, `Send`, `Sync` and `'static`. For a generic struct, the
 /// implementation holds where the fields' types are parameters.
-#[proc_macro_derive(KernelParam)]
+///
+/// `#[kernel_primitives(crate = path)]` on the struct says where `kernel-primitives` is, if not at `::kernel_primitives`.
+#[proc_macro_derive(KernelParam, attributes(kernel_primitives))]
 pub fn derive_kernel_param(input: TokenStream) -> TokenStream {
     finish(derive::kernel_param(input.into()))
 }
@@ -270,7 +420,9 @@ pub fn derive_kernel_param(input: TokenStream) -> TokenStream {
 /// The fields are elements, at least one, and the struct is `#[repr(C)]` or `#[repr(transparent)]`. It has no padding,
 /// whose bytes would be undefined: a struct that has some does not compile, a generic one where it is used.
 /// `ZERO` and `ANY_BITS` come from the fields.
-#[proc_macro_derive(Element)]
+///
+/// `#[kernel_primitives(crate = path)]` on the struct says where `kernel-primitives` is, if not at `::kernel_primitives`.
+#[proc_macro_derive(Element, attributes(kernel_primitives))]
 pub fn derive_element(input: TokenStream) -> TokenStream {
     finish(derive::element(input.into()))
 }

@@ -5,8 +5,8 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Error, FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Pat, PathArguments, PathSegment, Result, ReturnType,
-    Type,
+    Error, Expr, ExprLit, FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Lit, Meta, MetaNameValue, Pat,
+    PathArguments, PathSegment, Result, ReturnType, Type,
 };
 
 use crate::names;
@@ -98,8 +98,10 @@ fn check_function(item: &ItemFn, errors: &mut Errors) {
     if let Some(token) = sig.asyncness {
         errors.at(token, "a kernel is an ordinary function: remove `async`, the launch is asynchronous already");
     }
-    if let Some(token) = sig.unsafety {
-        errors.at(token, "a kernel is a safe function: remove `unsafe`, and write `unsafe` blocks in its body");
+    if let Some(token) = sig.unsafety
+        && safety(item).is_empty()
+    {
+        errors.at(token, "an `unsafe` kernel says in its docs what a launch must keep: add a section `# Safety`");
     }
     if let Some(token) = &sig.abi {
         errors.at(token, "a kernel is an ordinary function: remove `extern`, the macro writes the PTX entry");
@@ -130,6 +132,44 @@ fn check_function(item: &ItemFn, errors: &mut Errors) {
             GenericParam::Type(_) | GenericParam::Const(_) => {}
         }
     }
+}
+
+/// The lines of the section `# Safety` in a function's docs, without the heading. Docs that a macro such as `include_str!` writes
+/// are not known here: they may have it.
+pub(crate) fn safety(item: &ItemFn) -> Vec<String> {
+    let mut text = String::new();
+    let mut are_known = true;
+    for attribute in item.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")) {
+        match &attribute.meta {
+            Meta::NameValue(MetaNameValue { value: Expr::Lit(ExprLit { lit: Lit::Str(part), .. }), .. }) => {
+                text += &part.value();
+                text.push('\n');
+            }
+            Meta::NameValue(_) => are_known = false,
+            _ => {}
+        }
+    }
+    let (mut section, mut is_code, mut is_inside) = (Vec::new(), false, false);
+    for line in text.lines() {
+        // Before the star, a line of `/** ... */`.
+        let line = line.trim_start().strip_prefix("* ").unwrap_or(line.strip_prefix(' ').unwrap_or(line)).trim_end();
+        is_code ^= line.trim_start().starts_with("```");
+        // In code, such a line is one that the docs do not show.
+        if !is_code && line.starts_with("# ") {
+            is_inside = line == "# Safety";
+        } else if is_inside {
+            section.push(line.to_owned());
+        }
+    }
+    // Without the empty lines around it.
+    let is_text = |line: &String| !line.is_empty();
+    let first = section.iter().position(is_text).unwrap_or(section.len());
+    let end = section.iter().rposition(is_text).map_or(first, |last| last + 1);
+    let section: Vec<String> = section.drain(first..end).collect();
+    if section.is_empty() && !are_known {
+        return vec!["As the docs of the kernel itself say.".to_owned()];
+    }
+    section
 }
 
 fn check_order(item: &ItemFn, params: &[Param]) -> Result<()> {
@@ -225,12 +265,37 @@ fn classify(ty: &Type) -> Result<Kind> {
             let expected = "its element type, and a partition if it is not `PerThread`: `GlobalMut<f32>`";
             Kind::GlobalMut(view_arguments(last, 1..=2, expected)?.remove(0))
         }
-        "Shared" => Kind::Shared(view_arguments(last, 1..=1, "its storage type: `Shared<[f32; 256]>`")?.remove(0)),
+        "Shared" => {
+            Kind::Shared(storage(view_arguments(last, 1..=1, "its storage type: `Shared<[f32; 256]>`")?.remove(0))?)
+        }
         "SharedSlice" => {
             Kind::SharedSlice(view_arguments(last, 1..=1, "its element type: `SharedSlice<f32>`")?.remove(0))
         }
         _ => Kind::Value(ty.clone()),
     })
+}
+
+/// The storage type of a `Shared`, which a scalar is not. One error here stands for those of all places that need a storage.
+fn storage(ty: Type) -> Result<Type> {
+    const SCALARS: [&str; 15] =
+        ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f16", "bf16", "f32", "f64", "bool"];
+    let message = match &ty {
+        Type::Path(path) if path.path.get_ident().is_some_and(|ident| SCALARS.iter().any(|scalar| ident == scalar)) => {
+            let scalar = names::shown(ty.to_token_stream());
+            format!(
+                "`{scalar}` is no storage of shared memory: write an array, `Shared<[{scalar}; 1]>`, or the storage of a \
+                 collective, such as `Shared<ReduceStorage<{scalar}>>`"
+            )
+        }
+        Type::Slice(slice) => {
+            format!(
+                "shared memory of a length that the launch says is a `SharedSlice<{}>`",
+                names::shown(slice.elem.to_token_stream())
+            )
+        }
+        _ => return Ok(ty),
+    };
+    Err(Error::new_spanned(ty, message))
 }
 
 /// The type arguments of a view; a lifetime before them is `'_`.
@@ -325,7 +390,9 @@ mod tests {
             ("fn k(cx: Block, out: Output) {}", "`Output` needs its sink type: `Output<SpanMut<f32>>`"),
             ("fn k(cx: Block) -> f32 {}", "returns nothing"),
             ("async fn k(cx: Block) {}", "remove `async`"),
-            ("unsafe fn k(cx: Block) {}", "remove `unsafe`"),
+            ("unsafe fn k(cx: Block) {}", "add a section `# Safety`"),
+            ("/// # Safety\nunsafe fn k(cx: Block) {}", "add a section `# Safety`"),
+            ("/// ```\n/// # Safety\n/// one\n/// ```\nunsafe fn k(cx: Block) {}", "add a section `# Safety`"),
             ("extern \"C\" fn k(cx: Block) {}", "remove `extern`"),
             ("const fn k(cx: Block) {}", "remove `const`"),
             ("fn k(&self, cx: Block) {}", "replace `self`"),
@@ -347,12 +414,29 @@ mod tests {
             ("fn k(cx: Block, x: Global) {}", "`Global` needs its element type"),
             ("fn k(cx: Block, x: GlobalMut<f32, Atomic, 4>) {}", "`GlobalMut` needs its element type"),
             ("fn k(cx: Block, x: Shared) {}", "`Shared` needs its storage type"),
+            ("fn k(cx: Block, x: Shared<u32>) {}", "write an array, `Shared<[u32; 1]>`"),
+            ("fn k(cx: Block, x: Shared<'_, f16>) {}", "such as `Shared<ReduceStorage<f16>>`"),
+            ("fn k(cx: Block, x: Shared<[u32]>) {}", "is a `SharedSlice<u32>`"),
             ("fn k(cx: Block, #[cfg(test)] x: f32) {}", "same parameters"),
         ];
         for (function, fragment) in cases {
             let errors = errors(function);
             assert!(errors.iter().any(|error| error.contains(fragment)), "{function}: {errors:?}");
         }
+    }
+
+    #[test]
+    fn the_safety_section_ends_where_another_begins() {
+        let item = parse_str(
+            "/// Reads.\n///\n/// # Safety\n///\n/// `at` is inside,\n/// always.\n///\n/// # Notes\n/// None.\nunsafe fn k(cx: Block) {}",
+        );
+        assert_eq!(safety(&item.unwrap()), ["`at` is inside,", "always."]);
+        let item = parse_str("/** Reads.\n *\n * # Safety\n * `at` is inside.\n */\nunsafe fn k(cx: Block) {}");
+        assert_eq!(safety(&item.unwrap())[0], "`at` is inside.");
+        let item = parse_str("#[doc = include_str!(\"k.md\")]\nunsafe fn k(cx: Block) {}");
+        assert_eq!(safety(&item.unwrap()), ["As the docs of the kernel itself say."]);
+        let item = parse_str("/// Reads.\n#[doc(hidden)]\nunsafe fn k(cx: Block) {}");
+        assert!(safety(&item.unwrap()).is_empty());
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! Reductions and scans of runs of equal keys.
 
 use super::chained::chained;
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
 use super::unique::check_values;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::element::{ConvertTo, Segmented};
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Keys, values and operators that [`reduce_by_key`] has kernels for.
+    reduce_by_key, "write `instantiate!(kernel_primitives::algorithms::reduce_by_key<{Self}, {V}, {R}>);` in your kernel module"
+}
 
 /// Combines the values of each run of equal keys: `out_keys` begins with the first key of each run, in order, `out_values` with its
 /// values combined by `op`, in order, and `count[0]` says how many runs there are.
@@ -23,6 +30,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
 /// single tile has none. Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile of some 50 KB of values, or
 /// fewer where there are not many.
+///
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others:
+/// `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.
 ///
 /// CUB: `DeviceReduce::ReduceByKey`. Thrust: `reduce_by_key`.
 ///
@@ -44,8 +54,8 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// ```
 ///
 /// # Errors
-/// There are more or fewer values than keys, `count` is empty, and those of a launch. Outputs that are too short for the runs are
-/// a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys or if `count` is empty, and
+/// the errors of a launch and of an allocation. Outputs that are too short for the runs are a fault of the launch.
 #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs")]
 pub fn reduce_by_key<'a, 'o, 'p, 'c, I, J, K, V, R, Tag>(
     run: impl Into<Run<'a>>,
@@ -62,18 +72,19 @@ where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
-    device::reduce_by_key_tiles<K, V, R>: Instantiated<Tag>,
+    K::Short: ReduceByKey<V::Short, R, Tag>,
 {
-    type Kernel<K, V, R> = device::reduce_by_key_tiles<K, V, R>;
-    check_values("reduce_by_key", keys.items(), values.items())?;
-    let (mut out_keys, mut out_values, mut count) = (out_keys.into(), out_values.into(), count.into());
+    let (kernel,) = <K::Short as ReduceByKey<V::Short, R, Tag>>::kernels();
+    let (run, mut out_keys, mut out_values, mut count) = (run.into(), out_keys.into(), out_values.into(), count.into());
+    let len = run.items("reduce_by_key", &keys)?;
+    check_values("reduce_by_key", len, values.items())?;
     check_output("reduce_by_key", count.len(), 1)?;
-    let run = run.into();
     let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
-    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(keys.items(), enough);
+    let tiles = device::ReduceByKeyStorage::<K, V>::tiles(len, enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
-        Kernel::<K, V, R>::launch(
+    chained::<Segmented<V::Item>>(run, len, tile, |stream, dims, chain, launch| {
+        device::reduce_by_key_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             keys,
@@ -89,11 +100,18 @@ where
     })
 }
 
+algorithm! {
+    /// Items and lengths that [`run_length_encode`] has kernels for.
+    run_length_encode, "write `instantiate!(kernel_primitives::algorithms::run_length_encode<{Self}, {L}>);` in your kernel module"
+}
+
 /// Counts each run of equal items: `items` begins with the first of each run, in order, `lengths` with how many it has, and
 /// `count[0]` says how many runs there are.
 ///
 /// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
 /// ones. Temporary memory: 32 bytes a tile of some 50 KB of items, or fewer.
+///
+/// Ready for numbers with lengths of `u32`. For others: `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///
@@ -113,7 +131,7 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`reduce_by_key`].
+/// Returns the errors of [`reduce_by_key`].
 pub fn run_length_encode<'a, 'o, 'p, 'c, I, S, L, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -126,18 +144,34 @@ where
     S: Source<Item: Element + PartialEq>,
     L: Element,
     u64: ConvertTo<L>,
-    device::run_length_tiles<S, L>: Instantiated<Tag>,
+    S::Short: RunLengthEncode<L, Tag>,
 {
-    type Kernel<S, L> = device::run_length_tiles<S, L>;
-    let (mut items, mut lengths, mut count) = (items.into(), lengths.into(), count.into());
+    let (kernel,) = <S::Short as RunLengthEncode<L, Tag>>::kernels();
+    let (run, mut items, mut lengths, mut count) = (run.into(), items.into(), lengths.into(), count.into());
+    let len = run.items("run_length_encode", &x)?;
     check_output("run_length_encode", count.len(), 1)?;
-    let run = run.into();
     let enough = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
-    let tiles = device::RunLengthItems::<S>::tiles(x.items(), enough);
+    let tiles = device::RunLengthItems::<S>::tiles(len, enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
-    chained::<Segmented<u64>>(run, x.items(), tile, |stream, dims, chain, launch| {
-        Kernel::<S, L>::launch(stream, dims, x, &mut items, &mut lengths, &mut count, chain, launch, tiles.vectors)
+    chained::<Segmented<u64>>(run, len, tile, |stream, dims, chain, launch| {
+        device::run_length_tiles::launch_entry(
+            kernel,
+            stream,
+            dims,
+            x,
+            &mut items,
+            &mut lengths,
+            &mut count,
+            chain,
+            launch,
+            tiles.vectors,
+        )
     })
+}
+
+algorithm! {
+    /// Keys, values and operators that [`inclusive_scan_by_key`] has kernels for.
+    inclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
 }
 
 /// Combines, for each item, the values of its run of equal keys up to and including its own: a scan that begins anew with each
@@ -147,6 +181,9 @@ where
 /// input: the rest of it stays as it is. **Determinism** as for [`inclusive_scan`](super::inclusive_scan).
 ///
 /// Cost: one read of keys and values and one write, launches and temporary memory as [`reduce_by_key`].
+///
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`. For others:
+/// `instantiate!(kernel_primitives::algorithms::inclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
 /// CUB: `DeviceScan::InclusiveScanByKey`. Thrust: `inclusive_scan_by_key`.
 ///
@@ -167,7 +204,8 @@ where
 /// ```
 ///
 /// # Errors
-/// There are more or fewer values than keys, `out` is shorter, and those of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys or if `out` is shorter, and
+/// the errors of a launch and of an allocation.
 pub fn inclusive_scan_by_key<'a, 'o, I, J, K, V, R, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -181,15 +219,23 @@ where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
-    device::scan_by_key_tiles<K, V, R, false>: Instantiated<Tag>,
+    K::Short: InclusiveScanByKey<V::Short, R, Tag>,
 {
+    let (kernel,) = <K::Short as InclusiveScanByKey<V::Short, R, Tag>>::kernels();
     let first = op.identity();
-    scan_by_key::<I, J, K, V, R, Tag, false>(run.into(), keys, values, first, op, out.into())
+    scan_by_key(kernel, run.into(), keys, values, (first, false), op, out.into())
+}
+
+algorithm! {
+    /// Keys, values and operators that [`exclusive_scan_by_key`] has kernels for.
+    exclusive_scan_by_key, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<{Self}, {V}, {R}>);` in your kernel module"
 }
 
 /// Combines, for each item, `first` and the values of its run of equal keys before its own: the first of each run gets `first`.
 ///
 /// As [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
+///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;
@@ -209,7 +255,7 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`inclusive_scan_by_key`].
+/// Returns the errors of [`inclusive_scan_by_key`].
 pub fn exclusive_scan_by_key<'a, 'o, I, J, K, V, R, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -224,16 +270,18 @@ where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
-    device::scan_by_key_tiles<K, V, R, true>: Instantiated<Tag>,
+    K::Short: ExclusiveScanByKey<V::Short, R, Tag>,
 {
-    scan_by_key::<I, J, K, V, R, Tag, true>(run.into(), keys, values, first, op, out.into())
+    let (kernel,) = <K::Short as ExclusiveScanByKey<V::Short, R, Tag>>::kernels();
+    scan_by_key(kernel, run.into(), keys, values, (first, true), op, out.into())
 }
 
-pub(super) fn scan_by_key<I, J, K, V, R, Tag, const EXCLUSIVE: bool>(
+pub(super) fn scan_by_key<I, J, K, V, R>(
+    kernel: Entry<scan_by_key_tiles<K, V, R>>,
     run: Run<'_>,
     keys: I,
     values: J,
-    first: V::Item,
+    (first, exclusive): (V::Item, bool),
     op: R,
     mut out: BufferSliceMut<'_, V::Item>,
 ) -> Result<()>
@@ -243,16 +291,16 @@ where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
-    device::scan_by_key_tiles<K, V, R, EXCLUSIVE>: Instantiated<Tag>,
 {
-    type Kernel<K, V, R, const EXCLUSIVE: bool> = device::scan_by_key_tiles<K, V, R, EXCLUSIVE>;
-    check_values("scan_by_key", keys.items(), values.items())?;
-    check_output("scan_by_key", out.len(), keys.items())?;
+    let len = run.items("scan_by_key", &keys)?;
+    check_values("scan_by_key", len, values.items())?;
+    check_output("scan_by_key", out.len(), len)?;
     let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
-    let tiles = device::ScanByKeyItems::<K, V>::tiles(keys.items(), enough);
+    let tiles = device::ScanByKeyItems::<K, V>::tiles(len, enough);
     let tile = (tiles.tile, device::SCAN_THREADS);
-    chained::<Segmented<V::Item>>(run, keys.items(), tile, |stream, dims, chain, launch| {
-        Kernel::<K, V, R, EXCLUSIVE>::launch(
+    chained::<Segmented<V::Item>>(run, len, tile, |stream, dims, chain, launch| {
+        device::scan_by_key_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             keys,
@@ -262,6 +310,7 @@ where
             chain,
             launch,
             tiles.vectors,
+            exclusive,
             op,
         )
     })

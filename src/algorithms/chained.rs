@@ -1,6 +1,6 @@
 //! Launches of tiles in a chain.
 
-use super::run::Run;
+use super::run::{Run, bytes_of};
 use crate::grid::Chain;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
@@ -20,7 +20,7 @@ pub(super) fn chained<T: Element>(
         Ok((mut chain, number)) => return launch(stream, dims, &mut chain, number),
         Err(run) => run,
     };
-    let mut memory = run.memory(&[words * size_of::<u64>()])?;
+    let mut memory = run.memory(&[bytes_of::<u64>(words)])?;
     let mut chain = memory.parts().take::<u64>(words)?;
     if tiles > 1 {
         chain.set_zero(stream)?;

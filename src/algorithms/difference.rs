@@ -1,12 +1,18 @@
 //! Functions of neighbours.
 
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
 use crate::functor::BinaryFn;
 use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and functions that [`adjacent_difference`] has kernels for.
+    adjacent_difference, "write `instantiate!(kernel_primitives::algorithms::adjacent_difference<{Self}, {F}>);` in your kernel module"
+}
 
 /// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
 ///
@@ -15,6 +21,8 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 ///
 /// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No
 /// temporary memory.
+///
+/// Ready for numbers with `Sub`. For others: `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
 ///
 /// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`.
 ///
@@ -34,7 +42,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, and those of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input, and the errors of a launch.
 pub fn adjacent_difference<'a, 'o, I, S, F, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -45,12 +53,13 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     F: BinaryFn<S::Item, Output = S::Item> + KernelParam,
-    device::difference_tiles<S, F>: Instantiated<Tag>,
+    S::Short: AdjacentDifference<F, Tag>,
 {
+    let (tiles,) = <S::Short as AdjacentDifference<F, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
-    let len = x.items();
+    let len = run.items("adjacent_difference", &x)?;
     check_output("adjacent_difference", out.len(), len)?;
     let items = const { device::warp_items(device::DIFFERENCE_VECTORS, S::VECTOR) };
     let dims = run.dims_of_warps(len, items, Parameter::DifferenceThreads, size_of::<S::Item>())?;
-    device::difference_tiles::<S, F>::launch(run.stream, dims, x, &mut out, f)
+    device::difference_tiles::launch_entry(tiles, run.stream, dims, x, &mut out, f)
 }

@@ -1,12 +1,19 @@
 //! Histograms.
 
+use super::kernels::algorithm;
 use super::run::Run;
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::input::Source;
 use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
 use crate::simt::AtomicElement;
 use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
+
+algorithm! {
+    /// Inputs and counts that [`histogram_even`] has kernels for.
+    histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
+}
 
 /// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to, but without, `high`.
 /// Items outside, and NaN, are not counted.
@@ -16,9 +23,11 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 /// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
 /// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
 ///
-/// Cost: one read of the input, after `counts` were cleared. Up to 16384 bins are counted in shared memory: up to
-/// 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever fewer copies, so
-/// that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+/// Cost: one read of the input, after `counts` were cleared. Up to 16384 bins (16380 where blocks have 64 KiB) are counted in shared
+/// memory: up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever
+/// fewer copies, so that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+///
+/// Ready for numbers with counts of `u32`. For others: `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
 /// CUB: `DeviceHistogram::HistogramEven`.
 ///
@@ -37,9 +46,9 @@ use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputA
 /// ```
 ///
 /// # Errors
-/// [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both (for
-/// `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^31 bins of a
-/// float; and those of a launch.
+/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both
+/// (for `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float;
+/// and the errors of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -52,8 +61,9 @@ where
     S: Source<Item: Binnable>,
     C: AtomicElement,
     u32: ConvertTo<C>,
-    device::histogram_tiles<S, EvenBins<S::Item>, C>: Instantiated<Tag>,
+    S::Short: HistogramEven<C, Tag>,
 {
+    let (tiles,) = <S::Short as HistogramEven<C, Tag>>::kernels();
     const NAME: &str = "histogram_even";
     let (run, counts) = (run.into(), counts.into());
     let bins = check_bins(NAME, counts.len())?;
@@ -65,7 +75,12 @@ where
         return Err(Error::Bins { algorithm: NAME, reason });
     };
     let none = run.stream.buffer_uninit::<S::Item>(0)?;
-    histogram::<I, S, _, C, Tag>(run, x, none.as_slice(), binning, counts)
+    histogram(tiles, run, x, none.as_slice(), binning, counts)
+}
+
+algorithm! {
+    /// Inputs and counts that [`histogram_ranges`] has kernels for.
+    histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
 }
 
 /// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to, but without, `levels[i + 1]`.
@@ -73,6 +88,8 @@ where
 ///
 /// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is not said which bins items are counted in.
 /// Otherwise as [`histogram_even`], with a binary search in the levels for each item, for each value of those of one byte.
+///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///
 /// CUB: `DeviceHistogram::HistogramRange`.
 ///
@@ -92,7 +109,7 @@ where
 /// ```
 ///
 /// # Errors
-/// [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and those of a
+/// Returns [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and the errors of a
 /// launch.
 pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
@@ -105,8 +122,9 @@ where
     S: Source<Item: Ordered>,
     C: AtomicElement,
     u32: ConvertTo<C>,
-    device::histogram_tiles<S, LevelBins, C>: Instantiated<Tag>,
+    S::Short: HistogramRanges<C, Tag>,
 {
+    let (tiles,) = <S::Short as HistogramRanges<C, Tag>>::kernels();
     const NAME: &str = "histogram_ranges";
     let (levels, counts) = (levels.into(), counts.into());
     let bins = check_bins(NAME, counts.len())?;
@@ -119,8 +137,11 @@ where
             second_len: levels.len(),
         });
     }
-    histogram::<I, S, _, C, Tag>(run.into(), x, levels, LevelBins, counts)
+    histogram(tiles, run.into(), x, levels, LevelBins, counts)
 }
+
+/// The most items of a block, whose counters have 32 bits; a tile more may be there.
+const MOST_OF_BLOCK: usize = 1 << 31;
 
 fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
     if bins == 0 {
@@ -129,7 +150,8 @@ fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
     Ok(bins)
 }
 
-fn histogram<I, S, B, C, Tag>(
+fn histogram<I, S, B, C>(
+    kernel: Entry<histogram_tiles<S, B, C>>,
     run: Run<'_>,
     x: I,
     levels: BufferSlice<'_, S::Item>,
@@ -142,15 +164,15 @@ where
     B: Binning<S::Item> + KernelParam,
     C: AtomicElement,
     u32: ConvertTo<C>,
-    device::histogram_tiles<S, B, C>: Instantiated<Tag>,
 {
-    let (stream, bytes) = (run.stream, size_of::<S::Item>());
+    let (stream, bytes, len) = (run.stream, size_of::<S::Item>(), run.items("histogram", &x)?);
     counts.set_zero(stream)?;
-    let most = const { device::histogram_counters::<S::Item>() } / counts.len();
+    let counters = device::histogram_counters::<S::Item>(run.shared_bytes());
+    let most = counters / counts.len();
     // As many copies as there are lanes, if there is room.
     let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();
-    let tiles = x.items().div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
-    let blocks = tiles.min(run.blocks(Parameter::HistogramBlocks, bytes)?);
-    let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32);
-    device::histogram_tiles::<S, B, C>::launch(stream, dims, x, levels, &mut counts, binning, copies)
+    let tiles = len.div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
+    let blocks = tiles.min(run.blocks(Parameter::HistogramBlocks, bytes)?.max(len.div_ceil(MOST_OF_BLOCK)));
+    let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32).shared_bytes(counters * size_of::<u32>());
+    device::histogram_tiles::launch_entry(kernel, stream, dims, x, levels, &mut counts, binning, copies)
 }

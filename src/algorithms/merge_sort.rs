@@ -1,12 +1,19 @@
 //! Sorts by any comparator.
 
+use super::kernels::algorithm;
 use super::merge::{MergeTiles, check_values};
-use super::run::{Run, Scratch, check_output};
-use crate::__private::Instantiated;
+use super::run::{Run, Scratch, bytes_of, check_output};
+use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::functor::Comparator;
 use crate::input::{Source, Span};
-use crate::kernels::device::{self, MergePass};
+use crate::kernels::device::{self, MergePass, MergeSortShape};
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and orders that [`sort_by`] has kernels for.
+    sort_by, "write `instantiate!(kernel_primitives::algorithms::sort_by<{Self}, {C}>);` in your kernel module"
+}
 
 /// Sorts items by any comparator; stable.
 ///
@@ -20,8 +27,7 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 /// items, for each doubling from a tile to all. Temporary memory: for a copy of the items, and eight bytes for 4096 of
 /// them.
 ///
-/// For types and orders of one's own: `instantiate!` of [`merge_sort_tiles`](struct@device::merge_sort_tiles), and of
-/// [`merge_splits`](struct@device::merge_splits) and [`merge_tiles`](struct@device::merge_tiles) of two spans of the items.
+/// Ready for numbers with `Less` and `Greater`. For others: `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
 /// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`.
 ///
@@ -41,8 +47,9 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, R
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, and those of a launch and of an allocation.
-pub fn sort_by<'a, 'o, I, S, C, Sort, Splits, Merge>(
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input, and the errors of a launch and
+/// of an allocation.
+pub fn sort_by<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     order: C,
@@ -52,17 +59,31 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     C: Comparator<S::Item> + KernelParam,
-    device::merge_sort_tiles<S, C>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, C>: Instantiated<Splits>,
-    device::merge_tiles<Span<S::Item>, Span<S::Item>, C>: Instantiated<Merge>,
+    S::Short: SortBy<C, Tag>,
 {
-    let (out, len) = (out.into(), x.items());
+    let kernels = <S::Short as SortBy<C, Tag>>::kernels();
+    let (run, out) = (run.into(), out.into());
+    let len = run.items("sort_by", &x)?;
     check_output("sort_by", out.len(), len)?;
-    first_of(run.into(), x, order, out.into_slice(..len)?)
+    first_of(kernels, run, x, order, out.into_slice(..len)?)
 }
 
+/// What [`first_of`] launches.
+type SortKernels<S, C> = (Entry<merge_sort_tiles<S, C>>, Splits<S, C>, Entry<merge_tiles<InMemory<S>, InMemory<S>, C>>);
+
+/// What [`first_of_pairs`] launches.
+type SortPairsKernels<S, X, C> = (
+    Entry<merge_sort_tiles_pairs<S, X, C>>,
+    Splits<S, C>,
+    Entry<merge_tiles_pairs<InMemory<S>, InMemory<S>, InMemory<X>, InMemory<X>, C>>,
+);
+
+type Splits<S, C> = Entry<merge_splits<InMemory<S>, InMemory<S>, C>>;
+type InMemory<S> = Span<<S as Source>::Item>;
+
 /// As [`sort_by`], as far as `out` has places.
-pub(super) fn first_of<I, S, C, Sort, Splits, Merge>(
+pub(super) fn first_of<I, S, C>(
+    (sort, splits_kernel, merge): SortKernels<S, C>,
     run: Run<'_>,
     x: I,
     order: C,
@@ -72,27 +93,25 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     C: Comparator<S::Item> + KernelParam,
-    device::merge_sort_tiles<S, C>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, C>: Instantiated<Splits>,
-    device::merge_tiles<Span<S::Item>, Span<S::Item>, C>: Instantiated<Merge>,
 {
     let stream = run.stream;
     let passes = Passes::of(&run, x.items(), out.len(), [size_of::<S::Item>(), 0])?;
     let [copied, more] = passes.copied();
     let bytes = Scratch::<S::Item>::bytes;
-    let mut memory = run.memory(&[passes.splits() * size_of::<u64>(), bytes(copied), bytes(more)])?;
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.splits()), bytes(copied), bytes(more)])?;
     let mut parts = memory.parts();
     let mut splits = parts.take::<u64>(passes.splits())?;
-    let mut copy = Scratch::take(stream, &mut parts, copied)?;
-    let mut more = Scratch::take(stream, &mut parts, more)?;
-    let mut memory = [copy.as_mut_slice(), more.as_mut_slice()];
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut more = Scratch::take(&mut parts, more)?;
+    let mut memory = [copy.as_mut_slice()?, more.as_mut_slice()?];
     let (_, mut to) = passes.ends(0, &mut memory, &mut out);
-    device::merge_sort_tiles::<S, C>::launch(stream, passes.dims(), x, &mut to, order)?;
+    device::merge_sort_tiles::launch_entry(sort, stream, passes.dims(), x, &mut to, order)?;
     for pass in 1..=passes.count {
         let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
         let (tiles, pass) = (passes.merges, passes.pass(pass));
         if !splits.is_empty() {
-            device::merge_splits::<Span<S::Item>, Span<S::Item>, C>::launch(
+            device::merge_splits::launch_entry(
+                splits_kernel,
                 stream,
                 tiles.split_dims(),
                 from,
@@ -103,18 +122,14 @@ where
                 order,
             )?;
         }
-        device::merge_tiles::<Span<S::Item>, Span<S::Item>, C>::launch(
-            stream,
-            tiles.dims(),
-            from,
-            from,
-            &mut to,
-            &splits,
-            pass,
-            order,
-        )?;
+        device::merge_tiles::launch_entry(merge, stream, tiles.dims(), from, from, &mut to, &splits, pass, order)?;
     }
     Ok(())
+}
+
+algorithm! {
+    /// Keys, values and orders that [`sort_pairs_by`] has kernels for.
+    sort_pairs_by, "write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<{Self}, {X}, {C}>);` in your kernel module"
 }
 
 /// Sorts pairs of a key and a value by the keys and any comparator; stable. As [`sort_by`]; each value goes where its key goes.
@@ -122,10 +137,8 @@ where
 /// Values are anything that [`input`](crate::input) makes: with `counting(0u32, len)` they say afterwards where the keys were. The
 /// temporary memory is for a copy of the values as well.
 ///
-/// For types and orders of one's own: `instantiate!` of
-/// [`merge_sort_tiles_pairs`](struct@device::merge_sort_tiles_pairs), and of
-/// [`merge_splits`](struct@device::merge_splits) and [`merge_tiles_pairs`](struct@device::merge_tiles_pairs) of spans
-/// of the keys and the values.
+/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
+/// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
 ///
@@ -146,8 +159,8 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`sort_by`]; and unless there are as many values as keys.
-pub fn sort_pairs_by<'a, 'o, 'w, I, J, S, X, C, Sort, Splits, Merge>(
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`sort_by`].
+pub fn sort_pairs_by<'a, 'o, 'w, I, J, S, X, C, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
     values: J,
@@ -161,19 +174,20 @@ where
     S: Source<Item: Element>,
     X: Source<Item: Element>,
     C: Comparator<S::Item> + KernelParam,
-    device::merge_sort_tiles_pairs<S, X, C>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, C>: Instantiated<Splits>,
-    device::merge_tiles_pairs<Span<S::Item>, Span<S::Item>, Span<X::Item>, Span<X::Item>, C>: Instantiated<Merge>,
+    S::Short: SortPairsBy<X::Short, C, Tag>,
 {
-    let (out, values_out, len) = (keys_out.into(), values_out.into(), keys.items());
+    let kernels = <S::Short as SortPairsBy<X::Short, C, Tag>>::kernels();
+    let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let len = run.items("sort_pairs_by", &keys)?;
     check_values("sort_pairs_by", len, values.items())?;
     check_output("sort_pairs_by", out.len(), len)?;
     check_output("sort_pairs_by", values_out.len(), len)?;
-    first_of_pairs(run.into(), keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
+    first_of_pairs(kernels, run, keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
 }
 
 /// As [`sort_pairs_by`], as far as the outputs have places, which are as many in both.
-pub(super) fn first_of_pairs<I, J, S, X, C, Sort, Splits, Merge>(
+pub(super) fn first_of_pairs<I, J, S, X, C>(
+    (sort, splits_kernel, merge): SortPairsKernels<S, X, C>,
     run: Run<'_>,
     keys: I,
     values: J,
@@ -186,27 +200,25 @@ where
     S: Source<Item: Element>,
     X: Source<Item: Element>,
     C: Comparator<S::Item> + KernelParam,
-    device::merge_sort_tiles_pairs<S, X, C>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, C>: Instantiated<Splits>,
-    device::merge_tiles_pairs<Span<S::Item>, Span<S::Item>, Span<X::Item>, Span<X::Item>, C>: Instantiated<Merge>,
 {
     let stream = run.stream;
     let passes = Passes::of(&run, keys.items(), out.len(), [size_of::<S::Item>(), size_of::<X::Item>()])?;
     let copied = passes.copied();
     let bytes = copied.map(|len| [Scratch::<S::Item>::bytes(len), Scratch::<X::Item>::bytes(len)]);
     let mut memory =
-        run.memory(&[passes.splits() * size_of::<u64>(), bytes[0][0], bytes[1][0], bytes[0][1], bytes[1][1]])?;
+        run.memory(&[bytes_of::<u64>(passes.splits()), bytes[0][0], bytes[1][0], bytes[0][1], bytes[1][1]])?;
     let mut parts = memory.parts();
     let mut splits = parts.take::<u64>(passes.splits())?;
-    let mut copy = Scratch::take(stream, &mut parts, copied[0])?;
-    let mut more = Scratch::take(stream, &mut parts, copied[1])?;
-    let mut values_copy = Scratch::take(stream, &mut parts, copied[0])?;
-    let mut more_values = Scratch::take(stream, &mut parts, copied[1])?;
-    let mut memory = [copy.as_mut_slice(), more.as_mut_slice()];
-    let mut values_memory = [values_copy.as_mut_slice(), more_values.as_mut_slice()];
+    let mut copy = Scratch::take(&mut parts, copied[0])?;
+    let mut more = Scratch::take(&mut parts, copied[1])?;
+    let mut values_copy = Scratch::take(&mut parts, copied[0])?;
+    let mut more_values = Scratch::take(&mut parts, copied[1])?;
+    let mut memory = [copy.as_mut_slice()?, more.as_mut_slice()?];
+    let mut values_memory = [values_copy.as_mut_slice()?, more_values.as_mut_slice()?];
     let (_, mut to) = passes.ends(0, &mut memory, &mut out);
     let (_, mut values_to) = passes.ends(0, &mut values_memory, &mut values_out);
-    device::merge_sort_tiles_pairs::<S, X, C>::launch(
+    device::merge_sort_tiles_pairs::launch_entry(
+        sort,
         stream,
         passes.dims(),
         keys,
@@ -220,7 +232,8 @@ where
         let (values_from, mut values_to) = passes.ends(pass, &mut values_memory, &mut values_out);
         let (tiles, pass) = (passes.merges, passes.pass(pass));
         if !splits.is_empty() {
-            device::merge_splits::<Span<S::Item>, Span<S::Item>, C>::launch(
+            device::merge_splits::launch_entry(
+                splits_kernel,
                 stream,
                 tiles.split_dims(),
                 from,
@@ -231,7 +244,8 @@ where
                 order,
             )?;
         }
-        device::merge_tiles_pairs::<Span<S::Item>, Span<S::Item>, Span<X::Item>, Span<X::Item>, C>::launch(
+        device::merge_tiles_pairs::launch_entry(
+            merge,
             stream,
             tiles.dims(),
             from,
@@ -253,8 +267,8 @@ struct Passes {
     len: usize,
     /// How many of the first items are wanted.
     keep: usize,
-    /// Items of a tile of pass 0.
-    tile: usize,
+    /// Tiles of pass 0, and the shared memory that they take.
+    shape: MergeSortShape,
     /// Passes after that.
     count: usize,
     merges: MergeTiles,
@@ -262,15 +276,15 @@ struct Passes {
 
 impl Passes {
     fn of(run: &Run<'_>, len: usize, keep: usize, [key, value]: [usize; 2]) -> Result<Self> {
-        let tile = device::merge_sort_tile_items(key, value);
-        let count = len.div_ceil(tile).max(1).next_power_of_two().ilog2() as usize;
-        Ok(Self { len, keep, tile, count, merges: MergeTiles::of(run, len, key, value)? })
+        let shape = MergeSortShape::of(key, value, run.shared_bytes());
+        let count = len.div_ceil(shape.tile).max(1).next_power_of_two().ilog2() as usize;
+        Ok(Self { len, keep, shape, count, merges: MergeTiles::of(run, len, key, value)? })
     }
 
     /// The blocks of pass 0.
     fn dims(&self) -> Dims {
-        let blocks = self.len.div_ceil(self.tile);
-        Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::MERGE_SORT_THREADS as u32)
+        let blocks = self.len.div_ceil(self.shape.tile).try_into().unwrap_or(u32::MAX);
+        Dims::new(blocks, device::MERGE_SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
     }
 
     /// Elements of the two copies: one that passes write by turns with the output, and one in place of that where it is short.
@@ -284,7 +298,7 @@ impl Passes {
     }
 
     fn pass(&self, pass: usize) -> MergePass {
-        MergePass { run: self.tile << (pass - 1), keep: self.keep }
+        MergePass { run: self.shape.tile << (pass - 1), keep: self.keep }
     }
 
     /// Where a pass reads, which nobody asks of pass 0, and where it writes: in the end to the output.

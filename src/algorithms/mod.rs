@@ -1,8 +1,8 @@
-//! Algorithms over whole buffers, and over all that [`input`](crate::input) and [`output`](crate::output) make of them: each is
-//! one call.
+//! Algorithms over whole buffers, one call each.
 //!
-//! The first argument says where an algorithm runs: a `&Stream`, or a [`Run`] that adds options to one. A call returns when its
-//! launches are in the stream's queue, and results stay on the device.
+//! An input is a buffer, or what [`input`](crate::input) computes from buffers; an output is a buffer, or what
+//! [`output`](crate::output) makes of some. The first argument says where an algorithm runs: a `&Stream`, or a [`Run`] that adds
+//! options to one. A call returns when its launches are in the stream's queue, and results stay on the device.
 //!
 //! | algorithm | result |
 //! |---|---|
@@ -15,24 +15,32 @@
 //! | [`histogram_even`], [`histogram_ranges`] | how many items are in each bin |
 //! | [`lower_bound`], [`upper_bound`] | where items go in a sorted input |
 //! | [`sort_keys`], [`sort_pairs`] | keys in order, alone or with a value each; stable |
+//! | [`sort_keys_by_bits`], [`sort_pairs_by_bits`] | keys in the order of some of their bits |
 //! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
-//! | [`segmented_sort`], [`segmented_sort_pairs`] | so the items of each segment |
+//! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
-//! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items of which a predicate or a flag is true; the others behind them |
+//! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
-//! | [`run_length_encode`]; [`reduce_by_key`] | and how many each run has; and its values as one |
-//! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that begins anew with each run |
+//! | [`run_length_encode`]; [`reduce_by_key`] | each run's item and length; each run's key, and its values as one |
+//! | [`inclusive_scan_by_key`], [`exclusive_scan_by_key`] | a scan that starts again with each run |
 //!
-//! **Memory.** What an algorithm needs for itself it takes from the stream's pool and gives back: an allocation that waits for
-//! nobody. A [`Workspace`] keeps it from call to call instead, and a capture needs one, since graphs do not allocate.
+//! **Memory.** An algorithm takes its temporary memory from the stream's pool, and gives it back; no thread waits for that. A
+//! [`Workspace`] keeps the memory from call to call instead. A graph cannot allocate. So a capture needs a workspace that had a call
+//! with as many items before, unless the algorithm takes no memory for so few.
 //!
-//! **Functors and types.** Each algorithm names the kernel that it launches: for its own types and functors a program
-//! instantiates that with one line, `instantiate!(kernel_primitives::kernels::device::reduce_tiles<Span<f32>, MyReduction>);`, in
-//! its kernel module. Without it the call does not compile, and the error shows the line.
+//! **Lengths.** An input has up to 2^48 items, even if it is computed. For more, each algorithm returns
+//! [`Error::LaunchLimit`](crate::Error::LaunchLimit).
 //!
-//! **Tuning.** How an algorithm is launched on an architecture stands in one table of values, which [`Tuning`] prints,
-//! and which a program or an environment variable may change.
+//! **Functors and types.** All algorithms are ready for all numbers, `i8` to `u64`, `f16`, `bf16`, `f32` and `f64`, with the usual operators:
+//! [`docs::ready`](crate::docs::ready) lists them. For types and functors of its own a program writes one line in its kernel module, such as
+//! `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`. It makes all kernels that the algorithm launches. Without it
+//! the call does not compile, and the error shows the line. Each algorithm has a trait, such as [`Reduce`], that says which types it has
+//! kernels for. Generic code has the trait in its bounds: `T: InclusiveScan<Add, Tag>`, where the compiler infers `Tag`. Algorithms that one `instantiate!` names share
+//! the kernels that several of them launch.
+//!
+//! **Tuning.** One table of values, by architecture and element size, says how each algorithm is launched. [`Tuning`] prints it. A
+//! program or an environment variable may change its values.
 //!
 //! ```
 //! use kernel_primitives::algorithms::{inclusive_scan, reduce};
@@ -61,6 +69,7 @@ mod by_key;
 mod chained;
 mod difference;
 mod histogram;
+pub(crate) mod kernels;
 mod merge;
 mod merge_sort;
 mod reduce;
@@ -76,20 +85,22 @@ mod transform;
 mod tuning;
 mod unique;
 
+pub use by_key::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode};
 pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
-pub use difference::adjacent_difference;
-pub use histogram::{histogram_even, histogram_ranges};
-pub use merge::{merge, merge_pairs};
-pub use merge_sort::{sort_by, sort_pairs_by};
-pub use reduce::reduce;
+pub use difference::{AdjacentDifference, adjacent_difference};
+pub use histogram::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges};
+pub use merge::{Merge, MergePairs, merge, merge_pairs};
+pub use merge_sort::{SortBy, SortPairsBy, sort_by, sort_pairs_by};
+pub use reduce::{Reduce, reduce};
 pub use run::{Run, Workspace};
-pub use scan::{exclusive_scan, inclusive_scan};
-pub use search::{lower_bound, upper_bound};
+pub use scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan};
+pub use search::{LowerBound, UpperBound, lower_bound, upper_bound};
+pub use segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce};
 pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
-pub use segmented_sort::{segmented_sort, segmented_sort_pairs};
-pub use select::{partition, select_flagged, select_if, stable_partition};
-pub use sort::{sort_keys, sort_pairs};
-pub use top_k::{top_k, top_k_pairs};
-pub use transform::{fill, gather, generate, scatter, transform};
+pub use segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs};
+pub use select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition};
+pub use sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
+pub use top_k::{TopK, TopKPairs, top_k, top_k_pairs};
+pub use transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform};
 pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};
-pub use unique::{unique, unique_by_key};
+pub use unique::{Unique, UniqueByKey, unique, unique_by_key};

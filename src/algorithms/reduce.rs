@@ -1,19 +1,26 @@
 //! Reductions.
 
 use super::chained::chained;
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
 use crate::functor::Reduction;
 use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 
+algorithm! {
+    /// Inputs and reductions that [`reduce`] has kernels for.
+    reduce, "write `instantiate!(kernel_primitives::algorithms::reduce<{Self}, {R}>);` in your kernel module"
+}
+
 /// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
 ///
 /// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes
 /// ([`MinOf`](crate::functor::MinOf)), their places ([`ArgMin`](crate::functor::ArgMin),
-/// [`ArgMax`](crate::functor::ArgMax)), or the user's own. Items are anything that [`input`](crate::input) makes: a
+/// [`ArgMax`](crate::functor::ArgMax)), or the user's own. A commutative [`Reducer`](crate::functor::Reducer), as scans take it, is
+/// [`ReduceBy`](crate::functor::ReduceBy)`(op)`. Items are anything that [`input`](crate::input) makes: a
 /// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
 ///
 /// **Determinism.** The order of combination depends on the number of items, and on [tuning](super::Tuning) values of
@@ -23,6 +30,9 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)), after that was cleared, which a
 /// [`Workspace`](super::Workspace) saves. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many as
 /// `reduce.blocks` says; none for up to 32 KiB.
+///
+/// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others:
+/// `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`.
 ///
 /// CUB: `DeviceReduce::Reduce`, `Sum`, `Min`, `ArgMin`, `TransformReduce`.
 ///
@@ -42,7 +52,7 @@ use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
 /// ```
 ///
 /// # Errors
-/// `out` is empty, and those of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is empty, and the errors of a launch.
 pub fn reduce<'a, 'o, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -53,15 +63,16 @@ where
     I: InputArg<S>,
     S: Source,
     R: Reduction<S::Item, Output: Element> + KernelParam,
-    device::reduce_tiles<S, R>: Instantiated<Tag>,
+    S::Short: Reduce<R, Tag>,
 {
+    let (tiles,) = <S::Short as Reduce<R, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
     check_output("reduce", out.len(), 1)?;
     let bytes = size_of::<S::Item>();
-    let rounds = x.items().div_ceil(device::REDUCE_THREADS * S::VECTOR * device::REDUCE_VECTORS);
+    let rounds = run.items("reduce", &x)?.div_ceil(device::REDUCE_THREADS * S::VECTOR * device::REDUCE_VECTORS);
     let most = run.tuning(Parameter::ReduceBlocks, bytes)?;
     let blocks = if rounds <= run.tuning(Parameter::ReduceAlone, bytes)? { 1 } else { rounds.min(most) };
     chained::<R::Accum>(run, blocks, (1, device::REDUCE_THREADS), |stream, dims, chain, launch| {
-        device::reduce_tiles::<S, R>::launch(stream, dims, x, chain, launch, &mut out, op)
+        device::reduce_tiles::launch_entry(tiles, stream, dims, x, chain, launch, &mut out, op)
     })
 }

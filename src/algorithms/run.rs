@@ -1,8 +1,17 @@
 //! Where an algorithm runs, and on what memory.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::tuning::{Parameter, Tuning};
+use crate::input::Source;
 use crate::simt::WARP;
-use crate::{Buffer, BufferSliceMut, Dims, Element, Error, Result, Stream};
+use crate::{Buffer, BufferSliceMut, Dims, Element, Error, InputArg, Result, Stream};
+
+/// The most items of an input, which a computed one may have more of: sums and products of places and sizes then have room, and no
+/// device would come to an end of more.
+const MOST_ITEMS: usize = 1 << 48;
 
 /// Where an algorithm runs: a stream, and what is to be other than usual.
 ///
@@ -49,6 +58,22 @@ impl<'a> Run<'a> {
         Self { tuning: Some(tuning), ..self }
     }
 
+    /// How many items an input has; an error if they are too many for any device.
+    pub(super) fn items<S: Source>(&self, algorithm: &str, x: &impl InputArg<S>) -> Result<usize> {
+        let len = x.items();
+        if len <= MOST_ITEMS {
+            return Ok(len);
+        }
+        let (kernel, device) = (algorithm.into(), self.stream.device().to_string());
+        let (what, asked, limit) = ("the number of items", len as u64, MOST_ITEMS as u64);
+        Err(Error::LaunchLimit { kernel, device, what, asked, limit })
+    }
+
+    /// Bytes of shared memory that a block of the device can have.
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.stream.device().properties().max_shared_bytes
+    }
+
     /// A tuning value for items of so many bytes.
     pub(super) fn tuning(&self, parameter: Parameter, bytes: usize) -> Result<usize> {
         let tuning = match self.tuning {
@@ -84,6 +109,7 @@ impl<'a> Run<'a> {
         match self.workspace {
             // Each launch of a graph would have the same number.
             Some(workspace) if 0 < words && words <= Workspace::CHAIN && !stream.is_capturing() => {
+                workspace.check_device(stream)?;
                 // What a capture will need.
                 workspace.at_least(stream, (words * size_of::<u64>()).next_multiple_of(ALIGN))?;
                 workspace.chain(stream, words).map(Ok)
@@ -94,12 +120,29 @@ impl<'a> Run<'a> {
 
     /// Memory for as many bytes as `sizes` say, in parts.
     pub(super) fn memory(self, sizes: &[usize]) -> Result<Memory<'a>> {
-        let bytes = sizes.iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum::<usize>();
-        Ok(match self.workspace {
-            Some(workspace) => Memory::Kept(workspace.at_least(self.stream, bytes)?),
-            None => Memory::Own(self.stream.buffer_uninit(bytes)?),
-        })
+        let stream = self.stream;
+        // Sizes may be larger than there is memory for, and their sum larger than a number.
+        let all = sizes.iter().map(|&bytes| (bytes as u128).next_multiple_of(ALIGN as u128)).sum::<u128>();
+        let bytes = usize::try_from(all).map_err(|_| Error::Allocation {
+            driver: None,
+            bytes: all,
+            device: stream.device().to_string(),
+            reason: "more than can be addressed".into(),
+        })?;
+        let Some(workspace) = self.workspace else {
+            return Ok(Memory { stream, bytes: Bytes::Own(stream.buffer_uninit(bytes)?), typed: None });
+        };
+        workspace.check_device(stream)?;
+        workspace.at_least(stream, bytes)?;
+        let Workspace { buffer, typed, .. } = workspace;
+        let bytes = Bytes::Kept(buffer.as_mut().expect("it was just looked at"));
+        Ok(Memory { stream, bytes, typed: Some(typed) })
     }
+}
+
+/// Bytes of so many elements, or the most that there can be.
+pub(super) fn bytes_of<T>(len: usize) -> usize {
+    len.saturating_mul(size_of::<T>())
 }
 
 impl<'a> From<&'a Stream> for Run<'a> {
@@ -112,7 +155,13 @@ impl<'a> From<&'a Stream> for Run<'a> {
 const ALIGN: usize = 256;
 
 /// An algorithm's temporary memory.
-pub(super) enum Memory<'a> {
+pub(super) struct Memory<'a> {
+    stream: &'a Stream,
+    bytes: Bytes<'a>,
+    typed: Option<&'a Typed>,
+}
+
+enum Bytes<'a> {
     Own(Buffer<u8>),
     Kept(&'a mut Buffer<u8>),
 }
@@ -120,48 +169,105 @@ pub(super) enum Memory<'a> {
 impl Memory<'_> {
     /// The parts, to be taken one after the other.
     pub(super) fn parts(&mut self) -> Parts<'_> {
-        Parts(Some(match self {
-            Self::Own(buffer) => buffer.as_mut_slice(),
-            Self::Kept(buffer) => buffer.as_mut_slice(),
-        }))
+        let rest = match &mut self.bytes {
+            Bytes::Own(buffer) => buffer.as_mut_slice(),
+            Bytes::Kept(buffer) => buffer.as_mut_slice(),
+        };
+        Parts { stream: self.stream, rest: Some(rest), typed: self.typed }
     }
 }
 
 /// What is left of temporary memory.
-pub(super) struct Parts<'a>(Option<BufferSliceMut<'a, u8>>);
+pub(super) struct Parts<'a> {
+    stream: &'a Stream,
+    rest: Option<BufferSliceMut<'a, u8>>,
+    typed: Option<&'a Typed>,
+}
 
 impl<'a> Parts<'a> {
     /// The next part.
     pub(super) fn take<T: Element>(&mut self, len: usize) -> Result<BufferSliceMut<'a, T>> {
-        let rest = self.0.take().expect("the parts end with the first error");
-        let bytes = len * size_of::<T>();
+        let rest = self.rest.take().expect("the parts end with the first error");
+        let bytes = bytes_of::<T>(len);
         let (part, rest) = rest.split_at(bytes.next_multiple_of(ALIGN))?;
-        self.0 = Some(rest);
+        self.rest = Some(rest);
         part.into_slice(..bytes)?.reinterpret()
     }
 }
 
-/// Temporary elements: a part of the memory, or, where not all bytes are values of them, a buffer of their own.
-pub(super) enum Scratch<'m, T> {
+/// Buffers of elements of which not all bytes are values, kept for the next call that has such.
+#[derive(Default)]
+struct Typed(Mutex<Vec<Box<dyn Any + Send + Sync>>>);
+
+impl Typed {
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<dyn Any + Send + Sync>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The smallest one that has so many elements; if there is none, room is made for a larger one.
+    fn take<T: Element>(&self, len: usize) -> Option<Buffer<T>> {
+        let mut buffers = self.lock();
+        let len_of = |buffer: &Box<dyn Any + Send + Sync>| buffer.downcast_ref::<Buffer<T>>().map(Buffer::len);
+        let lens = buffers.iter().enumerate().filter_map(|(at, buffer)| Some((len_of(buffer)?, at)));
+        let (found, at) = lens.clone().filter(|&(found, _)| found >= len).min().or_else(|| lens.max())?;
+        let buffer = buffers.swap_remove(at).downcast().ok()?;
+        (found >= len).then_some(*buffer)
+    }
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} buffers", self.lock().len())
+    }
+}
+
+/// Temporary elements: a part of the memory, or, where not all bytes are values of them, a buffer of their own, which goes back to
+/// the workspace in the end.
+pub(super) enum Scratch<'m, T: Element> {
     Part(BufferSliceMut<'m, T>),
-    Own(Buffer<T>),
+    Own(OwnScratch<'m, T>),
+}
+
+/// See [`Scratch`].
+pub(super) struct OwnScratch<'m, T: Element> {
+    buffer: Option<Buffer<T>>,
+    len: usize,
+    home: Option<&'m Typed>,
 }
 
 impl<'m, T: Element> Scratch<'m, T> {
+    const IN_PART: bool = T::ANY_BITS && size_of::<T>() > 0;
+
     /// Bytes of the memory that so many take.
     pub(super) fn bytes(len: usize) -> usize {
-        if T::ANY_BITS { len * size_of::<T>() } else { 0 }
+        if Self::IN_PART { bytes_of::<T>(len) } else { 0 }
     }
 
     /// The next part, of [`bytes`](Self::bytes), or a buffer.
-    pub(super) fn take(stream: &Stream, parts: &mut Parts<'m>, len: usize) -> Result<Self> {
-        Ok(if T::ANY_BITS { Self::Part(parts.take(len)?) } else { Self::Own(stream.buffer_uninit(len)?) })
+    pub(super) fn take(parts: &mut Parts<'m>, len: usize) -> Result<Self> {
+        if Self::IN_PART {
+            return Ok(Self::Part(parts.take(len)?));
+        }
+        let (stream, home) = (parts.stream, parts.typed.filter(|_| len > 0));
+        let buffer = match home.and_then(|typed| typed.take(len)) {
+            Some(kept) => kept,
+            None => stream.buffer_uninit(len)?,
+        };
+        Ok(Self::Own(OwnScratch { buffer: Some(buffer), len, home }))
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> BufferSliceMut<'_, T> {
+    pub(super) fn as_mut_slice(&mut self) -> Result<BufferSliceMut<'_, T>> {
         match self {
-            Self::Part(part) => part.into(),
-            Self::Own(buffer) => buffer.into(),
+            Self::Part(part) => Ok(part.into()),
+            Self::Own(own) => own.buffer.as_mut().expect("it is there until the end").slice_mut(..own.len),
+        }
+    }
+}
+
+impl<T: Element> Drop for OwnScratch<'_, T> {
+    fn drop(&mut self) {
+        if let (Some(home), Some(buffer)) = (self.home, self.buffer.take()) {
+            home.lock().push(Box::new(buffer));
         }
     }
 }
@@ -172,10 +278,15 @@ impl<'m, T: Element> Scratch<'m, T> {
 /// themselves, for all blocks of a reduction, 4000 tiles of a scan of four-byte items or 1000 of a reduction by key, which
 /// are cleared once and not for each call outside of captures: the smaller the input, the more of a call's time that is.
 ///
-/// Calls on several streams may share one: the later then waits for the earlier.
+/// Calls on several streams of one device may share one: the later then waits for the earlier. After a call that failed it is as good as
+/// before. A graph that was captured with one uses its memory too, and does not borrow it: while another thread makes a call with
+/// the workspace, it is not to be launched, or the results of both are unspecified.
+///
+/// A call on another device than the calls before returns [`Error::WrongDevice`].
 #[derive(Debug, Default)]
 pub struct Workspace {
     buffer: Option<Buffer<u8>>,
+    typed: Typed,
     /// Of [`CHAIN`](Self::CHAIN) words, and how many launches had it since it was zero.
     chain: Option<Buffer<u64>>,
     launches: u32,
@@ -193,10 +304,15 @@ impl Workspace {
     /// With `bytes` of memory, and 36 KiB for algorithms that chain few tiles.
     pub fn with_capacity(stream: &Stream, bytes: usize) -> Result<Self> {
         let chain = stream.buffer_zeroed(Self::CHAIN)?;
-        Ok(Self { buffer: Some(stream.buffer_uninit(bytes)?), chain: Some(chain), launches: 0 })
+        Ok(Self {
+            buffer: Some(stream.buffer_uninit(bytes)?),
+            typed: Typed::default(),
+            chain: Some(chain),
+            launches: 0,
+        })
     }
 
-    /// Bytes that it has, without those for chains.
+    /// Bytes that it has, without those for chains, and those of elements that are or contain `bool`.
     pub fn capacity(&self) -> usize {
         self.buffer.as_ref().map_or(0, Buffer::len)
     }
@@ -218,12 +334,30 @@ impl Workspace {
         Ok((words, self.launches))
     }
 
-    fn at_least(&mut self, stream: &Stream, bytes: usize) -> Result<&mut Buffer<u8>> {
+    fn at_least(&mut self, stream: &Stream, bytes: usize) -> Result<()> {
         match &mut self.buffer {
             Some(buffer) if buffer.len() >= bytes => {}
             buffer => *buffer = Some(stream.buffer_uninit(bytes)?),
         }
-        Ok(self.buffer.as_mut().expect("just made"))
+        Ok(())
+    }
+
+    /// An error if the memory is on another device than the stream.
+    fn check_device(&self, stream: &Stream) -> Result<()> {
+        let device = match (&self.buffer, &self.chain) {
+            (Some(buffer), _) => buffer.device(),
+            (None, Some(chain)) => chain.device(),
+            (None, None) => return Ok(()),
+        };
+        if device.same_as(stream.device()) {
+            return Ok(());
+        }
+        Err(Error::WrongDevice {
+            kernel: "an algorithm".into(),
+            argument: "the workspace".into(),
+            stream: stream.device().to_string(),
+            buffer: device.to_string(),
+        })
     }
 }
 

@@ -1,13 +1,20 @@
 //! Scans.
 
 use super::chained::chained;
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
 use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and operators that [`inclusive_scan`] has kernels for.
+    inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan<{Self}, {R}>);` in your kernel module"
+}
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
 ///
@@ -23,8 +30,8 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 /// Temporary memory: 8 bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
 /// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
 ///
-/// For types and operators of one's own: `instantiate!` of [`scan_tiles`](struct@device::scan_tiles) and
-/// [`scan_pipeline`](struct@device::scan_pipeline).
+/// Ready for numbers with `Add`, `Min` and `Max`. For others:
+/// `instantiate!(kernel_primitives::algorithms::inclusive_scan<MyItem, MyReducer>);`.
 ///
 /// CUB: `DeviceScan::InclusiveScan`.
 ///
@@ -43,8 +50,9 @@ use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, and those of a launch.
-pub fn inclusive_scan<'a, 'o, I, S, R, Tiles, Pipeline>(
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input, and the errors of a launch and
+/// of an allocation.
+pub fn inclusive_scan<'a, 'o, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     op: R,
@@ -54,16 +62,23 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, false>: Instantiated<Tiles>,
-    device::scan_pipeline<S, R, false>: Instantiated<Pipeline>,
+    S::Short: InclusiveScan<R, Tag>,
 {
+    let kernels = <S::Short as InclusiveScan<R, Tag>>::kernels();
     let first = op.identity();
-    scan::<I, S, R, Tiles, Pipeline, false>(run.into(), x, first, op, out.into())
+    scan(kernels, run.into(), x, first, op, out.into())
+}
+
+algorithm! {
+    /// Inputs and operators that [`exclusive_scan`] has kernels for.
+    exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan<{Self}, {R}>);` in your kernel module"
 }
 
 /// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
 ///
 /// As [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
+///
+/// Ready for numbers with `Add`. For others: `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan;
@@ -80,8 +95,8 @@ where
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, and those of a launch.
-pub fn exclusive_scan<'a, 'o, I, S, R, Tiles, Pipeline>(
+/// Returns the errors of [`inclusive_scan`].
+pub fn exclusive_scan<'a, 'o, I, S, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     first: S::Item,
@@ -92,13 +107,18 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, true>: Instantiated<Tiles>,
-    device::scan_pipeline<S, R, true>: Instantiated<Pipeline>,
+    S::Short: ExclusiveScan<R, Tag>,
 {
-    scan::<I, S, R, Tiles, Pipeline, true>(run.into(), x, first, op, out.into())
+    let kernels = <S::Short as ExclusiveScan<R, Tag>>::kernels();
+    scan(kernels, run.into(), x, first, op, out.into())
 }
 
-fn scan<I, S, R, Tiles, Pipeline, const EXCLUSIVE: bool>(
+/// The kernels of a scan: for any input, and for long ones in memory.
+type ScanKernels<S, R, const EXCLUSIVE: bool> =
+    (Entry<scan_tiles<S, R, EXCLUSIVE>>, Entry<scan_pipeline<S, R, EXCLUSIVE>>);
+
+fn scan<I, S, R, const EXCLUSIVE: bool>(
+    (tiles_kernel, pipeline): ScanKernels<S, R, EXCLUSIVE>,
     run: Run<'_>,
     x: I,
     first: S::Item,
@@ -109,28 +129,48 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_tiles<S, R, EXCLUSIVE>: Instantiated<Tiles>,
-    device::scan_pipeline<S, R, EXCLUSIVE>: Instantiated<Pipeline>,
 {
-    check_output("scan", out.len(), x.items())?;
+    let len = run.items("scan", &x)?;
+    check_output("scan", out.len(), len)?;
     let bytes = size_of::<S::Item>();
     let tile = const { device::scan_pipeline_tile::<S>() };
-    if tile > 0 && x.items() / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
+    if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
         let device = run.stream.device().properties();
         let free = device.max_shared_bytes.saturating_sub(device::scan_pipeline_shared::<S::Item>() + 16);
         let slots = (free / (tile * bytes)).clamp(1, device::SCAN_PIPELINE_SLOTS);
         // The first tile may begin before the input, by less than a vector.
-        let len = x.items() + 16 / bytes - 1;
+        let len = len + 16 / bytes - 1;
         let blocks = len.div_ceil(tile).min(device.multiprocessors.max(1) as usize) as u32;
         let threads = device::SCAN_PIPELINE_THREADS;
         let dims = Dims::new(blocks, threads as u32).shared_bytes(slots * tile * bytes);
         return chained::<S::Item>(run, len, (tile, threads), |stream, _, chain, launch| {
-            let pipeline = device::scan_pipeline::<S, R, EXCLUSIVE>::launch;
-            pipeline(stream, dims, x, first, &mut out, chain, launch, slots as u32, op)
+            device::scan_pipeline::launch_entry(
+                pipeline,
+                stream,
+                dims,
+                x,
+                first,
+                &mut out,
+                chain,
+                launch,
+                slots as u32,
+                op,
+            )
         });
     }
-    let tiles = ScanTiles::new::<S>(x.items(), run.tuning(Parameter::ScanTiles, bytes)?);
+    let tiles = ScanTiles::new::<S>(len, run.tuning(Parameter::ScanTiles, bytes)?);
     chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain, launch| {
-        device::scan_tiles::<S, R, EXCLUSIVE>::launch(stream, dims, x, first, &mut out, chain, launch, tiles.rounds, op)
+        device::scan_tiles::launch_entry(
+            tiles_kernel,
+            stream,
+            dims,
+            x,
+            first,
+            &mut out,
+            chain,
+            launch,
+            tiles.rounds,
+            op,
+        )
     })
 }

@@ -1,11 +1,17 @@
 //! Binary searches.
 
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
 use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Dims, InputArg, Ordered, Result};
+
+algorithm! {
+    /// Inputs and queries that [`lower_bound`] has kernels for.
+    lower_bound, "write `instantiate!(kernel_primitives::algorithms::lower_bound<{Self}, {Q}>);` in your kernel module"
+}
 
 /// Finds for each query the first place in `sorted` where it could be put without breaking the order: `positions[i]` is the number
 /// of items that are less than `queries[i]`.
@@ -15,6 +21,8 @@ use crate::{BufferSliceMut, Dims, InputArg, Ordered, Result};
 ///
 /// Cost: one launch, a thread a query, each with as many steps as the number of items has binary digits and no branch between
 /// them. Queries that ascend, too, find most of what they read in a cache. No temporary memory.
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///
 /// Thrust: `lower_bound` of many values.
 ///
@@ -36,7 +44,7 @@ use crate::{BufferSliceMut, Dims, InputArg, Ordered, Result};
 /// ```
 ///
 /// # Errors
-/// `positions` is shorter than the queries, and those of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `positions` is shorter than the queries, and the errors of a launch.
 pub fn lower_bound<'a, 'o, I, J, S, Q, Tag>(
     run: impl Into<Run<'a>>,
     sorted: I,
@@ -48,12 +56,20 @@ where
     J: InputArg<Q>,
     S: Source<Item: Ordered>,
     Q: Source<Item = S::Item>,
-    device::search_tiles<S, Q, false>: Instantiated<Tag>,
+    S::Short: LowerBound<Q::Short, Tag>,
 {
+    let (tiles,) = <S::Short as LowerBound<Q::Short, Tag>>::kernels();
     let (run, mut positions) = (run.into(), positions.into());
-    check_output("lower_bound", positions.len(), queries.items())?;
-    let dims = dims(&run, queries.items(), size_of::<S::Item>())?;
-    device::search_tiles::<S, Q, false>::launch(run.stream, dims, sorted, queries, &mut positions)
+    run.items("lower_bound", &sorted)?;
+    let len = run.items("lower_bound", &queries)?;
+    check_output("lower_bound", positions.len(), len)?;
+    let dims = dims(&run, len, size_of::<S::Item>())?;
+    device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
+}
+
+algorithm! {
+    /// Inputs and queries that [`upper_bound`] has kernels for.
+    upper_bound, "write `instantiate!(kernel_primitives::algorithms::upper_bound<{Self}, {Q}>);` in your kernel module"
 }
 
 /// Finds for each query the last place in `sorted` where it could be put without breaking the order: `positions[i]` is the number
@@ -61,8 +77,10 @@ where
 ///
 /// As [`lower_bound`], but that a query that is NaN gives the number of items. Thrust: `upper_bound` of many values.
 ///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
+///
 /// # Errors
-/// As [`lower_bound`].
+/// Returns the errors of [`lower_bound`].
 pub fn upper_bound<'a, 'o, I, J, S, Q, Tag>(
     run: impl Into<Run<'a>>,
     sorted: I,
@@ -74,12 +92,15 @@ where
     J: InputArg<Q>,
     S: Source<Item: Ordered>,
     Q: Source<Item = S::Item>,
-    device::search_tiles<S, Q, true>: Instantiated<Tag>,
+    S::Short: UpperBound<Q::Short, Tag>,
 {
+    let (tiles,) = <S::Short as UpperBound<Q::Short, Tag>>::kernels();
     let (run, mut positions) = (run.into(), positions.into());
-    check_output("upper_bound", positions.len(), queries.items())?;
-    let dims = dims(&run, queries.items(), size_of::<S::Item>())?;
-    device::search_tiles::<S, Q, true>::launch(run.stream, dims, sorted, queries, &mut positions)
+    run.items("upper_bound", &sorted)?;
+    let len = run.items("upper_bound", &queries)?;
+    check_output("upper_bound", positions.len(), len)?;
+    let dims = dims(&run, len, size_of::<S::Item>())?;
+    device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
 }
 
 /// A thread a query.

@@ -1,8 +1,11 @@
 //! Reductions and scans of segments.
 
 use super::by_key::scan_by_key;
-use super::run::{Run, check_output};
-use crate::__private::{Again, Instantiated};
+use super::kernels::algorithm;
+use super::run::{Run, Scratch, bytes_of, check_output};
+use crate::__algorithms::*;
+use crate::__private::Again;
+use crate::__private::Entry;
 use crate::functor::{Reducer, Reduction};
 use crate::input::{Segments, Source, segments};
 use crate::kernels::device;
@@ -10,6 +13,11 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, 
 
 /// The most segments of the one launch for small inputs.
 const SEGMENTS: usize = 8192;
+
+algorithm! {
+    /// Inputs, offsets and reductions that [`segmented_reduce`] has kernels for.
+    segmented_reduce, "write `instantiate!(kernel_primitives::algorithms::segmented_reduce<{Self}, {O}, {R}>);` in your kernel module"
+}
 
 /// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
 /// an empty one.
@@ -26,6 +34,9 @@ const SEGMENTS: usize = 8192;
 /// tile, whatever segments it has, and a small second launch comes after: segments of any lengths are balanced, one
 /// that is all of the input too, and short ones have a lane each. Temporary memory then: two accumulators and eight
 /// bytes for each tile of 8 KiB.
+///
+/// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others:
+/// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
 ///
 /// CUB: `DeviceSegmentedReduce::Reduce`, `Sum`, `Min`, `Max`.
 ///
@@ -46,9 +57,10 @@ const SEGMENTS: usize = 8192;
 /// ```
 ///
 /// # Errors
-/// `offsets` is empty, `out` is shorter than there are segments, and those of a launch. Offsets that decrease, or are more than
-/// there are items, are a fault of the launch, which names the larger and the smaller number.
-pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Warps, Tag, Ends>(
+/// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than there are segments, and the errors of a launch and
+/// of an allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
+/// smaller number.
+pub fn segmented_reduce<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -61,31 +73,32 @@ where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reduction<S::Item, Output: Element> + KernelParam,
-    device::segment_warps<S, O, R>: Instantiated<Warps>,
-    device::segment_tiles<S, O, R>: Instantiated<Tag>,
-    device::segment_ends<S::Item, O, R>: Instantiated<Ends>,
+    S::Short: SegmentedReduce<O::Short, R, Tag>,
 {
+    let (warps, tiles_kernel, ends) = <S::Short as SegmentedReduce<O::Short, R, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
-    let segments = segments_of("segmented_reduce", offsets.items())?;
+    let segments = segments_of("segmented_reduce", run.items("segmented_reduce", &offsets)?)?;
     check_output("segmented_reduce", out.len(), segments)?;
     if segments == 0 {
         return Ok(());
     }
-    let (stream, len) = (run.stream, x.items());
+    let (stream, len) = (run.stream, run.items("segmented_reduce", &x)?);
     let are_short = segments * device::segment_warp_items::<S>() >= len;
     if segments <= SEGMENTS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
         let blocks = segments.div_ceil(device::SEGMENT_PAIRS) as u32;
         let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
-        return device::segment_warps::<S, O, R>::launch(stream, dims, x, offsets, &mut out, op);
+        return device::segment_warps::launch_entry(warps, stream, dims, x, offsets, &mut out, op);
     }
     let tile = const { device::segment_tile_items::<S>() };
     let tiles = len.div_ceil(tile).max(1);
-    let mut memory = run.memory(&[2 * tiles * size_of::<R::Accum>(), tiles * size_of::<u64>()])?;
+    let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles)])?;
     let mut parts = memory.parts();
-    let (mut partials, mut crossing) = (parts.take::<R::Accum>(2 * tiles)?, parts.take::<u64>(tiles)?);
+    let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
+    let mut partials = partials.as_mut_slice()?;
     let threads = device::SEGMENT_THREADS;
     let dims = Dims::new((tiles * 32).div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
-    device::segment_tiles::<S, O, R>::launch(
+    device::segment_tiles::launch_entry(
+        tiles_kernel,
         stream,
         dims,
         x,
@@ -101,18 +114,23 @@ where
     let threads = device::SEGMENT_ENDS_THREADS;
     let dims = Dims::new(tiles.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
     let bits = tile.ilog2();
-    device::segment_ends::<S::Item, O, R>::launch(stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
+    device::segment_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
 }
 
-/// How many segments so many offsets make; an error if there is not even one offset.
+/// How many segments so many offsets make; an error if there is not even the one of no segments.
 pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::LengthMismatch {
         kernel: algorithm.into(),
-        first: "the offset behind the last segment".into(),
+        first: "an `offsets` of no segments".into(),
         first_len: 1,
         second: "`offsets`".into(),
         second_len: 0,
     })
+}
+
+algorithm! {
+    /// Inputs, offsets and operators that [`segmented_inclusive_scan`] has kernels for.
+    segmented_inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
 }
 
 /// Combines, for each item, the items of its segment up to and including it.
@@ -122,6 +140,9 @@ pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
 ///
 /// Cost: what [`inclusive_scan_by_key`](super::inclusive_scan_by_key) costs for keys that are not read but computed, by
 /// [`segments`]: segments of any lengths are balanced. A small launch before looks at the offsets.
+///
+/// Ready for numbers with offsets of `u32`, with `Add`. For others:
+/// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
 ///
 /// CUB: `DeviceSegmentedScan::InclusiveSegmentedScan`.
 ///
@@ -142,9 +163,10 @@ pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, and those of a launch. Offsets that decrease, or are more than there are items, are a fault of the
-/// launch, which names the larger and the smaller number.
-pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag, Check>(
+/// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than the input, and the errors of a launch and of an
+/// allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
+/// smaller number.
+pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -157,18 +179,26 @@ where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_by_key_tiles<Segments<O>, S, R, false>: Instantiated<Tag>,
-    device::check_offsets<O>: Instantiated<Check>,
+    S::Short: SegmentedInclusiveScan<O::Short, R, Tag>,
 {
-    let (run, len) = (run.into(), x.items());
-    check_offsets::<J, O, Check>(&run, &offsets, len)?;
+    let (scan, check_kernel) = <S::Short as SegmentedInclusiveScan<O::Short, R, Tag>>::kernels();
+    let run = run.into();
+    let len = run.items("segmented_inclusive_scan", &x)?;
+    check(check_kernel, "segmented_inclusive_scan", &run, &offsets, len)?;
     let first = op.identity();
-    scan_by_key::<_, I, Segments<O>, S, R, Tag, false>(run, segments(offsets, len), x, first, op, out.into())
+    scan_by_key(scan, run, segments(offsets, len), x, (first, false), op, out.into())
+}
+
+algorithm! {
+    /// Inputs, offsets and operators that [`segmented_exclusive_scan`] has kernels for.
+    segmented_exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<{Self}, {O}, {R}>);` in your kernel module"
 }
 
 /// Combines, for each item, `first` and the items of its segment before it: the first of each segment gets `first`.
 ///
 /// As [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
+///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;
@@ -187,8 +217,8 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`segmented_inclusive_scan`].
-pub fn segmented_exclusive_scan<'a, 'o, I, J, S, O, R, Tag, Check>(
+/// Returns the errors of [`segmented_inclusive_scan`].
+pub fn segmented_exclusive_scan<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -202,22 +232,64 @@ where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reducer<S::Item> + KernelParam,
-    device::scan_by_key_tiles<Segments<O>, S, R, true>: Instantiated<Tag>,
-    device::check_offsets<O>: Instantiated<Check>,
+    S::Short: SegmentedExclusiveScan<O::Short, R, Tag>,
 {
-    let (run, len) = (run.into(), x.items());
-    check_offsets::<J, O, Check>(&run, &offsets, len)?;
-    scan_by_key::<_, I, Segments<O>, S, R, Tag, true>(run, segments(offsets, len), x, first, op, out.into())
+    let (scan, check_kernel) = <S::Short as SegmentedExclusiveScan<O::Short, R, Tag>>::kernels();
+    let run = run.into();
+    let len = run.items("segmented_exclusive_scan", &x)?;
+    check(check_kernel, "segmented_exclusive_scan", &run, &offsets, len)?;
+    scan_by_key(scan, run, segments(offsets, len), x, (first, true), op, out.into())
 }
 
 /// Looks at the offsets before anything depends on them.
-fn check_offsets<J, O, Check>(run: &Run<'_>, offsets: &J, len: usize) -> Result<()>
+fn check<J, O>(kernel: Entry<check_offsets<O>>, algorithm: &str, run: &Run<'_>, offsets: &J, len: usize) -> Result<()>
 where
     J: InputArg<O>,
     O: Source<Item: Integer + ConvertTo<u64>>,
-    device::check_offsets<O>: Instantiated<Check>,
 {
+    segments_of(algorithm, run.items(algorithm, offsets)?)?;
     let threads = device::SEGMENT_THREADS;
     let blocks = offsets.items().div_ceil(threads).min(1 << 16);
-    device::check_offsets::<O>::launch(run.stream, Dims::new(blocks as u32, threads as u32), Again(offsets), len)
+    device::check_offsets::launch_entry(
+        kernel,
+        run.stream,
+        Dims::new(blocks as u32, threads as u32),
+        Again(offsets),
+        len,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::functor::Sum;
+    use crate::input::Span;
+
+    /// Offsets that another thread writes between the two launches make an end of the second all the same, inside the output.
+    #[test]
+    fn offsets_that_were_written_after_they_were_checked_are_no_way_out() -> Result<()> {
+        let stream = Device::auto()?.stream()?;
+        let partials = stream.buffer_from(&[1.0f32; 20])?;
+        let mut around = stream.buffer_from(&[77.0f32; 12])?;
+        for crossing in [0, 1, 2, u64::MAX - 1] {
+            for offsets in [[0, 0, 0, 0], [0, u64::MAX, 1, 0], [9, 5, u64::MAX, 3], [u64::MAX; 4]] {
+                let (offsets, crossing) = (stream.buffer_from(&offsets)?, stream.buffer_from(&[crossing; 10])?);
+                let mut out = around.slice_mut(4..7)?;
+                let dims = Dims::new(1, device::SEGMENT_ENDS_THREADS as u32);
+                device::segment_ends::<f32, Span<u64>, Sum>::launch(
+                    &stream, dims, &offsets, &partials, &crossing, &mut out, Sum, 11,
+                )
+                .and_then(|()| stream.synchronize())
+                .or_else(|error| match &error {
+                    // Of tiles that race for a segment, or a segment that there is not.
+                    Error::Fault(fault) if !matches!(fault.diagnosis, crate::Diagnosis::Panicked { .. }) => Ok(()),
+                    _ => Err(error),
+                })?;
+                let found = around.to_vec()?;
+                assert!(found[..4].iter().chain(&found[7..]).all(|&item| item == 77.0));
+            }
+        }
+        Ok(())
+    }
 }

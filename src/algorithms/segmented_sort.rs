@@ -1,13 +1,19 @@
 //! Sorts of segments.
 
+use super::kernels::algorithm;
 use super::merge::{MergeTiles, check_values};
-use super::run::{Run, Scratch, check_output};
+use super::run::{Run, Scratch, bytes_of, check_output};
 use super::segmented::segments_of;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
 use crate::functor::Comparator;
 use crate::input::Source;
 use crate::kernels::device::{self, SegmentMergePass};
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelParam, Result};
+
+algorithm! {
+    /// Inputs, offsets and orders that [`segmented_sort`] has kernels for.
+    segmented_sort, "write `instantiate!(kernel_primitives::algorithms::segmented_sort<{Self}, {O}, {C}>);` in your kernel module"
+}
 
 /// Sorts the items of each segment by any comparator; stable.
 ///
@@ -21,9 +27,8 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 /// the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by). Temporary memory: for a copy of the items,
 /// 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
 ///
-/// For types and orders of one's own: `instantiate!` of [`segment_sort_tiles`](struct@device::segment_sort_tiles),
-/// [`segment_merge_ranks`](struct@device::segment_merge_ranks), [`segment_merge_tiles`](struct@device::segment_merge_tiles) and
-/// [`segment_sort_last`](struct@device::segment_sort_last).
+/// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others:
+/// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceSegmentedSort::StableSortKeys`, `DeviceSegmentedRadixSort::SortKeys`.
 ///
@@ -44,9 +49,10 @@ use crate::{BufferSliceMut, ConvertTo, Dims, Element, InputArg, Integer, KernelP
 /// ```
 ///
 /// # Errors
-/// `offsets` is empty, `out` is shorter than the input, and those of a launch and of an allocation. Offsets that decrease, or are more than
-/// there are items, are a fault of the launch, which names the larger and the smaller number.
-pub fn segmented_sort<'a, 'o, I, J, S, O, C, Sort, Ranks, Merge, Last>(
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `offsets` is empty or `out` is shorter than the input, and the
+/// errors of a launch and of an allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which
+/// names the larger and the smaller number.
+pub fn segmented_sort<'a, 'o, I, J, S, O, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     offsets: J,
@@ -59,26 +65,25 @@ where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
-    device::segment_sort_tiles<S, O, C>: Instantiated<Sort>,
-    device::segment_merge_ranks<S::Item, C>: Instantiated<Ranks>,
-    device::segment_merge_tiles<S::Item, C>: Instantiated<Merge>,
-    device::segment_sort_last<S::Item>: Instantiated<Last>,
+    S::Short: SegmentedSort<O::Short, C, Tag>,
 {
-    let (run, out, len) = (run.into(), out.into(), x.items());
-    let stream = run.stream;
-    let segments = segments_of("segmented_sort", offsets.items())?;
+    let (sort, ranks, merge, last) = <S::Short as SegmentedSort<O::Short, C, Tag>>::kernels();
+    let (run, out) = (run.into(), out.into());
+    let (stream, len) = (run.stream, run.items("segmented_sort", &x)?);
+    let segments = segments_of("segmented_sort", run.items("segmented_sort", &offsets)?)?;
     check_output("segmented_sort", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
     let passes = Passes::of(&run, len, segments, [size_of::<S::Item>(), 0])?;
     let [borders, marks] = passes.table();
     let copied = passes.copied();
-    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), marks, Scratch::<S::Item>::bytes(copied)])?;
+    let mut memory = run.memory(&[bytes_of::<[u64; 2]>(borders), marks, Scratch::<S::Item>::bytes(copied)])?;
     let mut parts = memory.parts();
     let (mut borders, mut marks) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(marks)?);
-    let mut copy = Scratch::take(stream, &mut parts, copied)?;
-    let mut copy = copy.as_mut_slice();
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut copy = copy.as_mut_slice()?;
     let [copied, marked] = passes.of_first();
-    device::segment_sort_tiles::<S, O, C>::launch(
+    device::segment_sort_tiles::launch_entry(
+        sort,
         stream,
         passes.dims(),
         x,
@@ -92,7 +97,8 @@ where
     if passes.by_ranks {
         let (dims, mut claims) = (passes.rank_dims(), marks.reinterpret::<u32>()?);
         let copy = copy.as_slice();
-        return device::segment_merge_ranks::<S::Item, C>::launch(
+        return device::segment_merge_ranks::launch_entry(
+            ranks,
             stream,
             dims,
             &mut out,
@@ -104,31 +110,36 @@ where
     }
     for pass in 1..=passes.count {
         let (dims, pass) = (passes.merges.dims(), passes.pass(pass));
-        device::segment_merge_tiles::<S::Item, C>::launch(
-            stream, dims, &mut out, &mut copy, &borders, &mut marks, pass, order,
+        device::segment_merge_tiles::launch_entry(
+            merge, stream, dims, &mut out, &mut copy, &borders, &mut marks, pass, order,
         )?;
     }
     if passes.count > 0 {
         let moved = marks.as_slice().slice(passes.count * passes.tiles..)?;
         let (dims, tile) = (passes.merges.dims(), passes.merges.tile);
-        device::segment_sort_last::<S::Item>::launch(stream, dims, &mut out, &copy, moved, tile)?;
+        device::segment_sort_last::launch_entry(last, stream, dims, &mut out, &copy, moved, tile)?;
     }
     Ok(())
+}
+
+algorithm! {
+    /// Keys, values, offsets and orders that [`segmented_sort_pairs`] has kernels for.
+    segmented_sort_pairs, "write `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<{Self}, {X}, {O}, {C}>);` in your kernel module"
 }
 
 /// Sorts pairs of a key and a value in each segment by the keys and any comparator; stable. As [`segmented_sort`]; each
 /// value goes where its key goes.
 ///
-/// For types and orders of one's own: `instantiate!` of [`segment_sort_tiles_pairs`](struct@device::segment_sort_tiles_pairs),
-/// [`segment_merge_ranks_pairs`](struct@device::segment_merge_ranks_pairs),
-/// [`segment_merge_tiles_pairs`](struct@device::segment_merge_tiles_pairs), and [`segment_sort_last`](struct@device::segment_sort_last) of
-/// both.
+/// Ready for keys of `i32`, `i64`, `u32`, `u64`, `f32` and `f64` with values of `i32`, `u32` and `f32`, offsets of `u32`, and `Less` and
+/// `Greater`. For others:
+/// `instantiate!(kernel_primitives::algorithms::segmented_sort_pairs<MyKey, u32, u32, MyOrder>);`.
 ///
 /// CUB: `DeviceSegmentedSort::StableSortPairs`, `DeviceSegmentedRadixSort::SortPairs`.
 ///
 /// # Errors
-/// As [`segmented_sort`]; and unless there are as many values as keys.
-pub fn segmented_sort_pairs<'a, 'o, 'w, I, U, J, S, X, O, C, Sort, Ranks, Merge, Last, ValuesLast>(
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of
+/// [`segmented_sort`].
+pub fn segmented_sort_pairs<'a, 'o, 'w, I, U, J, S, X, O, C, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
     values: U,
@@ -145,15 +156,13 @@ where
     X: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
     C: Comparator<S::Item> + KernelParam,
-    device::segment_sort_tiles_pairs<S, X, O, C>: Instantiated<Sort>,
-    device::segment_merge_ranks_pairs<S::Item, X::Item, C>: Instantiated<Ranks>,
-    device::segment_merge_tiles_pairs<S::Item, X::Item, C>: Instantiated<Merge>,
-    device::segment_sort_last<S::Item>: Instantiated<Last>,
-    device::segment_sort_last<X::Item>: Instantiated<ValuesLast>,
+    S::Short: SegmentedSortPairs<X::Short, O::Short, C, Tag>,
 {
-    let (run, out, values_out, len) = (run.into(), keys_out.into(), values_out.into(), keys.items());
-    let stream = run.stream;
-    let segments = segments_of("segmented_sort_pairs", offsets.items())?;
+    let (sort, ranks, merge, last, values_last) =
+        <S::Short as SegmentedSortPairs<X::Short, O::Short, C, Tag>>::kernels();
+    let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let (stream, len) = (run.stream, run.items("segmented_sort_pairs", &keys)?);
+    let segments = segments_of("segmented_sort_pairs", run.items("segmented_sort_pairs", &offsets)?)?;
     check_values("segmented_sort_pairs", len, values.items())?;
     check_output("segmented_sort_pairs", out.len(), len)?;
     check_output("segmented_sort_pairs", values_out.len(), len)?;
@@ -162,14 +171,15 @@ where
     let [borders, marks] = passes.table();
     let copied = passes.copied();
     let copies = [Scratch::<S::Item>::bytes(copied), Scratch::<X::Item>::bytes(copied)];
-    let mut memory = run.memory(&[borders * size_of::<[u64; 2]>(), marks, copies[0], copies[1]])?;
+    let mut memory = run.memory(&[bytes_of::<[u64; 2]>(borders), marks, copies[0], copies[1]])?;
     let mut parts = memory.parts();
     let (mut borders, mut marks) = (parts.take::<[u64; 2]>(borders)?, parts.take::<u8>(marks)?);
-    let mut copy = Scratch::take(stream, &mut parts, copied)?;
-    let mut values_copy = Scratch::take(stream, &mut parts, copied)?;
-    let (mut copy, mut values_copy) = (copy.as_mut_slice(), values_copy.as_mut_slice());
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut values_copy = Scratch::take(&mut parts, copied)?;
+    let (mut copy, mut values_copy) = (copy.as_mut_slice()?, values_copy.as_mut_slice()?);
     let [copied, marked] = passes.of_first();
-    device::segment_sort_tiles_pairs::<S, X, O, C>::launch(
+    device::segment_sort_tiles_pairs::launch_entry(
+        sort,
         stream,
         passes.dims(),
         keys,
@@ -185,7 +195,8 @@ where
     )?;
     if passes.by_ranks {
         let mut claims = marks.reinterpret::<u32>()?;
-        return device::segment_merge_ranks_pairs::<S::Item, X::Item, C>::launch(
+        return device::segment_merge_ranks_pairs::launch_entry(
+            ranks,
             stream,
             passes.rank_dims(),
             &mut out,
@@ -198,7 +209,8 @@ where
         );
     }
     for pass in 1..=passes.count {
-        device::segment_merge_tiles_pairs::<S::Item, X::Item, C>::launch(
+        device::segment_merge_tiles_pairs::launch_entry(
+            merge,
             stream,
             passes.merges.dims(),
             &mut out,
@@ -214,8 +226,8 @@ where
     if passes.count > 0 {
         let moved = marks.as_slice().slice(passes.count * passes.tiles..)?;
         let (dims, tile) = (passes.merges.dims(), passes.merges.tile);
-        device::segment_sort_last::<S::Item>::launch(stream, dims, &mut out, &copy, moved, tile)?;
-        device::segment_sort_last::<X::Item>::launch(stream, dims, &mut values_out, &values_copy, moved, tile)?;
+        device::segment_sort_last::launch_entry(last, stream, dims, &mut out, &copy, moved, tile)?;
+        device::segment_sort_last::launch_entry(values_last, stream, dims, &mut values_out, &values_copy, moved, tile)?;
     }
     Ok(())
 }

@@ -1,13 +1,21 @@
 //! Selections.
 
 use super::chained::chained;
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::{Again, Instantiated};
+use crate::__algorithms::*;
+use crate::__private::Again;
+use crate::__private::Entry;
 use crate::functor::{Choice, Flagged, UnaryFn};
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
 use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and predicates that [`select_if`] has kernels for.
+    select_if, "write `instantiate!(kernel_primitives::algorithms::select_if<{Self}, {P}>);` in your kernel module"
+}
 
 /// Keeps the items of which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
 /// they are.
@@ -18,6 +26,9 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
 /// single tile has none. Temporary memory: 16 bytes a tile of 54 KiB.
+///
+/// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others:
+/// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.
 ///
 /// CUB: `DeviceSelect::If`. Thrust: `copy_if`, `remove_if` with the predicate negated.
 ///
@@ -38,7 +49,8 @@ use crate::{BufferSliceMut, ConvertTo, Element, InputArg, KernelParam, Result};
 /// ```
 ///
 /// # Errors
-/// `count` is empty, and those of a launch. An `out` that is too short for what is kept is a fault of the launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an
+/// allocation. An `out` that is too short for what is kept is a fault of the launch.
 pub fn select_if<'a, 'o, 'c, I, S, P, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -50,15 +62,23 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     P: UnaryFn<S::Item, Output = bool> + KernelParam,
-    device::select_tiles<S, Constant<()>, P, false>: Instantiated<Tag>,
+    S::Short: SelectIf<P, Tag>,
 {
+    let (kernel,) = <S::Short as SelectIf<P, Tag>>::kernels();
     let none = constant((), x.items());
-    select::<I, _, S, Constant<()>, P, Tag>(run.into(), x, none, predicate, out.into(), count.into())
+    select(kernel, run.into(), x, none, predicate, out.into(), count.into())
+}
+
+algorithm! {
+    /// Inputs and flags that [`select_flagged`] has kernels for.
+    select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
 }
 
 /// Keeps the items whose flags are true; of numbers, not 0. As many as there are both items and flags are looked at.
 ///
 /// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
+///
+/// Ready for numbers with flags of `bool`. For others: `instantiate!(kernel_primitives::algorithms::select_flagged<MyItem, u8>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::select_flagged;
@@ -76,7 +96,7 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`select_if`].
+/// Returns the errors of [`select_if`].
 pub fn select_flagged<'a, 'o, 'c, I, J, S, F, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -89,12 +109,14 @@ where
     J: InputArg<F>,
     S: Source<Item: Element>,
     F: Source<Item: ConvertTo<bool>>,
-    device::select_tiles<S, F, Flagged, false>: Instantiated<Tag>,
+    S::Short: SelectFlagged<F::Short, Tag>,
 {
-    select::<I, J, S, F, Flagged, Tag>(run.into(), x, flags, Flagged, out.into(), count.into())
+    let (kernel,) = <S::Short as SelectFlagged<F::Short, Tag>>::kernels();
+    select(kernel, run.into(), x, flags, Flagged, out.into(), count.into())
 }
 
-fn select<I, J, S, F, C, Tag>(
+fn select<I, J, S, F, C>(
+    kernel: Entry<select_tiles<S, F, C, false>>,
     run: Run<'_>,
     x: I,
     flags: J,
@@ -108,13 +130,14 @@ where
     S: Source<Item: Element>,
     F: Source,
     C: Choice<S::Item, F::Item> + KernelParam,
-    device::select_tiles<S, F, C, false>: Instantiated<Tag>,
 {
     check_output("select", count.len(), 1)?;
-    let tiles = tiles::<S>(&run, x.items().min(flags.items()))?;
+    // What there is both of counts.
+    let len = if x.items() <= flags.items() { run.items("select", &x)? } else { run.items("select", &flags)? };
+    let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
-        type Kernel<S, F, C> = device::select_tiles<S, F, C, false>;
-        Kernel::<S, F, C>::launch(
+        device::select_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             x,
@@ -136,11 +159,19 @@ fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
     Ok(StagedTiles::new::<S>(bytes, len, run.blocks(Parameter::SelectBlocks, bytes)?))
 }
 
+algorithm! {
+    /// Inputs and predicates that [`partition`] and [`stable_partition`] have kernels for.
+    partition, "write `instantiate!(kernel_primitives::algorithms::partition<{Self}, {P}>);` in your kernel module"
+}
+
 /// Puts the items of which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
 /// follow, the input's last one first, and `count[0]` says where those begin.
 ///
 /// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], but that all items are
 /// written. [`stable_partition`] has the others in the order of the input.
+///
+/// Ready for numbers with `bind_second` of `LessThan`. For others:
+/// `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
 ///
 /// CUB: `DevicePartition::If`. Thrust: `partition_copy`.
 ///
@@ -160,7 +191,8 @@ fn tiles<S: Source>(run: &Run<'_>, len: usize) -> Result<StagedTiles> {
 /// ```
 ///
 /// # Errors
-/// `out` is shorter than the input, `count` is empty, and those of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input or `count` is empty, and the
+/// errors of a launch and of an allocation.
 pub fn partition<'a, 'o, 'c, I, S, P, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -172,17 +204,18 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     P: UnaryFn<S::Item, Output = bool> + KernelParam,
-    device::select_tiles<S, Constant<()>, P, true>: Instantiated<Tag>,
+    S::Short: Partition<P, Tag>,
 {
-    let (mut out, mut count, len) = (out.into(), count.into(), x.items());
+    let (kernel,) = <S::Short as Partition<P, Tag>>::kernels();
+    let (run, mut out, mut count) = (run.into(), out.into(), count.into());
+    let len = run.items("partition", &x)?;
     check_output("partition", count.len(), 1)?;
     check_output("partition", out.len(), len)?;
-    let run = run.into();
     let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
-        type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
         let none = constant((), len);
-        Kernel::<S, P>::launch(
+        device::select_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             x,
@@ -203,6 +236,8 @@ where
 /// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after `count`
 /// was cleared, and the chain as for [`select_if`].
 ///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
+///
 /// Thrust: `stable_partition_copy`.
 ///
 /// ```
@@ -221,7 +256,7 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`partition`].
+/// Returns the errors of [`partition`].
 pub fn stable_partition<'a, 'o, 'c, I, S, P, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -233,20 +268,21 @@ where
     I: InputArg<S>,
     S: Source<Item: Element>,
     P: UnaryFn<S::Item, Output = bool> + KernelParam,
-    device::select_tiles<S, Constant<()>, P, true>: Instantiated<Tag>,
+    S::Short: Partition<P, Tag>,
 {
-    type Kernel<S, P> = device::select_tiles<S, Constant<()>, P, true>;
-    let (out, mut count, len) = (out.into(), count.into().into_slice(..)?, x.items());
+    let (kernel,) = <S::Short as Partition<P, Tag>>::kernels();
+    let (run, out, count) = (run.into(), out.into(), count.into());
+    let len = run.items("stable_partition", &x)?;
     check_output("stable_partition", count.len(), 1)?;
     check_output("stable_partition", out.len(), len)?;
-    let (mut empty, mut out) = out.split_at(0)?;
+    let (mut count, (mut empty, mut out)) = (count.into_slice(..1)?, out.split_at(0)?);
     let none = || constant((), len);
-    let run = run.into();
     let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         count.set_zero(stream)?;
         let (nowhere, batches) = (&mut empty, tiles.batches);
-        Kernel::<S, P>::launch(
+        device::select_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             Again(&x),
@@ -259,6 +295,58 @@ where
             batches,
             true,
         )?;
-        Kernel::<S, P>::launch(stream, dims, x, none(), &mut out, &mut count, chain, launch, predicate, batches, true)
+        device::select_tiles::launch_entry(
+            kernel,
+            stream,
+            dims,
+            x,
+            none(),
+            &mut out,
+            &mut count,
+            chain,
+            launch,
+            predicate,
+            batches,
+            true,
+        )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::functor::{BindSecond, NotEqual, bind_second};
+    use crate::input::Span;
+
+    /// A tile has no more batches than its block has memory for, whatever the launch says.
+    #[test]
+    fn more_batches_than_a_block_has_memory_for_are_not_read() -> Result<()> {
+        let stream = Device::auto()?.stream()?;
+        let items: Vec<u32> = (0..100_000).map(|i| i % 7).collect();
+        let expected: Vec<u32> = items.iter().copied().filter(|&item| item != 3).collect();
+        let x = stream.buffer_from(&items)?;
+        for batches in [1000, u32::MAX] {
+            let mut out = stream.buffer_from(&vec![9u32; items.len()])?;
+            let (mut count, mut chain) = (stream.buffer_zeroed::<u64>(1)?, stream.buffer_zeroed::<u64>(0)?);
+            device::select_tiles::<Span<u32>, Constant<()>, BindSecond<NotEqual, u32>, false>::launch(
+                &stream,
+                (1, device::STAGE_THREADS as u32),
+                &x,
+                constant((), usize::MAX),
+                &mut out,
+                &mut count,
+                &mut chain,
+                1,
+                bind_second(NotEqual, 3),
+                batches,
+                true,
+            )?;
+            let found = out.to_vec()?;
+            let written = found.iter().position(|&item| item == 9).expect("one tile of several");
+            assert!(written > 1000 && found[..written] == expected[..written], "{written} items");
+            assert!(found[written..].iter().all(|&item| item == 9));
+        }
+        Ok(())
+    }
 }

@@ -2,25 +2,31 @@
 
 use std::ops::Range;
 
-use super::run::{Parts, Run, check_output};
+use super::kernels::algorithm;
+use super::run::{Parts, Run, Scratch, bytes_of, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
-use crate::functor::Direction;
-use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass};
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::functor::{Direction, Turned};
+use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape};
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 
-/// Sorts keys by their bits from `bits.start` to `bits.end`; stable.
+algorithm! {
+    /// Keys that [`sort_keys`] has kernels for.
+    sort_keys, "write `instantiate!(kernel_primitives::algorithms::sort_keys<{Self}>);` in your kernel module"
+}
+
+/// Sorts keys in the total order of [`SortKey`]; stable.
 ///
-/// `bits` counts in [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key, in the total order of
-/// [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their
-/// order too. `out` may be longer than `keys`: the rest of it stays as it is.
+/// `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
+/// `out` may be longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
 ///
 /// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all
 /// digits, and one read and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022);
 /// whatever the keys are. Temporary memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile.
+/// Where blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
 ///
-/// For keys of a type of one's own: `instantiate!` of [`sort_tile`](struct@device::sort_tile),
-/// [`count_digits`](struct@device::count_digits) and [`sort_sweep`](struct@device::sort_sweep).
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
 /// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
 ///
@@ -31,20 +37,55 @@ use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[2.5f32, -1.0, 7.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(3)?;
+/// sort_keys(&stream, &x, &mut out, Less)?;
+/// assert_eq!(out.to_vec()?, [-1.0, 2.5, 7.0]);
+/// sort_keys(&stream, &x, &mut out, Greater)?;
+/// assert_eq!(out.to_vec()?, [7.0, 2.5, -1.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] if `out` is shorter than `keys`, and the errors of a launch and of an allocation.
+pub fn sort_keys<'a, 'k, 'o, K, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    out: impl Into<BufferSliceMut<'o, K>>,
+    order: O,
+) -> Result<()>
+where
+    K: SortKey,
+    O: Direction,
+    K: SortKeys<Tag>,
+{
+    sort_keys_by_bits(run, keys, out, order, 0..K::SORT_BITS)
+}
+
+/// Sorts keys by their bits from `bits.start` to `bits.end`; stable. As [`sort_keys`].
+///
+/// `bits` counts in [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key. Fewer bits take
+/// fewer passes.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_keys_by_bits;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
 /// let x = stream.buffer_from(&[0x23u32, 0x11, 0x22, 0x10])?;
 /// let mut out = stream.buffer_zeroed::<u32>(4)?;
-/// sort_keys(&stream, &x, &mut out, Greater, 0..32)?;
-/// assert_eq!(out.to_vec()?, [0x23, 0x22, 0x11, 0x10]);
-/// sort_keys(&stream, &x, &mut out, Less, 4..32)?;
+/// sort_keys_by_bits(&stream, &x, &mut out, Less, 4..32)?;
 /// assert_eq!(out.to_vec()?, [0x11, 0x10, 0x23, 0x22]);
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
-/// [`Error::SortBits`] unless `bits` is a range of the key's; `out` is shorter than `keys`; and those of a launch and of an
-/// allocation.
-pub fn sort_keys<'a, 'k, 'o, K, O, Tile, Count, Sweep>(
+/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_keys`].
+pub fn sort_keys_by_bits<'a, 'k, 'o, K, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
     out: impl Into<BufferSliceMut<'o, K>>,
@@ -54,22 +95,25 @@ pub fn sort_keys<'a, 'k, 'o, K, O, Tile, Count, Sweep>(
 where
     K: SortKey,
     O: Direction,
-    device::sort_tile<K>: Instantiated<Tile>,
-    device::count_digits<K>: Instantiated<Count>,
-    device::sort_sweep<K>: Instantiated<Sweep>,
+    K: SortKeys<Tag>,
 {
+    let kernels = <K as SortKeys<Tag>>::kernels();
     let _ = order;
-    keys_in_portions(run.into(), keys.into(), out.into(), Order::of::<K, O>("sort_keys", bits)?, SORT_PORTION)
+    keys_in_portions(kernels, run.into(), keys.into(), out.into(), Order::of::<K, O>("sort_keys", bits)?, SORT_PORTION)
 }
 
-/// Sorts pairs of a key and a value by the keys' bits; stable. As [`sort_keys`]; each value goes where its key goes.
+algorithm! {
+    /// Keys and values that [`sort_pairs`] has kernels for.
+    sort_pairs, "write `instantiate!(kernel_primitives::algorithms::sort_pairs<{Self}, {V}>);` in your kernel module"
+}
+
+/// Sorts pairs of a key and a value by the keys; stable. As [`sort_keys`]; each value goes where its key goes.
 ///
 /// A value is any element of up to 16 bytes, or larger ones at less than the full rate. The temporary memory is for a copy of the
-/// values as well.
+/// values as well. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
-/// For types of one's own: `instantiate!` of [`sort_tile_pairs`](struct@device::sort_tile_pairs),
-/// [`sort_sweep_pairs`](struct@device::sort_sweep_pairs) and, if that is not there,
-/// [`count_digits`](struct@device::count_digits) of the key.
+/// Ready for keys and values of any numbers. For others:
+/// `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
 ///
 /// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
 ///
@@ -83,7 +127,7 @@ where
 /// let keys = stream.buffer_from(&[2.5f32, -1.0, f32::NAN, 2.5])?;
 /// let values = stream.buffer_from(&[0u32, 1, 2, 3])?;
 /// let (mut sorted, mut from) = (stream.buffer_zeroed::<f32>(4)?, stream.buffer_zeroed::<u32>(4)?);
-/// sort_pairs(&stream, &keys, &values, &mut sorted, &mut from, Less, 0..32)?;
+/// sort_pairs(&stream, &keys, &values, &mut sorted, &mut from, Less)?;
 /// assert_eq!(sorted.to_vec()?[..3], [-1.0, 2.5, 2.5]);
 /// assert_eq!(from.to_vec()?, [1, 0, 3, 2]);
 /// # Ok(())
@@ -91,8 +135,31 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`sort_keys`]; and unless there are as many values as keys.
-pub fn sort_pairs<'a, 'k, 'v, 'o, 'w, K, V, O, Tile, Count, Sweep>(
+/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`sort_keys`].
+pub fn sort_pairs<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    values: impl Into<BufferSlice<'v, V>>,
+    keys_out: impl Into<BufferSliceMut<'o, K>>,
+    values_out: impl Into<BufferSliceMut<'w, V>>,
+    order: O,
+) -> Result<()>
+where
+    K: SortKey,
+    V: Element,
+    O: Direction,
+    K: SortPairs<V, Tag>,
+{
+    sort_pairs_by_bits(run, keys, values, keys_out, values_out, order, 0..K::SORT_BITS)
+}
+
+/// Sorts pairs of a key and a value by the keys' bits from `bits.start` to `bits.end`; stable. As [`sort_pairs`].
+///
+/// `bits` counts as for [`sort_keys_by_bits`].
+///
+/// # Errors
+/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_pairs`].
+pub fn sort_pairs_by_bits<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
     values: impl Into<BufferSlice<'v, V>>,
@@ -105,18 +172,23 @@ where
     K: SortKey,
     V: Element,
     O: Direction,
-    device::sort_tile_pairs<K, V>: Instantiated<Tile>,
-    device::count_digits<K>: Instantiated<Count>,
-    device::sort_sweep_pairs<K, V>: Instantiated<Sweep>,
+    K: SortPairs<V, Tag>,
 {
+    let kernels = <K as SortPairs<V, Tag>>::kernels();
     let _ = order;
     let from = (keys.into(), values.into());
     let out = (keys_out.into(), values_out.into());
-    pairs_in_portions(run.into(), from, out, Order::of::<K, O>("sort_pairs", bits)?, SORT_PORTION)
+    pairs_in_portions(kernels, run.into(), from, out, Order::of::<K, O>("sort_pairs", bits)?, SORT_PORTION)
 }
 
+/// The kernels of a sort of keys.
+type KeysKernels<K> = (Entry<sort_tile<K>>, Entry<count_digits<K>>, Entry<sort_sweep<K>>);
+/// Those of a sort of pairs.
+type PairsKernels<K, V> = (Entry<sort_tile_pairs<K, V>>, Entry<count_digits<K>>, Entry<sort_sweep_pairs<K, V>>);
+
 /// [`sort_keys`] in launches of fewer than `portion` keys.
-fn keys_in_portions<K, Tile, Count, Sweep>(
+fn keys_in_portions<K>(
+    (tile, count, sweep): KeysKernels<K>,
     run: Run<'_>,
     keys: BufferSlice<'_, K>,
     out: BufferSliceMut<'_, K>,
@@ -125,34 +197,34 @@ fn keys_in_portions<K, Tile, Count, Sweep>(
 ) -> Result<()>
 where
     K: SortKey,
-    device::sort_tile<K>: Instantiated<Tile>,
-    device::count_digits<K>: Instantiated<Count>,
-    device::sort_sweep<K>: Instantiated<Sweep>,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
     check_output("sort_keys", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
-    let passes = Passes::new(len, device::sort_tile_items(size_of::<K>(), 0), portion, order);
-    let Order { begin, end, descending } = order;
+    let passes = Passes::of::<K, ()>(&run, len, portion, order);
+    let Order { begin, end, turned } = order;
     if passes.tiles <= 1 {
-        return device::sort_tile::<K>::launch(
+        return device::sort_tile::launch_entry(
+            tile,
             stream,
             passes.dims(passes.tiles),
             keys,
             &mut out,
             begin,
             end,
-            descending,
+            turned,
         );
     }
-    let copied = if passes.count > 1 { len } else { 0 };
-    let mut memory = run.memory(&[passes.words() * size_of::<u64>(), copied * size_of::<K>()])?;
+    let copied = passes.copied();
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.words()), Scratch::<K>::bytes(copied)])?;
     let mut parts = memory.parts();
-    let mut shared = passes.begin(&part, keys, &mut parts)?;
-    let mut copy = if copied > 0 { Some(parts.take::<K>(copied)?) } else { None };
+    let mut shared = passes.begin(count, &part, keys, &mut parts)?;
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut copy = copy.as_mut_slice()?;
     passes.each(|step| {
         let (from, mut to) = step.ends(keys, &mut copy, &mut out);
-        device::sort_sweep::<K>::launch(
+        device::sort_sweep::launch_entry(
+            sweep,
             stream,
             passes.dims(step.pass.tiles),
             from.slice(step.keys.clone())?,
@@ -166,7 +238,8 @@ where
 }
 
 /// [`sort_pairs`] in launches of fewer than `portion` keys.
-fn pairs_in_portions<K, V, Tile, Count, Sweep>(
+fn pairs_in_portions<K, V>(
+    (tile, count, sweep): PairsKernels<K, V>,
     run: Run<'_>,
     (keys, values): (BufferSlice<'_, K>, BufferSlice<'_, V>),
     (keys_out, values_out): (BufferSliceMut<'_, K>, BufferSliceMut<'_, V>),
@@ -176,9 +249,6 @@ fn pairs_in_portions<K, V, Tile, Count, Sweep>(
 where
     K: SortKey,
     V: Element,
-    device::sort_tile_pairs<K, V>: Instantiated<Tile>,
-    device::count_digits<K>: Instantiated<Count>,
-    device::sort_sweep_pairs<K, V>: Instantiated<Sweep>,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
     if values.len() != len {
@@ -193,33 +263,27 @@ where
     check_output("sort_pairs", keys_out.len(), len)?;
     check_output("sort_pairs", values_out.len(), len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..len)?, values_out.into_slice(..len)?);
-    let passes = Passes::new(len, device::sort_tile_items(size_of::<K>(), size_of::<V>()), portion, order);
-    let Order { begin, end, descending } = order;
+    let passes = Passes::of::<K, V>(&run, len, portion, order);
+    let Order { begin, end, turned } = order;
     if passes.tiles <= 1 {
         let dims = passes.dims(passes.tiles);
         let (keys_out, values_out) = (&mut keys_out, &mut values_out);
-        return device::sort_tile_pairs::<K, V>::launch(
-            stream, dims, keys, keys_out, values, values_out, begin, end, descending,
+        return device::sort_tile_pairs::launch_entry(
+            tile, stream, dims, keys, keys_out, values, values_out, begin, end, turned,
         );
     }
-    let copied = if passes.count > 1 { len } else { 0 };
-    let in_part = if V::ANY_BITS { copied } else { 0 };
-    let sizes = [passes.words() * size_of::<u64>(), copied * size_of::<K>(), in_part * size_of::<V>()];
+    let copied = passes.copied();
+    let sizes = [bytes_of::<u64>(passes.words()), Scratch::<K>::bytes(copied), Scratch::<V>::bytes(copied)];
     let mut memory = run.memory(&sizes)?;
     let mut parts = memory.parts();
-    let mut shared = passes.begin(&part, keys, &mut parts)?;
-    let mut copy = if copied > 0 { Some(parts.take::<K>(copied)?) } else { None };
-    // Bytes that may be anything are no values of such an element.
-    let mut own = if copied > in_part { Some(stream.buffer_uninit::<V>(copied)?) } else { None };
-    let mut values_copy = match &mut own {
-        Some(own) => Some(own.as_mut_slice()),
-        None if copied > 0 => Some(parts.take::<V>(copied)?),
-        None => None,
-    };
+    let mut shared = passes.begin(count, &part, keys, &mut parts)?;
+    let (mut copy, mut values_copy) = (Scratch::take(&mut parts, copied)?, Scratch::take(&mut parts, copied)?);
+    let (mut copy, mut values_copy) = (copy.as_mut_slice()?, values_copy.as_mut_slice()?);
     passes.each(|step| {
         let (from, mut to) = step.ends(keys, &mut copy, &mut keys_out);
         let (values_from, mut values_to) = step.ends(values, &mut values_copy, &mut values_out);
-        device::sort_sweep_pairs::<K, V>::launch(
+        device::sort_sweep_pairs::launch_entry(
+            sweep,
             stream,
             passes.dims(step.pass.tiles),
             from.slice(step.keys.clone())?,
@@ -239,7 +303,7 @@ where
 struct Order {
     begin: u32,
     end: u32,
-    descending: bool,
+    turned: u64,
 }
 
 impl Order {
@@ -249,7 +313,7 @@ impl Order {
             let key = std::any::type_name::<K>();
             return Err(Error::SortBits { algorithm, key, start, end, bits: K::SORT_BITS });
         }
-        Ok(Self { begin: start, end, descending: O::DESCENDING })
+        Ok(Self { begin: start, end, turned: Turned::of::<K, O>().0 })
     }
 }
 
@@ -260,8 +324,10 @@ const DIGITS: usize = 256;
 struct Passes {
     order: Order,
     len: usize,
-    /// Keys of a tile.
-    tile: usize,
+    /// Tiles, and the shared memory that they take.
+    shape: SortShape,
+    /// Bytes of shared memory that blocks can have.
+    shared_bytes: usize,
     /// Tiles of all keys.
     tiles: usize,
     /// The tiles of a launch; of the last one as many or fewer.
@@ -288,17 +354,26 @@ struct Common<'m> {
 }
 
 impl Passes {
-    fn new(len: usize, tile: usize, portion: usize, order: Order) -> Self {
-        let tiles = len.div_ceil(tile);
+    /// Those of `len` keys, with values, in launches of fewer than `portion` of them.
+    fn of<K, V>(run: &Run<'_>, len: usize, portion: usize, order: Order) -> Self {
+        let shared_bytes = run.shared_bytes();
+        let shape = SortShape::of(size_of::<K>(), size_of::<V>(), shared_bytes);
+        let tiles = len.div_ceil(shape.tile);
         // Of equal sizes, since each launch clears the states of the next one.
-        let portions = tiles.div_ceil((portion - 1) / tile).max(1);
+        let portions = tiles.div_ceil((portion - 1) / shape.tile).max(1);
         let half = tiles.div_ceil(portions).max(1);
         let count = (order.end - order.begin).div_ceil(8).max(1) as usize;
-        Self { order, len, tile, tiles, half, portions, count }
+        Self { order, len, shape, shared_bytes, tiles, half, portions, count }
     }
 
+    /// The blocks that have a tile each.
     fn dims(&self, blocks: impl TryInto<u32>) -> Dims {
-        Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32)
+        Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
+    }
+
+    /// Elements of a copy: of one pass there is none.
+    fn copied(&self) -> usize {
+        if self.count > 1 { self.len } else { 0 }
     }
 
     /// Elements from a pass's counts to the next one's: counts for each portion, and behind the last.
@@ -317,15 +392,13 @@ impl Passes {
     }
 
     /// Takes and clears what the launches have in common, and finds where in each pass the keys of each digit begin.
-    fn begin<'m, K: SortKey, Count>(
+    fn begin<'m, K: SortKey>(
         &self,
+        kernel: Entry<count_digits<K>>,
         run: &Run<'_>,
         keys: BufferSlice<'_, K>,
         parts: &mut Parts<'m>,
-    ) -> Result<Common<'m>>
-    where
-        device::count_digits<K>: Instantiated<Count>,
-    {
+    ) -> Result<Common<'m>> {
         let mut words = parts.take::<u64>(self.words())?;
         let [counts, tickets, states] = self.parts();
         // All but the second half of the states, which the first launch clears.
@@ -333,10 +406,11 @@ impl Passes {
         BufferSliceMut::from(&mut words).into_slice(..cleared)?.set_zero(run.stream)?;
         let (mut counts, rest) = words.split_at(counts)?;
         let (tickets, states) = rest.split_at(tickets)?;
-        let Order { begin, end, descending } = self.order;
-        let dims = self.dims(self.tiles.min(run.blocks(Parameter::SortBlocks, size_of::<K>())?));
+        let Order { begin, end, turned } = self.order;
+        let blocks = self.tiles.min(run.blocks(Parameter::SortBlocks, size_of::<K>())?);
+        let dims = self.dims(blocks).shared_bytes(device::count_digits_bytes(size_of::<K>(), self.shared_bytes));
         let stream = run.stream;
-        device::count_digits::<K>::launch(stream, dims, keys, &mut counts, self.stride(), begin, end, descending)?;
+        device::count_digits::launch_entry(kernel, stream, dims, keys, &mut counts, self.stride(), begin, end, turned)?;
         let dims = (self.count as u32, DIGITS as u32);
         device::begin_digits::launch(stream, dims, &mut counts, self.stride())?;
         Ok(Common { counts, tickets: tickets.reinterpret()?, states: states.reinterpret()? })
@@ -350,11 +424,11 @@ impl Passes {
             let tiles = self.half.min(self.tiles - first);
             let is_last = number + 1 == self.count * self.portions;
             launch(Step {
-                keys: first * self.tile..((first + tiles) * self.tile).min(self.len),
+                keys: first * self.shape.tile..((first + tiles) * self.shape.tile).min(self.len),
                 pass: SortPass {
                     begin: self.order.begin + 8 * pass as u32,
                     end: self.order.end,
-                    flip: if self.order.descending { !0 } else { 0 },
+                    turned: self.order.turned,
                     launch: number as u32,
                     tiles: tiles as u32,
                     half: self.half as u32,
@@ -375,15 +449,14 @@ impl Step {
     fn ends<'v, T: Element>(
         &self,
         input: BufferSlice<'v, T>,
-        copy: &'v mut Option<BufferSliceMut<'_, T>>,
+        copy: &'v mut BufferSliceMut<'_, T>,
         out: &'v mut BufferSliceMut<'_, T>,
     ) -> (BufferSlice<'v, T>, BufferSliceMut<'v, T>) {
-        match (self.first, self.to_out, copy) {
-            (true, true, _) => (input, out.into()),
-            (false, true, Some(copy)) => (copy.as_slice(), out.into()),
-            (true, false, Some(copy)) => (input, copy.into()),
-            (false, false, Some(copy)) => (out.as_slice(), copy.into()),
-            (_, _, None) => unreachable!("more than one pass has a copy"),
+        match (self.first, self.to_out) {
+            (true, true) => (input, out.into()),
+            (false, true) => (copy.as_slice(), out.into()),
+            (true, false) => (input, copy.into()),
+            (false, false) => (out.as_slice(), copy.into()),
         }
     }
 }
@@ -406,17 +479,74 @@ mod tests {
         let mut values_out = stream.buffer_zeroed::<u32>(keys.len())?;
 
         let order = Order::of::<u32, Less>("sort_keys", 0..27)?;
-        keys_in_portions(Run::on(&stream), x.as_slice(), (&mut out).into(), order, 2 * tile + 1)?;
+        keys_in_portions(
+            <u32 as SortKeys<()>>::kernels(),
+            Run::on(&stream),
+            x.as_slice(),
+            (&mut out).into(),
+            order,
+            2 * tile + 1,
+        )?;
         let mut expected = keys.clone();
         expected.sort_by_key(|key| key & 0x7ff_ffff);
         assert!(out.to_vec()? == expected);
 
         let order = Order::of::<u32, Greater>("sort_pairs", 9..32)?;
         let to = ((&mut out).into(), (&mut values_out).into());
-        pairs_in_portions(Run::on(&stream), (x.as_slice(), v.as_slice()), to, order, 2 * tile + 1)?;
+        pairs_in_portions(
+            <u32 as SortPairs<u32, ()>>::kernels(),
+            Run::on(&stream),
+            (x.as_slice(), v.as_slice()),
+            to,
+            order,
+            2 * tile + 1,
+        )?;
         let mut expected = values;
         expected.sort_by_key(|&value| std::cmp::Reverse(keys[value as usize] >> 9));
         assert!(values_out.to_vec()? == expected);
+        Ok(())
+    }
+
+    /// What another thread writes between the launches of a sort does not send keys out of the output, wherever they were to go.
+    #[test]
+    fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
+        let device = Device::auto()?;
+        let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
+        for begins in [0, 5, 1 << 40, u64::MAX - 1] {
+            let stream = device.stream()?;
+            let mut around = stream.buffer_from(&vec![77u32; 4 * device::sort_tile_items(4, 0)])?;
+            let run = Run::on(&stream);
+            let len = 2 * device::sort_tile_items(4, 0);
+            let keys = stream.buffer_from(&vec![3u32; len])?;
+            let passes = Passes::of::<u32, ()>(&run, len, SORT_PORTION, order);
+            let part = run.part();
+            let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
+            let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
+            shared.counts.copy_from(&vec![begins; passes.parts()[0]])?;
+            let mut out = around.slice_mut(len / 2..len / 2 + len)?;
+            let launched = passes.each(|step| {
+                device::sort_sweep::<u32>::launch(
+                    &stream,
+                    passes.dims(step.pass.tiles),
+                    &keys,
+                    &mut out,
+                    &mut shared.counts,
+                    &mut shared.states,
+                    &mut shared.tickets,
+                    step.pass,
+                )
+            });
+            let launched = launched.and_then(|()| stream.synchronize());
+            if begins == 0 {
+                launched?;
+            } else {
+                let Err(Error::Fault(fault)) = &launched else { panic!("{begins}: {launched:?}") };
+                let crate::Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
+                assert_eq!(raised.kind, crate::simt::FaultKind::BadShape, "{fault}");
+            }
+            let found = around.to_vec()?;
+            assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
+        }
         Ok(())
     }
 }

@@ -1,14 +1,20 @@
 //! The first few of many.
 
+use super::kernels::algorithm;
 use super::merge::check_values;
 use super::merge_sort::{first_of, first_of_pairs};
-use super::run::{Run, check_output};
+use super::run::{Run, Scratch, bytes_of, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
-use crate::functor::{Comparator, Direction};
-use crate::input::{Source, Span};
+use crate::__algorithms::*;
+use crate::functor::{Comparator, Direction, Turned};
+use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
+
+algorithm! {
+    /// Inputs and orders that [`top_k`] has kernels for.
+    top_k, "write `instantiate!(kernel_primitives::algorithms::top_k<{Self}, {O}>);` in your kernel module"
+}
 
 /// Finds the first `k` items in an order, sorted: the largest by [`Greater`](crate::functor::Greater), the smallest by
 /// [`Less`](crate::functor::Less).
@@ -20,8 +26,7 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 /// are as fast as any, and so are those that ascend or descend. Beyond that `k`, a merge sort of tiles that then keeps
 /// `k` of each run. Temporary memory: for what the second launch looks at; or for two copies of the input.
 ///
-/// For types of one's own: `instantiate!` of [`top_k_tiles`](struct@device::top_k_tiles),
-/// [`top_k_last`](struct@device::top_k_last), and what [`sort_by`](super::sort_by) names.
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
 /// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
 ///
@@ -41,8 +46,9 @@ use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
 /// ```
 ///
 /// # Errors
-/// [`Error::TooFew`] if there are fewer than `k` items; `out` is shorter than `k`; and those of a launch and of an allocation.
-pub fn top_k<'a, 'o, I, S, O, Tiles, Last, Sort, Splits, Merge>(
+/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`, and
+/// the errors of a launch and of an allocation.
+pub fn top_k<'a, 'o, I, S, O, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
     k: usize,
@@ -53,30 +59,31 @@ where
     I: InputArg<S>,
     S: Source<Item: SortKey>,
     O: Direction + Comparator<S::Item>,
-    device::top_k_tiles<S, O>: Instantiated<Tiles>,
-    device::top_k_last<S::Item, O>: Instantiated<Last>,
-    device::merge_sort_tiles<S, O>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, O>: Instantiated<Splits>,
-    device::merge_tiles<Span<S::Item>, Span<S::Item>, O>: Instantiated<Merge>,
+    S::Short: TopK<O, Tag>,
 {
+    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopK<O, Tag>>::kernels();
     let (run, out) = (run.into(), out.into());
     let stream = run.stream;
-    check("top_k", k, x.items(), out.len())?;
+    let len = run.items("top_k", &x)?;
+    check("top_k", k, len, out.len())?;
     let mut out = out.into_slice(..k)?;
     if k == 0 {
         return Ok(());
     }
     if k > device::TOP_K_MOST {
-        return first_of(run, x, order, out);
+        return first_of((sort, splits, merge), run, x, order, out);
     }
-    let shares = Shares::of(&run, x.items(), size_of::<S::Item>())?;
+    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
     let found = if shares.blocks > 1 { shares.blocks * k } else { 0 };
-    let mut memory = run.memory(&[found * size_of::<S::Item>(), 0])?;
+    let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), 0])?;
     let mut parts = memory.parts();
-    let (mut keys, mut none) = (parts.take::<S::Item>(found)?, parts.take::<u64>(0)?);
+    let (mut keys, mut none) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(0)?);
+    let mut keys = keys.as_mut_slice()?;
     let Shares { tiles, more, .. } = shares;
+    let turned = Turned::of::<S::Item, O>().0;
     if found == 0 {
-        return device::top_k_tiles::<S, O>::launch(
+        return device::top_k_tiles::launch_entry(
+            tiles_kernel,
             stream,
             shares.dims(),
             x,
@@ -85,11 +92,27 @@ where
             k,
             tiles,
             more,
-            order,
+            turned,
         );
     }
-    device::top_k_tiles::<S, O>::launch(stream, shares.dims(), x, &mut keys, &mut none, k, tiles, more, order)?;
-    device::top_k_last::<S::Item, O>::launch(stream, last(), &keys, &mut out, k, order)
+    device::top_k_tiles::launch_entry(
+        tiles_kernel,
+        stream,
+        shares.dims(),
+        x,
+        &mut keys,
+        &mut none,
+        k,
+        tiles,
+        more,
+        turned,
+    )?;
+    device::top_k_last::launch_entry(last_kernel, stream, last(), &keys, &mut out, k, turned)
+}
+
+algorithm! {
+    /// Keys, values and orders that [`top_k_pairs`] has kernels for.
+    top_k_pairs, "write `instantiate!(kernel_primitives::algorithms::top_k_pairs<{Self}, {X}, {O}>);` in your kernel module"
 }
 
 /// Finds the first `k` keys in an order, sorted, with their values; of equal keys those that come first in the input.
@@ -97,8 +120,8 @@ where
 /// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the
 /// keys. Only those of the keys found are looked at.
 ///
-/// For types of one's own: `instantiate!` of [`top_k_tiles`](struct@device::top_k_tiles),
-/// [`top_k_last_pairs`](struct@device::top_k_last_pairs), and what [`sort_pairs_by`](super::sort_pairs_by) names.
+/// Ready for numbers with `counting(0u32, len)`. For others:
+/// `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32, Greater>);`.
 ///
 /// CUB: `DeviceTopK::MaxPairs`, `MinPairs`.
 ///
@@ -119,8 +142,8 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`top_k`]; and unless there are as many values as keys.
-pub fn top_k_pairs<'a, 'o, 'w, I, J, S, X, O, Tiles, Last, Sort, Splits, Merge>(
+/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`top_k`].
+pub fn top_k_pairs<'a, 'o, 'w, I, J, S, X, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
     values: J,
@@ -135,32 +158,44 @@ where
     S: Source<Item: SortKey>,
     X: Source<Item: Element>,
     O: Direction + Comparator<S::Item>,
-    device::top_k_tiles<S, O>: Instantiated<Tiles>,
-    device::top_k_last_pairs<S::Item, X, O>: Instantiated<Last>,
-    device::merge_sort_tiles_pairs<S, X, O>: Instantiated<Sort>,
-    device::merge_splits<Span<S::Item>, Span<S::Item>, O>: Instantiated<Splits>,
-    device::merge_tiles_pairs<Span<S::Item>, Span<S::Item>, Span<X::Item>, Span<X::Item>, O>: Instantiated<Merge>,
+    S::Short: TopKPairs<X::Short, O, Tag>,
 {
+    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopKPairs<X::Short, O, Tag>>::kernels();
     let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
     let stream = run.stream;
-    check_values("top_k_pairs", keys.items(), values.items())?;
-    check("top_k_pairs", k, keys.items(), out.len())?;
+    let len = run.items("top_k_pairs", &keys)?;
+    check_values("top_k_pairs", len, values.items())?;
+    check("top_k_pairs", k, len, out.len())?;
     check_output("top_k_pairs", values_out.len(), k)?;
     let (mut out, mut values_out) = (out.into_slice(..k)?, values_out.into_slice(..k)?);
     if k == 0 {
         return Ok(());
     }
     if k > device::TOP_K_MOST {
-        return first_of_pairs(run, keys, values, order, (out, values_out));
+        return first_of_pairs((sort, splits, merge), run, keys, values, order, (out, values_out));
     }
-    let shares = Shares::of(&run, keys.items(), size_of::<S::Item>())?;
+    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
     let found = shares.blocks * k;
-    let mut memory = run.memory(&[found * size_of::<S::Item>(), found * size_of::<u64>()])?;
+    let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), bytes_of::<u64>(found)])?;
     let mut parts = memory.parts();
-    let (mut found, mut places) = (parts.take::<S::Item>(found)?, parts.take::<u64>(found)?);
+    let (mut found, mut places) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(found)?);
+    let mut found = found.as_mut_slice()?;
     let Shares { tiles, more, .. } = shares;
-    device::top_k_tiles::<S, O>::launch(stream, shares.dims(), keys, &mut found, &mut places, k, tiles, more, order)?;
-    device::top_k_last_pairs::<S::Item, X, O>::launch(
+    let turned = Turned::of::<S::Item, O>().0;
+    device::top_k_tiles::launch_entry(
+        tiles_kernel,
+        stream,
+        shares.dims(),
+        keys,
+        &mut found,
+        &mut places,
+        k,
+        tiles,
+        more,
+        turned,
+    )?;
+    device::top_k_last_pairs::launch_entry(
+        last_kernel,
         stream,
         last(),
         &found,
@@ -169,7 +204,7 @@ where
         &mut out,
         &mut values_out,
         k,
-        order,
+        turned,
     )
 }
 
@@ -193,13 +228,18 @@ struct Shares {
     more: usize,
 }
 
+/// The most tiles of a block, which counts its items in 32 bits.
+const MOST_OF_BLOCK: usize = 1 << 20;
+
 impl Shares {
     /// Those of `len` keys of so many bytes.
     fn of(run: &Run<'_>, len: usize, bytes: usize) -> Result<Self> {
         const { assert!(device::TOP_K_TILE >= device::TOP_K_MOST, "two tiles have as many items as are found") };
         let tiles = len.div_ceil(device::TOP_K_TILE);
         let few = run.tuning(Parameter::TopKTiles, bytes)?;
-        let blocks = (tiles / few).clamp(1, run.blocks(Parameter::TopKBlocks, bytes)?);
+        let most =
+            run.blocks(Parameter::TopKBlocks, bytes)?.min(device::TOP_K_BLOCKS).max(tiles.div_ceil(MOST_OF_BLOCK));
+        let blocks = (tiles / few).clamp(1, most);
         Ok(Self { blocks, tiles: tiles / blocks, more: tiles % blocks })
     }
 

@@ -1,12 +1,19 @@
 //! Unique items.
 
 use super::chained::chained;
+use super::kernels::algorithm;
 use super::run::{Run, check_output};
 use super::tuning::Parameter;
-use crate::__private::Instantiated;
+use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
 use crate::{BufferSliceMut, Element, Error, InputArg, Result};
+
+algorithm! {
+    /// Inputs that [`unique`] has kernels for.
+    unique, "write `instantiate!(kernel_primitives::algorithms::unique<{Self}>);` in your kernel module"
+}
 
 /// Keeps the first of each run of equal items: `out` begins with them, in order, and `count[0]` says how many they are.
 ///
@@ -14,6 +21,8 @@ use crate::{BufferSliceMut, Element, Error, InputArg, Result};
 /// as the input, only long enough: what is behind the items kept stays as it is. Of a sorted input this keeps each item once.
 ///
 /// Cost: as [`select_if`](super::select_if).
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
 ///
 /// CUB: `DeviceSelect::Unique`. Thrust: `unique_copy`.
 ///
@@ -33,7 +42,8 @@ use crate::{BufferSliceMut, Element, Error, InputArg, Result};
 /// ```
 ///
 /// # Errors
-/// `count` is empty, and those of a launch. An `out` that is too short for what is kept is a fault of the launch.
+/// Returns [`Error::LengthMismatch`] if `count` is empty, and the errors of a launch and of an allocation. An `out` that is too short
+/// for what is kept is a fault of the launch.
 pub fn unique<'a, 'o, 'c, I, S, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -43,17 +53,26 @@ pub fn unique<'a, 'o, 'c, I, S, Tag>(
 where
     I: InputArg<S>,
     S: Source<Item: Element + PartialEq>,
-    device::unique_tiles<S, Constant<u8>, false>: Instantiated<Tag>,
+    S::Short: Unique<Tag>,
 {
+    let (kernel,) = <S::Short as Unique<Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
     let (nothing, mut none) = (constant(0u8, x.items()), run.stream.buffer_uninit::<u8>(0)?);
-    unique_of::<I, _, S, Constant<u8>, Tag, false>(run, x, nothing, &mut out, &mut none.as_mut_slice(), count.into())
+    unique_of(kernel, run, x, nothing, &mut out, &mut none.as_mut_slice(), count.into())
+}
+
+algorithm! {
+    /// Keys and values that [`unique_by_key`] has kernels for.
+    unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
 }
 
 /// Keeps the first key of each run of equal ones, and the value that stands beside it: `out_keys` and `out_values` begin with
 /// them, in order, and `count[0]` says how many they are.
 ///
 /// As [`unique`], which says what is equal. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
+///
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others:
+/// `instantiate!(kernel_primitives::algorithms::unique_by_key<MyKey, MyValue>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::unique_by_key;
@@ -72,8 +91,8 @@ where
 /// ```
 ///
 /// # Errors
-/// There are more or fewer values than keys, `count` is empty, and those of a launch. Outputs that are too short for what is
-/// kept are a fault of the launch.
+/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`unique`]. Outputs that are too short
+/// for what is kept are a fault of the launch.
 pub fn unique_by_key<'a, 'o, 'p, 'c, I, J, K, V, Tag>(
     run: impl Into<Run<'a>>,
     keys: I,
@@ -87,14 +106,16 @@ where
     J: InputArg<V>,
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
-    device::unique_tiles<K, V, true>: Instantiated<Tag>,
+    K::Short: UniqueByKey<V::Short, Tag>,
 {
+    let (kernel,) = <K::Short as UniqueByKey<V::Short, Tag>>::kernels();
     check_values("unique_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values) = (out_keys.into(), out_values.into());
-    unique_of::<I, J, K, V, Tag, true>(run.into(), keys, values, &mut out_keys, &mut out_values, count.into())
+    unique_of(kernel, run.into(), keys, values, &mut out_keys, &mut out_values, count.into())
 }
 
-fn unique_of<I, J, K, V, Tag, const VALUES: bool>(
+fn unique_of<I, J, K, V, const VALUES: bool>(
+    kernel: Entry<unique_tiles<K, V, VALUES>>,
     run: Run<'_>,
     keys: I,
     values: J,
@@ -107,14 +128,14 @@ where
     J: InputArg<V>,
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
-    device::unique_tiles<K, V, VALUES>: Instantiated<Tag>,
 {
+    let len = run.items("unique", &keys)?;
     check_output("unique", count.len(), 1)?;
     let blocks = run.blocks(Parameter::UniqueBlocks, size_of::<K::Item>())?;
-    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), keys.items(), blocks);
+    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), len, blocks);
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
-        type Kernel<K, V, const VALUES: bool> = device::unique_tiles<K, V, VALUES>;
-        Kernel::<K, V, VALUES>::launch(
+        device::unique_tiles::launch_entry(
+            kernel,
             stream,
             dims,
             keys,
@@ -141,4 +162,49 @@ pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Resul
         second: "`values`".into(),
         second_len: values,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Span;
+    use crate::simt::FaultKind;
+    use crate::{Device, Diagnosis};
+
+    /// A chain that says what is not so sends no item out of the output, wherever that is.
+    #[test]
+    fn what_a_chain_says_is_no_way_out_of_the_output() -> Result<()> {
+        // Where the memory says which tile comes next, so that the first of all never comes.
+        let device = Device::emulator();
+        for before in [20_000u64, 1 << 40, u64::MAX, u64::MAX - 30_000] {
+            let stream = device.stream()?;
+            let run = Run::on(&stream);
+            let keys = stream.buffer_from(&(0..20_000).collect::<Vec<u32>>())?;
+            let tiles = StagedTiles::new::<Span<u32>>(4, keys.len(), 64);
+            let blocks = tiles.len.div_ceil(tiles.tile);
+            let words = crate::grid::Chain::<u64>::words(blocks);
+            // All values of a launch with the number 7 are there, in two words each.
+            let halves = [before as u32, (before >> 32) as u32];
+            let values = (0..words).map(|word| 7 << 32 | if word == 0 { 1 } else { halves[(word - 1) % 2] as u64 });
+            let mut chain = stream.buffer_from(&values.collect::<Vec<u64>>())?;
+            let (mut out, mut count) = (stream.buffer_zeroed::<u32>(20_000)?, stream.buffer_zeroed::<u64>(1)?);
+            let mut none = stream.buffer_zeroed::<u8>(0)?;
+            let launched = device::unique_tiles::<Span<u32>, Constant<u8>, false>::launch(
+                run.stream,
+                crate::Dims::new(blocks as u32, device::STAGE_THREADS as u32),
+                &keys,
+                constant(0u8, keys.len()),
+                &mut out,
+                &mut none,
+                &mut count,
+                &mut chain,
+                7,
+                tiles.batches,
+            );
+            let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { panic!("{before}") };
+            let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
+            assert_eq!((raised.kind, raised.args[1]), (FaultKind::OutOfBounds, 20_000), "{fault}");
+        }
+        Ok(())
+    }
 }

@@ -1,6 +1,7 @@
 //! Programs on the CPU: instruction by instruction over chunks of elements that stay in the caches, on all cores.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use primitives_gpu::element::{
     Arithmetic, Bits as _, ConvertTo, Divide, Float, Integer, Magnitude, Ordered, Quotient, Real,
@@ -8,11 +9,12 @@ use primitives_gpu::element::{
 use primitives_gpu::functor::UnaryFn;
 use primitives_gpu::simt::{Fault, FaultKind};
 use primitives_gpu::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
-use rayon::prelude::*;
+use primitives_host::Diagnosis;
 
 use super::dtype::{DType, with_type};
 use super::graph::{Distribution, Math, Op};
 use super::nest::Nest;
+use super::parallel::pieces;
 use super::program::{Program, What};
 
 /// Elements of a chunk: a few registers of that many fit in a first-level cache, and while one chunk is computed the processor
@@ -56,7 +58,7 @@ impl Memory {
 }
 
 /// Computes elements of the arguments: `None`, or what is wrong with them.
-pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Fault> + Send + Sync>;
+pub(super) type Kernel = Box<dyn Fn(&[*const u8], *mut u8, usize) -> Option<Diagnosis> + Send + Sync>;
 
 /// A value of up to eight bytes, first byte first, aligned for every type.
 #[derive(Clone, Copy, PartialEq)]
@@ -90,7 +92,7 @@ enum Step {
         to: usize,
     },
     /// What is wrong whatever the elements are.
-    Fail(Fault),
+    Fail(Diagnosis),
     /// Elements of an input that do not lie in a row.
     Pack {
         input: usize,
@@ -136,14 +138,15 @@ pub(super) struct Plan<'a> {
 
 impl Job {
     /// Computes all elements.
-    pub(crate) fn run(&self) -> Result<(), Fault> {
+    pub(crate) fn run(&self) -> Result<(), Diagnosis> {
         let plan = self.plan();
         let elements = self.nest.elements;
         let piece = CHUNK * CHUNKS_EACH;
         if elements <= piece {
             return plan.pieces(&mut plan.registers(), 0..elements);
         }
-        (0..elements.div_ceil(piece)).into_par_iter().try_for_each_init(
+        pieces(
+            elements.div_ceil(piece),
             || plan.registers(),
             |registers, i| plan.pieces(registers, i * piece..((i + 1) * piece).min(elements)),
         )
@@ -228,8 +231,11 @@ impl Job {
                     let to = plan.result(at, &mut free);
                     let kernel: Kernel = Box::new(move |arguments, to, len| {
                         // SAFETY: values of the function's types, of the chunk's length.
-                        unsafe { function.0.run(arguments, to, len) };
-                        None
+                        let run = || unsafe { function.0.run(arguments, to, len) };
+                        let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
+                        let text = panic.downcast_ref::<&str>().map(|&text| text.into());
+                        let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                        Some(Diagnosis::Panicked { message })
                     });
                     plan.steps.push(Step::Compute { kernel, takes: takes.clone(), to });
                     to
@@ -365,7 +371,7 @@ impl Plan<'_> {
         registers
     }
 
-    fn pieces(&self, registers: &mut [u64], places: Range<usize>) -> Result<(), Fault> {
+    fn pieces(&self, registers: &mut [u64], places: Range<usize>) -> Result<(), Diagnosis> {
         let mut start = places.start;
         while start < places.end {
             let end = (start + CHUNK).min(places.end);
@@ -389,7 +395,7 @@ impl Plan<'_> {
     }
 
     /// Computes at most [`CHUNK`] elements.
-    pub(super) fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Fault> {
+    pub(super) fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Diagnosis> {
         let (job, len) = (self.job, places.len());
         // SAFETY: of a register in the plan.
         let register = |number: usize| unsafe { registers.add(number * CHUNK).cast::<u8>() };
@@ -424,7 +430,7 @@ impl Plan<'_> {
                     // SAFETY: of the chunk's length.
                     unsafe { copy_run(self.uniforms[*uniform].0.as_ptr(), 0, register(*to), 1, len, *size) };
                 }
-                Step::Fail(fault) => return Err(*fault),
+                Step::Fail(fault) => return Err(fault.clone()),
                 Step::Unpack { from, result } => {
                     let step = isize::from(!matches!(from, Place::Uniform(_)));
                     let (memory, from) = (&job.results[*result], at(*from));
@@ -517,7 +523,7 @@ unsafe fn copy_run(from: *const u8, from_stride: isize, to: *mut u8, to_stride: 
 
 /// # Safety
 /// `len` indices of `dtype`, an integer type, and room for as many elements.
-unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Fault> {
+unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Diagnosis> {
     let Placement::Gathered { offset, stride, extent } = memory.lie else { unreachable!("a gathered input") };
     for i in 0..len {
         // SAFETY: the caller's; the index is inside the input.
@@ -526,7 +532,7 @@ unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, l
             let shift = 64 - 8 * dtype.size() as u32;
             let at = if dtype.is_signed() { ((word << shift) as i64 >> shift) as u64 } else { word };
             if at >= extent as u64 {
-                return Some(Fault { kind: FaultKind::OutOfBounds, args: [at, extent as u64] });
+                return Some(Fault { kind: FaultKind::OutOfBounds, args: [at, extent as u64] }.into());
             }
             let from = memory.at(offset.wrapping_add_signed(stride * at as isize));
             copy_run(from, 0, to.add(i * memory.size), 1, 1, memory.size);
@@ -650,7 +656,7 @@ fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync 
         let divisors =
             unsafe { std::slice::from_raw_parts(arguments[1].cast::<T>(), if uniform[1] { 1 } else { len }) };
         if divisors.contains(&T::ZERO) {
-            return Some(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] });
+            return Some(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] }.into());
         }
         kernel(arguments, to, len)
     })
@@ -755,7 +761,7 @@ fn math<T: Real + 'static>(function: Math) -> Kernel {
     functions! {
         Sqrt sqrt, Rsqrt rsqrt, Cbrt cbrt, Exp exp, Exp2 exp2, ExpM1 exp_m1, Ln ln, Log2 log2, Log10 log10, Ln1p ln_1p,
         Sin sin, Cos cos, Tan tan, SinPi sin_pi, CosPi cos_pi, Asin asin, Acos acos, Atan atan, Sinh sinh, Cosh cosh,
-        Tanh tanh, Asinh asinh, Acosh acosh, Atanh atanh, Erf erf, Erfc erfc, Floor floor, Ceil ceil, Trunc trunc,
+        Tanh tanh, Asinh asinh, Acosh acosh, Atanh atanh, Erf error_function, Erfc error_function_complement, Floor floor, Ceil ceil, Trunc trunc,
         Round round, RoundTiesEven round_ties_even,
     }
 }

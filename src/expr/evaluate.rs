@@ -5,13 +5,14 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use primitives_host::storage::{StorageUse, host_fault, run_on_host};
-use primitives_host::{Diagnosis, Error, ExpressionError, ExpressionErrorKind, Result};
+use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result};
 
 use super::cpu::{Job, Memory, Placement};
 use super::fold::FoldJob;
 use super::gpu::Operands;
-use super::graph::{Node, View, describe};
+use super::graph::{Kind, Node, View, arguments, describe};
 use super::nest::Nest;
+use super::overlap::{overlap, repeats};
 use super::program::{Input, Lowered, lower};
 use super::reduce::Spec;
 use super::shape::{Layout, MAX_RANK, Shape};
@@ -97,7 +98,7 @@ fn lie(
             let reason = format!("targets of one kernel have one shape, not {shape} and {}", target.layout.shape);
             return Err(fail(ExpressionErrorKind::BadShape, reason));
         }
-        if target.layout.repeats() {
+        if repeats(&target.layout) {
             let strides = &target.layout.strides[..shape.rank()];
             let reason =
                 format!("a view of shape {shape} and strides {strides:?} repeats elements: it cannot be assigned to");
@@ -119,17 +120,15 @@ fn lie(
         let mut loads = layouts[targets.len()..].iter();
         for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
             let layout = if input.gathered { &view.layout } else { loads.next().expect("one for each") };
-            let in_place = !input.gathered && *layout == target.layout;
-            if view.storage.same_as(&target.storage) && !in_place && overlap(&target.layout, layout) {
-                let reason =
-                    "the target overlaps what is read, and not element by element: assign to another tensor, or read \
-                              a copy"
-                        .to_string();
-                return Err(fail(ExpressionErrorKind::Overlap, reason));
+            let in_place = !input.gathered && layout.same_places(&target.layout);
+            if !in_place && overlaps(target, view) {
+                let reason = "the target overlaps what is read, and not element by element: assign to another tensor, \
+                              or read a copy";
+                return Err(fail(ExpressionErrorKind::Overlap, reason.into()));
             }
         }
         for other in &targets[..at] {
-            if other.storage.same_as(&target.storage) && overlap(&target.layout, &other.layout) {
+            if overlaps(target, other) {
                 return Err(fail(ExpressionErrorKind::Overlap, "two targets of one kernel overlap".into()));
             }
         }
@@ -137,14 +136,25 @@ fn lie(
     Ok(layouts)
 }
 
-/// The layouts of the indices.
+/// Whether two views may have an element in common.
+pub(crate) fn overlaps(a: &View, b: &View) -> bool {
+    a.storage.same_as(&b.storage) && overlap(&a.layout, &b.layout, [a.dtype.size(), b.dtype.size()])
+}
+
+/// The layouts of the indices; an error if one is of an axis that is not there, or a gather's input is no vector.
 fn indices(
     shape: &Shape,
     lowered: &Lowered,
     fail: &dyn Fn(ExpressionErrorKind, String) -> Error,
 ) -> Result<Vec<Layout>> {
-    if let Some(axis) = lowered.program.indices().flatten().find(|axis| usize::from(*axis) >= shape.rank()) {
+    if let Some(axis) = lowered.program.indices().flatten().find(|axis| *axis >= shape.rank()) {
         return Err(fail(ExpressionErrorKind::OutOfRange, format!("there is no axis {axis} in the shape {shape}")));
+    }
+    let inputs = lowered.program.inputs.iter().zip(&lowered.inputs);
+    let mut gathered = inputs.filter(|(input, _)| input.gathered).map(|(_, view)| &view.layout.shape);
+    if let Some(shape) = gathered.find(|shape| shape.rank() != 1) {
+        let reason = format!("a gather takes a vector, not a tensor of shape {shape}");
+        return Err(fail(ExpressionErrorKind::BadShape, reason));
     }
     Ok(lowered.program.index_layouts(shape).collect())
 }
@@ -158,10 +168,9 @@ pub(crate) fn reduce(
     spec: Spec,
     (root, mut lowered): (&Arc<Node>, Lowered),
 ) -> Result<()> {
-    let reduced = reduced(place, target, shape, axes, spec, (root, &lowered))?;
-    if target.layout.shape.contains(&0) {
-        return Ok(());
-    }
+    let Some(reduced) = reduced(place, target, shape, axes, spec, (root, &lowered))? else {
+        return evaluate(place, &[target], &[of_nothing(spec)]);
+    };
     let text = || format!("{:?} of {}", spec.fold, describe(&[root]).0.join(""));
     #[cfg(feature = "cuda")]
     if target.stream.device().is_gpu() {
@@ -176,9 +185,13 @@ pub(crate) fn reduce(
     let job = Job { program, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
     let job = FoldJob { job, ranks, spec, result };
     let kernel = text();
-    run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
-        job.run().map_err(|fault| host_fault(&kernel, place, Diagnosis::Raised(fault)))
-    })
+    // SAFETY: the job accesses elements of the views, which lie inside of their memories, and writes those of the targets with
+    // values of their types.
+    unsafe {
+        run_on_host(&target.stream, &kernel.clone(), place, uses, move || {
+            job.run().map_err(|diagnosis| host_fault(&kernel, place, diagnosis))
+        })
+    }
 }
 
 /// The text of the kernel that [`reduce`] launches on a device of an architecture.
@@ -191,11 +204,18 @@ pub(crate) fn reduction_text(
     (root, lowered): (&Arc<Node>, &Lowered),
     arch: u32,
 ) -> Result<String> {
-    let reduced = reduced(place, target, shape, axes, spec, (root, lowered))?;
-    super::gpu::reduction_text(target, lowered, &reduced, arch)
+    match reduced(place, target, shape, axes, spec, (root, lowered))? {
+        Some(reduced) => super::gpu::reduction_text(target, lowered, &reduced, arch),
+        None => kernel_text(place, &[target], &[of_nothing(spec)], arch),
+    }
 }
 
-/// How a reduction's result and what is reduced lie.
+/// The value that a reduction of no elements has.
+fn of_nothing(spec: Spec) -> Arc<Node> {
+    Arc::new(Node { kind: Kind::Scalar(spec.of_nothing()), dtype: spec.to, arguments: arguments([]) })
+}
+
+/// How a reduction's result and what is reduced lie; `None` if there is nothing to reduce.
 fn reduced(
     place: &'static Location<'static>,
     target: &Arc<View>,
@@ -203,10 +223,10 @@ fn reduced(
     axes: &[usize],
     spec: Spec,
     (root, lowered): (&Arc<Node>, &Lowered),
-) -> Result<Reduced> {
+) -> Result<Option<Reduced>> {
     let fail = |kind, reason| mistake(place, kind, reason, &[root]);
     let kept: Vec<usize> = (0..shape.rank()).filter(|axis| !axes.contains(axis)).collect();
-    if target.layout.repeats() {
+    if repeats(&target.layout) {
         return Err(fail(
             ExpressionErrorKind::BadStrides,
             "the target repeats elements: it cannot be assigned to".into(),
@@ -214,13 +234,17 @@ fn reduced(
     }
     let mut layouts = vec![spread(&target.layout, shape, &kept)];
     for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
-        if view.storage.same_as(&target.storage) && overlap(&target.layout, &view.layout) {
+        if overlaps(target, view) {
             let reason = "the target overlaps what is reduced: reduce into another tensor".into();
             return Err(fail(ExpressionErrorKind::Overlap, reason));
         }
         if !input.gathered {
             layouts.push(view.layout.broadcast_to(shape).expect("the shape that all broadcast to"));
         }
+    }
+    let indices = indices(shape, lowered, &fail)?;
+    if shape.contains(&0) {
+        return Ok(None);
     }
     // Where neighbours in memory go to different results, the innermost axes come last in the nest.
     let inner = layouts[1..].iter().find_map(|layout| {
@@ -234,12 +258,12 @@ fn reduced(
             kept.into_iter().partition(|&axis| axis < after || axis > inner)
         }
     };
-    layouts.extend(indices(shape, lowered, &fail)?);
+    layouts.extend(indices);
     let groups = [&outer[..], axes, &columns[..]];
     let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups) else {
         return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
     };
-    Ok(Reduced { nest, ranks, spec })
+    Ok(Some(Reduced { nest, ranks, spec }))
 }
 
 /// What is reduced, and how: the nest of the result and of the inputs that are not gathered, in which come the outer axes of the
@@ -285,41 +309,6 @@ fn storage_use(view: &Arc<View>, write: bool) -> StorageUse<'_> {
     StorageUse { storage: &view.storage, write, ranges: Box::new(ranges), name }
 }
 
-/// Whether two views of one memory may have an element in common: exactly for what costs little to decide, else yes.
-pub(crate) fn overlap(a: &Layout, b: &Layout) -> bool {
-    let (Some(x), Some(y)) = (a.span(), b.span()) else { return true };
-    if x.start.max(y.start) >= x.end.min(y.end) {
-        return false;
-    }
-    // Is there a sum of steps, each as often as its axis allows, that leads from one to the other?
-    let steps = |layout: &Layout, sign: i128| {
-        let axes = layout.shape.iter().zip(layout.strides);
-        axes.map(|(&extent, stride)| (sign * stride as i128, extent as i128 - 1)).collect::<Vec<_>>()
-    };
-    let mut all: Vec<_> =
-        steps(a, 1).into_iter().chain(steps(b, -1)).filter(|step| step.0 != 0 && step.1 > 0).collect();
-    all.sort_by_key(|step| std::cmp::Reverse(step.0.abs()));
-    meets(b.offset as i128 - a.offset as i128, &all, &mut 10_000)
-}
-
-/// Whether `distance` is a sum of the steps, each 0 to `most` times. Yes as well if that is too much to find out.
-fn meets(distance: i128, steps: &[(i128, i128)], budget: &mut usize) -> bool {
-    let Some((&(step, most), rest)) = steps.split_first() else { return distance == 0 };
-    if *budget == 0 {
-        return true;
-    }
-    *budget -= 1;
-    let (low, high) = rest
-        .iter()
-        .fold((0, 0), |(low, high), &(step, most)| (low + (step * most).min(0), high + (step * most).max(0)));
-    // Those counts after which the rest can still reach the distance.
-    let (first, last) = if step > 0 { (distance - high, distance - low) } else { (low - distance, high - distance) };
-    let size = step.abs();
-    let from = (first.div_euclid(size) + i128::from(first.rem_euclid(size) != 0)).max(0);
-    let to = last.div_euclid(size).min(most);
-    (from..=to).any(|count| meets(distance - step * count, rest, budget))
-}
-
 fn on_cpu(
     place: &'static Location<'static>,
     targets: &[&Arc<View>],
@@ -338,9 +327,13 @@ fn on_cpu(
     let uses = views.map(|(view, write)| storage_use(view, write)).collect();
     let job = Job { program: lowered.program.clone(), nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
-    run_on_host(&targets[0].stream, &expression, place, uses, move || {
-        job.run().map_err(|fault| host_fault(&kernel, place, Diagnosis::Raised(fault)))
-    })
+    // SAFETY: the job accesses elements of the views, which lie inside of their memories, and writes those of the targets with
+    // values of their types.
+    unsafe {
+        run_on_host(&targets[0].stream, &expression, place, uses, move || {
+            job.run().map_err(|diagnosis| host_fault(&kernel, place, diagnosis))
+        })
+    }
 }
 
 /// The bytes of a view's elements.
@@ -357,24 +350,4 @@ fn byte_ranges(layout: &Layout, size: usize, each: &mut dyn FnMut(Range<usize>))
             }
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn overlap_is_decided_by_elements() {
-        let layout = |extents: &[usize], strides: &[isize], offset| {
-            let mut all = [0; MAX_RANK];
-            all[..strides.len()].copy_from_slice(strides);
-            Layout { shape: Shape::new(extents).unwrap(), strides: all, offset }
-        };
-        // Even and odd places; left and right columns; a matrix and its transpose.
-        assert!(!overlap(&layout(&[5], &[2], 0), &layout(&[5], &[2], 1)));
-        assert!(!overlap(&layout(&[4, 3], &[6, 1], 0), &layout(&[4, 3], &[6, 1], 3)));
-        assert!(overlap(&layout(&[4, 3], &[6, 1], 0), &layout(&[4, 3], &[6, 1], 2)));
-        assert!(overlap(&layout(&[4, 4], &[4, 1], 0), &layout(&[4, 4], &[1, 4], 0)));
-        assert!(!overlap(&layout(&[4], &[-1], 3), &layout(&[4], &[1], 4)));
-    }
 }

@@ -1,24 +1,28 @@
 //! Reductions on the CPU.
 //!
 //! What is reduced is cut into pieces of a size that does not depend on the number of cores. Each piece has accumulators of its own;
-//! they are combined in the order of the pieces, so that every run gives the same bits.
+//! those of one result are combined in the order of the pieces, so that every run gives the same bits.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use half::{bf16, f16};
 use primitives_gpu::element::{Arithmetic, Ordered};
-use primitives_gpu::simt::Fault;
-use rayon::prelude::*;
+use primitives_host::Diagnosis;
 
 use super::cpu::{CHUNK, Job, Memory, Plan, kernel};
 use super::dtype::{DType, Scalar, with_type};
 use super::graph::{Math, Op};
+use super::parallel;
 use super::reduce::{Finish, Fold, Spec};
 
-/// Elements of a piece, about.
+/// Elements of a piece, about, and the most columns of one.
 const PIECE: usize = 1 << 14;
 
-/// A reduction: of the program's only result.
+/// The most pieces where several have a result in common: what each has is kept until all are done.
+const SHARED: usize = 256;
+
+/// A reduction of something: of the program's only result.
 pub(crate) struct FoldJob {
     /// Its nest is that of the result and of the inputs.
     pub(crate) job: Job,
@@ -28,89 +32,142 @@ pub(crate) struct FoldJob {
     pub(crate) result: Memory,
 }
 
+/// The places of the nest: rows of results, what is reduced for each, and columns of results.
+#[derive(Clone, Copy)]
+struct Extents {
+    rows: usize,
+    depth: usize,
+    columns: usize,
+}
+
+impl Extents {
+    /// The first place of a row, at some depth.
+    fn place(&self, row: usize, depth: usize) -> usize {
+        (row * self.depth + depth) * self.columns
+    }
+}
+
 impl FoldJob {
-    pub(crate) fn run(&self) -> Result<(), Fault> {
+    pub(crate) fn run(&self) -> Result<(), Diagnosis> {
         let from = self.job.program.code[self.job.program.results[0] as usize].dtype;
-        with_type!(from, T => self.run_of::<T>(folder::<T>(self.spec.fold)))
+        with_type!(from, T => self.run_of::<T>(&*folder::<T>(self.spec.fold)))
     }
 
-    fn run_of<T: Scalar + Ordered>(&self, folder: Box<dyn Folder<T>>) -> Result<(), Fault> {
+    fn extents(&self) -> Extents {
         let extents = |axes: Range<usize>| self.job.nest.extents[axes].iter().product::<usize>();
         let [outer, reduced, _] = self.ranks;
         let (rows, depth) = (extents(0..outer), extents(outer..outer + reduced));
-        let columns = extents(outer + reduced..self.job.nest.rank);
+        Extents { rows, depth, columns: extents(outer + reduced..self.job.nest.rank) }
+    }
+
+    fn run_of<T: Scalar + Ordered>(&self, folder: &dyn Folder<T>) -> Result<(), Diagnosis> {
+        let Extents { rows, depth, columns } = self.extents();
         let plan = self.job.plan();
-        // A piece is some of the depth of one row of results, or of all of some rows.
-        let high = (PIECE / columns.max(1)).clamp(1, depth.max(1));
-        let pieces = depth.div_ceil(high).max(1);
-        let rows_each = if pieces > 1 { 1 } else { (PIECE / (depth * columns).max(1)).clamp(1, rows.max(1)) };
+        // A piece is some of the depth of a band of columns, or all of some rows.
+        let band = columns.min(PIECE);
+        let bands = columns.div_ceil(band);
+        let share = (SHARED / (rows * bands)).max(1);
+        let high = (PIECE / band).max(depth.div_ceil(share)).min(depth);
+        let pieces = depth.div_ceil(high);
+        let rows_each = if pieces * bands > 1 { 1 } else { (PIECE / (depth * columns)).clamp(1, rows) };
         let groups = rows.div_ceil(rows_each);
-        let parts = (0..groups * pieces)
-            .into_par_iter()
-            .map_init(
+        // The rows and the columns of a number of pieces.
+        let results = |at: usize| {
+            let (row, column) = (at / bands * rows_each, at % bands * band);
+            (row..(row + rows_each).min(rows), column..(column + band).min(columns))
+        };
+        let compute = |registers: &mut [u64], (rows, columns): &(Range<usize>, Range<usize>), piece: usize| {
+            let depths = piece * high..((piece + 1) * high).min(depth);
+            let mut all = Vec::with_capacity(rows.len() * columns.len());
+            for row in rows.clone() {
+                all.extend(self.piece(&plan, registers, folder, row, depths.clone(), columns.clone())?);
+            }
+            Ok::<_, Diagnosis>(all)
+        };
+        if pieces == 1 {
+            return parallel::pieces(
+                groups * bands,
                 || plan.registers(),
-                |registers, part| {
-                    let (group, piece) = (part / pieces, part % pieces);
-                    let rows = group * rows_each..((group + 1) * rows_each).min(rows);
-                    let depths = piece * high..((piece + 1) * high).min(depth);
-                    let mut all = Vec::with_capacity(rows.len() * columns);
-                    for row in rows {
-                        all.extend(self.piece(&plan, registers, &*folder, (row, depth, columns), depths.clone())?);
-                    }
-                    Ok(all)
+                |registers, at| {
+                    let results = results(at);
+                    self.store(&compute(registers, &results, 0)?, results);
+                    Ok(())
                 },
-            )
-            .collect::<Result<Vec<Vec<Item<T>>>, Fault>>()?;
-        for (group, parts) in parts.chunks(pieces).enumerate() {
+            );
+        }
+        let parts: Vec<OnceLock<Vec<Item<T>>>> = (0..groups * bands * pieces).map(|_| OnceLock::new()).collect();
+        parallel::pieces(
+            parts.len(),
+            || plan.registers(),
+            |registers, part| {
+                let _ = parts[part].set(compute(registers, &results(part / pieces), part % pieces)?);
+                Ok::<_, Diagnosis>(())
+            },
+        )?;
+        let parts: Vec<Vec<Item<T>>> =
+            parts.into_iter().map(|part| part.into_inner().expect("every piece was computed")).collect();
+        for (at, parts) in parts.chunks(pieces).enumerate() {
             let mut total = parts[0].clone();
             for part in &parts[1..] {
                 for (total, part) in total.iter_mut().zip(part) {
                     *total = folder.combine(*total, *part);
                 }
             }
-            self.store(&total, group * rows_each, (depth, columns));
+            self.store(&total, results(at));
         }
         Ok(())
     }
 
-    /// The accumulators of a row of results over some of the depth.
+    /// The accumulators of some columns of a row of results over some of the depth.
     fn piece<T: Scalar>(
         &self,
         plan: &Plan<'_>,
         registers: &mut [u64],
         folder: &dyn Folder<T>,
-        (row, depth, columns): (usize, usize, usize),
+        row: usize,
         depths: Range<usize>,
-    ) -> Result<Vec<Item<T>>, Fault> {
-        let mut items = vec![folder.identity(); columns];
-        let (mut place, end) = ((row * depth + depths.start) * columns, (row * depth + depths.end) * columns);
-        while place < end {
-            let places = place..(place + CHUNK).min(end);
-            plan.chunk(registers.as_mut_ptr(), places.clone())?;
-            let values = plan.value(registers.as_mut_ptr(), places.clone()).cast::<T>();
-            // SAFETY: the chunk's values, of that type.
-            let mut values = unsafe { std::slice::from_raw_parts(values, places.len()) };
-            let mut at = place - row * depth * columns;
-            while !values.is_empty() {
-                let (index, column) = (at / columns, at % columns);
-                let len;
-                if columns == 1 {
-                    len = values.len();
-                    items[0] = folder.run(items[0], values, index as u64);
-                } else {
-                    len = values.len().min(columns - column);
-                    folder.each(&mut items[column..column + len], &values[..len], index as u64);
+        columns: Range<usize>,
+    ) -> Result<Vec<Item<T>>, Diagnosis> {
+        let extents = self.extents();
+        let mut items = vec![folder.identity(); columns.len()];
+        // Whole rows follow each other.
+        let whole = columns.len() == extents.columns;
+        let runs = if whole { 1 } else { depths.len() };
+        for run in 0..runs {
+            let (first, last) =
+                if whole { (depths.start, depths.end - 1) } else { (depths.start + run, depths.start + run) };
+            let mut place = extents.place(row, first) + columns.start;
+            let end = extents.place(row, last) + columns.end;
+            while place < end {
+                let places = place..(place + CHUNK).min(end);
+                plan.chunk(registers.as_mut_ptr(), places.clone())?;
+                let values = plan.value(registers.as_mut_ptr(), places.clone()).cast::<T>();
+                // SAFETY: the chunk's values, of that type.
+                let mut values = unsafe { std::slice::from_raw_parts(values, places.len()) };
+                let mut at = place - extents.place(row, 0);
+                while !values.is_empty() {
+                    let (index, column) = (at / extents.columns, at % extents.columns);
+                    let len;
+                    if extents.columns == 1 {
+                        len = values.len();
+                        items[0] = folder.run(items[0], values, index as u64);
+                    } else {
+                        len = values.len().min(columns.end - column);
+                        let items = &mut items[column - columns.start..][..len];
+                        folder.each(items, &values[..len], index as u64);
+                    }
+                    values = &values[len..];
+                    at += len;
                 }
-                values = &values[len..];
-                at += len;
+                place = places.end;
             }
-            place = places.end;
         }
         Ok(items)
     }
 
-    /// Finishes rows of results from `row` on and writes them.
-    fn store<T: Scalar>(&self, items: &[Item<T>], row: usize, (depth, columns): (usize, usize)) {
+    /// Finishes results and writes them.
+    fn store<T: Scalar>(&self, items: &[Item<T>], (rows, columns): (Range<usize>, Range<usize>)) {
+        let extents = self.extents();
         let Spec { fold, finish, to } = self.spec;
         let (from, count) = (if fold.is_arg() { DType::U64 } else { T::DTYPE }, items.len());
         let mut words = vec![0u64; count];
@@ -132,7 +189,7 @@ impl FoldJob {
             Finish::Nothing => words,
             Finish::SquareRoot => apply(Op::Math(Math::Sqrt), from, from, &words, &[]),
             Finish::Mean => {
-                let counts = vec![depth as u64; count];
+                let counts = vec![extents.depth as u64; count];
                 let counts = apply(Op::Cast, DType::U64, from, &counts, &[]);
                 apply(Op::Div, from, from, &words, &counts)
             }
@@ -141,15 +198,15 @@ impl FoldJob {
             words = apply(Op::Cast, from, to, &words, &[]);
         }
         let bytes = words.as_ptr().cast::<u8>();
-        // A row's first place; the result's elements are repeated along the depth.
-        for row_of in 0..count / columns.max(1) {
-            let place = (row + row_of) * depth.max(1) * columns;
-            self.job.nest.runs(0, place..place + columns, |first, element, stride, len| {
+        for (at, row) in rows.enumerate() {
+            // The result's elements are repeated along the depth.
+            let place = extents.place(row, 0);
+            self.job.nest.runs(0, place + columns.start..place + columns.end, |first, element, stride, len| {
                 for i in 0..len {
-                    let at = self.result.at(element.wrapping_add_signed(stride * i as isize));
-                    let from = (row_of * columns + first + i) * to.size();
-                    // SAFETY: an element of the result, and one of the values.
-                    unsafe { at.copy_from_nonoverlapping(bytes.add(from), to.size()) };
+                    let to_place = self.result.at(element.wrapping_add_signed(stride * i as isize));
+                    let from = (at * columns.len() + first + i) * to.size();
+                    // SAFETY: an element of the result, which no other piece writes, and one of the values.
+                    unsafe { to_place.copy_from_nonoverlapping(bytes.add(from), to.size()) };
                 }
             });
         }
@@ -265,7 +322,8 @@ fn arithmetic<T: Scalar>(fold: Fold) -> Box<dyn Folder<T>> {
 /// The folder of `N`, if that is `T`.
 fn number<N: Scalar + Arithmetic, T: Scalar>(fold: Fold) -> Option<Box<dyn Folder<T>>> {
     let folder: Box<dyn Folder<N>> = match fold {
-        Fold::Sum => Box::new(Plain { identity: N::ZERO, combine: |a: N, b: N| Arithmetic::add(a, b) }),
+        // Of floats −0, which leaves a sum of −0 alone.
+        Fold::Sum => Box::new(Plain { identity: N::ZERO.neg(), combine: |a: N, b: N| Arithmetic::add(a, b) }),
         _ => Box::new(Plain { identity: N::ONE, combine: |a: N, b: N| Arithmetic::mul(a, b) }),
     };
     let any: Box<dyn std::any::Any> = Box::new(folder);

@@ -290,12 +290,8 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
 /// # }
 /// ```
 ///
-/// # Panics
-///
-/// If `vector` has not one axis.
-#[track_caller]
+/// What evaluates it returns [`Error::Expression`](crate::Error::Expression) if `vector` has not one axis.
 pub fn gather<T: Scalar>(vector: &Tensor<T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
-    assert!(vector.shape().rank() == 1, "a gather from a tensor of shape {}: it takes a vector", vector.shape());
     Expr::new(Kind::Gather(vector.view.clone()), arguments([index.expr().node]))
 }
 

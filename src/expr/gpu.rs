@@ -184,7 +184,8 @@ impl<'a> Operands<'a> {
                 let view = &self.lowered.inputs[input];
                 let size = view.dtype.size();
                 words.push(view.storage.address() + (view.layout.offset * size) as u64);
-                words.push((view.layout.strides[0] * size as isize) as u64);
+                // Of one element, any.
+                words.push(view.layout.strides[0].wrapping_mul(size as isize) as u64);
                 words.push(view.layout.shape[0] as u64);
             }
             Param::Scalar(scalar) => words.push(self.lowered.scalars[scalar]),
@@ -285,11 +286,15 @@ pub(crate) fn reduce(
             let counters = fold.blocks.next_multiple_of(4) / 2;
             let words = counters + 2 * fold.blocks * fold.parts * items;
             let buffer = match target.stream.buffer_zeroed::<u64>(words) {
-                // A graph keeps it, and it is as before after each launch.
-                Err(Error::Capture { .. }) => target.stream.device().stream()?.buffer_zeroed(words),
-                made => made,
+                // A graph keeps it. A launch leaves the counters as they were, but for one with a fault, so each launch clears them.
+                Err(Error::Capture { .. }) if storage::keeps_memory(&target.stream) => {
+                    let mut buffer = target.stream.device().stream()?.buffer_zeroed(words)?;
+                    buffer.slice_mut(..counters)?.set_zero(&target.stream)?;
+                    buffer
+                }
+                made => made?,
             };
-            Some((Storage::of(buffer?), counters))
+            Some((Storage::of(buffer), counters))
         }
     };
     let shared = memory.as_ref().map(|(memory, counters)| (memory.address(), memory.address() + 8 * *counters as u64));
@@ -386,7 +391,7 @@ fn divisor(extent: usize) -> [u64; 3] {
 /// The driver's words name lines of a text that nobody sees: they are shown with them.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
 fn with_lines(error: Error, info: &KernelInfo) -> Error {
-    let Error::Load { kernel, device, mut reason } = error else { return error };
+    let Error::Load { kernel, device, mut reason, driver } = error else { return error };
     let text = info.images().first().map_or("", |image| image.1);
     let numbers: Vec<usize> = reason
         .match_indices("line ")
@@ -400,5 +405,5 @@ fn with_lines(error: Error, info: &KernelInfo) -> Error {
             reason += &format!("\n{number:6} | {line}");
         }
     }
-    Error::Load { kernel, device, reason }
+    Error::Load { kernel, device, reason, driver }
 }

@@ -102,7 +102,7 @@ pub(crate) struct View {
 impl View {
     /// Whether both have the same elements in the same order.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
-        self.storage.same_as(&other.storage) && self.layout == other.layout && self.dtype == other.dtype
+        self.storage.same_as(&other.storage) && self.layout.same_places(&other.layout) && self.dtype == other.dtype
     }
 }
 

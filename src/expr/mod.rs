@@ -1,7 +1,7 @@
 //! Vector and tensor expressions that fuse into one kernel.
 //!
-//! Arithmetic on [`Tensor`]s is written as in NumPy, and an assignment of an expression, however long, is exactly one kernel: every
-//! input is read once, nothing in between is written.
+//! Write arithmetic on [`Tensor`]s as in NumPy. An assignment of an expression, however long, is exactly one kernel: it reads every
+//! input once, and writes nothing in between.
 //!
 //! ```
 //! use kernel_primitives::Device;
@@ -33,31 +33,33 @@
 //! | a table by index | [`gather`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
-//! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`: called once, it leaves the
-//! expression of all that it does. [`assign_all`] computes several results in one kernel, [`Prepared`] does so often, and
-//! [`Reductions`] reduces an expression to a value or along axes.
+//! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
+//! expression of all that it does. [`assign_all`] computes several results in one kernel, and [`Prepared`] does so often.
+//! [`Reductions`] reduces an expression to a value, or along axes.
 //!
 //! # Rules
 //!
-//! Types: operands of two types are converted to their common type, see [`DType`]; results are assigned to tensors of their own type,
-//! and [`cast`](Functions::cast) converts. Numbers have the type of what they are combined with.
+//! **Types.** Operands of two types are converted to their common type, see [`DType`]. Results are assigned to tensors of their own
+//! type; [`cast`](Functions::cast) converts. A number has the type of what it is combined with.
 //!
-//! Values: those of [`element`](crate::element)'s traits. Each operation rounds to its type, and nothing is contracted unless one
-//! [asks](Expr::contract); integers wrap, `/` and `%` of integers truncate, and a division of integers by zero is an
-//! [`Error::Fault`](crate::Error::Fault). All but the elementary functions gives the same bits on a GPU and on the CPU.
+//! **Values.** The traits of [`element`](crate::element) define them. Each operation rounds to its type, and nothing is contracted
+//! unless you [ask](Expr::contract) for it. Integers wrap, `/` and `%` of integers truncate, and a division of integers by zero is
+//! an [`Error::Fault`](crate::Error::Fault). All but the elementary functions give the same bits on a GPU and on the CPU.
 //!
-//! Shapes: those of NumPy. The shapes of what is read broadcast to that of the target. A target may be read in its own places,
-//! `x.assign(&x * 2.0)`; any other overlap is an error.
+//! **Shapes.** NumPy's rules hold: the shapes of what is read broadcast to the target's. A target may be read in its own places,
+//! `x.assign(&x * 2.0)`. Any other overlap is an error.
 //!
 //! # How it runs
 //!
-//! On a GPU the host writes the kernel's PTX when an expression of this form comes first, and the driver compiles it: no toolkit is
-//! needed. Another evaluation of the same form, with other tensors and numbers, finds the kernel; forms differ by the operations, which
-//! of the tensors are the same, and how they lie in memory. Elements in a row are accessed by 16 bytes; tensors that lie turned
-//! are read by tiles through shared memory; else places are computed with multiplications, of values that travel with the launch.
-//! [`Tensor::ptx`] shows the kernel. [`Prepared`] assignments, made often, have a kernel of their own with their numbers in it.
+//! On a GPU, the host writes the kernel's PTX the first time that an expression of its form is evaluated, and the driver compiles it: no
+//! toolkit is needed. Another evaluation of the same form, with other tensors and numbers, finds the kernel. Two forms differ by their
+//! operations, by which of their tensors are the same, and by how the tensors lie in memory.
 //!
-//! On the emulator's device expressions are not emulated: the CPU's cores compute them in chunks that stay in the caches.
+//! The kernel accesses elements in a row by 16 bytes. It reads transposed tensors by tiles, through shared memory. It computes other
+//! places by multiplications with values that travel with the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`] assignment has
+//! a kernel of its own, with its numbers in it.
+//!
+//! On the emulator's device, expressions are not emulated: the CPU's cores compute them, in chunks that stay in the caches.
 
 mod assignments;
 mod call;
@@ -71,6 +73,8 @@ mod gpu;
 pub(crate) mod graph;
 pub(crate) mod nest;
 mod operators;
+pub(crate) mod overlap;
+mod parallel;
 pub(crate) mod program;
 mod ptx;
 mod reduce;
@@ -82,6 +86,6 @@ pub use call::{CallArguments, call};
 pub use dtype::{DType, Floating, Integral, Logical, Numeric, Promote, Scalar};
 pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
-pub use reduce::{Reduction, Reductions, Summed, dot};
+pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
 pub use tensor::Tensor;

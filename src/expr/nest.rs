@@ -49,7 +49,7 @@ impl Nest {
     }
 
     /// The nest of operands whose axes come in groups, in which they are in order; and how many axes of each group are left. Axes
-    /// of different groups stay apart. `None` if there are more elements than can be counted.
+    /// of different groups stay apart, and none is empty. `None` if there are more elements than can be counted.
     pub(crate) fn grouped<'a, const N: usize>(
         shape: &Shape,
         layouts: impl Iterator<Item = &'a Layout>,
@@ -105,10 +105,11 @@ impl Nest {
 
     /// Whether an operand's elements lie in a row, in order.
     pub(crate) fn is_linear(&self, operand: usize) -> bool {
-        let mut dense = 1;
+        let mut dense = 1isize;
         (0..self.rank).rev().all(|axis| {
             let fits = self.operands[operand].strides[axis] == dense;
-            dense *= self.extents[axis] as isize;
+            // Past the last axis it may be more than is counted.
+            dense = dense.wrapping_mul(self.extents[axis] as isize);
             fits
         })
     }
@@ -133,8 +134,7 @@ impl Nest {
             }
             return;
         };
-        // There may be nothing along an axis, but of what is not reduced.
-        let extents = self.extents.map(|extent| extent.max(1));
+        let extents = &self.extents;
         // The indices of the first place.
         let mut index = [0; MAX_RANK];
         let mut rest = places.start;

@@ -47,7 +47,7 @@ pub(crate) enum What {
     /// This value.
     Constant(u64),
     /// The number of the element, or its index along an axis of the results' shape.
-    Index(Option<u8>),
+    Index(Option<usize>),
     Op(Op),
     /// Of a distribution by (seed, element's number).
     Random(Distribution),
@@ -89,7 +89,7 @@ impl Op {
 
 impl Program {
     /// The indices that are used: in a nest, operands without memory that come after the others.
-    pub(crate) fn indices(&self) -> impl Iterator<Item = Option<u8>> {
+    pub(crate) fn indices(&self) -> impl Iterator<Item = Option<usize>> {
         self.code.iter().filter_map(|instruction| match instruction.what {
             What::Index(axis) => Some(axis),
             _ => None,
@@ -103,7 +103,7 @@ impl Program {
             let mut layout = Layout::contiguous(*shape);
             if let Some(axis) = axis {
                 layout.strides = [0; MAX_RANK];
-                layout.strides[usize::from(axis)] = 1;
+                layout.strides[axis] = 1;
             }
             layout
         })
@@ -209,7 +209,7 @@ impl Lowering {
                 What::Scalar(scalars.len() as u32 - 1)
             }
             Kind::Constant(word) => What::Constant(*word),
-            Kind::Index(axis) => What::Index(axis.map(|axis| u8::try_from(axis).unwrap_or(u8::MAX))),
+            Kind::Index(axis) => What::Index(*axis),
             Kind::Op(op) => What::Op(*op),
             Kind::Random(distribution) => What::Random(*distribution),
             Kind::Call(function) => What::Call(*function),

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use primitives_host::{ExpressionErrorKind, Result, Stream};
 
 use half::{bf16, f16};
+use primitives_gpu::element::{ConvertTo, Ordered};
 
-use super::dtype::{DType, Floating, Numeric, Promote, Scalar};
+use super::dtype::{Bits as _, DType, Floating, Numeric, Promote, Scalar, with_type};
 use super::evaluate::{mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Node, Op, Operand};
 use super::program::{Lowered, lower};
-use super::shape::{IntoShape, Shape};
+use super::shape::{IntoShape, MAX_RANK, Shape};
 use super::tensor::Tensor;
 
 /// What combines two values.
@@ -54,6 +55,20 @@ pub(crate) struct Spec {
     pub(crate) to: DType,
 }
 
+impl Spec {
+    /// The bits of what a reduction of no elements gives.
+    pub(crate) fn of_nothing(self) -> u64 {
+        with_type!(self.to, T => match (self.fold, self.finish) {
+            (Fold::ArgMin | Fold::ArgMax, _) => u64::MAX,
+            (_, Finish::Mean) => ConvertTo::<T>::convert(f64::NAN).to_word(),
+            (Fold::Sum, _) => ConvertTo::<T>::convert(false).to_word(),
+            (Fold::Product, _) => ConvertTo::<T>::convert(true).to_word(),
+            (Fold::Min, _) => <T as Ordered>::GREATEST.to_word(),
+            (Fold::Max, _) => <T as Ordered>::LEAST.to_word(),
+        })
+    }
+}
+
 /// The type that sums and products are formed in: `f32` for the half types, else the type itself.
 pub trait Summed: Numeric {
     /// That type.
@@ -73,7 +88,7 @@ summed!(
 ///
 /// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. Of floats, the order in which values are
 /// combined depends on the shape, the layout and the device, and is the same in every run. Of no elements, a sum is 0, a product 1, a
-/// minimum the greatest value and a maximum the least, and an index `u64::MAX`.
+/// minimum the greatest value and a maximum the least, an index `u64::MAX`, and a mean NaN.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -91,7 +106,7 @@ summed!(
 /// # }
 /// ```
 #[must_use = "nothing is computed before `item`, `tensor` or `assign_to`"]
-pub struct Reduction<T> {
+pub struct ReductionExpr<T> {
     root: Arc<Node>,
     fold: Fold,
     finish: Finish,
@@ -102,7 +117,7 @@ pub struct Reduction<T> {
     _result: PhantomData<fn() -> T>,
 }
 
-impl<T: Scalar> Reduction<T> {
+impl<T: Scalar> ReductionExpr<T> {
     fn new<V>(value: Expr<V>, fold: Fold, finish: Finish) -> Self {
         Self { root: value.node, fold, finish, axes: None, keep: false, over: None, _result: PhantomData }
     }
@@ -208,7 +223,10 @@ impl<T: Scalar> Reduction<T> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
         let mut shape = match &self.over {
             Some((_, extents)) => Shape::new(extents).ok_or_else(|| {
-                fail(ExpressionErrorKind::BadShape, format!("a shape of {} axes is one too many", extents.len()))
+                fail(
+                    ExpressionErrorKind::BadShape,
+                    format!("a shape of {} axes; there can be {MAX_RANK}", extents.len()),
+                )
             })?,
             None => Shape::SCALAR,
         };
@@ -240,11 +258,16 @@ impl<T: Scalar> Reduction<T> {
                 (true, false) => {}
             }
         }
-        Ok((shape, axes, Shape::new(&kept).unwrap_or(Shape::SCALAR)))
+        let kept = Shape::new(&kept).unwrap_or(Shape::SCALAR);
+        if kept.elements().is_none() {
+            let reason = format!("the result, of shape {kept}, has more elements than can be counted");
+            return Err(fail(ExpressionErrorKind::BadShape, reason));
+        }
+        Ok((shape, axes, kept))
     }
 }
 
-impl<T: Scalar> std::fmt::Debug for Reduction<T> {
+impl<T: Scalar> std::fmt::Debug for ReductionExpr<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (texts, operands) = super::graph::describe(&[&self.root]);
         write!(f, "{:?} of {} where {}", self.fold, texts.join(""), operands.join(", "))
@@ -254,87 +277,87 @@ impl<T: Scalar> std::fmt::Debug for Reduction<T> {
 /// The reductions of tensors and expressions, as methods: `x.sum()`.
 pub trait Reductions: Functions {
     /// The sum.
-    fn sum(&self) -> Reduction<Self::Item>
+    fn sum(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed,
     {
-        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Nothing)
+        ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Nothing)
     }
 
     /// The product.
-    fn product(&self) -> Reduction<Self::Item>
+    fn product(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed,
     {
-        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Product, Finish::Nothing)
+        ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Product, Finish::Nothing)
     }
 
     /// The sum divided by the number of elements.
-    fn mean(&self) -> Reduction<Self::Item>
+    fn mean(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed + Floating,
     {
-        Reduction::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Mean)
+        ReductionExpr::new(self.cast::<<Self::Item as Summed>::Sum>(), Fold::Sum, Finish::Mean)
     }
 
     /// The square root of the sum of the squares. It overflows where a square does.
-    fn norm(&self) -> Reduction<Self::Item>
+    fn norm(&self) -> ReductionExpr<Self::Item>
     where
         Self::Item: Summed + Floating,
     {
         let wide = self.cast::<<Self::Item as Summed>::Sum>();
         let square: Expr<<Self::Item as Summed>::Sum> = Expr::binary(Op::Mul, wide.clone(), wide);
-        Reduction::new(square, Fold::Sum, Finish::SquareRoot)
+        ReductionExpr::new(square, Fold::Sum, Finish::SquareRoot)
     }
 
     /// The smallest element, or NaN if there is one.
-    fn min(&self) -> Reduction<Self::Item> {
-        Reduction::new(self.to_expr(), Fold::Min, Finish::Nothing)
+    fn min(&self) -> ReductionExpr<Self::Item> {
+        ReductionExpr::new(self.to_expr(), Fold::Min, Finish::Nothing)
     }
 
     /// The largest element, or NaN if there is one.
-    fn max(&self) -> Reduction<Self::Item> {
-        Reduction::new(self.to_expr(), Fold::Max, Finish::Nothing)
+    fn max(&self) -> ReductionExpr<Self::Item> {
+        ReductionExpr::new(self.to_expr(), Fold::Max, Finish::Nothing)
     }
 
     /// The index of the first of the smallest elements, or of the first NaN: counted among what is reduced, outermost axis first.
-    fn arg_min(&self) -> Reduction<u64> {
-        Reduction::new(self.to_expr(), Fold::ArgMin, Finish::Nothing)
+    fn arg_min(&self) -> ReductionExpr<u64> {
+        ReductionExpr::new(self.to_expr(), Fold::ArgMin, Finish::Nothing)
     }
 
     /// The index of the first of the largest elements, or of the first NaN: counted among what is reduced, outermost axis first.
-    fn arg_max(&self) -> Reduction<u64> {
-        Reduction::new(self.to_expr(), Fold::ArgMax, Finish::Nothing)
+    fn arg_max(&self) -> ReductionExpr<u64> {
+        ReductionExpr::new(self.to_expr(), Fold::ArgMax, Finish::Nothing)
     }
 
     /// Whether any element is true.
-    fn any(&self) -> Reduction<bool>
+    fn any(&self) -> ReductionExpr<bool>
     where
         Self: Functions<Item = bool>,
     {
-        Reduction::new(self.to_expr(), Fold::Max, Finish::Nothing)
+        ReductionExpr::new(self.to_expr(), Fold::Max, Finish::Nothing)
     }
 
     /// Whether all elements are true.
-    fn all(&self) -> Reduction<bool>
+    fn all(&self) -> ReductionExpr<bool>
     where
         Self: Functions<Item = bool>,
     {
-        Reduction::new(self.to_expr(), Fold::Min, Finish::Nothing)
+        ReductionExpr::new(self.to_expr(), Fold::Min, Finish::Nothing)
     }
 
     /// How many elements are true.
-    fn count(&self) -> Reduction<u64>
+    fn count(&self) -> ReductionExpr<u64>
     where
         Self: Functions<Item = bool>,
     {
-        Reduction::new(self.cast::<u64>(), Fold::Sum, Finish::Nothing)
+        ReductionExpr::new(self.cast::<u64>(), Fold::Sum, Finish::Nothing)
     }
 }
 impl<X: Functions> Reductions for X {}
 
 /// The sum of the products of the elements, in their common type.
-pub fn dot<A, B>(a: A, b: B) -> Reduction<<A::Elem as Promote<B::Elem>>::Output>
+pub fn dot<A, B>(a: A, b: B) -> ReductionExpr<<A::Elem as Promote<B::Elem>>::Output>
 where
     A: Operand<Elem: Promote<B::Elem, Output: Summed>>,
     B: Operand,
@@ -342,5 +365,5 @@ where
     type Sum<A, B> = <<<A as Operand>::Elem as Promote<<B as Operand>::Elem>>::Output as Summed>::Sum;
     let (a, b) = (a.expr().convert::<Sum<A, B>>(), b.expr().convert::<Sum<A, B>>());
     let product: Expr<Sum<A, B>> = Expr::binary(Op::Mul, a, b);
-    Reduction::new(product, Fold::Sum, Finish::Nothing)
+    ReductionExpr::new(product, Fold::Sum, Finish::Nothing)
 }

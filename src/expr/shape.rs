@@ -172,6 +172,15 @@ impl Layout {
         Some(usize::try_from(low).ok()?..usize::try_from(high + 1).ok()?)
     }
 
+    /// How many elements of memory there are from the first to the last, both counted.
+    pub(crate) fn reach(&self) -> u128 {
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        let axes = self.shape.iter().zip(&self.strides);
+        axes.map(|(&extent, stride)| stride.unsigned_abs() as u128 * (extent as u128 - 1)).sum::<u128>() + 1
+    }
+
     /// The same elements repeated over `shape`; `None` if they do not broadcast to it.
     pub(crate) fn broadcast_to(&self, shape: &Shape) -> Option<Self> {
         let ahead = shape.rank().checked_sub(self.shape.rank())?;
@@ -186,19 +195,13 @@ impl Layout {
         Some(Self { shape: *shape, strides, offset: self.offset })
     }
 
-    /// Whether two indices can mean one element: a stride of 0, or strides that may meet.
-    pub(crate) fn repeats(&self) -> bool {
-        let mut axes: Vec<(usize, usize)> = (0..self.shape.rank())
-            .filter(|&axis| self.shape[axis] > 1)
-            .map(|axis| (self.strides[axis].unsigned_abs(), self.shape[axis]))
-            .collect();
-        axes.sort_unstable();
-        let mut reach = 0usize;
-        axes.into_iter().any(|(stride, extent)| {
-            let meets = stride <= reach;
-            reach = reach.saturating_add(stride.saturating_mul(extent - 1));
-            meets
-        })
+    /// Whether an index means the same place in both, whatever index it is.
+    pub(crate) fn same_places(&self, other: &Self) -> bool {
+        let strides = self.strides.iter().zip(&other.strides);
+        self.shape == other.shape
+            && (self.shape.contains(&0)
+                || self.offset == other.offset
+                    && self.shape.iter().zip(strides).all(|(&extent, (a, b))| extent == 1 || a == b))
     }
 }
 
@@ -221,21 +224,18 @@ impl AxisSlice {
     /// The first index, the number of indices and whether the axis stays, on an axis of `extent`; `None` if the step is 0 or a single
     /// index lies outside.
     pub(crate) fn resolve(self, extent: usize) -> Option<(usize, usize, isize, bool)> {
-        let len = extent as isize;
+        // An extent may be more than an `isize` holds.
+        let len = extent as i128;
+        let from_end = |at: isize| at as i128 + if at < 0 { len } else { 0 };
         if self.single {
-            let at = self.start.unwrap_or(0);
-            let at = if at < 0 { at + len } else { at };
+            let at = from_end(self.start.unwrap_or(0));
             return (0..len).contains(&at).then_some((at as usize, 1, 1, false));
         }
         if self.step == 0 {
             return None;
         }
         let (low, high) = if self.step > 0 { (0, len) } else { (-1, len - 1) };
-        let bound = |bound: Option<isize>, default: isize| match bound {
-            None => default,
-            Some(at) if at < 0 => (at + len).clamp(low, high),
-            Some(at) => at.clamp(low, high),
-        };
+        let bound = |bound: Option<isize>, default: i128| bound.map_or(default, |at| from_end(at).clamp(low, high));
         let (first, last) = if self.step > 0 { (low, high) } else { (high, low) };
         let (start, end) = (bound(self.start, first), bound(self.end, last));
         let distance = if self.step > 0 { end - start } else { start - end };
@@ -329,6 +329,14 @@ mod tests {
         assert_eq!(resolve((-1).into(), 5), Some((4, 1, 1, false)));
         assert_eq!(resolve(5.into(), 5), None);
         assert_eq!(resolve(AxisSlice::from(..).by(0), 5), None);
+        // Of more indices than an `isize` counts.
+        let most = usize::MAX;
+        assert_eq!(resolve((..).into(), most), Some((0, most, 1, true)));
+        assert_eq!(resolve((-3..).into(), most), Some((most - 3, 3, 1, true)));
+        assert_eq!(resolve(AxisSlice::from(..).by(isize::MIN), most), Some((most - 1, 2, isize::MIN, true)));
+        assert_eq!(resolve((-1).into(), most), Some((most - 1, 1, 1, false)));
+        assert_eq!(resolve(isize::MIN.into(), most), Some((most / 2, 1, 1, false)));
+        assert_eq!(resolve((isize::MIN..isize::MAX).into(), 0), Some((0, 0, 1, true)));
     }
 
     #[test]
@@ -339,19 +347,5 @@ mod tests {
         assert_eq!(shape(&[3, 4]).broadcast(&shape(&[3])), None);
         assert_eq!(shape(&[1, 0]).broadcast(&shape(&[5, 1])), Some(shape(&[5, 0])));
         assert!(Shape::new(&[1; 10]).is_none());
-    }
-
-    #[test]
-    fn views_that_repeat_elements_are_known() {
-        let layout = |extents: &[usize], strides: &[isize]| {
-            let mut all = [0; MAX_RANK];
-            all[..strides.len()].copy_from_slice(strides);
-            Layout { shape: Shape::new(extents).unwrap(), strides: all, offset: 0 }
-        };
-        assert!(!layout(&[13, 4], &[10, 1]).repeats());
-        assert!(!layout(&[13, 4], &[1, 13]).repeats());
-        assert!(layout(&[13, 4], &[0, 1]).repeats());
-        assert!(layout(&[13, 4], &[3, 1]).repeats());
-        assert!(!layout(&[1, 4], &[0, -1]).repeats());
     }
 }

@@ -209,13 +209,11 @@ impl<T: Scalar> Tensor<T> {
     /// [`Error::Expression`] if there is not just one; else as [`to_vec`](Self::to_vec).
     #[track_caller]
     pub fn item(&self) -> Result<T> {
-        match *self.to_vec()? {
-            [item] => Ok(item),
-            ref items => Err(view_error(
-                ExpressionErrorKind::BadShape,
-                format!("a tensor of shape {} has {} elements, not one", self.shape(), items.len()),
-            )),
+        if self.len() != 1 {
+            let reason = format!("a tensor of shape {} has {} elements, not one", self.shape(), self.len());
+            return Err(view_error(ExpressionErrorKind::BadShape, reason));
         }
+        Ok(self.to_vec()?[0])
     }
 
     /// This tensor if its elements lie in a row, else a copy where they do.
@@ -268,7 +266,7 @@ impl<T: Scalar> Tensor<T> {
             };
             // Where there are no elements, the place is of no use, and may lie outside.
             if !shape.contains(&0) {
-                offset = offset.wrapping_add_signed(strides[axis] * start as isize);
+                offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(start as isize));
             }
             if stays {
                 // A step that is taken never may be of any size.

@@ -14,14 +14,14 @@ use kernel_primitives::thread;
 ///
 /// ```
 /// use kernel_primitives::functor::Sqrt;
-/// use kernel_primitives::kernels::elementwise_unary;
+/// use kernel_primitives::kernels::map_unary;
 /// use kernel_primitives::{Device, Dims};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
 /// let x = stream.buffer_from(&[1.0f32, 4.0, 9.0])?;
 /// let mut out = stream.buffer_zeroed::<f32>(3)?;
-/// elementwise_unary::<f32, f32, Sqrt, 4>::launch(&stream, Dims::for_items(3).items_per_thread(4), &x, &mut out, Sqrt)?;
+/// map_unary::<f32, f32, Sqrt, 4>::launch(&stream, Dims::for_items(3).items_per_thread(4), &x, &mut out, Sqrt)?;
 /// assert_eq!(out.to_vec()?, [1.0, 2.0, 3.0]);
 /// # Ok(())
 /// # }
@@ -33,7 +33,7 @@ use kernel_primitives::thread;
     <f32, f32, Silu, 4>, <f16, f16, Silu, 8>, <bf16, bf16, Silu, 8>,
     <f32, f32, Gelu, 4>, <f16, f16, Gelu, 8>, <bf16, bf16, Gelu, 8>,
 ))]
-pub fn elementwise_unary<T, U, F, const NX: usize>(cx: Block, x: Global<T>, mut out: GlobalMut<U, Tiles<NX>>, f: F)
+pub fn map_unary<T, U, F, const NX: usize>(cx: Block, x: Global<T>, mut out: GlobalMut<U, Tiles<NX>>, f: F)
 where
     T: Element,
     U: Element,
@@ -53,14 +53,14 @@ where
 ///
 /// ```
 /// use kernel_primitives::functor::Sub;
-/// use kernel_primitives::kernels::elementwise_binary;
+/// use kernel_primitives::kernels::map_binary;
 /// use kernel_primitives::{Device, Dims};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
 /// let (x, y) = (stream.buffer_from(&[5, 7, 9])?, stream.buffer_from(&[1, 2, 10])?);
 /// let mut out = stream.buffer_zeroed::<i32>(3)?;
-/// elementwise_binary::<i32, i32, Sub, 4>::launch(
+/// map_binary::<i32, i32, Sub, 4>::launch(
 ///     &stream, Dims::for_items(3).items_per_thread(4), &x, &y, &mut out, Sub,
 /// )?;
 /// assert_eq!(out.to_vec()?, [4, 5, -1]);
@@ -75,7 +75,7 @@ where
     <f32, f32, Max, 4>, <f64, f64, Max, 2>, <f16, f16, Max, 8>, <bf16, bf16, Max, 8>, <i32, i32, Max, 4>, <u32, u32, Max, 4>,
     <f32, f32, Min, 4>, <f64, f64, Min, 2>, <f16, f16, Min, 8>, <bf16, bf16, Min, 8>, <i32, i32, Min, 4>, <u32, u32, Min, 4>,
 ))]
-pub fn elementwise_binary<T, U, F, const NX: usize>(
+pub fn map_binary<T, U, F, const NX: usize>(
     cx: Block,
     x: Global<T>,
     y: Global<T>,
@@ -123,7 +123,7 @@ pub fn elementwise_binary<T, U, F, const NX: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(instantiate(
+#[kernel(max_threads(1024), min_blocks(1), instantiate(
     <f32, f32, Add, u32, 4>, <f64, f64, Add, u32, 2>, <f16, f16, Add, u32, 8>, <bf16, bf16, Add, u32, 8>,
     <i32, i32, Add, u32, 4>, <f32, f32, Sub, u32, 4>, <f32, f32, Div, u32, 4>, <f32, f32, Max, u32, 4>,
     <f32, f32, Mul, u32, 4>, <f64, f64, Mul, u32, 2>, <f16, f16, Mul, u32, 8>, <bf16, bf16, Mul, u32, 8>,
@@ -160,7 +160,7 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
 ///
 /// ```
 /// use kernel_primitives::functor::MulAdd;
-/// use kernel_primitives::kernels::elementwise_ternary;
+/// use kernel_primitives::kernels::map_ternary;
 /// use kernel_primitives::{Device, Dims};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
@@ -169,7 +169,7 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
 /// let z = stream.buffer_from(&[0.5f64, 0.5, 0.5])?;
 /// let mut out = stream.buffer_zeroed::<f64>(3)?;
 /// let dims = Dims::for_items(3).items_per_thread(2);
-/// elementwise_ternary::<f64, f64, f64, f64, MulAdd, 2>::launch(&stream, dims, &x, &y, &z, &mut out, MulAdd)?;
+/// map_ternary::<f64, f64, f64, f64, MulAdd, 2>::launch(&stream, dims, &x, &y, &z, &mut out, MulAdd)?;
 /// assert_eq!(out.to_vec()?, [10.5, 20.5, 30.5]);
 /// # Ok(())
 /// # }
@@ -177,7 +177,7 @@ pub fn broadcast_binary<T, U, F, I, const NX: usize>(
 #[kernel(equal_len(x, y, z, out), instantiate(
     <f32, f32, f32, f32, MulAdd, 4>, <f64, f64, f64, f64, MulAdd, 2>, <f16, f16, f16, f16, MulAdd, 8>,
 ))]
-pub fn elementwise_ternary<A, B, C, U, F, const NX: usize>(
+pub fn map_ternary<A, B, C, U, F, const NX: usize>(
     cx: Block,
     x: Global<A>,
     y: Global<B>,
@@ -210,7 +210,7 @@ pub fn elementwise_ternary<A, B, C, U, F, const NX: usize>(
 ///
 /// ```
 /// use kernel_primitives::functor::{Add, Fold};
-/// use kernel_primitives::kernels::elementwise_any;
+/// use kernel_primitives::kernels::map_any;
 /// use kernel_primitives::{Device, Dims};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
@@ -218,13 +218,13 @@ pub fn elementwise_ternary<A, B, C, U, F, const NX: usize>(
 /// let inputs = stream.buffer_from(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?;
 /// let mut out = stream.buffer_zeroed::<f32>(2)?;
 /// let dims = Dims::for_items(2).items_per_thread(4);
-/// elementwise_any::<f32, f32, Fold<Add>, 3, 4>::launch(&stream, dims, &inputs, &mut out, Fold(Add))?;
+/// map_any::<f32, f32, Fold<Add>, 3, 4>::launch(&stream, dims, &inputs, &mut out, Fold(Add))?;
 /// assert_eq!(out.to_vec()?, [111.0, 222.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[kernel(instantiate(<f32, f32, Fold<Add>, 3, 4>))]
-pub fn elementwise_any<T, U, F, const ARITY: usize, const NX: usize>(
+pub fn map_any<T, U, F, const ARITY: usize, const NX: usize>(
     cx: Block,
     x: Global<T>,
     mut out: GlobalMut<U, Tiles<NX>>,

@@ -116,9 +116,9 @@ functions! {
     /// What a division with a whole quotient, rounded down, leaves.
     floor_rem_f32, floor_rem_f64 = Quotient::floor_remainder, x, y;
     /// The error function.
-    erf_f32, erf_f64 = Real::erf, x;
+    erf_f32, erf_f64 = Real::error_function, x;
     /// 1 minus the error function, accurate for large values.
-    erfc_f32, erfc_f64 = Real::erfc, x;
+    erfc_f32, erfc_f64 = Real::error_function_complement, x;
     /// The gamma function.
     tgamma_f32, tgamma_f64 = Real::tgamma, x;
     /// The natural logarithm of the gamma function's absolute value.

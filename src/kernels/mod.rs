@@ -1,5 +1,5 @@
-//! Kernels that the library ships, composed of its primitives: to launch as they are, to instantiate for a functor of one's
-//! own, and to copy from.
+//! The kernels that the library ships, composed of its primitives. Launch them as they are, instantiate them for functors of your
+//! own, or copy from them.
 
 mod columns;
 pub mod device;
@@ -9,24 +9,29 @@ mod reduce;
 mod rows;
 mod scan;
 mod sort;
+pub(crate) mod table;
 
 pub use columns::reduce_higher_dim;
-pub use elementwise::{broadcast_binary, elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
+pub use elementwise::{broadcast_binary, map_any, map_binary, map_ternary, map_unary};
 pub use reduce::{block_reduce, reduce_rows};
 pub use rows::{layer_norm_rows, softmax_rows};
 pub use scan::cumsum_rows;
 pub use sort::{sort_rows, top_k_rows};
 
-/// The launch of a kernel that gives each row of a matrix a block: `rows` blocks, of the fewest whole warps whose threads
-/// hold the row at `per_thread` elements each, up to 256, which all of these kernels can have.
+/// Grid and block of a kernel that gives each row of a matrix a block.
+///
+/// There are `rows` blocks. Each has the fewest whole warps whose threads hold the row at `per_thread` elements each, and at most
+/// 256 threads, which all of these kernels can have.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     let threads = columns.div_ceil(per_thread.max(1)).next_multiple_of(32).clamp(32, 256);
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
 }
 
-/// The launch of [`reduce_rows`](struct@reduce_rows): for rows of `columns` elements of which a thread reads `per_thread` at a
-/// time, blocks of 256 threads, all for one row or, if it has no work for them, for several.
+/// Grid and block of [`reduce_rows`](struct@reduce_rows), for rows of `columns` elements of which a thread reads `per_thread` at a
+/// time.
+///
+/// Blocks have 256 threads. All of them work on one row or, if it is too short for them, on several.
 #[cfg(not(target_arch = "nvptx64"))]
 pub fn reduce_row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     let width = columns.div_ceil(per_thread.max(1)).next_power_of_two().clamp(1, 256);

@@ -51,7 +51,8 @@ pub fn cumsum_rows<T, const NX: usize, const ROUNDS: usize, const EXCLUSIVE: boo
     let from = x.row(row.index(), columns);
     // SAFETY: the number of columns is the launch's.
     let mut to = unsafe { out.row(row, columns) };
-    let mut carry = T::Accum::ZERO;
+    // What the first item is added to: +0 if that is the first result, else what keeps −0.
+    let mut carry = if EXCLUSIVE { T::Accum::ZERO } else { Add.identity() };
     if from.in_vectors::<NX>() && to.in_vectors() {
         // SAFETY: as above; all threads of the block come here, and nothing of the row was accessed.
         let mut to = unsafe { out.row_by_warps::<ROUNDS>(row, columns) };

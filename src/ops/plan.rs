@@ -10,10 +10,11 @@ use super::memory::Place;
 use super::operator::Operator;
 use super::value::{Mistake, Value, convert};
 use crate::expr::dtype::DType;
-use crate::expr::evaluate::{launch, overlap};
+use crate::expr::evaluate::{launch, overlaps};
 use crate::expr::graph::{View, describe};
 use crate::expr::nest::Nest;
-use crate::expr::program::{Lowered, Program, lower};
+use crate::expr::overlap::repeats;
+use crate::expr::program::{Lowered, Program, What, lower};
 use crate::expr::shape::{IntoShape, Layout, MAX_RANK, Shape};
 
 /// The element type, the shape and the strides of an operand.
@@ -30,7 +31,7 @@ impl TensorDesc {
     /// # Errors
     ///
     /// [`Error::Expression`] for a shape of more than [`MAX_RANK`] axes or of more elements than can be counted, and for
-    /// another number of strides than axes.
+    /// another number of strides than axes, or for strides that lead further than memory can reach.
     #[track_caller]
     pub fn new(dtype: DType, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let place = Location::caller();
@@ -47,7 +48,12 @@ impl TensorDesc {
         }
         let mut all = [0; MAX_RANK];
         all[..strides.len()].copy_from_slice(strides);
-        Ok(Self { dtype, layout: Layout { shape, strides: all, offset: 0 } })
+        let layout = Layout { shape, strides: all, offset: 0 };
+        if layout.reach() > isize::MAX as u128 / dtype.size() as u128 {
+            let reason = format!("{dtype}{shape} with strides {strides:?} is larger than a memory can be");
+            return fail(ExpressionErrorKind::BadStrides, reason);
+        }
+        Ok(Self { dtype, layout })
     }
 
     /// With elements in a row, outermost axis first.
@@ -158,7 +164,7 @@ impl Plan {
             return refuse(ExpressionErrorKind::BadCount, reason);
         }
         let shape = output.shape();
-        if output.layout.repeats() {
+        if repeats(&output.layout) {
             let reason = format!("the output, {output}, repeats elements");
             return refuse(ExpressionErrorKind::BadStrides, reason);
         }
@@ -171,6 +177,15 @@ impl Plan {
         }
         let root = convert(root, output.dtype);
         let Lowered { program, parameters, scalars, .. } = lower([&root]);
+        // A closure may have kept values of another operator.
+        let foreign = |what: What, dtype| match what {
+            What::Load(input) => inputs.get(parameters[input as usize] as usize).is_none_or(|desc| desc.dtype != dtype),
+            _ => false,
+        };
+        if program.code.iter().any(|one| foreign(one.what, one.dtype)) {
+            let reason = format!("`{}` uses a value of another operator's inputs", operator.name());
+            return refuse(ExpressionErrorKind::BadDtype, reason);
+        }
         let mut all = Vec::with_capacity(inputs.len());
         for (i, input) in inputs.iter().enumerate() {
             let Some(layout) = input.layout.broadcast_to(&shape) else {
@@ -255,7 +270,7 @@ impl Plan {
             let number = number as usize;
             let input = view(layout, starts[number], inputs[number].storage, self.inputs[number].dtype);
             lie.offset = lie.offset.wrapping_add(starts[number]);
-            if input.storage.same_as(&target.storage) && overlaps(&target, &input) {
+            if !in_place(&target, &input) && overlaps(&target, &input) {
                 let reason = format!("the output overlaps x{number}, and not element by element");
                 return Err(self.fail(place, ExpressionErrorKind::Overlap, reason));
             }
@@ -289,6 +304,13 @@ impl Plan {
             );
             return Err(self.fail(at, ExpressionErrorKind::OutOfRange, reason));
         }
+        let address = place.storage.address() + place.byte as u64;
+        if !address.is_multiple_of(size as u64) {
+            // Adopted bytes may begin anywhere.
+            let reason =
+                format!("{name}, of {dtype}, does not begin on a boundary of {size} bytes, but at {address:#x}");
+            return Err(self.fail(at, ExpressionErrorKind::OutOfRange, reason));
+        }
         Ok(start)
     }
 
@@ -303,18 +325,9 @@ impl std::fmt::Debug for Plan {
     }
 }
 
-/// Whether an input has elements in common with the target, but not each in its place.
-fn overlaps(target: &View, input: &View) -> bool {
-    if input.dtype == target.dtype {
-        return input.layout != target.layout && overlap(&target.layout, &input.layout);
-    }
-    // By bytes, whole spans.
-    let bytes = |view: &View| {
-        let span = view.layout.span().unwrap_or(0..usize::MAX);
-        span.start.saturating_mul(view.dtype.size())..span.end.saturating_mul(view.dtype.size())
-    };
-    let (a, b) = (bytes(target), bytes(input));
-    a.start.max(b.start) < a.end.min(b.end)
+/// Whether each element of an input has the bytes of the target's in its place.
+fn in_place(target: &View, input: &View) -> bool {
+    input.dtype.size() == target.dtype.size() && input.layout.same_places(&target.layout)
 }
 
 /// The order of conversions that need no cast.

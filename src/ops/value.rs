@@ -153,7 +153,11 @@ impl Value {
         let dtype = self.0.as_ref().map_err(Clone::clone)?.dtype;
         let fits = match dtype {
             DType::Bool => number == 0.0 || number == 1.0,
-            dtype if dtype.is_float() => true,
+            // Rounded, but not beyond the largest.
+            dtype if dtype.is_float() => with_type!(dtype, T => {
+                let there: T = number.convert();
+                ConvertTo::<f64>::convert(there).is_finite() || !number.is_finite()
+            }),
             dtype => with_type!(dtype, T => {
                 let there: T = number.convert();
                 ConvertTo::<f64>::convert(there) == number

@@ -2,6 +2,7 @@
 
 use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, Workspace, exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode,
+    segmented_exclusive_scan, segmented_inclusive_scan,
 };
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::input::map;
@@ -238,6 +239,24 @@ fn long_tiles_in_a_chain() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn outputs_that_are_much_longer_keep_their_rest() -> Result<()> {
+    let stream = stream()?;
+    for len in [1, 31, 1000, 20_001] {
+        let lengths = lengths(Runs::Sixteen, len, 3);
+        let host = values::<u32>(len, 4);
+        let (upto, before) = scanned(&lengths, &host, 100, u32::wrapping_add);
+        let keys = stream.buffer_from(&repeated(&lengths, |run| run as u32))?;
+        let (x, rest) = (stream.buffer_from(&host)?, vec![77u32; 30_000]);
+        let mut out = stream.buffer_from(&vec![77u32; len + rest.len()])?;
+        inclusive_scan_by_key(&stream, &keys, &x, Add, &mut out)?;
+        assert!(out.to_vec()? == [&upto[..], &rest].concat(), "{len}");
+        exclusive_scan_by_key(&stream, &keys, &x, 100, Add, &mut out)?;
+        assert!(out.to_vec()? == [&before[..], &rest].concat(), "{len}");
+    }
+    Ok(())
+}
+
 /// Values so large that a thread has one vector of them.
 #[test]
 fn values_of_many_bytes_are_scanned_by_key() -> Result<()> {
@@ -295,5 +314,34 @@ fn keys_without_values_and_outputs_that_are_too_short_are_errors() -> Result<()>
     assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
     let error = inclusive_scan_by_key(&stream, &keys, &x, Add, &mut v.slice_mut(1..)?).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { first_len: 10, second_len: 9, .. }), "{error}");
+    Ok(())
+}
+
+/// Sums of −0 are −0 in runs of any length, by key and by segment; exclusive ones begin with what is given.
+#[test]
+fn sums_by_key_keep_a_negative_zero_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for (len, run) in [(1usize, 1), (40, 7), (9001, 3000), (9001, 1), (60_000, 100_000), (400_000, 13_000)] {
+        let keys: Vec<u32> = (0..len).map(|i| (i / run) as u32).collect();
+        let offsets: Vec<u32> = (0..len.div_ceil(run)).map(|i| (i * run) as u32).chain([len as u32]).collect();
+        let (keys, offsets) = (stream.buffer_from(&keys)?, stream.buffer_from(&offsets)?);
+        let x = stream.buffer_from(&vec![-0.0f32; len])?;
+        let mut out = stream.buffer_from(&vec![1.0f32; len])?;
+        let all = |found: Vec<f32>, zero: f32| found.iter().all(|x| x.to_bits() == zero.to_bits());
+        inclusive_scan_by_key(&stream, &keys, &x, Add, &mut out)?;
+        assert!(all(out.to_vec()?, -0.0), "by key, {len} items");
+        segmented_inclusive_scan(&stream, &x, &offsets, Add, &mut out)?;
+        assert!(all(out.to_vec()?, -0.0), "by segment, {len} items");
+        for first in [-0.0, 0.0] {
+            exclusive_scan_by_key(&stream, &keys, &x, first, Add, &mut out)?;
+            assert!(all(out.to_vec()?, first), "by key from {first}, {len} items");
+            segmented_exclusive_scan(&stream, &x, &offsets, first, Add, &mut out)?;
+            assert!(all(out.to_vec()?, first), "by segment from {first}, {len} items");
+        }
+        let (mut found, mut sums) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_from(&vec![1.0f32; len])?);
+        let mut count = stream.buffer_zeroed::<u64>(1)?;
+        reduce_by_key(&stream, &keys, &x, Add, &mut found, &mut sums, &mut count)?;
+        assert!(all(sums.to_vec()?[..len.div_ceil(run)].to_vec(), -0.0), "runs of {len} items");
+    }
     Ok(())
 }

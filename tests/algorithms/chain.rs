@@ -1,11 +1,15 @@
 //! Prefixes over tiles, by kernels of a block a tile.
 
-use kernel_primitives::Result;
-use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce, reduce_by_key, select_if, unique};
+use std::time::Duration;
+
+use kernel_primitives::algorithms::{
+    Run, Workspace, inclusive_scan, inclusive_scan_by_key, reduce, reduce_by_key, run_length_encode, select_if, unique,
+};
 use kernel_primitives::functor::{Add, BinaryFn, LessThan, Sum, bind_second};
 use kernel_primitives::grid::Chain;
+use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
-use crate::kernels::{Compose, Map, prefixes_of_tiles, total_of_tiles};
+use crate::kernels::{Compose, Map, prefixes_of_tiles, total_of_tiles, truths_of_a_tile};
 use crate::support::{stream, values};
 
 /// Around one group of tiles, around what a warp looks at in groups, and beyond.
@@ -37,7 +41,7 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
         // Launches of any numbers, none of them twice, have the memory one after the other.
         for launch in [1, 7, 2, u32::MAX] {
             let (dims, x) = ((tiles as u32, threads), stream.buffer_from(&x)?);
-            prefixes_of_tiles::launch(&stream, dims, &x, &mut out, &mut chain, launch)?;
+            prefixes_of_tiles::launch(&stream, dims, &x, &mut out, &mut chain, launch, false)?;
             assert!(out.to_vec()? == expected, "{tiles} tiles, {threads} threads");
             out.as_mut_slice().set_zero(&stream)?;
             chain.slice_mut(..1)?.set_zero(&stream)?;
@@ -46,8 +50,24 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
     Ok(())
 }
 
+/// The memory is the caller's, who may have written anything there: no bits become a value that are none.
 #[test]
-fn the_last_tile_gets_the_total_of_all_sanitize() -> Result<()> {
+fn a_chain_makes_no_invalid_values_of_its_memory() -> Result<()> {
+    let stream = stream()?;
+    for (bits, expected) in
+        [(0x01_00_01_01u64, [true, true, false, true]), (0x01_00_01_03, [false; 4]), (!0, [false; 4])]
+    {
+        let mut words = vec![0; Chain::<[bool; 4]>::words(2)];
+        words[1] = 1 << 32 | bits & 0xffff_ffff;
+        let (mut out, mut chain) = (stream.buffer_zeroed::<[bool; 4]>(1)?, stream.buffer_from(&words)?);
+        truths_of_a_tile::launch(&stream, (1, 1), &mut out, &mut chain)?;
+        assert_eq!(out.to_vec()?, [expected], "{bits:#x}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_last_block_gets_the_total_of_all_sanitize() -> Result<()> {
     let stream = stream()?;
     for (tiles, threads) in [(1, 32), (2, 5), (33, 32), (70, 64), (300, 96), (1025, 128)] {
         let x = values::<u64>(tiles, tiles as u64);
@@ -132,6 +152,96 @@ fn a_capture_after_a_call_finds_memory() -> Result<()> {
         out.as_mut_slice().set_zero(&stream)?;
         inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut out)?;
         assert!(out.to_vec()?.into_iter().eq(1..=50_000));
+    }
+    Ok(())
+}
+
+/// CUDA begins blocks in no order that one may count on: a tile by rank makes a block wait for one that cannot begin before
+/// this one ends, once the blocks that wait are all that fit.
+#[test]
+fn tiles_by_rank_are_a_deadlock_in_some_orders_and_tiles_by_ticket_in_none() -> Result<()> {
+    const TILES: usize = 2500;
+    for seed in 0..4 {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.seed) = (false, Some(seed));
+        options.deadlock_after = Duration::from_millis(50);
+        let stream = Device::emulator_with(options).stream()?;
+        let x: Vec<Map<u32>> = (0..TILES as u32).map(|i| Map { a: 1, b: i }).collect();
+        let x = stream.buffer_from(&x)?;
+        let run = |by_rank| {
+            let mut out = stream.buffer_zeroed::<Map<u32>>(TILES)?;
+            let mut chain = stream.buffer_zeroed::<u64>(Chain::<Map<u32>>::words(TILES))?;
+            prefixes_of_tiles::launch(&stream, (TILES as u32, 1), &x, &mut out, &mut chain, 1, by_rank)?;
+            out.to_vec()
+        };
+        let sums = run(false)?;
+        assert!((0..TILES as u32).all(|i| sums[i as usize].b == i * i.saturating_sub(1) / 2), "seed {seed}");
+        match run(true) {
+            Ok(by_rank) => assert!(by_rank == sums, "seed {seed}"),
+            // Noticing it takes some seconds.
+            Err(Error::Fault(fault)) if matches!(fault.diagnosis, Diagnosis::Deadlock { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    panic!("no order was a deadlock");
+}
+
+/// Of many more tiles than blocks that run at a time, and in the place of each architecture by which kernels choose.
+#[test]
+fn algorithms_take_any_order_of_blocks() -> Result<()> {
+    const LEN: usize = 600_000;
+    let host: Vec<u32> = values::<u32>(LEN, 5).into_iter().map(|x| x % 5).collect();
+    let heads: Vec<bool> = (0..LEN).map(|i| i == 0 || host[i] != host[i - 1]).collect();
+    for (seed, arch) in [(1, 75), (2, 80), (3, 90)] {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.seed, options.arch) = (false, Some(seed), Some(arch));
+        let stream = Device::emulator_with(options).stream()?;
+        let x = stream.buffer_from(&host)?;
+        let (mut out, mut sums) = (stream.buffer_zeroed::<u32>(LEN)?, stream.buffer_zeroed::<u32>(LEN)?);
+        let mut count = stream.buffer_zeroed::<u64>(1)?;
+
+        reduce(&stream, &x, Sum, sums.slice_mut(..1)?)?;
+        assert_eq!(sums.slice(..1)?.to_vec()?, [host.iter().sum::<u32>()], "seed {seed}");
+
+        let prefixes: Vec<u32> = host
+            .iter()
+            .scan(0, |sum, &x| {
+                *sum += x;
+                Some(*sum)
+            })
+            .collect();
+        inclusive_scan(&stream, &x, Add, &mut sums)?;
+        assert!(sums.to_vec()? == prefixes, "sums, seed {seed}");
+
+        let kept: Vec<u32> = host.iter().copied().filter(|&x| x < 2).collect();
+        select_if(&stream, &x, bind_second(LessThan, 2), &mut out, &mut count)?;
+        assert_eq!(count.to_vec()?, [kept.len() as u64], "seed {seed}");
+        assert!(out.to_vec()?[..kept.len()] == kept, "some, seed {seed}");
+
+        let runs: Vec<u32> = (0..LEN).filter(|&i| heads[i]).map(|i| host[i]).collect();
+        unique(&stream, &x, &mut out, &mut count)?;
+        assert_eq!(count.to_vec()?, [runs.len() as u64], "seed {seed}");
+        assert!(out.to_vec()?[..runs.len()] == runs, "runs, seed {seed}");
+
+        let lengths: Vec<u32> = host.chunk_by(|a, b| a == b).map(|run| run.len() as u32).collect();
+        run_length_encode(&stream, &x, &mut out, &mut sums, &mut count)?;
+        assert!(out.to_vec()?[..runs.len()] == runs && sums.to_vec()?[..runs.len()] == lengths, "lengths, seed {seed}");
+
+        let totals: Vec<u32> = runs.iter().zip(&lengths).map(|(x, len)| x * len).collect();
+        reduce_by_key(&stream, &x, &x, Add, &mut out, &mut sums, &mut count)?;
+        assert!(out.to_vec()?[..runs.len()] == runs && sums.to_vec()?[..runs.len()] == totals, "totals, seed {seed}");
+
+        let mut sum = 0;
+        let by_key: Vec<u32> = host
+            .iter()
+            .zip(&heads)
+            .map(|(&x, &head)| {
+                sum = if head { x } else { sum + x };
+                sum
+            })
+            .collect();
+        inclusive_scan_by_key(&stream, &x, &x, Add, &mut sums)?;
+        assert!(sums.to_vec()? == by_key, "sums by key, seed {seed}");
     }
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Instantiations for types and functors of the tests.
 
+pub mod hostile;
 #[allow(dead_code, reason = "each test binary uses a part")]
-#[path = "../suite/kernels/types.rs"]
+#[path = "kernels/../../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{ArgMax, Flagged as ByFlag, Greater, Identity, Less, Max, Mul, OfPair, Square, Sum};
+use kernel_primitives::functor::{
+    All, Any, ArgMax, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
+};
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Segments, Span, Strided, Zip};
-use kernel_primitives::kernels::device::{self, EvenBins};
+use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Span, Strided, Zip};
 use kernel_primitives::output::{Discard, SpanMut};
 use kernel_primitives::prelude::*;
 
@@ -16,34 +18,6 @@ pub use types::*;
 pub type Pairs = Zip<Span<f32>, Span<f32>>;
 pub type Products = input::Map<Pairs, OfPair<Mul>>;
 
-instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, false>, device::scan_pipeline<Span<Map<u32>>, Compose, false>);
-instantiate!(device::scan_tiles<Span<Map<u32>>, Compose, true>, device::scan_pipeline<Span<Map<u32>>, Compose, true>);
-instantiate!(device::scan_tiles<Span<u8>, Max, false>, device::scan_pipeline<Span<u8>, Max, false>);
-instantiate!(device::scan_tiles<Span<f16>, Max, true>, device::scan_pipeline<Span<f16>, Max, true>);
-instantiate!(device::scan_tiles<Span<Map<u64>>, Compose, false>, device::scan_pipeline<Span<Map<u64>>, Compose, false>);
-instantiate!(
-    device::scan_tiles<Span<Triangular>, Compose, false>,
-    device::scan_pipeline<Span<Triangular>, Compose, false>
-);
-instantiate!(device::scan_tiles<Strided<Span<u8>>, Max, false>, device::scan_pipeline<Strided<Span<u8>>, Max, false>);
-instantiate!(device::scan_tiles<Counting<u64>, Add, false>, device::scan_pipeline<Counting<u64>, Add, false>);
-instantiate!(
-    device::scan_tiles<input::Map<Span<u8>, Times<3>>, AddEach, false>,
-    device::scan_pipeline<input::Map<Span<u8>, Times<3>>, AddEach, false>
-);
-instantiate!(
-    device::scan_tiles<input::Map<Span<u8>, Times<5>>, AddEach, false>,
-    device::scan_pipeline<input::Map<Span<u8>, Times<5>>, AddEach, false>
-);
-instantiate!(device::scan_by_key_tiles<Span<u32>, input::Map<Span<u32>, Times<10>>, AddEach, false>);
-instantiate!(device::reduce_tiles<Products, Sum>);
-instantiate!(device::reduce_tiles<Counting<u64>, Sum>);
-instantiate!(device::transform_tiles<Pairs, OfPair<Mul>, SpanMut<f32>>);
-instantiate!(device::transform_tiles<Span<u8>, Square, SpanMut<u8>>);
-
-instantiate!(device::sort_tile<bool>, device::count_digits<bool>, device::sort_sweep<bool>);
-instantiate!(device::sort_tile_pairs<u32, Sixteen>, device::sort_sweep_pairs<u32, Sixteen>);
-instantiate!(device::sort_tile_pairs<u32, Flagged>, device::sort_sweep_pairs<u32, Flagged>);
 /// A number so many times.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Times<const N: usize>;
@@ -88,6 +62,28 @@ impl BinaryFn<u32> for ByRemainder {
     }
 }
 
+/// The greatest common divisor.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Gcd;
+
+impl BinaryFn<u64> for Gcd {
+    type Output = u64;
+    #[inline(always)]
+    fn apply(&self, mut a: u64, mut b: u64) -> u64 {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    }
+}
+
+impl Reducer<u64> for Gcd {
+    #[inline(always)]
+    fn identity(&self) -> u64 {
+        0
+    }
+}
+
 /// An order by one member.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByB;
@@ -112,9 +108,6 @@ impl BinaryFn<[u64; 5]> for ByFirst {
     }
 }
 
-type Fives = Span<[u64; 5]>;
-instantiate!(device::merge_sort_tiles<Fives, ByFirst>, device::merge_splits<Fives, Fives, ByFirst>, device::merge_tiles<Fives, Fives, ByFirst>);
-
 /// A comparator that is no order: it answers by what seems chance.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct NoOrder;
@@ -126,97 +119,6 @@ impl BinaryFn<u32> for NoOrder {
         (a ^ b.rotate_left(7)).wrapping_mul(0x9e37_79b1) >> 31 != 0
     }
 }
-
-instantiate!(
-    device::merge_sort_tiles<Span<u32>, ByRemainder>,
-    device::merge_sort_tiles_pairs<Span<u32>, Counting<u32>, ByRemainder>
-);
-instantiate!(
-    device::merge_splits<Span<u32>, Span<u32>, ByRemainder>,
-    device::merge_tiles<Span<u32>, Span<u32>, ByRemainder>
-);
-instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u32>, Span<u32>, ByRemainder>);
-instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Counting<u32>, Counting<u32>, ByRemainder>);
-instantiate!(
-    device::merge_sort_tiles<Span<u32>, NoOrder>,
-    device::merge_sort_tiles_pairs<Span<u32>, Span<u32>, NoOrder>
-);
-instantiate!(device::merge_splits<Span<u32>, Span<u32>, NoOrder>, device::merge_tiles<Span<u32>, Span<u32>, NoOrder>);
-instantiate!(device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u32>, Span<u32>, NoOrder>);
-instantiate!(
-    device::merge_sort_tiles<Span<u8>, Less>,
-    device::merge_splits<Span<u8>, Span<u8>, Less>,
-    device::merge_tiles<Span<u8>, Span<u8>, Less>
-);
-instantiate!(
-    device::merge_sort_tiles<Span<u64>, Less>,
-    device::merge_splits<Span<u64>, Span<u64>, Less>,
-    device::merge_tiles<Span<u64>, Span<u64>, Less>
-);
-instantiate!(
-    device::merge_sort_tiles<Span<Twelve>, ByB>,
-    device::merge_splits<Span<Twelve>, Span<Twelve>, ByB>,
-    device::merge_tiles<Span<Twelve>, Span<Twelve>, ByB>
-);
-instantiate!(
-    device::merge_sort_tiles<Reversed<Span<f16>>, Less>,
-    device::merge_splits<Span<f16>, Span<f16>, Less>,
-    device::merge_tiles<Span<f16>, Span<f16>, Less>
-);
-instantiate!(
-    device::merge_sort_tiles_pairs<Span<u32>, Span<Sixteen>, Less>,
-    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<Sixteen>, Span<Sixteen>, Less>
-);
-instantiate!(
-    device::merge_sort_tiles_pairs<Span<u32>, Span<Flagged>, Less>,
-    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<Flagged>, Span<Flagged>, Less>
-);
-instantiate!(
-    device::merge_sort_tiles_pairs<Span<u32>, Span<u8>, Less>,
-    device::merge_tiles_pairs<Span<u32>, Span<u32>, Span<u8>, Span<u8>, Less>
-);
-
-instantiate!(device::top_k_tiles<Reversed<Span<u64>>, Less>, device::top_k_last<u64, Less>, device::merge_sort_tiles<Reversed<Span<u64>>, Less>);
-instantiate!(device::top_k_tiles<Span<u8>, Greater>, device::top_k_last_pairs<u8, Span<Sixteen>, Greater>);
-instantiate!(
-    device::merge_sort_tiles_pairs<Span<u8>, Span<Sixteen>, Greater>,
-    device::merge_splits<Span<u8>, Span<u8>, Greater>
-);
-instantiate!(device::merge_tiles_pairs<Span<u8>, Span<u8>, Span<Sixteen>, Span<Sixteen>, Greater>);
-
-instantiate!(device::segment_sort_tiles_pairs<Span<u32>, Counting<u32>, Span<u32>, ByRemainder>, device::segment_merge_tiles_pairs<u32, u32, ByRemainder>);
-instantiate!(device::segment_merge_ranks_pairs<u32, u32, ByRemainder>);
-instantiate!(
-    device::segment_sort_tiles<Span<u32>, Span<u32>, NoOrder>,
-    device::segment_merge_ranks<u32, NoOrder>,
-    device::segment_merge_tiles<u32, NoOrder>
-);
-instantiate!(
-    device::segment_sort_tiles<Span<u8>, Span<u32>, Less>,
-    device::segment_merge_ranks<u8, Less>,
-    device::segment_merge_tiles<u8, Less>,
-    device::segment_sort_last<u8>
-);
-instantiate!(
-    device::segment_sort_tiles<Fives, Span<u32>, ByFirst>,
-    device::segment_merge_ranks<[u64; 5], ByFirst>,
-    device::segment_merge_tiles<[u64; 5], ByFirst>,
-    device::segment_sort_last<[u64; 5]>
-);
-instantiate!(
-    device::segment_sort_tiles_pairs<Span<f16>, Span<Flagged>, Span<u32>, Less>,
-    device::segment_merge_ranks_pairs<f16, Flagged, Less>,
-    device::segment_merge_tiles_pairs<f16, Flagged, Less>,
-    device::segment_sort_last<f16>,
-    device::segment_sort_last<Flagged>
-);
-instantiate!(
-    device::segment_sort_tiles_pairs<Span<f64>, Span<Sixteen>, Span<u32>, Less>,
-    device::segment_merge_ranks_pairs<f64, Sixteen, Less>,
-    device::segment_merge_tiles_pairs<f64, Sixteen, Less>,
-    device::segment_sort_last<f64>,
-    device::segment_sort_last<Sixteen>
-);
 
 /// Whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]
@@ -235,38 +137,6 @@ macro_rules! even {
 }
 even! { u8: |x| x; u16: |x| x; u64: |x| x; Twelve: |x| x.b; }
 
-instantiate!(device::select_tiles<Span<u8>, Constant<()>, Even, false>);
-instantiate!(device::select_tiles<Span<u16>, Constant<()>, Even, false>);
-instantiate!(device::select_tiles<Span<u64>, Constant<()>, Even, false>);
-instantiate!(device::select_tiles<Span<Twelve>, Constant<()>, Even, false>);
-instantiate!(device::select_tiles<Span<u32>, Span<i32>, ByFlag, false>);
-instantiate!(device::select_tiles<Counting<u64>, Span<bool>, ByFlag, false>);
-
-instantiate!(device::unique_tiles<Span<u8>, Constant<u8>, false>);
-instantiate!(device::unique_tiles<Span<f16>, Constant<u8>, false>);
-instantiate!(device::unique_tiles<Span<bf16>, Constant<u8>, false>);
-instantiate!(device::unique_tiles<Span<u64>, Counting<u64>, true>);
-instantiate!(device::reduce_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose>);
-instantiate!(device::reduce_by_key_tiles<Span<u8>, Span<f64>, Add>);
-instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<f64>, Add>);
-instantiate!(device::reduce_by_key_tiles<Span<u64>, Span<u8>, Max>);
-instantiate!(device::run_length_tiles<Span<u8>, u8>, device::run_length_tiles<Span<f16>, f32>);
-instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, false>);
-instantiate!(device::scan_by_key_tiles<Span<u32>, Span<Map<u32>>, Compose, true>);
-
-instantiate!(device::histogram_tiles<Span<i8>, EvenBins<i8>, u64>);
-instantiate!(device::histogram_tiles<Span<u64>, EvenBins<u64>, u64>);
-instantiate!(device::histogram_tiles<Span<i64>, EvenBins<i64>, u32>);
-instantiate!(device::histogram_tiles<Span<f16>, EvenBins<f16>, u64>);
-instantiate!(device::histogram_tiles<Span<bf16>, EvenBins<bf16>, u64>);
-instantiate!(device::histogram_tiles<Strided<Span<u16>>, EvenBins<u16>, u32>);
-instantiate!(device::search_tiles<Span<u64>, Counting<u64>, false>);
-instantiate!(device::difference_tiles<Span<u8>, Mul>);
-instantiate!(device::segment_warps<Counting<u64>, Span<u32>, Sum>);
-instantiate!(device::segment_tiles<Counting<u64>, Span<u32>, Sum>, device::segment_ends<u64, Span<u32>, Sum>);
-instantiate!(device::segment_warps<Span<u8>, Span<u32>, ArgMax>);
-instantiate!(device::segment_tiles<Span<u8>, Span<u32>, ArgMax>, device::segment_ends<u8, Span<u32>, ArgMax>);
-
 /// The quotient and the remainder by ten.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct ByTen;
@@ -278,8 +148,6 @@ impl UnaryFn<u32> for ByTen {
         (x / 10, (x % 10) as u8)
     }
 }
-
-instantiate!(device::transform_tiles<Span<u32>, ByTen, Zip<SpanMut<u32>, SpanMut<u8>>>);
 
 /// Three numbers of one, and whether it is odd.
 #[derive(Clone, Copy, Debug, KernelParam)]
@@ -310,15 +178,8 @@ impl UnaryFn<u64> for Digits {
 /// Places in any order, backwards, every third, and none.
 type Places =
     Zip<Permutation<SpanMut<u32>, Span<u32>>, Zip<Reversed<SpanMut<u8>>, Zip<Strided<SpanMut<u64>>, Discard<bool>>>>;
-instantiate!(device::transform_tiles<Span<u32>, Spread, Places>);
-instantiate!(device::transform_tiles<Counting<u64>, Digits, Zip<Discard<u64>, Reversed<SpanMut<u32>>>>);
-instantiate!(device::transform_tiles<Span<f32>, Identity, Permutation<SpanMut<f32>, Span<u32>>>);
-instantiate!(device::transform_tiles<Permutation<Span<u16>, Reversed<Counting<i64>>>, Identity, SpanMut<u16>>);
-instantiate!(device::scatter_tiles<Span<u8>, Reversed<Counting<i64>>>);
-instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, false>);
-instantiate!(device::scan_by_key_tiles<Segments<Span<u64>>, Span<Map<u32>>, Compose, true>);
 
-/// What the tiles before each amount to: a tile a block.
+/// What the tiles before each amount to: a tile a block, in the order in which blocks ask, or by their ranks.
 #[kernel]
 pub fn prefixes_of_tiles(
     cx: Block,
@@ -326,10 +187,11 @@ pub fn prefixes_of_tiles(
     mut out: GlobalMut<Map<u32>, PerBlock>,
     chain: GlobalMut<u64, Atomic>,
     launch: u32,
+    by_rank: bool,
     mut word: Shared<[u64; 1]>,
 ) {
     let chain = Chain::new(cx, &chain, x.len()).of_launch(launch);
-    let tile = chain.take_tile(&mut word);
+    let tile = if by_rank { cx.block_rank() } else { chain.take_tile(&mut word) };
     if cx.warp() == 0 {
         let before = chain.prefix(tile, x[tile], &Compose);
         if cx.lane() == 0 {
@@ -337,6 +199,31 @@ pub fn prefixes_of_tiles(
             unsafe { out.write(tile, before) };
         }
     }
+}
+
+/// The first of two that is not all false.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct FirstTruth;
+
+impl BinaryFn<[bool; 4]> for FirstTruth {
+    type Output = [bool; 4];
+    #[inline(always)]
+    fn apply(&self, a: [bool; 4], b: [bool; 4]) -> [bool; 4] {
+        if a[0] { a } else { b }
+    }
+}
+
+impl Reducer<[bool; 4]> for FirstTruth {
+    #[inline(always)]
+    fn identity(&self) -> [bool; 4] {
+        [false; 4]
+    }
+}
+
+/// What the chain says of tile 0, by one thread that takes tile 1 for its own.
+#[kernel]
+pub fn truths_of_a_tile(cx: Block, mut out: GlobalMut<[bool; 4], PerBlock>, chain: GlobalMut<u64, Atomic>) {
+    out.store(Chain::new(cx, &chain, 2).prefix(1, [true; 4], &FirstTruth));
 }
 
 /// The sum of all, of which each block has one item.
@@ -350,14 +237,135 @@ pub fn total_of_tiles(
     mut shared: Shared<ReduceStorage<u64>>,
 ) {
     let chain = Chain::new(cx, &chain, x.len());
-    let tile = chain.take_tile(&mut word);
+    let tile = cx.block_rank();
     if cx.warp() == 0 {
         chain.announce(tile, x[tile]);
     }
-    if tile + 1 == chain.tiles()
+    if chain.arrive(&mut word)
         && let Some(total) = block_reduce_to_first(cx, &mut shared, chain.thread_total(&Add), Add)
     {
         // SAFETY: one thread of one block.
         unsafe { out.write(0, total) };
     }
 }
+
+/// Place by place, the sums of a number, of its square and of one: accumulated in three bytes, or in twelve.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Moments<const WIDE: bool>;
+
+macro_rules! moments {
+    ($($wide:literal $t:ty;)*) => {$(
+        impl Reduction<u8> for Moments<$wide> {
+            type Accum = [$t; 3];
+            type Output = [$t; 3];
+            #[inline(always)]
+            fn identity(&self) -> [$t; 3] {
+                [0; 3]
+            }
+            #[inline(always)]
+            fn pre(&self, item: u8, _: u64) -> [$t; 3] {
+                [item as $t, (item as $t).wrapping_mul(item as $t), 1]
+            }
+            #[inline(always)]
+            fn combine(&self, a: [$t; 3], b: [$t; 3]) -> [$t; 3] {
+                core::array::from_fn(|i| a[i].wrapping_add(b[i]))
+            }
+            #[inline(always)]
+            fn post(&self, total: [$t; 3], _: u64) -> [$t; 3] {
+                total
+            }
+        }
+    )*};
+}
+moments! { false u8; true u32; }
+
+instantiate!(
+    kernel_primitives::algorithms::inclusive_scan<Map<u32>, Compose>,
+    kernel_primitives::algorithms::inclusive_scan<Map<u64>, Compose>,
+    kernel_primitives::algorithms::inclusive_scan<Triangular, Compose>,
+    kernel_primitives::algorithms::inclusive_scan<Strided<Span<u8>>, Max>,
+    kernel_primitives::algorithms::inclusive_scan<Counting<u64>, Add>,
+    kernel_primitives::algorithms::inclusive_scan<input::Map<Span<u8>, Times<3>>, AddEach>,
+    kernel_primitives::algorithms::inclusive_scan<input::Map<Span<u8>, Times<5>>, AddEach>,
+    kernel_primitives::algorithms::exclusive_scan<Map<u32>, Compose>,
+    kernel_primitives::algorithms::exclusive_scan<f16, Max>,
+    kernel_primitives::algorithms::inclusive_scan_by_key<u32, input::Map<Span<u32>, Times<10>>, AddEach>,
+    kernel_primitives::algorithms::inclusive_scan_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::exclusive_scan_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<Map<u32>, u64, Compose>,
+    kernel_primitives::algorithms::segmented_exclusive_scan<Map<u32>, u64, Compose>
+);
+instantiate!(
+    kernel_primitives::algorithms::reduce<Products, Sum>,
+    kernel_primitives::algorithms::reduce<Counting<u64>, Sum>,
+    kernel_primitives::algorithms::reduce<u64, ReduceBy<Gcd>>,
+    kernel_primitives::algorithms::inclusive_scan<u64, Gcd>,
+    kernel_primitives::algorithms::reduce<bool, Any>,
+    kernel_primitives::algorithms::reduce<u8, Moments<false>>,
+    kernel_primitives::algorithms::segmented_reduce<Counting<u64>, u32, Sum>,
+    kernel_primitives::algorithms::segmented_reduce<u8, u32, ArgMax>,
+    kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
+    kernel_primitives::algorithms::segmented_reduce<bool, u32, All>,
+    kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<false>>,
+    kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<true>>,
+    kernel_primitives::algorithms::segmented_reduce<Complex<f32>, u32, Sum>,
+    kernel_primitives::algorithms::reduce_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::reduce_by_key<u8, f64, Add>,
+    kernel_primitives::algorithms::reduce_by_key<u64, u8, Max>,
+    kernel_primitives::algorithms::run_length_encode<u8, u8>,
+    kernel_primitives::algorithms::run_length_encode<f16, f32>
+);
+instantiate!(
+    kernel_primitives::algorithms::sort_keys<bool>,
+    kernel_primitives::algorithms::sort_pairs<u32, Sixteen>,
+    kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
+    kernel_primitives::algorithms::sort_pairs<u64, Sixteen>,
+    kernel_primitives::algorithms::sort_by<[u64; 5], ByFirst>,
+    kernel_primitives::algorithms::sort_by<u32, ByRemainder>,
+    kernel_primitives::algorithms::sort_by<u32, NoOrder>,
+    kernel_primitives::algorithms::sort_by<Twelve, ByB>,
+    kernel_primitives::algorithms::sort_by<Reversed<Span<f16>>, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u32>, ByRemainder>,
+    kernel_primitives::algorithms::merge<u32, u32, NoOrder>,
+    kernel_primitives::algorithms::merge<Counting<u64>, Counting<u64>, Less>,
+    kernel_primitives::algorithms::merge_pairs<u32, u32, Counting<u32>, Counting<u32>, ByRemainder>,
+    kernel_primitives::algorithms::merge_pairs<Counting<u64>, Counting<u64>, Counting<u64>, Counting<u64>, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, u32, NoOrder>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Sixteen, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Flagged, Less>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, u8, Less>,
+    kernel_primitives::algorithms::top_k<Reversed<Span<u64>>, Less>,
+    kernel_primitives::algorithms::top_k<bool, Greater>,
+    kernel_primitives::algorithms::top_k_pairs<u8, Sixteen, Greater>,
+    kernel_primitives::algorithms::segmented_sort<u32, u32, NoOrder>,
+    kernel_primitives::algorithms::segmented_sort<[u64; 5], u32, ByFirst>,
+    kernel_primitives::algorithms::segmented_sort_pairs<u32, Counting<u32>, u32, ByRemainder>,
+    kernel_primitives::algorithms::segmented_sort_pairs<f16, Flagged, u32, Less>,
+    kernel_primitives::algorithms::segmented_sort_pairs<f64, Sixteen, u32, Less>
+);
+instantiate!(
+    kernel_primitives::algorithms::select_if<u8, Even>,
+    kernel_primitives::algorithms::select_if<u16, Even>,
+    kernel_primitives::algorithms::select_if<u64, Even>,
+    kernel_primitives::algorithms::select_if<Twelve, Even>,
+    kernel_primitives::algorithms::select_flagged<u32, i32>,
+    kernel_primitives::algorithms::select_flagged<Counting<u64>, bool>,
+    kernel_primitives::algorithms::unique_by_key<u64, Counting<u64>>,
+    kernel_primitives::algorithms::histogram_even<i8, u64>,
+    kernel_primitives::algorithms::histogram_even<u64, u64>,
+    kernel_primitives::algorithms::histogram_even<f16, u64>,
+    kernel_primitives::algorithms::histogram_even<bf16, u64>,
+    kernel_primitives::algorithms::histogram_even<Strided<Span<u16>>, u32>,
+    kernel_primitives::algorithms::histogram_even<Constant<u32>, u64>,
+    kernel_primitives::algorithms::lower_bound<u64, Counting<u64>>,
+    kernel_primitives::algorithms::adjacent_difference<u8, Mul>,
+    kernel_primitives::algorithms::transform<u8, Square, u8>,
+    kernel_primitives::algorithms::transform<u32, ByTen, Zip<SpanMut<u32>, SpanMut<u8>>>,
+    kernel_primitives::algorithms::transform<u32, Spread, Places>,
+    kernel_primitives::algorithms::transform<Counting<u64>, Identity, Discard<u64>>,
+    kernel_primitives::algorithms::transform<f32, Identity, Permutation<SpanMut<f32>, Span<u32>>>,
+    kernel_primitives::algorithms::generate<Digits, Zip<Discard<u64>, Reversed<SpanMut<u32>>>>,
+    kernel_primitives::algorithms::gather<u16, Reversed<Counting<i64>>, u16>,
+    kernel_primitives::algorithms::scatter<u8, Reversed<Counting<i64>>>,
+    kernel_primitives::algorithms::scatter<Twelve, u32>
+);

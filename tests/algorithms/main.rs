@@ -10,9 +10,12 @@ mod kernels;
 mod runs;
 
 mod by_key;
+mod capture;
 mod chain;
 mod difference;
 mod histogram;
+mod hostile;
+mod limits;
 mod merge;
 mod merge_sort;
 mod pipeline;

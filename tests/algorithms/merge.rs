@@ -98,3 +98,21 @@ fn misuse_is_refused() -> Result<()> {
     assert!(error.to_string().contains("`keys` has 5 elements, but `values` has 10"), "{error}");
     Ok(())
 }
+
+#[test]
+fn more_items_than_can_be_counted_are_refused() -> Result<()> {
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed::<u64>(4)?;
+    let mut values_out = stream.buffer_zeroed::<u64>(4)?;
+    for [a, b] in [[usize::MAX, 5], [5, usize::MAX], [usize::MAX, usize::MAX], [1 << 63, 1 << 63], [1 << 49, 0]] {
+        let [a, b] = [a, b].map(|len| counting(0u64, len));
+        let errors = [
+            merge(&stream, a, b, Less, &mut out).unwrap_err(),
+            merge_pairs(&stream, (a, a), (b, b), Less, &mut out, &mut values_out).unwrap_err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, Error::LaunchLimit { what: "the number of items", .. }), "{error}");
+        }
+    }
+    Ok(())
+}

@@ -30,6 +30,25 @@ fn scanned<T: Copy>(x: &[T], first: T, op: impl Fn(T, T) -> T) -> (Vec<T>, Vec<T
         .unzip()
 }
 
+/// Zeros whose sign an added +0 would lose.
+#[test]
+fn sums_of_negative_zeros_are_negative() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    macro_rules! negative_zeros {
+        ($($t:ty),*) => {$({
+            let len = 4 * TILE * size_of::<f32>() / size_of::<$t>() + 3;
+            let x = stream.buffer_from(&vec![-0.0 as $t; len])?;
+            let mut out = stream.buffer_from(&vec![1.0 as $t; len])?;
+            inclusive_scan(Run::on(&stream).tuned(&tuning), &x, Add, &mut out)?;
+            assert_eq!(out.to_vec()?.iter().position(|sum| sum.to_bits() != (-0.0 as $t).to_bits()), None);
+            exclusive_scan(Run::on(&stream).tuned(&tuning), &x, -0.0, Add, &mut out)?;
+            assert_eq!(out.to_vec()?.iter().position(|sum| sum.to_bits() != (-0.0 as $t).to_bits()), None);
+        })*};
+    }
+    negative_zeros!(f32, f64);
+    Ok(())
+}
+
 #[test]
 fn sums_of_any_length_at_any_offset_sanitize() -> Result<()> {
     let (stream, tuning) = (stream()?, tuning()?);

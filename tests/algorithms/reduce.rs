@@ -1,11 +1,12 @@
 //! Reductions of a whole input, against iterators.
 
-use kernel_primitives::algorithms::{Run, Workspace, reduce};
-use kernel_primitives::functor::{ArgMax, ArgMin, MaxOf, Mean, MinOf, Mul, Sum, of_pair};
+use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce};
+use kernel_primitives::functor::{ArgMax, ArgMin, MaxOf, Mean, MinOf, Mul, ReduceBy, Sum, of_pair};
 use kernel_primitives::input::{counting, map, zip};
 use kernel_primitives::{Device, Element, Error, Result};
 
 use crate::LENGTHS;
+use crate::kernels::Gcd;
 use crate::support::{stream, values};
 
 /// Small whole numbers, of which sums are exact in any order.
@@ -23,6 +24,22 @@ fn sums_of_any_length_at_any_offset() -> Result<()> {
         reduce(&stream, buffer.slice(offset..offset + len)?, Sum, &mut sum)?;
         assert_eq!(sum.to_vec()?, [x[offset..offset + len].iter().sum::<f32>(), 8.0], "{len}");
     }
+    Ok(())
+}
+
+/// An operator of one's own, in a scan and, by the same type, in a reduction.
+#[test]
+fn a_reducer_reduces_what_it_scans() -> Result<()> {
+    let stream = stream()?;
+    let x: Vec<u64> = (1..=10_000).map(|i| i * 36).collect();
+    let (x, mut all) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u64>(1)?);
+    let mut each = stream.buffer_zeroed::<u64>(x.len())?;
+    reduce(&stream, &x, ReduceBy(Gcd), &mut all)?;
+    inclusive_scan(&stream, &x, Gcd, &mut each)?;
+    assert_eq!(all.to_vec()?, [36]);
+    assert_eq!(each.to_vec()?, vec![36; x.len()]);
+    reduce(&stream, x.slice(..0)?, ReduceBy(Gcd), &mut all)?;
+    assert_eq!(all.to_vec()?, [0]);
     Ok(())
 }
 

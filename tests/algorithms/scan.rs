@@ -1,9 +1,9 @@
 //! Scans of a whole input, against a loop.
 
-use kernel_primitives::algorithms::{Run, Workspace, exclusive_scan, inclusive_scan};
+use kernel_primitives::algorithms::{ExclusiveScan, InclusiveScan, Run, Workspace, exclusive_scan, inclusive_scan};
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min};
 use kernel_primitives::input::{counting, map, strided};
-use kernel_primitives::{Device, Error, Result};
+use kernel_primitives::{Arithmetic, Device, Element, Error, Result, Stream};
 
 use crate::LENGTHS;
 use crate::kernels::{AddEach, Compose, Map, Times, Triangular};
@@ -224,6 +224,36 @@ fn more_items_than_thirty_two_bits_count_are_scanned() -> Result<()> {
         for (begin, expected) in [(4, [0, 3, 3]), (far - 2, [3, 4, 4]), (far + 6, [4, 9, 9]), (len - 3, [9; 3])] {
             assert_eq!(out.slice(begin..begin + 3)?.to_vec()?, expected, "from {begin}");
         }
+    }
+    Ok(())
+}
+
+/// Sums of −0 are −0, at any place of a tile and of the chain; exclusive ones begin with what is given.
+#[test]
+fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
+    let stream = stream()?;
+    fn check<T, A, B>(stream: &Stream, len: usize, skip: usize, zeros: [T; 2]) -> Result<()>
+    where
+        T: InclusiveScan<Add, A> + ExclusiveScan<Add, B> + Arithmetic + Element + Copy + Into<f64>,
+    {
+        let [negative, positive] = zeros;
+        let x = stream.buffer_from(&vec![negative; len + skip])?;
+        let x = x.slice(skip..)?;
+        let mut out = stream.buffer_from(&vec![T::ONE; len])?;
+        let is = |found: Vec<T>, negative: bool| {
+            found.into_iter().map(Into::into).all(|x| x == 0.0 && x.is_sign_negative() == negative)
+        };
+        inclusive_scan(stream, x, Add, &mut out)?;
+        assert!(is(out.to_vec()?, true), "inclusive, {len} items");
+        exclusive_scan(stream, x, negative, Add, &mut out)?;
+        assert!(is(out.to_vec()?, true), "exclusive from -0, {len} items");
+        exclusive_scan(stream, x, positive, Add, &mut out)?;
+        assert!(is(out.to_vec()?, false), "exclusive from 0, {len} items");
+        Ok(())
+    }
+    for len in [1, 2, 33, 4097, 50_000, 700_001] {
+        check(&stream, len, len % 4, [-0.0f32, 0.0])?;
+        check(&stream, len, len % 2, [-0.0f64, 0.0])?;
     }
     Ok(())
 }

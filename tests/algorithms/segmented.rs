@@ -1,11 +1,11 @@
 //! Reductions of segments, against iterators over each.
 
 use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
-use kernel_primitives::functor::{Add, ArgMax, BinaryFn, MaxOf, MinOf, Sum};
+use kernel_primitives::functor::{Add, All, Any, ArgMax, BinaryFn, MaxOf, MinOf, Reduction, Sum};
 use kernel_primitives::input::counting;
-use kernel_primitives::{Diagnosis, Error, Result, Stream};
+use kernel_primitives::{Complex, Diagnosis, Error, Result, Stream, f16};
 
-use crate::kernels::{Compose, Map};
+use crate::kernels::{Compose, Map, Moments};
 use crate::support::{stream, values};
 
 /// Small whole numbers, of which sums are exact in any order.
@@ -234,5 +234,57 @@ fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> 
         let error = error.unwrap_err().to_string();
         assert!(numbers.iter().all(|number| error.contains(number)), "{error}");
     }
+    Ok(())
+}
+
+/// Accumulated in bytes that are not all values, and in 3, 8 and 12 of them; in one launch and in two.
+#[test]
+fn accumulators_of_any_type_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for empty in [0, EMPTY] {
+        let offsets = with_empty(&offsets(2, [0, 3, 5000, 20, 1, 0, 300]), empty);
+        let at = stream.buffer_from(&offsets)?;
+        let (len, segments) = (5400, offsets.len() - 1);
+        macro_rules! check {
+            ($($op:expr, $x:expr;)*) => {$({
+                let (op, x) = ($op, $x);
+                let expected: Vec<_> =
+                    offsets.windows(2).map(|ends| op.of(&x[ends[0] as usize..ends[1] as usize])).collect();
+                let mut out = stream.buffer_zeroed(segments)?;
+                segmented_reduce(&stream, &stream.buffer_from(&x)?, &at, op, &mut out)?;
+                assert!(out.to_vec()? == expected, "{} and {empty} empty segments", stringify!($op));
+            })*};
+        }
+        let rare = |wanted: bool| values::<u8>(len, 5).into_iter().map(|x| (x < 2) == wanted).collect::<Vec<bool>>();
+        check! {
+            Any, rare(true);
+            All, rare(false);
+            Moments::<false>, values::<u8>(len, 6);
+            Moments::<true>, values::<u8>(len, 7);
+            MinOf, values::<f16>(len, 8);
+            Sum, values::<Complex<f32>>(len, 9);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn without_an_offset_there_is_no_end_of_no_segments() -> Result<()> {
+    let stream = stream()?;
+    let (x, offsets) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(0)?);
+    let (mut out, numbers) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<f32>(10)?);
+    let mut sums = stream.buffer_zeroed::<f32>(10)?;
+    for error in [
+        segmented_reduce(&stream, &numbers, &offsets, Sum, &mut sums).unwrap_err(),
+        segmented_inclusive_scan(&stream, &x, &offsets, Add, &mut out).unwrap_err(),
+        segmented_exclusive_scan(&stream, &x, &offsets, 1, Add, &mut out).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
+    }
+    // One offset: no segment, and a scan of what is before it and of what is behind.
+    let one = stream.buffer_from(&[4u32])?;
+    segmented_reduce(&stream, &numbers, &one, Sum, &mut sums)?;
+    segmented_inclusive_scan(&stream, &stream.buffer_from(&[1u32; 10])?, &one, Add, &mut out)?;
+    assert_eq!(out.to_vec()?, [1, 2, 3, 4, 1, 2, 3, 4, 5, 6]);
     Ok(())
 }

@@ -182,3 +182,28 @@ fn more_items_than_thirty_two_bits_count_are_selected_from() -> Result<()> {
     assert_eq!(kept.to_vec()?[..4], places.map(|place| place as u64));
     Ok(())
 }
+
+#[test]
+fn of_the_counts_only_the_first_is_written() -> Result<()> {
+    let stream = stream()?;
+    for len in [0, 10, 40_000] {
+        let x: Vec<u32> = values(len, 3);
+        let kept = x.iter().filter(|&&x| x < 1 << 31).count() as u64;
+        let mut out = stream.buffer_zeroed::<u32>(len)?;
+        for stable in [false, true] {
+            let mut count = stream.buffer_from(&[5u64, 6, 7])?;
+            let (x, predicate) = (stream.buffer_from(&x)?, bind_second(LessThan, 1 << 31));
+            if stable {
+                stable_partition(&stream, &x, predicate, &mut out, &mut count)?;
+            } else {
+                partition(&stream, &x, predicate, &mut out, &mut count)?;
+            }
+            assert_eq!(count.to_vec()?, [kept, 6, 7], "{len}");
+        }
+    }
+    let (x, mut none) = (stream.buffer_zeroed::<u32>(1)?, stream.buffer_zeroed::<u64>(0)?);
+    let mut out = stream.buffer_zeroed::<u32>(1)?;
+    let error = stable_partition(&stream, &x, bind_second(LessThan, 1), &mut out, &mut none).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 1, second_len: 0, .. }), "{error}");
+    Ok(())
+}

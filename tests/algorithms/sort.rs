@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use kernel_primitives::algorithms::{Run, Workspace, sort_keys, sort_pairs};
+use kernel_primitives::algorithms::{Run, Workspace, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
 use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::kernels::device::sort_tile_items;
 use kernel_primitives::{Error, Result, SortKey, f16};
@@ -64,7 +64,7 @@ fn keys_of_any_length_and_kind_are_sorted() -> Result<()> {
             let buffer = stream.buffer_from(&x)?;
             let x = &x[from.min(4)..][..len];
             let mut out = stream.buffer_from(&vec![77; len + 9])?;
-            sort_keys(&stream, buffer.slice(from.min(4)..from.min(4) + len)?, out.slice_mut(to..)?, Less, 0..32)?;
+            sort_keys(&stream, buffer.slice(from.min(4)..from.min(4) + len)?, out.slice_mut(to..)?, Less)?;
             let mut expected = x.to_vec();
             expected.sort_unstable();
             let found = out.to_vec()?;
@@ -84,9 +84,9 @@ fn pairs_of_any_length_and_kind_keep_the_order_of_equal_keys() -> Result<()> {
         let (from, values) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..len as u32).collect::<Vec<_>>())?);
         let (mut out, mut values_out) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_zeroed::<u32>(len)?);
         if k % 2 == 1 {
-            sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Greater, 0..32)?;
+            sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Greater)?;
         } else {
-            sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Less, 0..32)?;
+            sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Less)?;
         }
         assert!(out.to_vec()? == at(&x, &expected), "{len} keys");
         assert!(values_out.to_vec()? == expected, "values of {len} keys");
@@ -104,11 +104,11 @@ fn a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at() -> Result<()> {
         for (k, bits) in [0..64, 0..0, 64..64, 5..6, 3..11, 30..47, 63..64].into_iter().enumerate() {
             let expected = sorted_by(&x, bits.clone(), k % 2 == 0);
             if k % 2 == 0 {
-                sort_keys(&stream, &from, &mut out, Greater, bits.clone())?;
+                sort_keys_by_bits(&stream, &from, &mut out, Greater, bits.clone())?;
                 assert!(out.to_vec()? == at(&x, &expected), "{len} keys by {bits:?}");
-                sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Greater, bits.clone())?;
+                sort_pairs_by_bits(&stream, &from, &values, &mut out, &mut values_out, Greater, bits.clone())?;
             } else {
-                sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Less, bits.clone())?;
+                sort_pairs_by_bits(&stream, &from, &values, &mut out, &mut values_out, Less, bits.clone())?;
             }
             assert!(out.to_vec()? == at(&x, &expected), "{len} keys by {bits:?}");
             assert!(values_out.to_vec()? == expected, "values of {len} keys by {bits:?}");
@@ -129,10 +129,10 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
                 let mut out = stream.buffer_zeroed::<$t>(len)?;
                 let mut expected = x;
                 expected.sort_by_key(|key| key.to_sort_bits());
-                sort_keys(&stream, &from, &mut out, Less, 0..<$t as SortKey>::SORT_BITS)?;
+                sort_keys(&stream, &from, &mut out, Less)?;
                 assert!(same(&out.to_vec()?, &expected), "{}", stringify!($t));
                 expected.reverse();
-                sort_keys(&stream, &from, &mut out, Greater, 0..<$t as SortKey>::SORT_BITS)?;
+                sort_keys(&stream, &from, &mut out, Greater)?;
                 assert!(same(&out.to_vec()?, &expected), "{} descending", stringify!($t));
             }
         )*};
@@ -161,7 +161,7 @@ fn values_are_any_elements() -> Result<()> {
             ($($values:expr;)*) => {$({
                 let values = $values;
                 let mut values_out = stream.buffer_zeroed(len)?;
-                sort_pairs(&stream, &from, &stream.buffer_from(&values)?, &mut out, &mut values_out, Less, 0..32)?;
+                sort_pairs(&stream, &from, &stream.buffer_from(&values)?, &mut out, &mut values_out, Less)?;
                 assert!(out.to_vec()? == at(&x, &expected));
                 assert!(values_out.to_vec()? == at(&values, &expected), "{len}");
             })*};
@@ -183,9 +183,9 @@ fn keys_and_pairs_of_two_tiles_are_sorted_sanitize() -> Result<()> {
         let (from, values) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..x.len() as u32).collect::<Vec<_>>())?);
         let mut out = stream.buffer_zeroed::<u32>(x.len())?;
         let mut values_out = stream.buffer_zeroed::<u32>(x.len())?;
-        sort_keys(&stream, &from, &mut out, Less, 20..32)?;
+        sort_keys_by_bits(&stream, &from, &mut out, Less, 20..32)?;
         assert!(out.to_vec()? == at(&x, &expected));
-        sort_pairs(&stream, &from, &values, &mut out, &mut values_out, Less, 20..32)?;
+        sort_pairs_by_bits(&stream, &from, &values, &mut out, &mut values_out, Less, 20..32)?;
         assert!(values_out.to_vec()? == expected);
     }
     Ok(())
@@ -196,7 +196,7 @@ fn keys_of_one_tile_are_sorted_sanitize() -> Result<()> {
     for stream in streams()? {
         let x = keys(300, 0);
         let mut out = stream.buffer_zeroed::<u32>(x.len())?;
-        sort_keys(&stream, &stream.buffer_from(&x)?, &mut out, Less, 0..32)?;
+        sort_keys(&stream, &stream.buffer_from(&x)?, &mut out, Less)?;
         assert!(out.to_vec()? == at(&x, &sorted_by(&x, 0..32, false)));
     }
     Ok(())
@@ -209,9 +209,8 @@ fn a_graph_sorts_again_and_again() -> Result<()> {
     let mut from = stream.buffer_from(&keys(len, 0))?;
     let mut out = stream.buffer_zeroed::<u32>(len)?;
     let mut workspace = Workspace::new();
-    sort_keys(Run::on(&stream).with(&mut workspace), &from, &mut out, Less, 0..32)?;
-    let graph =
-        stream.capture(|stream| sort_keys(Run::on(stream).with(&mut workspace), &from, &mut out, Greater, 0..32))?;
+    sort_keys(Run::on(&stream).with(&mut workspace), &from, &mut out, Less)?;
+    let graph = stream.capture(|stream| sort_keys(Run::on(stream).with(&mut workspace), &from, &mut out, Greater))?;
     for kind in [0, 2, 0] {
         let mut expected = keys(len, kind);
         from.copy_from(&expected)?;
@@ -227,18 +226,18 @@ fn misuse_is_refused() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_zeroed::<u32>(10)?;
     let (mut out, mut short) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_zeroed::<u32>(9)?);
-    let error = sort_keys(&stream, &x, &mut out, Less, 5..33).unwrap_err();
+    let error = sort_keys_by_bits(&stream, &x, &mut out, Less, 5..33).unwrap_err();
     assert_eq!(error.to_string(), "sort_keys: 5..33 is no range of the 32 sort bits of u32");
     #[allow(clippy::reversed_empty_ranges, reason = "what is tested")]
-    let error = sort_keys(&stream, &x, &mut out, Less, 9..8).unwrap_err();
+    let error = sort_keys_by_bits(&stream, &x, &mut out, Less, 9..8).unwrap_err();
     assert!(matches!(error, Error::SortBits { start: 9, end: 8, .. }), "{error}");
-    let error = sort_keys(&stream, &x, &mut short, Less, 0..32).unwrap_err();
+    let error = sort_keys(&stream, &x, &mut short, Less).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
     let values = stream.buffer_zeroed::<u32>(11)?;
     let mut values_out = stream.buffer_zeroed::<u32>(11)?;
-    let error = sort_pairs(&stream, &x, &values, &mut out, &mut values_out, Less, 0..32).unwrap_err();
+    let error = sort_pairs(&stream, &x, &values, &mut out, &mut values_out, Less).unwrap_err();
     assert!(error.to_string().contains("`keys` has 10 elements, but `values` has 11"), "{error}");
-    let error = sort_pairs(&stream, &x, &x, &mut out, &mut short, Less, 0..32).unwrap_err();
+    let error = sort_pairs(&stream, &x, &x, &mut out, &mut short, Less).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The first few of many, against a stable sort.
 
-use kernel_primitives::algorithms::{Run, Workspace, top_k, top_k_pairs};
+use kernel_primitives::algorithms::{Parameter, Run, Tuning, Workspace, top_k, top_k_pairs};
 use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::input::{counting, reversed};
 use kernel_primitives::kernels::device::{TOP_K_MOST, TOP_K_TILE, merge_sort_tile_items};
@@ -82,6 +82,59 @@ fn of_more_tiles_than_a_block_has() -> Result<()> {
     let stream = stream()?;
     for kind in 0..6 {
         check(&stream, &floats(33 * TOP_K_TILE + 5, kind), 0, [100, TOP_K_MOST][kind % 2])?;
+    }
+    Ok(())
+}
+
+/// Bursts of better items, of which a block with many tiles has no room for all at once.
+#[test]
+fn bursts_of_winners_are_kept() -> Result<()> {
+    let stream = stream()?;
+    let mut tuning = Tuning::of(stream.device())?.clone();
+    tuning.set(Parameter::TopKTiles, Some(4), 1000)?;
+    let with = |len: usize, bursts: &[(usize, usize, f32)]| {
+        let mut x = vec![0.0f32; len];
+        for &(from, count, level) in bursts {
+            x.iter_mut().skip(from).take(count).for_each(|item| *item = level);
+        }
+        x
+    };
+    let find = |x: &[f32], k: usize| -> Result<()> {
+        let buffer = stream.buffer_from(x)?;
+        let (mut out, mut places) = (stream.buffer_zeroed::<f32>(k)?, stream.buffer_zeroed::<u32>(k)?);
+        let run = Run::on(&stream).tuned(&tuning);
+        top_k_pairs(run, &buffer, counting(0u32, x.len()), k, Greater, &mut out, &mut places)?;
+        let expected = first(x, k, true);
+        assert!(same(&out.to_vec()?, &at(x, &expected)), "the greatest {k}");
+        assert!(places.to_vec()? == expected, "the places of the greatest {k}");
+        Ok(())
+    };
+    // In whichever order a block goes through its tiles, some burst comes after those that have left half of the room.
+    for tiles in [15, 16] {
+        for second in 1..tiles {
+            for third in [second + 1, (second + tiles / 2) % tiles, tiles - second] {
+                let tile = TOP_K_TILE;
+                let bursts = [(0, tile, 10.0), (second * tile, tile / 2, 30.0), (third * tile, 400, 20.0)];
+                find(&with(tiles * tile, &bursts), TOP_K_MOST)?;
+            }
+        }
+    }
+    for k in [1, 31, 1000, TOP_K_MOST] {
+        for seed in 0..6u64 {
+            let places = values::<u32>(12, seed);
+            let tiles = 9 + seed as usize;
+            let bursts: Vec<_> = places
+                .chunks(2)
+                .map(|p| {
+                    (
+                        p[0] as usize % (tiles * TOP_K_TILE),
+                        [400, 1024, 1536, 2048][p[1] as usize % 4],
+                        (p[1] % 7) as f32,
+                    )
+                })
+                .collect();
+            find(&with(tiles * TOP_K_TILE - seed as usize, &bursts), k)?;
+        }
     }
     Ok(())
 }
@@ -177,5 +230,48 @@ fn misuse_is_refused() -> Result<()> {
     assert!(error.to_string().contains("`keys` has 10 elements, but `values` has 9"), "{error}");
     let error = top_k_pairs(&stream, &x, counting(0u32, 10), 5, Greater, &mut out, &mut short).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { first_len: 5, second_len: 4, .. }), "{error}");
+    Ok(())
+}
+
+/// Of one block, of several, and more than they find.
+#[test]
+fn of_truths() -> Result<()> {
+    let stream = stream()?;
+    for (len, k) in [(50, 7), (40_000, 100), (40_000, TOP_K_MOST), (40_000, 30_000)] {
+        let x: Vec<bool> = values::<u8>(len, 4).into_iter().map(|x| x < 2).collect();
+        let mut out = stream.buffer_zeroed::<bool>(k)?;
+        top_k(&stream, &stream.buffer_from(&x)?, k, Greater, &mut out)?;
+        let count = x.iter().filter(|&&x| x).count();
+        assert!(out.to_vec()?.into_iter().eq((0..k).map(|i| i < count)), "{k} of {len}");
+    }
+    Ok(())
+}
+
+#[test]
+fn of_integers_in_either_order() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($($t:ty)*) => {$(
+            for (len, k) in [(3000, 9), (60_000, 300), (20_000, 5000)] {
+                let x = values::<$t>(len, k as u64);
+                let keys = stream.buffer_from(&x)?;
+                let mut out = stream.buffer_zeroed::<$t>(k)?;
+                top_k(&stream, &keys, k, Greater, &mut out)?;
+                assert!(out.to_vec()? == at(&x, &first(&x, k, true)), "the greatest {k} of {len}");
+                top_k(&stream, &keys, k, Less, &mut out)?;
+                assert!(out.to_vec()? == at(&x, &first(&x, k, false)), "the least {k} of {len}");
+            }
+        )*};
+    }
+    check!(u32 i32);
+    let x = values::<u32>(30_000, 1);
+    let keys = stream.buffer_from(&x)?;
+    for k in [20, 2000] {
+        let (mut out, mut places) = (stream.buffer_zeroed::<u32>(k)?, stream.buffer_zeroed::<u32>(k)?);
+        top_k_pairs(&stream, &keys, counting(0u32, x.len()), k, Greater, &mut out, &mut places)?;
+        assert!(places.to_vec()? == first(&x, k, true), "{k}");
+        top_k_pairs(&stream, &keys, counting(0u32, x.len()), k, Less, &mut out, &mut places)?;
+        assert!(places.to_vec()? == first(&x, k, false), "{k}");
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@ use kernel_primitives::output::{discard, permutation, strided};
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
 use crate::LENGTHS;
-use crate::kernels::{ByTen, Digits, Spread};
+use crate::kernels::{ByTen, Digits, Spread, Twelve};
 use crate::support::{stream, values};
 
 #[test]
@@ -168,5 +168,45 @@ fn a_place_outside_is_a_fault_and_too_few_places_are_an_error() -> Result<()> {
     assert!(error.unwrap_err().to_string().contains('3'));
     let error = gather(&stream, &x, &stream.buffer_from(&[0u32, 2])?, &mut out).and_then(|()| stream.synchronize());
     assert!(error.unwrap_err().to_string().contains('2'));
+    Ok(())
+}
+
+/// What is there of two items for one place: of a number either, of a struct each member of either.
+#[test]
+fn places_that_are_named_twice_hold_what_goes_there() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = false;
+    let device = Device::auto()?;
+    let stream = if device.is_gpu() { device.stream()? } else { Device::emulator_with(options).stream()? };
+    let (len, places) = (50_000, 37);
+    let at: Vec<u32> = values::<u32>(len, 1).into_iter().map(|x| x % places).collect();
+    let numbers: Vec<f32> = (0..len).map(|i| i as f32).collect();
+    let structs: Vec<Twelve> = (0..len as u32).map(|i| Twelve { a: i as f32, b: i, c: i as i32 }).collect();
+    let indices = stream.buffer_from(&at)?;
+    let mut out = stream.buffer_from(&vec![-1.0f32; places as usize])?;
+    scatter(&stream, &stream.buffer_from(&numbers)?, &indices, &mut out)?;
+    let goes_to = |number: f32, place: usize| number >= 0.0 && at[number as usize] as usize == place;
+    assert!(out.to_vec()?.into_iter().enumerate().all(|(place, number)| goes_to(number, place)));
+    transform(&stream, &stream.buffer_from(&numbers)?, Identity, permutation(&mut out, &indices))?;
+    assert!(out.to_vec()?.into_iter().enumerate().all(|(place, number)| goes_to(number, place)));
+    let mut out = stream.buffer_zeroed::<Twelve>(places as usize)?;
+    scatter(&stream, &stream.buffer_from(&structs)?, &indices, &mut out)?;
+    for (place, Twelve { a, b, c }) in out.to_vec()?.into_iter().enumerate() {
+        assert!([a, b as f32, c as f32].into_iter().all(|number| goes_to(number, place)));
+    }
+    Ok(())
+}
+
+#[test]
+fn two_items_for_one_place_race_in_a_checked_emulator() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = true;
+    let stream = Device::emulator_with(options).stream()?;
+    let mut out = stream.buffer_zeroed::<f32>(200)?;
+    let x = stream.buffer_from(&[1.5f32; 200])?;
+    let places = stream.buffer_from(&(0..200).map(|i| if i == 150 { 0 } else { i }).collect::<Vec<u32>>())?;
+    let error = scatter(&stream, &x, &places, &mut out).unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    assert!(matches!(fault.diagnosis, Diagnosis::DataRace { .. }), "{error}");
     Ok(())
 }

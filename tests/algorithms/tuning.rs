@@ -49,7 +49,7 @@ fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>
     let mut counts = stream.buffer_zeroed::<u32>(100)?;
     histogram_even(run(), &x, 0, 1000, &mut counts)?;
     results.push(counts.to_vec()?);
-    sort_keys(run(), &x, &mut out, Less, 0..32)?;
+    sort_keys(run(), &x, &mut out, Less)?;
     results.push(out.to_vec()?);
     sort_by(run(), &x, Less, &mut out)?;
     results.push(out.to_vec()?);
@@ -77,6 +77,26 @@ fn each_candidate_gives_the_same() -> Result<()> {
             for &parameter in Parameter::ALL {
                 let candidates = parameter.candidates();
                 tuning.set(parameter, None, candidates[candidate.min(candidates.len() - 1)])?;
+            }
+            assert!(results(&stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
+        }
+    }
+    Ok(())
+}
+
+/// A file may have any value that is accepted: of all parameters the least, and the greatest.
+#[test]
+fn the_ends_of_what_is_accepted_give_the_same() -> Result<()> {
+    let stream = stream()?;
+    let table = Tuning::of_capability(stream.device().compute_capability());
+    for len in [11, 70_001] {
+        let expected = results(&stream, len, &table)?;
+        let ends: [&[u32]; 2] = [&[0, 1, 2, 32], &[u32::MAX, 1 << 31, 1 << 20, 65_535, 1024, 64, 32]];
+        for values in ends {
+            let mut tuning = table.clone();
+            for &parameter in Parameter::ALL {
+                let is_accepted = values.iter().any(|&value| tuning.set(parameter, None, value).is_ok());
+                assert!(is_accepted, "{}", parameter.name());
             }
             assert!(results(&stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
         }

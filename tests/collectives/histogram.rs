@@ -91,3 +91,23 @@ decodes! {
     sanitize_a_block_decodes_runs_of_12_bytes: Twelve, 96, 3;
     a_block_with_a_partial_warp_decodes_runs: u32, 65, 2;
 }
+
+#[test]
+fn runs_of_more_items_than_are_counted_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let values = stream.buffer_from(&[1u8; 32])?;
+    let launch = |lengths: &[u32; 32]| -> Result<u32> {
+        let (mut out, mut at) = (stream.buffer_zeroed(128)?, stream.buffer_zeroed(128)?);
+        let mut total = stream.buffer_zeroed(1)?;
+        let lengths = stream.buffer_from(lengths)?;
+        kernels::decoded::<u8, 32, 1>::launch(&stream, (1, 32), &values, &lengths, &mut out, &mut at, &mut total)?;
+        Ok(total.to_vec()?[0])
+    };
+    let mut lengths = [0; 32];
+    (lengths[3], lengths[20]) = (1 << 31, (1 << 31) - 1);
+    assert_eq!(launch(&lengths)?, u32::MAX);
+    lengths[31] = 1;
+    let error = launch(&lengths).unwrap_err().to_string();
+    assert!(error.contains("a size of 4294967296; its limit is 4294967295"), "{error}");
+    Ok(())
+}

@@ -3,6 +3,7 @@
 
 pub mod exchange;
 pub mod histogram;
+pub mod limits;
 pub mod neighbours;
 pub mod reduce;
 pub mod scan;

@@ -10,6 +10,7 @@ mod kernels;
 
 mod exchange;
 mod histogram;
+mod limits;
 mod neighbours;
 mod reduce;
 mod reference;

@@ -200,6 +200,33 @@ fn arrays_reduce_item_by_item() -> Result<()> {
     Ok(())
 }
 
+/// Groups of every number of warps, in blocks of every number, the last warp whole or not.
+#[test]
+fn the_last_group_may_have_any_number_of_warps() -> Result<()> {
+    let stream = stream()?;
+    macro_rules! check {
+        ($threads:ident, $width:ident: $($t:ty, $r:ty, $op:expr;)*) => {$({
+            let x: Vec<$t> = values($threads, $width as u64);
+            let mut out = stream.buffer_zeroed($threads)?;
+            let input = stream.buffer_from(&x)?;
+            kernels::in_groups::<$t, $r>::launch(&stream, (1, $threads as u32), $width as u32, &input, &mut out, $op)?;
+            let groups = x.chunks($width).flat_map(|group| vec![total(group, &$op); group.len()]);
+            assert_eq!(out.to_vec()?, groups.collect::<Vec<_>>(), "groups of {} in {}", $width, $threads);
+        })*};
+    }
+    for warps in 1..=32 {
+        for of_group in 1..=warps {
+            let (threads, width) = (warps * 32 - if of_group % 3 == 2 { 7 } else { 0 }, of_group * 32);
+            check!(threads, width: i32, Add, Add;);
+            // What lies on other boundaries.
+            if warps % of_group == 4 || warps % of_group == 8 {
+                check!(threads, width: f64, Max, Max; u8, Last, Last; [u64; 4], Each<Max>, Each(Max););
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn groups_of_no_threads_are_a_fault() -> Result<()> {
     let stream = stream()?;

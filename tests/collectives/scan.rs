@@ -1,5 +1,6 @@
 //! Scans of a block.
 
+use kernel_primitives::__private::Instantiated;
 use kernel_primitives::functor::{Add, LogicalXor, Max, Min};
 use kernel_primitives::prelude::Each;
 use kernel_primitives::{Buffer, Complex, Reducer, Result, Stream, bf16, f16};
@@ -179,5 +180,41 @@ fn a_block_larger_than_its_scans_storage_is_a_fault() -> Result<()> {
     let launched = kernels::sums_of_64::launch(&stream, (1, 96), &x, &mut out);
     let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
     assert!(error.to_string().contains("a size of 96; its limit is 64"), "{error}");
+    Ok(())
+}
+
+/// Sums of −0 are −0, whatever is combined in between; what comes before the first item is +0.
+#[test]
+fn sums_keep_a_negative_zero_sanitize() -> Result<()> {
+    fn check<const THREADS: usize, Tag>(stream: &Stream, shape: (u32, u32, u32)) -> Result<()>
+    where
+        kernels::all_forms<f32, Add, 1, THREADS>: Instantiated<Tag>,
+    {
+        let x = stream.buffer_from(&vec![-0.0f32; threads(shape)])?;
+        let mut out = stream.buffer_zeroed(threads(shape))?;
+        kernels::all_forms::<f32, Add, 1, THREADS>::launch(stream, (1, shape), -0.0, &x, &mut out, Add)?;
+        for (i, found) in out.to_vec()?.into_iter().enumerate() {
+            // Inclusive, exclusive, both from −0, both after the total, and the total.
+            let before = if i == 0 { 0.0 } else { -0.0 };
+            let expected = [-0.0, before, -0.0, -0.0, -0.0, -0.0, -0.0f32];
+            assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits), "thread {i} of {shape:?}");
+        }
+        Ok(())
+    }
+    for stream in streams()? {
+        for shape in SHAPES {
+            check::<0, _>(&stream, shape)?;
+            if threads(shape) <= 256 {
+                check::<256, _>(&stream, shape)?;
+            }
+        }
+        // Rounds, and all that is nothing.
+        let mut out = stream.buffer_from(&[[7.0f32; 4]; 100])?;
+        kernels::zeros::launch(&stream, (1, 100), &stream.buffer_from(&[-0.0f32; 400])?, &mut out)?;
+        for (i, found) in out.to_vec()?.into_iter().enumerate() {
+            let before = if i % 32 % 5 == 0 { 0.0 } else { -0.0 };
+            assert_eq!(found.map(f32::to_bits), [-0.0, before, 0.0, -0.0f32].map(f32::to_bits), "thread {i}");
+        }
+    }
     Ok(())
 }

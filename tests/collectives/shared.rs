@@ -2,7 +2,7 @@
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{Phases, SharedStorage};
-use kernel_primitives::{Buffer, Device, Result, Stream};
+use kernel_primitives::{Buffer, Device, EmulatorOptions, Result, Stream};
 
 use crate::kernels::shared::{self as kernels, Halves};
 use crate::kernels::{Sixteen, Twelve};
@@ -70,6 +70,23 @@ fn sanitize_halves_take_turns_with_one_barrier_a_round() -> Result<()> {
 }
 
 #[test]
+fn sanitize_elements_and_collectives_share_memory() -> Result<()> {
+    for stream in streams()? {
+        for threads in [1usize, 31, 33, 100, 256] {
+            let rounds = 5;
+            let x: Vec<u32> = values(threads, 3);
+            let mut out = stream.buffer_zeroed(threads)?;
+            let input = stream.buffer_from(&x)?;
+            kernels::elements_and_collectives::launch(&stream, (1, threads as u32), rounds as u32, &input, &mut out)?;
+            let odd = x.iter().fold(false, |odd, x| odd ^ (x % 2 != 0)) as u32 * rounds as u32;
+            let expected: Vec<_> = (0..threads).map(|i| [odd, x[(i + rounds) % threads]]).collect();
+            assert_eq!(out.to_vec()?, expected, "{threads} threads");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn sanitize_elements_of_arrays_are_counted_atomically() -> Result<()> {
     for stream in streams()? {
         let mut out = stream.buffer_zeroed(200)?;
@@ -98,4 +115,44 @@ fn phases_are_as_large_as_the_largest() {
     type Any = Phases<(Halves<u8, 3>, Halves<f64, 1>, [u16; 5])>;
     assert_eq!((Any::BYTES, Any::ALIGN), (4096, 16));
     assert_eq!((<[u16; 5]>::BYTES, <[u16; 5]>::ALIGN), (10, 2));
+}
+
+/// What each thread of a block of `threads` has from its mirror image, by the vectors that are there.
+fn copies(stream: &Stream, threads: usize, waits: u32) -> Result<[bool; 2]> {
+    let x: Vec<u32> = values(8 * threads, threads as u64);
+    let mut out = stream.buffer_zeroed(x.len())?;
+    kernels::copied::launch(stream, (1, threads as u32), &stream.buffer_from(&x)?, waits, &mut out)?;
+    let found = out.to_vec()?;
+    let of_half = |half: usize| half * 4 * threads..(half + 1) * 4 * threads;
+    Ok([0, 1].map(|half| x[of_half(half)].chunks(4).rev().flatten().eq(&found[of_half(half)])))
+}
+
+#[test]
+fn sanitize_copies_are_there_after_a_wait() -> Result<()> {
+    for stream in streams()? {
+        for threads in [1, 32, 65, 256] {
+            assert_eq!(copies(&stream, threads, 2)?, [true; 2], "{threads} threads");
+        }
+    }
+    Ok(())
+}
+
+/// As on a GPU, a kernel that does not wait finds nothing, from the architecture on that has such copies.
+#[test]
+fn the_emulator_makes_copies_when_they_are_waited_for() -> Result<()> {
+    for (arch, expected) in [
+        (75, [[true; 2]; 3]),
+        (80, [[false; 2], [true, false], [true; 2]]),
+        (90, [[false; 2], [true, false], [true; 2]]),
+    ] {
+        for checked in [true, false] {
+            let mut options = EmulatorOptions::default();
+            (options.checked, options.arch) = (checked, Some(arch));
+            let stream = Device::emulator_with(options).stream()?;
+            for (waits, expected) in expected.into_iter().enumerate() {
+                assert_eq!(copies(&stream, 64, waits as u32)?, expected, "sm_{arch}, {waits} waits");
+            }
+        }
+    }
+    Ok(())
 }

@@ -206,9 +206,15 @@ fn more_scalars_than_a_kernel_takes() -> Result<()> {
 }
 
 #[test]
-#[should_panic(expected = "it takes a vector")]
-fn a_gather_from_a_matrix() {
-    let stream = stream().unwrap();
-    let x = Tensor::<f32>::zeros(&stream, [2, 2]).unwrap();
-    drop(gather(&x, element_index::<u32>()));
+fn a_gather_from_what_is_no_vector() -> Result<()> {
+    let stream = stream()?;
+    let y = Tensor::<f32>::zeros(&stream, 3)?;
+    for (shape, shown) in [(&[2usize, 2][..], "[2, 2]"), (&[], "[]"), (&[0, 3], "[0, 3]")] {
+        let x = Tensor::<f32>::zeros(&stream, shape)?;
+        let gathered = || gather(&x, element_index::<u32>());
+        assert_error(y.assign(gathered() * 2.0), ExpressionErrorKind::BadShape, &["gather", shown]);
+        let read = Tensor::<u32>::zeros(&stream, 3)?;
+        assert_error(gather(&x, &read).sum().item(), ExpressionErrorKind::BadShape, &["gather", shown]);
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Assignments in captured graphs.
 
-use kernel_primitives::Result;
 use kernel_primitives::expr::*;
+use kernel_primitives::{Error, Result};
 
 use crate::stream;
 
@@ -73,6 +73,58 @@ fn reductions_are_captured_and_run_again() -> Result<()> {
         let of_row = |row: u64| round * row * columns as u64;
         assert_eq!(sums.to_vec()?, [of_row(1), of_row(2), of_row(3)]);
         assert_eq!(total.item()?, 2 * of_row(6));
+    }
+    Ok(())
+}
+
+/// A fault ends some of the blocks that share a result, and not the others.
+#[test]
+fn a_captured_reduction_is_right_after_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let columns = 400_000;
+    let table = Tensor::from_slice(&stream, 4, &[1u64, 10, 100, 1000])?;
+    let index = Tensor::<u32>::zeros(&stream, columns)?;
+    let total = Tensor::<u64>::zeros(&stream, [1usize; 0])?;
+    let graph = stream.capture(|captured| gather(&table, index.on(captured)).sum().assign_to(&total.on(captured)))?;
+    graph.launch(&stream)?;
+    assert_eq!(total.item()?, columns as u64);
+    for first in [0, columns / 3, columns - 1] {
+        index.assign(select(eq(element_index::<u64>(), scalar(first as u64)), scalar(4u32), scalar(1u32)))?;
+        let fault = graph.launch(&stream).and_then(|()| stream.synchronize());
+        assert!(matches!(fault, Err(Error::Fault(_))), "{fault:?}");
+        for value in [1u32, 2, 3] {
+            index.assign(scalar(value))?;
+            graph.launch(&stream)?;
+            assert_eq!(total.item()?, columns as u64 * 10u64.pow(value), "after a fault at {first}");
+        }
+    }
+    Ok(())
+}
+
+/// Places that 32 bits do not hold, of what is reduced, of rows and of columns. The memory takes a GPU.
+#[test]
+fn reductions_beyond_32_bits() -> Result<()> {
+    let stream = stream()?;
+    let n = (1usize << 33) + 100;
+    let x = match Tensor::<u8>::uninit(&stream, if stream.device().is_gpu() { n } else { 0 }) {
+        Err(Error::Allocation { .. }) => return Ok(()),
+        x => x?,
+    };
+    if x.is_empty() {
+        return Ok(());
+    }
+    x.assign((element_index::<u64>() % 251).cast::<u8>())?;
+    let (cycles, rest) = (n as u64 / 251, n as u64 % 251);
+    assert_eq!(x.cast::<u64>().sum().item()?, cycles * 125 * 251 + rest * (rest - 1) / 2);
+    let at = |i: usize| (i % 251) as u8;
+    let half = n / 2;
+    let rows = x.reshape([half, 2])?.max().axes(&[1]).tensor()?;
+    let columns = x.reshape([2, half])?.max().axes(&[0]).tensor()?;
+    for start in [0, (1 << 31) - 20, (1 << 32) - 20, half - 40] {
+        let part = start as isize..start as isize + 40;
+        let expected = |f: &dyn Fn(usize) -> u8| (start..start + 40).map(f).collect::<Vec<u8>>();
+        assert_eq!(rows.slice(part.clone())?.to_vec()?, expected(&|i| at(2 * i).max(at(2 * i + 1))));
+        assert_eq!(columns.slice(part)?.to_vec()?, expected(&|i| at(i).max(at(i + half))));
     }
     Ok(())
 }

@@ -4,11 +4,12 @@ mod cases;
 mod deep;
 mod errors;
 mod graphs;
+mod net;
 mod operators;
 mod ops;
+mod pools;
 mod random;
 mod reductions;
-mod trees;
 mod views;
 
 use half::{bf16, f16};
@@ -33,7 +34,7 @@ fn stream() -> Result<Stream> {
 }
 
 /// What references compute in.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Wide {
     Int(i128),
     Float(f64),

@@ -200,7 +200,7 @@ floats! {
 }
 
 /// By quarters of a turn, which leave nothing of large values, and are exact at the zeros; `quarters` more of them.
-fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
+pub(crate) fn sin_of_half_turns(x: f64, quarters: f64) -> f64 {
     let x = x % 2.0;
     let quarter = (2.0 * x).round_ties_even();
     let (sin, cos) = (std::f64::consts::PI * (x - quarter / 2.0)).sin_cos();
@@ -283,6 +283,15 @@ fn a_multiplied_sum_is_rounded_once() -> Result<()> {
         f64: f64::mul_add;
         f16: |a, b, c| f16::from_f64(a.to_f64() * b.to_f64() + c.to_f64());
     }
+    // Where `f32` and `bf16` would round one after the other; a GPU without the instruction rounds to odd in between.
+    let make = |bits: u16| Tensor::from_slice(&stream, 1, &[bf16::from_bits(bits)]);
+    let z = Tensor::<bf16>::zeros(&stream, 1)?;
+    // (1 + 1/128) (1 + 1/2) lies halfway between two values; a little is taken away.
+    let (one, factor, little) = (make(0x3f81)?, make(0x3fc0)?, make(0xaf80)?);
+    z.assign(mul_add(&one, &factor, &little))?;
+    assert_eq!(z.to_vec()?[0].to_bits(), 0x3fc1);
+    assert!(z.ptx(mul_add(&one, &factor, &little), 75)?.contains("fma.rz.f64"));
+    assert!(z.ptx(mul_add(&one, &factor, &little), 80)?.contains("fma.rn.bf16"));
     // Without it, each operation is rounded.
     let x = Tensor::from_slice(&stream, 1, &[1.0f32 + f32::EPSILON])?;
     let y = Tensor::zeros(&stream, 1)?;

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
 use kernel_primitives::ops::{Memory, Operator, Place, Plan, TensorDesc, Value};
-use kernel_primitives::{Error, ExpressionErrorKind, Result};
+use kernel_primitives::{Buffer, Error, ExpressionErrorKind, Result};
 
 use crate::cases::STRIDED;
 use crate::{Sample, Wide, assert_error, assert_near, numbers, stream};
@@ -347,6 +347,38 @@ fn operands_of_many_types_in_one_memory() -> Result<()> {
     Ok(())
 }
 
+/// Memory of the library begins on boundaries of 256 bytes; adopted memory, which the emulator has none of, anywhere.
+#[test]
+fn adopted_bytes_begin_between_two_elements() -> Result<()> {
+    let stream = stream()?;
+    if !stream.device().is_gpu() {
+        return Ok(());
+    }
+    let owner = stream.buffer_from(&[1u8; 256])?;
+    // SAFETY: inside memory that outlives it, and on this stream.
+    let bytes = unsafe { Buffer::<u8>::from_raw_borrowed(&stream, owner.address() + 1, 64)? };
+    let memory = Memory::from_buffer(bytes);
+    let copy = |dtype| {
+        Plan::new(&Operator::named("copy")?, &TensorDesc::contiguous(dtype, 4)?, &[TensorDesc::contiguous(dtype, 4)?])
+    };
+    let out = Memory::zeros(&stream, DType::F32, 4)?;
+    assert_error(
+        copy(DType::F32)?.run(&stream, &out, &[memory.at(0)]),
+        ExpressionErrorKind::OutOfRange,
+        &["x0", "boundary"],
+    );
+    assert_error(
+        copy(DType::F32)?.run(&stream, memory.at(0), &[(&out).into()]),
+        ExpressionErrorKind::OutOfRange,
+        &["output"],
+    );
+    assert_error(copy(DType::F32)?.run(&stream, &out, &[memory.at(2)]), ExpressionErrorKind::OutOfRange, &["x0"]);
+    let bytes = Memory::zeros(&stream, DType::U8, 4)?;
+    copy(DType::U8)?.run(&stream, &bytes, &[memory.at(0)])?;
+    assert_eq!(bytes.to_vec::<u8>()?, [1; 4]);
+    stream.synchronize()
+}
+
 #[test]
 fn plans_are_shared_captured_and_run_on_tensors() -> Result<()> {
     let stream = stream()?;
@@ -380,5 +412,96 @@ fn plans_are_shared_captured_and_run_on_tensors() -> Result<()> {
     let nothing = TensorDesc::contiguous(DType::I64, [0, 3])?;
     let plan = Plan::new(&Operator::named("copy")?, &nothing, &[nothing])?;
     plan.run(&stream, z.at(6), &[z.at(6)])?;
+    Ok(())
+}
+
+/// What elements and strides cannot be is said when they are described, whatever is done with them.
+#[test]
+fn descriptors_of_more_than_memory_holds() -> Result<()> {
+    let new = |shape: &[usize], strides: &[isize]| TensorDesc::new(DType::F64, shape, strides);
+    for (shape, strides) in [
+        (&[3usize, 2][..], &[isize::MAX, 1][..]),
+        (&[3, 2], &[isize::MIN, 1]),
+        (&[2], &[isize::MIN]),
+        (&[usize::MAX], &[1]),
+        (&[usize::MAX], &[isize::MIN]),
+        (&[1 << 40, 1 << 20], &[1 << 20, 1]),
+    ] {
+        assert_error(
+            new(shape, strides),
+            ExpressionErrorKind::BadStrides,
+            &["larger than a memory", &format!("{shape:?}")],
+        );
+    }
+    assert_error(TensorDesc::contiguous(DType::F64, 1usize << 61), ExpressionErrorKind::BadStrides, &["f64[2305843"]);
+    // Strides that are never taken, and elements that are repeated, may be any.
+    let stream = stream()?;
+    let x = Memory::from_slice(&stream, &[5.0f64])?;
+    let y = Memory::zeros(&stream, DType::F64, 3)?;
+    let add = Operator::named("add")?;
+    let one = new(&[1, 1], &[isize::MIN, isize::MAX])?;
+    let plan = Plan::new(&add, &new(&[1, 3], &[isize::MIN, 1])?, &[one, one])?;
+    plan.run(&stream, &y, &[x.at(0), x.at(0)])?;
+    assert_eq!(y.to_vec::<f64>()?, [10.0; 3]);
+    let nothing = new(&[0, usize::MAX], &[isize::MIN, isize::MIN])?;
+    Plan::new(&add, &nothing, &[nothing, one])?.run(&stream, &y, &[x.at(1), x.at(0)])?;
+    new(&[usize::MAX], &[0])?;
+    Ok(())
+}
+
+/// A closure can keep a value, and use it where the input is of another type, or is none.
+#[test]
+fn values_of_another_operator() -> Result<()> {
+    let kept = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let keep = kept.clone();
+    let first = Operator::new("first", 2, move |x| {
+        *keep.lock().unwrap() = Some(x[1].clone());
+        x[0].clone()
+    });
+    let (narrow, wide) = (TensorDesc::contiguous(DType::F32, 4)?, TensorDesc::contiguous(DType::F64, 4)?);
+    Plan::new(&first, &wide, &[wide, wide])?;
+    let stale = kept.lock().unwrap().clone().unwrap();
+    let second = Operator::new("second", 2, move |x| x[1].cast(DType::F64) + &stale);
+    for inputs in [[narrow; 2], [wide, narrow]] {
+        let plan = Plan::new(&second, &wide, &inputs);
+        assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another operator"]);
+    }
+    let stale = kept.lock().unwrap().take().unwrap();
+    let third = Operator::new("third", 1, move |_| stale.clone());
+    assert_error(Plan::new(&third, &wide, &[wide]), ExpressionErrorKind::BadDtype, &["`third`"]);
+    Ok(())
+}
+
+#[test]
+fn numbers_that_a_type_does_not_hold() -> Result<()> {
+    let desc = TensorDesc::contiguous(DType::F16, 4)?;
+    let scaled = Operator::new("scaled", 1, |x| &x[0] * 1e6);
+    assert_error(Plan::new(&scaled, &desc, &[desc]), ExpressionErrorKind::BadDtype, &["1000000 is no f16"]);
+    let endless = Operator::new("endless", 1, |x| &x[0] * f64::INFINITY + 0.1);
+    Plan::new(&endless, &desc, &[desc])?;
+    Ok(())
+}
+
+/// Operands of several types in one memory are apart if their bytes are, and one where they have the same size.
+#[test]
+fn records_in_one_memory() -> Result<()> {
+    let stream = stream()?;
+    let bytes: Vec<u8> = (0..6u8).flat_map(|i| [i, 0, 0, 0, 100 + i, 1, 2, 3]).collect();
+    let memory = Memory::from_slice(&stream, &bytes)?;
+    let words = TensorDesc::new(DType::I32, 6, &[2])?;
+    let marks = TensorDesc::new(DType::U8, 6, &[8])?;
+    let add = Plan::new(&Operator::named("add")?, &words, &[words, marks])?;
+    add.run(&stream, memory.at_byte(0), &[memory.at_byte(0), memory.at_byte(4)])?;
+    let expected: Vec<u8> = (0..6u8).flat_map(|i| [100 + 2 * i, 0, 0, 0, 100 + i, 1, 2, 3]).collect();
+    assert_eq!(memory.to_vec::<u8>()?, expected);
+    // Another type of the same size, in place.
+    let floats = TensorDesc::new(DType::F32, 6, &[2])?;
+    let cast = Plan::new(&Operator::named("cast")?, &floats, &[words])?;
+    cast.run(&stream, memory.at_byte(0), &[memory.at_byte(0)])?;
+    let of = |i: u8| f32::from(100 + 2 * i).to_le_bytes();
+    let expected: Vec<u8> = (0..6u8).flat_map(|i| [of(i), [100 + i, 1, 2, 3]].concat()).collect();
+    assert_eq!(memory.to_vec::<u8>()?, expected);
+    let overlap = add.run(&stream, memory.at_byte(0), &[memory.at_byte(0), memory.at_byte(3)]);
+    assert_error(overlap, ExpressionErrorKind::Overlap, &["x1"]);
     Ok(())
 }

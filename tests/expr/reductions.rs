@@ -120,3 +120,82 @@ fn of_other_types_and_of_what_is_computed() -> Result<()> {
     assert!(error.contains("axis 1") && error.contains("[4]"), "{error}");
     Ok(())
 }
+
+/// All results are written, whichever of the axes is empty.
+#[test]
+fn along_axes_that_are_empty() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    assert_eq!(Tensor::<i32>::zeros(&stream, [0, 3, 32])?.sum().axes(&[0, 2]).tensor()?.to_vec()?, [0; 3]);
+    let x = Tensor::<f32>::zeros(&stream, [2, 2, 0, 16])?;
+    let y = Tensor::from_slice(&stream, [2, 16], &[7.0f32; 32])?;
+    x.product().axes(&[1, 2]).assign_to(&y)?;
+    assert_eq!(y.to_vec()?, [1.0; 32]);
+    let x = Tensor::<i8>::zeros(&stream, [3, 0, 2, 2])?;
+    assert_eq!(x.max().axes(&[1, 3]).tensor()?.to_vec()?, [i8::MIN; 6]);
+    assert_eq!(x.min().axes(&[0, 1]).keep_axes().tensor()?.to_vec()?, [i8::MAX; 4]);
+    assert_eq!(x.arg_min().axes(&[1, 2, 3]).tensor()?.to_vec()?, [u64::MAX; 3]);
+    // No element is read, not even of a view that has one stride for all.
+    let nothing = Tensor::<f64>::zeros(&stream, 0)?.as_strided([0, 4], &[0, 0])?;
+    assert!(nothing.mean().axes(&[0]).tensor()?.to_vec()?.iter().all(|mean| mean.is_nan()));
+    assert_eq!(nothing.norm().item()?, 0.0);
+    let yes = Tensor::<bool>::zeros(&stream, [0, 2])?;
+    assert_eq!((yes.all().item()?, yes.any().item()?, yes.count().item()?), (true, false, 0));
+    let h = Tensor::<half::f16>::zeros(&stream, [2, 0])?;
+    assert_eq!(h.sum().axes(&[1]).tensor()?.to_vec()?, [half::f16::ZERO; 2]);
+    assert!(h.sum().axes(&[1]).ptx(90)?.contains(".entry"));
+    // Of results that there are none of, too.
+    assert_eq!(x.sum().axes(&[0]).tensor()?.to_vec()?, [0; 0]);
+    let error = axis_index::<u64>(300).sum().over(&stream, [0, 2]).item().unwrap_err().to_string();
+    assert!(error.contains("no axis 300"), "{error}");
+    Ok(())
+}
+
+/// As each addition keeps it.
+#[test]
+fn a_sum_of_negative_zeros_is_one() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    for n in [1, 5, 300, 70_000] {
+        let x = Tensor::from_slice(&stream, [n, 2], &vec![-0.0f32; 2 * n])?;
+        assert!(x.sum().item()?.is_sign_negative());
+        assert!(x.sum().axes(&[0]).tensor()?.to_vec()?.iter().all(|sum| sum.is_sign_negative()));
+        assert!(x.mean().axes(&[1]).tensor()?.to_vec()?.iter().all(|mean| mean.is_sign_negative()));
+        assert!((&x * 0.0 + &x).cast::<half::bf16>().sum().item()?.is_sign_negative());
+        x.slice((0, 0))?.fill(0.0)?;
+        assert!(x.sum().item()?.is_sign_positive());
+    }
+    Ok(())
+}
+
+/// More columns than are kept at once, of few and of many rows.
+#[test]
+fn of_many_columns() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    for [rows, depth, columns] in [[1, 7, 50_001], [3, 2, 16_385], [2, 300, 1000], [1, 40_000, 3], [700, 5, 9]] {
+        let x = Tensor::<u64>::uninit(&stream, [rows, depth, columns])?;
+        x.assign(element_index::<u64>() % 1009)?;
+        let mut sums = vec![0u64; rows * columns];
+        let mut tops = vec![(0u64, 0u64); rows * columns];
+        for (i, value) in (0..(rows * depth * columns) as u64).map(|i| i % 1009).enumerate() {
+            let at = i / (depth * columns) * columns + i % columns;
+            sums[at] += value;
+            if value > tops[at].0 {
+                tops[at] = (value, (i / columns % depth) as u64);
+            }
+        }
+        assert_eq!(x.sum().axes(&[1]).tensor()?.to_vec()?, sums);
+        let at: Vec<u64> = tops.into_iter().map(|top| top.1).collect();
+        assert_eq!(x.arg_max().axes(&[1]).tensor()?.to_vec()?, at);
+    }
+    Ok(())
+}
+
+/// Numbers of rows and columns may be beyond 32 bits.
+#[test]
+fn places_of_results_have_64_bits() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let x = Tensor::<u8>::zeros(&stream, [40, 64])?;
+    for axes in [&[0], &[1]] {
+        assert!(x.max().axes(axes).ptx(90)?.contains("mad.wide.u32"), "{axes:?}");
+    }
+    Ok(())
+}

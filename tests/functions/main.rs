@@ -9,10 +9,11 @@ mod kernels;
 mod ptx;
 mod values;
 
+use kernel_primitives::expr::{Tensor, call};
 use kernel_primitives::kernels::functions;
-use kernel_primitives::{FunctionInfo, ValueType};
+use kernel_primitives::{Device, Diagnosis, Error, FunctionInfo, Result, ValueType};
 
-use kernels::{entry, female, mixed, square_f64};
+use kernels::{entry, female, mixed, quotient, square_f64};
 
 type Mixed = fn(bool, i8, u16, i32, u64, f32) -> f64;
 
@@ -46,6 +47,24 @@ fn the_library_has_every_function_in_two_types() {
     }
 }
 
+/// As in a kernel. On a GPU a later call has the fault.
+#[test]
+fn a_panic_of_a_function_in_an_expression_is_a_fault() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let (x, mut divisors) = (Tensor::from_slice(&stream, 5000, &[7u32; 5000])?, [3u32; 5000]);
+    divisors[4321] = 100;
+    let y = Tensor::from_slice(&stream, 5000, &divisors)?;
+    let z = Tensor::<u32>::zeros(&stream, 5000)?;
+    let done = z.assign(call(quotient::info(), (&x, &y))).and_then(|()| z.to_vec());
+    let Err(Error::Fault(fault)) = done else { panic!("{done:?}") };
+    let Diagnosis::Panicked { message } = &fault.diagnosis else { panic!("{fault}") };
+    assert!(message == "too large" || stream.device().is_gpu(), "{fault}");
+    // And nothing is left of it.
+    z.assign(call(quotient::info(), (&x, &x)))?;
+    assert_eq!(z.to_vec()?, [1; 5000]);
+    Ok(())
+}
+
 #[test]
 fn without_code_there_is_no_image() {
     let code = mixed::info().code();
@@ -55,4 +74,11 @@ fn without_code_there_is_no_image() {
         assert_eq!(code.image(image.arch), Some(image));
         assert_eq!(code.image(1000), code.images().last());
     }
+}
+
+#[test]
+fn an_index_outside_is_a_panic_outside_a_kernel() {
+    let panic = std::panic::catch_unwind(|| functions::index_out_of_bounds(7, 3)).unwrap_err();
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    assert_eq!(text, Some("index 7 is out of bounds: the view has 3 elements"));
 }

@@ -159,7 +159,7 @@ fn random_numbers_are_the_elements_of_a_stream() {
     let seed = 0x0123_4567_89ab_cdef;
     fn stream<T: Copy, F, const K: usize>(seed: u64, f: F) -> [T; N]
     where
-        F: kernel_primitives::UnaryFn<[u32; 4], Output = [T; K]>,
+        F: for<'a> kernel_primitives::UnaryFn<&'a mut Philox, Output = [T; K]>,
     {
         elementwise_random(&mut Philox::new(seed, 0), f)
     }

@@ -3,6 +3,7 @@
 pub mod merge;
 pub mod network;
 pub mod radix;
+pub mod top_k;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "kernels/../../suite/kernels/types.rs"]
 pub mod types;

@@ -29,7 +29,7 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+integers!(u8, u16, u32, u64, usize, i8, i16, i32, i64);
 
 impl Key for bool {
     fn any(bits: u64) -> Self {

@@ -16,4 +16,5 @@ mod rows;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod top_k;
 mod warp;

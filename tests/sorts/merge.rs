@@ -187,3 +187,15 @@ fn a_merge_sort_in_a_block_of_another_size_is_a_fault() -> Result<()> {
     assert!(error.contains("47") && error.contains("48"), "{error}");
     Ok(())
 }
+
+#[test]
+fn a_warp_merge_sort_in_a_block_of_another_size_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    for threads in [32, 64] {
+        let (x, mut out) = (stream.buffer_zeroed::<i32>(256)?, stream.buffer_zeroed::<i32>(256)?);
+        let launched = kernels::warp_merged_in_any_block::launch(&stream, (1, threads), &x, &mut out);
+        let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+        assert!(error.contains(&threads.to_string()) && error.contains("48"), "{error}");
+    }
+    Ok(())
+}

@@ -49,26 +49,29 @@ sorted! {
     a_block_sorts_bf16_descending: bf16, Greater, 16, 1040, vec![stream()?];
 }
 
-/// Sorts keys with indices that descend from position to position, so that equal keys change places.
-fn sorts_with_index<K: Key, O: Direction>(
+/// Sorts keys with indices that descend from position to position, so that equal keys change places. Those of all types go
+/// through the ends of the type, and some from negative to positive.
+fn sorts_with_index<K: Key, I: Key, O: Direction>(
     items: usize,
     threads: usize,
-    launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &Buffer<u32>, &mut Buffer<K>, &mut Buffer<u32>, O) -> Result<()>,
+    launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &Buffer<I>, &mut Buffer<K>, &mut Buffer<I>, O) -> Result<()>,
 ) -> Result<()> {
     let stream = stream()?;
     let check = |case: Case| -> Result<()> {
         let x = keys::<K>(case.pattern, case.len, case.seed);
-        let indices: Vec<u32> = (0..x.len() as u32).map(|i| u32::MAX - i).collect();
+        let step = if size_of::<I>() == 8 { 0x1_0000_0001 } else { 1 };
+        let indices: Vec<I> =
+            (0..x.len() as u64).map(|i| I::any((x.len() as u64 / 3).wrapping_sub(i).wrapping_mul(step))).collect();
         let (mut out, mut index_out) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
         let (x_in, index_in) = (stream.buffer_from(&x)?, stream.buffer_from(&indices)?);
         launch(&stream, case.shape, &x_in, &index_in, &mut out, &mut index_out, O::default())?;
-        let mut expected: Vec<(K, u32)> = x.iter().copied().zip(indices).collect();
+        let mut expected: Vec<(K, I)> = x.iter().copied().zip(indices).collect();
         for tile in expected.chunks_mut(case.tile) {
-            tile.sort_by(|a, b| if O::DESCENDING { b.0.order(&a.0) } else { a.0.order(&b.0) }.then(a.1.cmp(&b.1)));
+            tile.sort_by(|a, b| if O::DESCENDING { b.0.order(&a.0) } else { a.0.order(&b.0) }.then(a.1.order(&b.1)));
         }
-        let (keys, indices): (Vec<K>, Vec<u32>) = expected.into_iter().unzip();
+        let (keys, indices): (Vec<K>, Vec<I>) = expected.into_iter().unzip();
         assert_eq!(raw(&out.to_vec()?), raw(&keys), "{case:?}");
-        assert_eq!(index_out.to_vec()?, indices, "{case:?}");
+        assert_eq!(raw(&index_out.to_vec()?), raw(&indices), "{case:?}");
         Ok(())
     };
     cases(items, threads).try_for_each(check)?;
@@ -77,11 +80,11 @@ fn sorts_with_index<K: Key, O: Direction>(
 }
 
 macro_rules! sorted_with_index {
-    ($($name:ident: $t:ty, $order:ident, $items:literal, $tile:literal;)*) => {$(
+    ($($name:ident: $t:ty, $i:ty, $order:ident, $items:literal, $tile:literal;)*) => {$(
         #[test]
         fn $name() -> Result<()> {
-            sorts_with_index::<$t, $order>($items, $tile / $items, |stream, shape, x, index, out, index_out, order| {
-                kernels::block_sorted_with_index::<$t, $order, $items, $tile>::launch(
+            sorts_with_index::<$t, $i, $order>($items, $tile / $items, |stream, shape, x, index, out, index_out, order| {
+                kernels::block_sorted_with_index::<$t, $i, $order, $items, $tile>::launch(
                     stream, (1, shape), x, index, out, index_out, order,
                 )
             })
@@ -89,13 +92,19 @@ macro_rules! sorted_with_index {
     )*};
 }
 sorted_with_index! {
-    sanitize_a_block_sorts_f32_descending_and_equal_keys_by_index: f32, Greater, 2, 2048;
-    a_block_sorts_i8_and_equal_keys_by_index: i8, Less, 4, 2048;
-    a_block_sorts_u16_and_equal_keys_by_index: u16, Less, 8, 1024;
-    a_block_sorts_i32_and_equal_keys_by_index: i32, Less, 1, 1024;
-    a_block_sorts_i64_descending_and_equal_keys_by_index: i64, Greater, 4, 2048;
-    a_block_sorts_f16_and_equal_keys_by_index: f16, Less, 2, 2048;
-    a_block_sorts_u64_and_equal_keys_by_index: u64, Less, 2, 2048;
+    sanitize_a_block_sorts_f32_descending_and_equal_keys_by_index: f32, u32, Greater, 2, 2048;
+    a_block_sorts_i8_and_equal_keys_by_index: i8, u32, Less, 4, 2048;
+    a_block_sorts_u16_and_equal_keys_by_index: u16, u32, Less, 8, 1024;
+    a_block_sorts_i32_and_equal_keys_by_index: i32, u32, Less, 1, 1024;
+    a_block_sorts_i64_descending_and_equal_keys_by_index: i64, u32, Greater, 4, 2048;
+    a_block_sorts_f16_and_equal_keys_by_index: f16, u32, Less, 2, 2048;
+    a_block_sorts_u64_and_equal_keys_by_index: u64, u32, Less, 2, 2048;
+    sanitize_a_block_sorts_f32_with_indices_of_u64: f32, u64, Less, 2, 2048;
+    a_block_sorts_u64_descending_with_indices_of_i64: u64, i64, Greater, 1, 512;
+    a_block_sorts_u8_with_indices_of_i16: u8, i16, Less, 4, 1024;
+    a_block_sorts_i32_descending_with_indices_of_u8: i32, u8, Greater, 2, 512;
+    a_block_sorts_bf16_with_indices_of_usize: bf16, usize, Less, 8, 1024;
+    a_block_sorts_f64_with_indices_of_i32: f64, i32, Less, 2, 512;
 }
 
 #[test]
@@ -110,7 +119,7 @@ fn a_block_larger_than_the_storage_is_a_fault() -> Result<()> {
     let index = stream.buffer_zeroed::<u32>(1100)?;
     let mut index_out = stream.buffer_zeroed::<u32>(1100)?;
     let (x, mut out) = (stream.buffer_zeroed::<u16>(1100)?, stream.buffer_zeroed::<u16>(1100)?);
-    let launched = kernels::block_sorted_with_index::<u16, Less, 8, 1024>::launch(
+    let launched = kernels::block_sorted_with_index::<u16, u32, Less, 8, 1024>::launch(
         &stream,
         (1, 129),
         &x,
@@ -169,6 +178,9 @@ fn finds_the_first<K: Key, O: Direction>(
             let pattern = if n % 3 == 0 { Pattern::Few } else { PATTERNS[n % PATTERNS.len()] };
             let k = [1, 3, 10, 32, 100, case.tile / 2, case.tile][n % 7].clamp(1, case.tile);
             check(&stream, Case { pattern, ..case }, k)?;
+            if n % 5 == 0 {
+                check(&stream, Case { pattern, ..case }, [0, u32::MAX as usize][n % 2])?;
+            }
         }
     }
     holds(8, (any_case(items, threads.min(300) as u32), any::<usize>()), |(case, k)| {

@@ -235,3 +235,37 @@ fn radix_ranks_of_the_largest_tile_fit_their_counters() -> Result<()> {
     ranks_of_bytes::<512, 16, _>(&stream()?, &[7; 8192])?;
     ranks_of_bytes::<512, 16, _>(&stream()?, &values(8192, 3))
 }
+
+#[test]
+fn bits_beyond_the_key_are_a_fault_and_an_empty_range_is_none() -> Result<()> {
+    let stream = stream()?;
+    let x: Vec<u32> = values(1024, 6);
+    let (input, value) = (stream.buffer_from(&x)?, stream.buffer_from(&x)?);
+    let (mut out, mut value_out) = (stream.buffer_zeroed::<u32>(1024)?, stream.buffer_zeroed::<u32>(1024)?);
+    type Sort = kernels::radix_sorted_pairs<u32, u32, Less, 128, 8>;
+    for (begin, end) in [(32, 32), (0, 0), (40, 7)] {
+        Sort::launch(&stream, (1, 128), &input, &value, begin, end, &mut out, &mut value_out, Less)?;
+        assert_eq!(out.to_vec()?, x, "bits {begin} to {end}");
+    }
+    let launched = Sort::launch(&stream, (1, 128), &input, &value, 0, 40, &mut out, &mut value_out, Less);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("a size of 40; its limit is 32"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_digit_of_more_than_eight_bits_is_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let mut digits: Vec<u32> = values::<u8>(512, 7).into_iter().map(u32::from).collect();
+    let mut places = stream.buffer_zeroed::<u32>(512)?;
+    kernels::digits_ranked::launch(&stream, (1, 256), &stream.buffer_from(&digits)?, &mut places)?;
+    let mut order: Vec<usize> = (0..512).collect();
+    order.sort_by_key(|&i| digits[i]);
+    let found = places.to_vec()?;
+    assert!(order.iter().map(|&i| found[i]).eq(0..512));
+    digits[300] = 256;
+    let launched = kernels::digits_ranked::launch(&stream, (1, 256), &stream.buffer_from(&digits)?, &mut places);
+    let error = launched.and_then(|()| stream.synchronize()).unwrap_err().to_string();
+    assert!(error.contains("a size of 256; its limit is 255"), "{error}");
+    Ok(())
+}

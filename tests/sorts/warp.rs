@@ -52,15 +52,17 @@ sorted! {
 }
 
 /// Sorts keys with indices that descend from position to position, so that equal keys change places.
-fn sorts_with_index<K: Key, O: Direction>(
+fn sorts_with_index<K: Key, I: Key, O: Direction>(
     group: usize,
     items: usize,
-    launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &Buffer<u32>, &mut Buffer<K>, &mut Buffer<u32>, O) -> Result<()>,
+    launch: impl Fn(&Stream, (u32, u32, u32), &Buffer<K>, &Buffer<I>, &mut Buffer<K>, &mut Buffer<I>, O) -> Result<()>,
 ) -> Result<()> {
     let stream = stream()?;
     for case in cases(items, 1024) {
         let x = keys::<K>(case.pattern, case.len, case.seed);
-        let indices: Vec<u32> = (0..x.len() as u32).map(|i| u32::MAX - i).collect();
+        let step = if size_of::<I>() == 8 { 0x1_0000_0001 } else { 1 };
+        let index = |i: u64| I::any((x.len() as u64 / 3).wrapping_sub(i).wrapping_mul(step));
+        let indices: Vec<I> = (0..x.len() as u64).map(index).collect();
         let mut out = stream.buffer_zeroed(x.len())?;
         let mut index_out = stream.buffer_zeroed(x.len())?;
         let (x_in, index_in) = (stream.buffer_from(&x)?, stream.buffer_from(&indices)?);
@@ -69,22 +71,22 @@ fn sorts_with_index<K: Key, O: Direction>(
         for tile in x.iter().zip(&indices).collect::<Vec<_>>().chunks(case.tile) {
             for group in tile.chunks(group) {
                 let mut group = group.to_vec();
-                group.sort_by(|a, b| if O::DESCENDING { b.0.order(a.0) } else { a.0.order(b.0) }.then(a.1.cmp(b.1)));
-                expected.extend(group.into_iter().map(|(key, index)| (key.raw(), *index)));
+                group.sort_by(|a, b| if O::DESCENDING { b.0.order(a.0) } else { a.0.order(b.0) }.then(a.1.order(b.1)));
+                expected.extend(group.into_iter().map(|(key, index)| (key.raw(), index.raw())));
             }
         }
-        let found: Vec<_> = raw(&out.to_vec()?).into_iter().zip(index_out.to_vec()?).collect();
+        let found: Vec<_> = raw(&out.to_vec()?).into_iter().zip(raw(&index_out.to_vec()?)).collect();
         assert_eq!(found, expected, "{case:?}");
     }
     Ok(())
 }
 
 macro_rules! sorted_with_index {
-    ($($name:ident: $t:ty, $order:ident, $width:literal, $items:literal;)*) => {$(
+    ($($name:ident: $t:ty, $i:ty, $order:ident, $width:literal, $items:literal;)*) => {$(
         #[test]
         fn $name() -> Result<()> {
-            sorts_with_index::<$t, $order>($width * $items, $items, |stream, shape, x, index, out, index_out, order| {
-                kernels::warp_sorted_with_index::<$t, $order, $width, $items>::launch(
+            sorts_with_index::<$t, $i, $order>($width * $items, $items, |stream, shape, x, index, out, index_out, order| {
+                kernels::warp_sorted_with_index::<$t, $i, $order, $width, $items>::launch(
                     stream, (1, shape), x, index, out, index_out, order,
                 )
             })
@@ -92,9 +94,13 @@ macro_rules! sorted_with_index {
     )*};
 }
 sorted_with_index! {
-    a_warp_sorts_u16_and_equal_keys_by_index: u16, Less, 32, 2;
-    sanitize_a_warp_sorts_f32_descending_and_equal_keys_by_index: f32, Greater, 32, 4;
-    eight_lanes_sort_u64_and_equal_keys_by_index: u64, Less, 8, 2;
+    a_warp_sorts_u16_and_equal_keys_by_index: u16, u32, Less, 32, 2;
+    sanitize_a_warp_sorts_f32_descending_and_equal_keys_by_index: f32, u32, Greater, 32, 4;
+    eight_lanes_sort_u64_and_equal_keys_by_index: u64, u32, Less, 8, 2;
+    a_warp_sorts_f32_with_indices_of_i64: f32, i64, Less, 32, 1;
+    four_lanes_sort_u64_descending_with_indices_of_u64: u64, u64, Greater, 4, 2;
+    half_warps_sort_i16_with_indices_of_i8: i16, i8, Less, 16, 4;
+    a_warp_sorts_bool_descending_with_indices_of_u16: bool, u16, Greater, 32, 2;
 }
 
 /// Sorts pairs and compares with a stable sort.

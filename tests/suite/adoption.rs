@@ -3,13 +3,15 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use kernel_primitives::algorithms::{Run, Workspace, inclusive_scan, reduce};
+use kernel_primitives::functor::{Add, Sum};
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Device, Diagnosis, Error, Result, Stream};
 
 use crate::driver::Driver;
 use crate::kernels::faults::author_fault;
 use crate::kernels::graph::affine;
-use crate::support::stream;
+use crate::support::{stream, values};
 
 /// The device that the environment names, if it is a GPU, with its context current, and the driver.
 fn gpu() -> Result<Option<(Device, Driver)>> {
@@ -233,5 +235,111 @@ fn addresses_that_make_no_sense_are_errors() -> Result<()> {
             "more than can be addressed",
         );
     }
+    Ok(())
+}
+
+#[test]
+fn settings_of_the_default_pool_are_left_to_others() -> Result<()> {
+    let Some((device, driver)) = gpu()? else { return Ok(()) };
+    assert_eq!(device.stream()?.buffer_from(&[1u32; 1000])?.to_vec()?, [1; 1000]);
+    let (mut pool, mut threshold) = (null_mut(), u64::MAX);
+    // SAFETY: the pointers are valid for the calls; the attribute is the release threshold.
+    unsafe {
+        driver.cuDeviceGetDefaultMemPool(&raw mut pool, 0);
+        driver.cuMemPoolGetAttribute(pool, 4, (&raw mut threshold).cast());
+    }
+    assert_eq!(threshold, 0, "the driver's default");
+    Ok(())
+}
+
+fn not_captured<T>(result: Result<T>, part: &str) {
+    match result {
+        Err(error @ Error::Capture { .. }) => assert!(error.to_string().contains(part), "`{part}`: {error}"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("captured: `{part}`"),
+    }
+}
+
+#[test]
+fn what_others_capture_is_right_at_each_launch() -> Result<()> {
+    const LEN: usize = 30_000;
+    let Some((device, driver)) = gpu()? else { return Ok(()) };
+    let elsewhere = || -> Result<()> {
+        let stream = device.stream()?;
+        let mut data = stream.buffer_from(&[1u32; 100])?;
+        affine::launch(&stream, (1, 128), 2, 1, &mut data)?;
+        stream.capture(|s| affine::launch(s, (1, 128), 2, 1, &mut data))?.launch(&stream)?;
+        stream.record()?.synchronize()?;
+        assert_eq!(data.to_vec()?, [7; 100]);
+        assert_eq!(device.pinned::<u64>(1000)?.len(), 1000);
+        Ok(())
+    };
+    // A stream of others and one of the library's, in the mode that forbids most: no thread may call what is unsafe then.
+    let raw = raw_stream(&driver);
+    // SAFETY: the stream is destroyed below, after this.
+    let adopted = unsafe { Stream::from_raw_borrowed(&device, raw)? };
+    for stream in [adopted, device.stream()?] {
+        let raw = stream.as_raw();
+        let other = device.stream()?;
+        let mut x = other.buffer_zeroed::<u32>(LEN)?;
+        let mut sums = stream.buffer_zeroed::<u32>(LEN)?;
+        let mut total = stream.buffer_zeroed::<u32>(1)?;
+        let mut workspace = Workspace::with_capacity(&stream, 1 << 20)?;
+        let dropped = stream.buffer_from(&[5u32; 1000])?;
+        let event = other.record()?;
+        // The numbers of a workspace's launches, which are no part of what is captured, go on.
+        for _ in 0..3 {
+            inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut sums)?;
+        }
+        let (mut graph, mut launched) = (null_mut(), null_mut());
+        // SAFETY: the stream is alive.
+        unsafe { driver.cuStreamBeginCapture_v2(raw, 0) };
+        assert!(stream.is_capturing() && !other.is_capturing());
+        inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut sums)?;
+        reduce(Run::on(&stream).with(&mut workspace), &sums, Sum, &mut total)?;
+        affine::launch(&stream, (1, 32), 1, 1, &mut total)?;
+        not_captured(stream.buffer_uninit::<u32>(1), "an allocation");
+        not_captured(stream.synchronize(), "`Stream::synchronize`");
+        not_captured(stream.record().map(drop), "`Stream::record`");
+        not_captured(stream.wait(&event), "`Stream::wait`");
+        not_captured(sums.to_vec(), "`Buffer::copy_to`");
+        not_captured(affine::launch(&other, (1, 32), 1, 1, &mut sums), "after its end");
+        drop(dropped);
+        elsewhere()?;
+        std::thread::scope(|scope| scope.spawn(elsewhere).join().expect("no panic"))?;
+        // SAFETY: the stream is captured; the pointers are valid for the calls. The capture is whole, or the driver says otherwise.
+        unsafe {
+            driver.cuCtxSetCurrent(device.as_raw_context());
+            driver.cuStreamEndCapture(raw, &raw mut graph);
+            driver.cuGraphInstantiate_v2(&raw mut launched, graph, null_mut(), null_mut(), 0);
+        }
+        assert!(!stream.is_capturing());
+        for seed in 0..4 {
+            let host = values::<u32>(LEN, seed);
+            x.copy_from(&host)?;
+            // SAFETY: the buffers are alive and in the order of the stream.
+            unsafe { driver.cuGraphLaunch(launched, raw) };
+            let expected: Vec<u32> = host
+                .iter()
+                .scan(0u32, |sum, x| {
+                    *sum = sum.wrapping_add(*x);
+                    Some(*sum)
+                })
+                .collect();
+            assert_eq!(sums.to_vec()?, expected);
+            assert_eq!(total.to_vec()?, [expected.iter().fold(1, |sum: u32, x| sum.wrapping_add(*x))]);
+            if seed == 1 {
+                inclusive_scan(Run::on(&stream).with(&mut workspace), &x, Add, &mut sums)?;
+            }
+        }
+        stream.synchronize()?;
+        // SAFETY: made above, destroyed once, and done.
+        unsafe {
+            driver.cuGraphExecDestroy(launched);
+            driver.cuGraphDestroy(graph);
+        }
+    }
+    // SAFETY: nobody uses it any more.
+    unsafe { driver.cuStreamDestroy_v2(raw) };
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Collectives of a block.
 
 use kernel_primitives::functor::{Add, Max, Min, Mul, Reducer};
-use kernel_primitives::{BinaryFn, Buffer, Result, Stream, bf16, f16};
+use kernel_primitives::simt::{Fault, FaultKind};
+use kernel_primitives::{BinaryFn, Buffer, ConvertTo, Diagnosis, Dims, Error, Result, Stream, bf16, f16};
 
 use crate::kernels::block as kernels;
 use crate::kernels::{Compose, Last, Map, Triangular};
@@ -115,4 +116,95 @@ fn block_sum_of_f32_is_close_for_any_values_and_the_same_again() -> Result<()> {
         assert!((results[0][0] as f64 - exact).abs() <= allowed, "{shape:?}: {} is not {exact}", results[0][0]);
     }
     Ok(())
+}
+
+/// Compacts tiles of several blocks, the last one partial, and compares with a filter on the host.
+fn tiles_compact<T: Arbitrary + ConvertTo<f64>, const N: usize>(
+    below: f64,
+    launch: impl Fn(&Stream, u32, (u32, u32, u32), &Buffer<T>, &mut Buffer<T>, &mut Buffer<u32>) -> Result<()>,
+) -> Result<()> {
+    for stream in streams()? {
+        for (k, shape) in SHAPES.into_iter().enumerate() {
+            let tile = threads(shape) * N;
+            let len = 5 * tile - tile / 3 - 1;
+            let x = values::<T>(len, k as u64);
+            // Every place that nothing is written to keeps what it had.
+            let old = values::<T>(len, !(k as u64));
+            let (mut out, mut counts) = (stream.buffer_from(&old)?, stream.buffer_zeroed::<u32>(len.div_ceil(tile))?);
+            launch(&stream, 2, shape, &stream.buffer_from(&x)?, &mut out, &mut counts)?;
+            let (out, counts) = (out.to_vec()?, counts.to_vec()?);
+            for (((x, old), out), count) in x.chunks(tile).zip(old.chunks(tile)).zip(out.chunks(tile)).zip(counts) {
+                let mut expected: Vec<T> =
+                    x.iter().copied().filter(|&item| ConvertTo::<f64>::convert(item) < below).collect();
+                let kept = expected.len();
+                expected.extend(&old[kept..]);
+                // Each thread adds the number that all have.
+                assert_eq!(count as usize, kept * threads(shape), "{shape:?}");
+                let bits = |items: &[T]| items.iter().map(|&item| format!("{item:?}")).collect::<Vec<_>>();
+                assert_eq!(bits(out), bits(&expected), "{shape:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_compaction_keeps_what_is_marked_in_its_order() -> Result<()> {
+    tiles_compact::<u32, 1>(2e9, |s, grid, block, x, out, counts| {
+        kernels::compacted::<u32, 1>::launch(s, (grid, block), 2e9, x, out, counts)
+    })?;
+    tiles_compact::<u32, 4>(1e9, |s, grid, block, x, out, counts| {
+        kernels::compacted::<u32, 4>::launch(s, (grid, block), 1e9, x, out, counts)
+    })?;
+    tiles_compact::<u8, 3>(300.0, |s, grid, block, x, out, counts| {
+        kernels::compacted::<u8, 3>::launch(s, (grid, block), 300.0, x, out, counts)
+    })?;
+    tiles_compact::<f64, 2>(0.0, |s, grid, block, x, out, counts| {
+        kernels::compacted::<f64, 2>::launch(s, (grid, block), 0.0, x, out, counts)
+    })
+}
+
+#[test]
+fn each_row_has_one_result_of_its_block_or_its_warp() -> Result<()> {
+    for stream in streams()? {
+        for (rows, columns, grid, block) in
+            [(1, 1, 1, 32), (7, 100, 3, 64), (10, 33, 20, 48), (5, 0, 2, 96), (64, 65, 4, 100)]
+        {
+            let x = values::<u32>(rows * columns, rows as u64);
+            let total = |row: usize| x[row * columns..][..columns].iter().fold(0u32, |sum, &x| sum.wrapping_add(x));
+            let expected: Vec<u32> = (0..rows).map(total).collect();
+            let input = stream.buffer_from(&x)?;
+            let mut out = stream.buffer_uninit::<u32>(rows)?;
+            kernels::row_totals::launch(&stream, Dims::for_blocks(rows).block(block), columns, &input, &mut out)?;
+            assert_eq!(out.to_vec()?, expected);
+            let mut out = stream.buffer_uninit::<u32>(rows)?;
+            kernels::row_totals::launch(&stream, (grid, block), columns, &input, &mut out)?;
+            assert_eq!(out.to_vec()?, expected);
+            let mut out = stream.buffer_uninit::<u32>(rows)?;
+            kernels::warp_row_totals::launch(&stream, (grid, block), rows, columns, &input, &mut out)?;
+            assert_eq!(out.to_vec()?, expected);
+        }
+        // More rows than there are elements.
+        let x = stream.buffer_zeroed::<u32>(12)?;
+        let mut out = stream.buffer_zeroed::<u32>(3)?;
+        let launched = kernels::warp_row_totals::launch(&stream, (1, 64), 4, 3, &x, &mut out);
+        let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { panic!("a fault") };
+        let expected = Fault { kind: FaultKind::OutOfBounds, args: [3, 3] };
+        assert_eq!(fault.diagnosis, Diagnosis::Raised(expected), "{fault}");
+    }
+    Ok(())
+}
+
+#[test]
+fn more_blocks_than_a_grid_has_are_an_error_of_the_launch() -> Result<()> {
+    let stream = stream()?;
+    let (x, mut out) = (stream.buffer_zeroed::<u32>(1)?, stream.buffer_zeroed::<u32>(1)?);
+    let dims = Dims::for_blocks(1 << 40).block(32);
+    let launched = kernels::row_totals::launch(&stream, dims, 1, &x, &mut out);
+    assert!(
+        matches!(&launched, Err(Error::LaunchLimit { what: "the grid's x dimension", asked, .. }) if *asked == 1 << 40),
+        "{launched:?}"
+    );
+    // No blocks are no launch.
+    kernels::row_totals::launch(&stream, Dims::for_blocks(0), 1, &x, &mut out)
 }

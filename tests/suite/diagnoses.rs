@@ -6,7 +6,7 @@ mod page;
 
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{
-    Accessor, Buffer, Device, Diagnosis, Dim3, EmulatorOptions, Error, KernelFault, MemoryPlace, Result, Stream,
+    Accessor, Buffer, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, MemoryPlace, Result, Stream,
 };
 
 const SEEDS: [Option<u64>; 6] = [None, Some(1), Some(2), Some(17), Some(400), Some(u64::MAX)];
@@ -99,6 +99,10 @@ fn argument(name: &'static str, element: usize, byte: usize) -> MemoryPlace {
     MemoryPlace::Argument { name, element, byte }
 }
 
+fn shared(name: &'static str, element: usize) -> MemoryPlace {
+    MemoryPlace::Shared { name: Some(name), element: Some(element), byte: 0 }
+}
+
 fn thread(x: u32) -> Dim3 {
     Dim3::new(x, 0, 0)
 }
@@ -112,7 +116,7 @@ fn a_read_without_a_barrier_after_the_write_is_a_race() -> Result<()> {
     diagnose("shared_write_read", launch, |fault, seed| {
         // Thread 0 reads before thread 1 writes.
         let accesses = [("read", [0, 0]), ("write", [0, 1])];
-        check_race(fault, seed, "shared_write_read", accesses, "word 1 of the block's shared memory (byte 4)");
+        check_race(fault, seed, "shared_write_read", accesses, "element 1 of `shared`");
         assert!(fault.to_string().starts_with("data race in shared memory in `"), "{fault}");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("put `cx.barrier()`")), "{fault}");
     })
@@ -123,7 +127,7 @@ fn two_writes_of_one_word_of_shared_memory_are_a_race() -> Result<()> {
     let launch = |stream: &Stream, right| kernels::shared_write_write::launch(stream, (2, 64), right);
     diagnose("shared_write_write", launch, |fault, seed| {
         let accesses = [("write", [0, 0]), ("write", [0, 1])];
-        check_race(fault, seed, "shared_write_write", accesses, "word 0 of the block's shared memory (byte 0)");
+        check_race(fault, seed, "shared_write_write", accesses, "element 0 of `shared`");
     })
 }
 
@@ -136,7 +140,7 @@ fn a_write_without_a_barrier_after_the_read_is_a_race() -> Result<()> {
     diagnose("shared_read_write", launch, |fault, seed| {
         // Thread 63 comes to the barrier last and goes on first: it reads what thread 0 writes then.
         let accesses = [("read", [0, 63]), ("write", [0, 0])];
-        check_race(fault, seed, "shared_read_write", accesses, "word 0 of the block's shared memory (byte 0)");
+        check_race(fault, seed, "shared_read_write", accesses, "element 0 of `shared`");
     })
 }
 
@@ -148,7 +152,7 @@ fn races_are_found_by_the_byte() -> Result<()> {
     };
     diagnose("shared_bytes", launch, |fault, seed| {
         let accesses = [("read", [0, 0]), ("write", [0, 1])];
-        check_race(fault, seed, "shared_bytes", accesses, "byte 1 of the block's shared memory");
+        check_race(fault, seed, "shared_bytes", accesses, "element 1 of `shared`");
     })
 }
 
@@ -161,7 +165,7 @@ fn lanes_of_a_warp_race_without_a_warp_barrier_whatever_they_shuffle() -> Result
     diagnose("warp_without_sync", launch, |fault, seed| {
         // Lane 31 comes to the shuffle last and goes on first.
         let accesses = [("write", [0, 30]), ("read", [0, 31])];
-        check_race(fault, seed, "warp_without_sync", accesses, "word 30 of the block's shared memory (byte 120)");
+        check_race(fault, seed, "warp_without_sync", accesses, "element 30 of `shared`");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("cx.sync_warp(mask)")), "{fault}");
     })
 }
@@ -177,7 +181,7 @@ fn a_warp_barrier_orders_the_lanes_of_its_mask_only() -> Result<()> {
         assert_eq!(earlier.thread.x ^ fault.thread.x, 16, "{fault}");
         // The lower half goes on before the upper one begins.
         let accesses = [("read", [0, 0]), ("write", [0, 16])];
-        check_race(fault, seed, "warp_wrong_mask", accesses, "word 16 of the block's shared memory (byte 64)");
+        check_race(fault, seed, "warp_wrong_mask", accesses, "element 16 of `shared`");
     })
 }
 
@@ -191,7 +195,7 @@ fn an_atomic_races_with_a_plain_read() -> Result<()> {
     };
     diagnose("atomic_against_plain", launch, |fault, seed| {
         let accesses = [("atomic update", [0, 63]), ("read", [0, 0])];
-        check_race(fault, seed, "atomic_against_plain", accesses, "word 0 of the block's shared memory (byte 0)");
+        check_race(fault, seed, "atomic_against_plain", accesses, "element 0 of `shared`");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("atomic")), "{fault}");
     })
 }
@@ -313,11 +317,11 @@ fn a_read_of_shared_memory_that_nothing_has_written_is_reported() -> Result<()> 
         kernels::shared_unwritten::launch(stream, (2, 64), right, &mut out)
     };
     diagnose("shared_unwritten", launch, |fault, seed| {
-        check_unwritten(fault, "shared_unwritten read", &MemoryPlace::Shared { byte: 20 });
+        check_unwritten(fault, "shared_unwritten read", &shared("shared", 5));
         assert_eq!(fault.thread, thread(4));
         assert!(seed.is_some() || fault.block == thread(0));
         // Who wrote next to it, and where.
-        let near = format!("word 4 of the block's shared memory (byte 16), by thread {}", thread(4));
+        let near = format!("element 4 of `shared`, by thread {}", thread(4));
         let help = fault.help.as_ref().unwrap();
         let place = format!("kernels.rs:{}:", line("shared_unwritten write"));
         assert!(help.contains(&near) && help.contains(&place), "{help}");
@@ -328,7 +332,7 @@ fn a_read_of_shared_memory_that_nothing_has_written_is_reported() -> Result<()> 
 fn an_atomic_update_of_what_nothing_has_written_is_reported() -> Result<()> {
     let launch = |stream: &Stream, right| kernels::shared_unwritten_atomic::launch(stream, (1, 64), right);
     diagnose("shared_unwritten_atomic", launch, |fault, seed| {
-        check_unwritten(fault, "shared_unwritten_atomic read", &MemoryPlace::Shared { byte: 8 });
+        check_unwritten(fault, "shared_unwritten_atomic read", &shared("shared", 2));
         assert!(seed.is_some() || fault.thread == thread(63));
     })
 }
@@ -478,8 +482,37 @@ fn an_index_outside_is_reported() -> Result<()> {
         assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [64, 64]));
         assert_eq!((fault.block, fault.thread), (thread(1), thread(31)));
         assert_eq!(fault.line, line("out_of_bounds read"));
-        assert!(fault.to_string().starts_with("index 64 is out of bounds: the view has 64 elements\n"), "{fault}");
+        assert!(fault.to_string().starts_with("index 64 is out of bounds: `x` has 64 elements\n"), "{fault}");
         assert!(fault.help.as_ref().is_some_and(|help| help.contains("cx.items(view.len())")), "{fault}");
+    })
+}
+
+/// Whoever promises that an access lies inside is not believed: without a check there would be memory of others, or of nobody.
+#[test]
+fn an_access_that_was_promised_to_lie_inside_is_reported() -> Result<()> {
+    for how in [0, 1, 2, 3, 5, 6] {
+        let launch = |stream: &Stream, right| {
+            let (x, mut out) = (stream.buffer_from(&[7u32; 128])?, stream.buffer_zeroed(128)?);
+            kernels::outside_by_contract::launch(stream, (1, 32), right, how, x.slice(..64)?, out.slice_mut(..64)?)
+        };
+        diagnose("outside_by_contract", launch, |fault, _| {
+            let index = if how == 2 { 1 << 40 } else { 64 };
+            assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [index, 64]), "{how}: {fault}");
+            assert_eq!(fault.line, line(&format!("outside_by_contract {how}")), "{how}: {fault}");
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_vector_that_was_promised_to_be_aligned_is_reported() -> Result<()> {
+    let launch = |stream: &Stream, right| {
+        let (x, mut out) = (stream.buffer_from(&[7u32; 64])?, stream.buffer_zeroed(64)?);
+        kernels::misaligned_by_contract::launch(stream, (1, 32), right, &x, &mut out)
+    };
+    diagnose("misaligned_by_contract", launch, |fault, _| {
+        assert_eq!(fault.line, line("misaligned_by_contract read"));
+        assert!(fault.to_string().contains("a vector access of 16 bytes is misaligned"), "{fault}");
     })
 }
 
@@ -500,6 +533,108 @@ fn a_barrier_that_some_threads_never_reach_is_reported() -> Result<()> {
         check_divergence(fault, "partial_barrier barrier", &parts, "out of the branch");
         assert_eq!(fault.thread, thread(0));
     })
+}
+
+/// A reduction whose barrier only those reach who still add. The threads that miss it race with those that wait.
+#[test]
+fn a_barrier_in_a_branch_is_reported_with_the_race_that_comes_of_it() -> Result<()> {
+    let launch = |stream: &Stream, right| {
+        let mut out = stream.buffer_zeroed(2)?;
+        kernels::barrier_in_branch::launch(stream, (2, 64), right, &mut out)
+    };
+    diagnose("barrier_in_branch", launch, |fault, seed| {
+        let parts = ["thread (0, 0, 0) and ", " wait at a barrier that ", " never reached: ", "have finished"];
+        check_divergence(fault, "barrier_in_branch barrier", &parts, "out of the branch");
+        let help = fault.help.as_ref().unwrap();
+        let places =
+            ["write", "read"].map(|access| format!("kernels.rs:{}:", line(&format!("barrier_in_branch {access}"))));
+        assert!(help.contains("race for element 0 of `shared`: ") || seed.is_some(), "{help}");
+        assert!(help.contains(" race for ") && help.contains(&places[0]) && help.contains(&places[1]), "{help}");
+        if seed.is_none() {
+            assert!(fault.to_string().starts_with(
+                "thread (0, 0, 0) and 31 more wait at a barrier that thread (32, 0, 0) and 31 more never reached: they have finished\n"
+            ), "{fault}");
+        }
+    })?;
+    let launch = |stream: &Stream, right| kernels::two_barriers_in_branches::launch(stream, (2, 64), right);
+    diagnose("two_barriers_in_branches", launch, |fault, _| {
+        let one = format!("kernels.rs:{}:", line("two_barriers_in_branches one"));
+        let other = format!("kernels.rs:{}:", line("two_barriers_in_branches other"));
+        let Diagnosis::Divergence { message } = &fault.diagnosis else { panic!("{fault}") };
+        assert!(
+            message.contains("different barriers") && message.contains(&one) && message.contains(&other),
+            "{fault}"
+        );
+        assert!(fault.help.as_ref().is_some_and(|help| help.contains(" race for element ")), "{fault}");
+    })
+}
+
+/// A block goes on after a race, to see whether a barrier is missed; not for ever.
+#[test]
+fn a_race_is_reported_although_the_kernel_never_ends_after_it() -> Result<()> {
+    for spin in [false, true] {
+        let launch = |stream: &Stream, right| kernels::race_before_a_wait::launch(stream, (1, 64), right, spin);
+        diagnose("race_before_a_wait", launch, |fault, _| {
+            assert!(matches!(&fault.diagnosis, Diagnosis::DataRace { .. }), "{fault}");
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_race_beside_an_unwritten_read_is_no_divergence_at_a_barrier_of_all() -> Result<()> {
+    let launch = |stream: &Stream, right| {
+        let mut out = stream.buffer_zeroed(1)?;
+        kernels::race_after_unwritten::launch(stream, (1, 64), right, &mut out)
+    };
+    diagnose("race_after_unwritten", launch, |fault, _| {
+        assert!(matches!(&fault.diagnosis, Diagnosis::DataRace { .. }), "{fault}");
+        assert_eq!(fault.line, line("race_after_unwritten write"), "{fault}");
+    })
+}
+
+#[test]
+fn an_access_outside_shared_memory_names_the_parameter() -> Result<()> {
+    let run = |which| {
+        let launch = move |stream: &Stream, right| {
+            let mut out = stream.buffer_zeroed(1)?;
+            kernels::outside_shared::launch(stream, Dims::new(1, 1).shared_bytes(21), right, which, &mut out)
+        };
+        move |text: &str, name: &str, start: Option<MemoryPlace>| {
+            diagnose("outside_shared", launch, |fault, _| {
+                assert_eq!(fault.view.clone().map(|view| (view.name, view.start)), Some((name, start.clone())));
+                assert!(fault.to_string().starts_with(&format!("{text}\n")), "{fault}");
+                assert_eq!(fault.line, line(&format!("outside_shared {which}")), "{fault}");
+            })
+        }
+    };
+    run(0)("index 4 is out of bounds: `second` has 4 elements", "second", None)?;
+    run(1)("index 10 is out of bounds: `rest` has 10 elements", "rest", None)?;
+    let text = "index 2 is out of bounds: the view from element 1 of `second` on has 2 elements";
+    run(2)(text, "second", Some(shared("second", 1)))
+}
+
+#[test]
+fn a_read_of_the_rest_of_shared_memory_names_it() -> Result<()> {
+    let stream = emulator(None)?;
+    let mut out = stream.buffer_zeroed(1)?;
+    let dims = Dims::new(1, 1).shared_bytes(21);
+    let Err(Error::Fault(fault)) = kernels::outside_shared::launch(&stream, dims, true, 3, &mut out) else {
+        panic!("a read of what nothing has written is a fault");
+    };
+    check_unwritten(&fault, "outside_shared unwritten", &shared("rest", 0));
+    Ok(())
+}
+
+#[test]
+fn a_view_that_is_a_part_of_an_argument_is_named_by_its_start() -> Result<()> {
+    let stream = emulator(None)?;
+    let (x, mut out) = (stream.buffer_zeroed::<f32>(6)?, stream.buffer_zeroed::<f32>(4)?);
+    let launch = kernels::outside_a_row::launch(&stream, (1, 32), &x, &mut out);
+    let Err(Error::Fault(fault)) = launch else { panic!("a fault") };
+    let text = "index 3 is out of bounds: the view from element 3 of `x` on has 3 elements\n";
+    assert!(fault.to_string().starts_with(text), "{fault}");
+    Ok(())
 }
 
 #[test]
@@ -646,6 +781,7 @@ fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
         }
         "differences" => page::differences::launch(stream, (1, 65), &x, &mut out),
         "sums_of_halves" => page::sums_of_halves::launch(stream, (1, 64), &x, &mut out),
+        "sum_of_64" => page::sum_of_64::launch(stream, (1, 64), &x, &mut out),
         "largest_of_pairs" => {
             page::largest_of_pairs::launch(stream, (1, 64), &stream.buffer_zeroed(64)?, &mut words)?;
             page::largest_of_pairs::launch(stream, (1, 48), &stream.buffer_zeroed(64)?, words.slice_mut(..48)?)

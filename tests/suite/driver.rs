@@ -4,16 +4,20 @@
 #![allow(dead_code, reason = "not every test uses all")]
 
 use std::ffi::{c_char, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::{Library, Symbol};
 
-/// The driver's library.
-pub struct Driver(Library);
+/// The driver's library. One test has it at a time: while one captures in the mode that forbids most, calls of another fail.
+pub struct Driver(Library, MutexGuard<'static, ()>);
+
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Driver {
     pub fn open() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the driver; this library has loaded it already where there is a GPU.
-        Self(unsafe { Library::new("libcuda.so.1") }.expect("a driver where there is a GPU"))
+        Self(unsafe { Library::new("libcuda.so.1") }.expect("a driver where there is a GPU"), turn)
     }
 }
 
@@ -53,6 +57,16 @@ functions! {
     cuStreamCreate(stream: *mut *mut c_void, flags: u32);
     cuStreamDestroy_v2(stream: *mut c_void);
     cuStreamSynchronize(stream: *mut c_void);
+    cuStreamBeginCapture_v2(stream: *mut c_void, mode: u32);
+    cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void);
+    cuGraphInstantiate_v2(
+        graph: *mut *mut c_void, from: *mut c_void, node: *mut *mut c_void, log: *mut c_char, bytes: usize
+    );
+    cuGraphLaunch(graph: *mut c_void, stream: *mut c_void);
+    cuGraphExecDestroy(graph: *mut c_void);
+    cuGraphDestroy(graph: *mut c_void);
+    cuDeviceGetDefaultMemPool(pool: *mut *mut c_void, device: i32);
+    cuMemPoolGetAttribute(pool: *mut c_void, attribute: u32, value: *mut c_void);
     cuModuleLoadData(module: *mut *mut c_void, image: *const c_void);
     cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, name: *const c_char);
     cuLaunchKernel(

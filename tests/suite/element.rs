@@ -1,7 +1,8 @@
 //! What elements and numbers promise: identities, zeros, conversions, and the arithmetic of the half types.
 
+use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{Add, Cast, Max, Min, Mul, Sub};
-use kernel_primitives::kernels::{elementwise_binary, elementwise_unary};
+use kernel_primitives::kernels::{map_binary, map_unary};
 use kernel_primitives::{
     Accumulate, Arithmetic, Complex, ConvertTo, Divide, Element, Float, Integer, Magnitude, Number, Ordered, Quotient,
     Real, Result, SortKey, bf16, f16,
@@ -30,6 +31,27 @@ fn the_zero_of_an_element_has_zero_bytes() {
     check::<Twelve>();
     check::<Sixteen>();
     check::<Flagged>();
+}
+
+#[test]
+fn bytes_are_those_of_a_value_if_those_of_its_parts_are() {
+    let mut bytes = [0xFF; 9];
+    assert!(Segmented::<u8>::valid_bits(&bytes) && !Segmented::<bool>::valid_bits(&bytes));
+    for (last, valid) in [(0, true), (1, true), (2, false)] {
+        bytes[8] = last;
+        assert_eq!(Segmented::<bool>::valid_bits(&bytes), valid, "{last}");
+    }
+}
+
+/// Halfway between two halves, and what is added decides, however small: rounded to `f64` first, the sum would be the middle.
+#[test]
+fn a_product_and_a_sum_of_bf16_are_rounded_once() {
+    let half = bf16::from_f32;
+    let tiny = half(2.0f32.powi(-100));
+    for (x, sum, expected) in [(3.0, tiny, 262.0), (3.0, -tiny, 260.0), (-3.0, tiny, -260.0), (-3.0, -tiny, -262.0)] {
+        assert_eq!(Float::mul_add(half(x), half(87.0), sum), half(expected), "{x} and {sum}");
+        assert_eq!(Float::mul_add(half(87.0), half(x), half(0.0)), half(x.signum() * 260.0), "to even");
+    }
 }
 
 #[test]
@@ -117,7 +139,7 @@ macro_rules! half_arithmetic {
     (@ops $t:ident, $fraction_bits:literal, $stream:ident, $all:ident, $x:ident, $y:ident, $partner:ident,
         [$($op:ident: $reference:expr),*]) => {$({
         let mut out = $stream.buffer_zeroed::<$t>($all.len())?;
-        elementwise_binary::<$t, $t, $op, 8>::launch(&$stream, (16, 256), &$x, &$y, &mut out, $op)?;
+        map_binary::<$t, $t, $op, 8>::launch(&$stream, (16, 256), &$x, &$y, &mut out, $op)?;
         let reference: fn(f64, f64) -> f64 = $reference;
         for (a, found) in $all.iter().zip(out.to_vec()?) {
             let exact = reference(exact_value(a.to_bits(), $fraction_bits), exact_value($partner.to_bits(), $fraction_bits));
@@ -175,14 +197,8 @@ fn halves_widen_exactly() -> Result<()> {
     let halves: Vec<f16> = bits.iter().map(|&b| f16::from_bits(b)).collect();
     let brains: Vec<bf16> = bits.iter().map(|&b| bf16::from_bits(b)).collect();
     let (mut a, mut b) = (stream.buffer_zeroed(bits.len())?, stream.buffer_zeroed(bits.len())?);
-    elementwise_unary::<f16, f32, Cast<f32>, 8>::launch(
-        &stream,
-        (8, 256),
-        &stream.buffer_from(&halves)?,
-        &mut a,
-        Cast::new(),
-    )?;
-    elementwise_unary::<bf16, f32, Cast<f32>, 4>::launch(
+    map_unary::<f16, f32, Cast<f32>, 8>::launch(&stream, (8, 256), &stream.buffer_from(&halves)?, &mut a, Cast::new())?;
+    map_unary::<bf16, f32, Cast<f32>, 4>::launch(
         &stream,
         (8, 256),
         &stream.buffer_from(&brains)?,
@@ -218,8 +234,8 @@ fn floats_narrow_to_the_nearest_half_ties_to_even() -> Result<()> {
     x.extend((0..20_000).map(|_| f32::from_bits(random.bits() as u32)));
     let input = stream.buffer_from(&x)?;
     let (mut a, mut b) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
-    elementwise_unary::<f32, f16, Cast<f16>, 4>::launch(&stream, (8, 256), &input, &mut a, Cast::new())?;
-    elementwise_unary::<f32, bf16, Cast<bf16>, 2>::launch(&stream, (8, 256), &input, &mut b, Cast::new())?;
+    map_unary::<f32, f16, Cast<f16>, 4>::launch(&stream, (8, 256), &input, &mut a, Cast::new())?;
+    map_unary::<f32, bf16, Cast<bf16>, 2>::launch(&stream, (8, 256), &input, &mut b, Cast::new())?;
     for ((x, a), b) in x.into_iter().zip(a.to_vec()?).zip(b.to_vec()?) {
         if x.is_nan() {
             assert!(a.is_nan() && b.is_nan());

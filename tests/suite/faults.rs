@@ -70,9 +70,9 @@ fn a_read_outside_a_view_is_a_fault() -> Result<()> {
                 kernels::read_outside::launch(stream, (4, 64), index, &x, &mut out)
             });
             assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [index, len as u64]));
-            assert!(
-                fault.to_string().contains(&format!("index {index} is out of bounds: the view has {len} elements"))
-            );
+            let view = if stream.device().is_gpu() { "the view" } else { "`x`" };
+            let expected = format!("index {index} is out of bounds: {view} has {len} elements\n");
+            assert!(fault.to_string().starts_with(&expected), "{fault}");
             check_culprit(&fault);
             check_place(&stream, &fault, "read_outside")?;
         }
@@ -88,6 +88,10 @@ fn an_item_outside_an_input_is_a_fault() -> Result<()> {
         let fault =
             run_expecting_fault(&stream, |stream| kernels::input_outside::launch(stream, (4, 64), 128, &x, &mut out));
         assert_eq!(fault.diagnosis, raised(FaultKind::OutOfBounds, [128, 128]));
+        assert_eq!(
+            fault.view.clone().map(|view| (view.name, view.start)),
+            (!stream.device().is_gpu()).then_some(("x", None))
+        );
         check_culprit(&fault);
         check_place(&stream, &fault, "input_outside")?;
     }
@@ -541,12 +545,20 @@ fn child_faults_often() -> Result<()> {
     };
     // Loads the kernels, and makes what is kept.
     round(1000)?;
-    let before = (device.counters(), handles(), free_memory(&device));
-    round(10_000)?;
-    let cost = device.counters().since(before.0);
-    assert_eq!((cost.launches, cost.allocations, cost.device_to_host_copies), (10_000 + 10, 1 + 10, 1 + 10));
-    assert_eq!((handles(), free_memory(&device)), (before.1, before.2), "files and threads, free memory of the device");
-    Ok(())
+    let mut seen = Vec::new();
+    // Other processes take memory too, and give it back: what leaks is gone after every round.
+    for _ in 0..5 {
+        let before = (device.counters(), handles(), free_memory(&device));
+        round(10_000)?;
+        let cost = device.counters().since(before.0);
+        assert_eq!((cost.launches, cost.allocations, cost.device_to_host_copies), (10_000 + 10, 1 + 10, 1 + 10));
+        let after = (handles(), free_memory(&device));
+        if after.0 == before.1 && after.1 >= before.2 {
+            return Ok(());
+        }
+        seen.push(((before.1, before.2), after));
+    }
+    panic!("files and threads, free memory of the device, before and after: {seen:?}");
 }
 
 /// Open files and threads of this process, where the system tells.

@@ -1,11 +1,14 @@
 //! Functors: the library's on every type, bit by bit, and authors' own in the library's kernels.
 
+use kernel_primitives::block::Each;
 use kernel_primitives::functor::{
-    Add, BinaryFn, BitAnd, BitOr, BitXor, Fold, LessThan, LogicalAnd, LogicalOr, LogicalXor, Max, Min, Mul, MulAdd,
-    Neg, Reducer, Relu, Select, Square, Sub,
+    Add, BinaryFn, BitAnd, BitOr, BitXor, ByIndex, Comparator, DivideBy, Fold, Greater, LessThan, LogicalAnd,
+    LogicalOr, LogicalXor, Max, Min, Mul, MulAdd, Neg, Reducer, Relu, Select, Square, Sub,
 };
-use kernel_primitives::kernels::{elementwise_any, elementwise_binary, elementwise_ternary, elementwise_unary};
-use kernel_primitives::{Arithmetic, Buffer, Complex, ConvertTo, Device, Element, Float, Result, Stream, bf16, f16};
+use kernel_primitives::kernels::{map_any, map_binary, map_ternary, map_unary};
+use kernel_primitives::{
+    Arithmetic, Buffer, Complex, ConvertTo, Device, Element, Float, Result, Stream, UnaryFn, bf16, f16,
+};
 use proptest::collection;
 use proptest::prelude::any;
 
@@ -31,7 +34,7 @@ macro_rules! float_functors {
             let input = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
             $({
                 let mut out = stream.buffer_zeroed::<$t>(x.len())?;
-                elementwise_binary::<$t, $t, $op, $width>::launch(&stream, (2, 128), &input.0, &input.1, &mut out, $op)?;
+                map_binary::<$t, $t, $op, $width>::launch(&stream, (2, 128), &input.0, &input.1, &mut out, $op)?;
                 let reference: fn($t, $t) -> $t = $reference;
                 for ((&a, &b), found) in x.iter().zip(&y).zip(out.to_vec()?) {
                     let expected = reference(a, b);
@@ -76,7 +79,7 @@ macro_rules! integer_functors {
             let input = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
             $({
                 let mut out = stream.buffer_zeroed::<$t>(x.len())?;
-                elementwise_binary::<$t, $t, $op, $width>::launch(&stream, (2, 65), &input.0, &input.1, &mut out, $op)?;
+                map_binary::<$t, $t, $op, $width>::launch(&stream, (2, 65), &input.0, &input.1, &mut out, $op)?;
                 let reference: fn($t, $t) -> $t = $reference;
                 let expected: Vec<$t> = x.iter().zip(&y).map(|(&a, &b)| reference(a, b)).collect();
                 assert_eq!(out.to_vec()?, expected, stringify!($op));
@@ -115,8 +118,43 @@ fn identities_of_reducers() {
     check(Max, &[bf16::NEG_INFINITY, bf16::INFINITY]);
     assert_eq!(Reducer::<f64>::identity(&Min), f64::INFINITY);
     assert_eq!(Reducer::<u32>::identity(&Max), 0);
-    // A sum with the identity may not turn −0 to +0 unless the identity is +0, which it is.
-    assert_eq!(Add.apply(-0.0f32, Reducer::<f32>::identity(&Add)).to_bits(), 0);
+    // A sum with the identity leaves −0 as it is; a sum of nothing is +0.
+    fn zeros<T: Arithmetic + std::fmt::Debug>(negative: T, bits: impl Fn(T) -> u64) {
+        let (identity, none) = (Reducer::<T>::identity(&Add), Reducer::<T>::of_none(&Add));
+        assert_eq!([Add.apply(negative, identity), Add.apply(identity, negative)].map(&bits), [bits(negative); 2]);
+        assert_eq!((bits(Add.apply(T::ZERO, identity)), bits(none)), (0, 0));
+    }
+    zeros(-0.0f32, |x| x.to_bits().into());
+    zeros(-0.0f64, f64::to_bits);
+    zeros(f16::NEG_ZERO, |x| x.to_bits().into());
+    zeros(bf16::NEG_ZERO, |x| x.to_bits().into());
+    zeros(Complex::new(-0.0f32, -0.0), |x| (x.re.to_bits() as u64) << 32 | x.im.to_bits() as u64);
+    assert_eq!(Each(Add).of_none().map(f32::to_bits), [0; 2]);
+}
+
+/// By any divisor of the accumulation type, also by those that are no halves.
+#[test]
+fn halves_are_divided_by_any_float() {
+    for divisor in [4097.0f32, 65536.0, 1e30, 3.0, 2049.0, 1e-30, 0.0, f32::INFINITY] {
+        for x in [1.0f32, -1.0, 3.0, 65504.0, 0.5, 6.1e-5, 0.0] {
+            let (half, brain) = (f16::from_f32(x), bf16::from_f32(x));
+            let expected = |x: f32| x * (1.0 / divisor);
+            let found = DivideBy::<f16>::by(divisor).apply(half);
+            let exact = f16::from_f32(expected(half.to_f32()));
+            assert!(
+                found.to_bits() == exact.to_bits() || found.is_nan() && exact.is_nan(),
+                "{x} by {divisor}: {found}"
+            );
+            let found = DivideBy::<bf16>::by(divisor).apply(brain);
+            let exact = bf16::from_f32(expected(brain.to_f32()));
+            assert!(
+                found.to_bits() == exact.to_bits() || found.is_nan() && exact.is_nan(),
+                "{x} by {divisor}: {found}"
+            );
+        }
+    }
+    assert_eq!((DivideBy::<i8>::by(-3).apply(100), DivideBy::<f64>::by(4.0).apply(1.0)), (-33, 0.25));
+    assert_eq!(DivideBy::<f16>::by(3.0), DivideBy::new(f16::from_f32(3.0)));
 }
 
 #[test]
@@ -139,22 +177,10 @@ fn sanitize_a_functor_with_state_in_a_library_kernel() -> Result<()> {
         let input = stream.buffer_from(&x)?;
         let expected: Vec<f32> = x[case.offset..].iter().map(|x| 3.0 * x - 0.5).collect();
         let mut out = stream.buffer_zeroed(case.len)?;
-        elementwise_unary::<f32, f32, Affine, 4>::launch(
-            &stream,
-            case.dims(4, 3),
-            input.slice(case.offset..)?,
-            &mut out,
-            f,
-        )?;
+        map_unary::<f32, f32, Affine, 4>::launch(&stream, case.dims(4, 3), input.slice(case.offset..)?, &mut out, f)?;
         assert_eq!(out.to_vec()?, expected, "{case:?}");
         let mut out = stream.buffer_zeroed(case.len)?;
-        elementwise_unary::<f32, f32, Affine, 1>::launch(
-            &stream,
-            case.dims(1, 9),
-            input.slice(case.offset..)?,
-            &mut out,
-            f,
-        )?;
+        map_unary::<f32, f32, Affine, 1>::launch(&stream, case.dims(1, 9), input.slice(case.offset..)?, &mut out, f)?;
         assert_eq!(out.to_vec()?, expected, "{case:?}");
     }
     Ok(())
@@ -181,16 +207,12 @@ fn compares<T: Arbitrary + PartialOrd>(
 fn sanitize_a_functor_whose_result_is_bool() -> Result<()> {
     compares::<f32>(
         2,
-        |stream, dims, x, y, out| {
-            elementwise_binary::<f32, bool, LessThan, 4>::launch(stream, dims, x, y, out, LessThan)
-        },
+        |stream, dims, x, y, out| map_binary::<f32, bool, LessThan, 4>::launch(stream, dims, x, y, out, LessThan),
         4,
     )?;
     compares::<i64>(
         5,
-        |stream, dims, x, y, out| {
-            elementwise_binary::<i64, bool, LessThan, 3>::launch(stream, dims, x, y, out, LessThan)
-        },
+        |stream, dims, x, y, out| map_binary::<i64, bool, LessThan, 3>::launch(stream, dims, x, y, out, LessThan),
         3,
     )
 }
@@ -767,7 +789,7 @@ fn sanitize_functors_of_three_and_of_any_number_of_arguments() -> Result<()> {
         let condition = values::<bool>(case.len, 1);
         let (x, y) = (values::<f64>(case.len, 2), values::<f64>(case.len, 3));
         let mut out = stream.buffer_zeroed(case.len)?;
-        elementwise_ternary::<bool, f64, f64, f64, Select, 2>::launch(
+        map_ternary::<bool, f64, f64, f64, Select, 2>::launch(
             &stream,
             case.dims(2, 3),
             &stream.buffer_from(&condition)?,
@@ -782,7 +804,7 @@ fn sanitize_functors_of_three_and_of_any_number_of_arguments() -> Result<()> {
         let all = values::<u16>(4 * case.len, 4);
         let mut out = stream.buffer_zeroed(case.len)?;
         let input = stream.buffer_from(&all)?;
-        elementwise_any::<u16, u16, Fold<Max>, 4, 8>::launch(&stream, case.dims(8, 3), &input, &mut out, Fold(Max))?;
+        map_any::<u16, u16, Fold<Max>, 4, 8>::launch(&stream, case.dims(8, 3), &input, &mut out, Fold(Max))?;
         let expected: Vec<u16> = (0..case.len).map(|i| (0..4).map(|k| all[k * case.len + i]).max().unwrap()).collect();
         assert_eq!(out.to_vec()?, expected, "{case:?}");
     }
@@ -797,10 +819,10 @@ fn elementwise_activations_and_multiply_adds_of_the_library() -> Result<()> {
         let (a, b): (Vec<f16>, Vec<f16>) = (values(case.len, 2), values(case.len, 3));
         let input = stream.buffer_from(&x)?;
         let mut out = stream.buffer_zeroed(case.len)?;
-        elementwise_unary::<f16, f16, Relu, 8>::launch(&stream, case.dims(8, 3), &input, &mut out, Relu)?;
+        map_unary::<f16, f16, Relu, 8>::launch(&stream, case.dims(8, 3), &input, &mut out, Relu)?;
         let expected: Vec<f16> = x.iter().map(|&x| if x < f16::ZERO { f16::ZERO } else { x }).collect();
         assert_eq!(out.to_vec()?, expected, "{case:?}");
-        elementwise_ternary::<f16, f16, f16, f16, MulAdd, 8>::launch(
+        map_ternary::<f16, f16, f16, f16, MulAdd, 8>::launch(
             &stream,
             case.dims(8, 3),
             &input,
@@ -873,14 +895,14 @@ fn sanitize_halves_in_pairs_compute_as_one_by_one() {
                 let (a, b) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
                 let len = x.len() - offset;
                 let mut found = Vec::new();
-                launch!(elementwise_binary::<$t, Add, 8>(&stream, &a, &b, offset, len, found));
-                launch!(elementwise_binary::<$t, Sub, 8>(&stream, &a, &b, offset, len, found));
-                launch!(elementwise_binary::<$t, Mul, 8>(&stream, &a, &b, offset, len, found));
-                launch!(elementwise_binary::<$t, Min, 8>(&stream, &a, &b, offset, len, found));
-                launch!(elementwise_binary::<$t, Max, 8>(&stream, &a, &b, offset, len, found));
-                launch!(elementwise_unary::<$t, Relu, 8>(&stream, &a, offset, len, found));
-                launch!(elementwise_unary::<$t, Neg, 8>(&stream, &a, offset, len, found));
-                launch!(elementwise_unary::<$t, Square, 7>(&stream, &a, offset, len, found));
+                launch!(map_binary::<$t, Add, 8>(&stream, &a, &b, offset, len, found));
+                launch!(map_binary::<$t, Sub, 8>(&stream, &a, &b, offset, len, found));
+                launch!(map_binary::<$t, Mul, 8>(&stream, &a, &b, offset, len, found));
+                launch!(map_binary::<$t, Min, 8>(&stream, &a, &b, offset, len, found));
+                launch!(map_binary::<$t, Max, 8>(&stream, &a, &b, offset, len, found));
+                launch!(map_unary::<$t, Relu, 8>(&stream, &a, offset, len, found));
+                launch!(map_unary::<$t, Neg, 8>(&stream, &a, offset, len, found));
+                launch!(map_unary::<$t, Square, 7>(&stream, &a, offset, len, found));
                 for (i, (&a, &b)) in x.iter().zip(&y).skip(offset).enumerate() {
                     for (k, value) in expected(a, b).into_iter().enumerate() {
                         let found = found[k][i];
@@ -895,5 +917,20 @@ fn sanitize_halves_in_pairs_compute_as_one_by_one() {
     check! {
         f16, 10;
         bf16, 7;
+    }
+}
+
+#[test]
+fn of_equal_values_the_smaller_index_comes_first_and_none_before_itself() {
+    let order = ByIndex(Greater);
+    for (a, i, b, j, before) in [
+        (2, 3, 2, 7, true),
+        (2, 7, 2, 3, false),
+        (2, 3, 2, 3, false),
+        (3, 7, 2, 3, true),
+        (2, 3, 3, 7, false),
+        (3, 5, 2, 5, true),
+    ] {
+        assert_eq!(order.before((a, i), (b, j)), before, "({a}, {i}) and ({b}, {j})");
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::kernels::map_binary;
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Buffer, Device, Diagnosis, Dims, Error, Graph, Result, Stream, functor::Add};
 
@@ -258,6 +258,39 @@ fn a_graph_of_nothing_can_be_launched() -> Result<()> {
     graph.launch(&stream)?;
     stream.synchronize()?;
     assert_eq!(data.to_vec()?, [1]);
+    Ok(())
+}
+
+#[test]
+fn buffers_of_nothing_are_made_in_a_capture() -> Result<()> {
+    for stream in streams()? {
+        let before = stream.device().counters();
+        let mut data = stream.buffer_from(&[1u32, 2, 3])?;
+        let mut kept = None;
+        let graph = stream.capture(|s| {
+            let (mut none, also) = (s.buffer_uninit::<u32>(0)?, s.buffer_zeroed::<u32>(0)?);
+            let weighted = Weighted { weight: 2 };
+            combine::<Weighted>::launch(s, (1, 32), weighted, &also, &s.buffer_from(&[])?, &mut none)?;
+            none.as_mut_slice().copy_from_device(s, also.as_slice())?;
+            none.as_mut_slice().set_zero(s)?;
+            assert_eq!(also.to_vec()?, [0u32; 0]);
+            assert_eq!(s.buffer_zeroed::<[bool; 0]>(7)?.len(), 7);
+            affine::launch(s, (1, 32), 2, 1, &mut data)?;
+            kept = Some(none);
+            Ok(())
+        })?;
+        graph.launch(&stream)?;
+        graph.launch(&stream)?;
+        assert_eq!(data.to_vec()?, [7, 11, 15]);
+        let mut kept = kept.expect("the closure ran");
+        drop(graph);
+        affine::launch(&stream, (1, 32), 2, 1, &mut kept)?;
+        kept.copy_from(&[])?;
+        assert_eq!(kept.to_vec()?, [0u32; 0]);
+        if !stream.device().is_gpu() {
+            assert_eq!(stream.device().counters().since(before).allocations, 1);
+        }
+    }
     Ok(())
 }
 
@@ -537,14 +570,14 @@ fn child_counts() -> Result<()> {
     assert_eq!((made.launches, made.device_to_host_copies, made.synchronizations), (0, 0, 0));
 
     let dims = Dims::for_items(100).items_per_thread(4);
-    elementwise_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &x, &mut out, Add)?;
+    map_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &x, &mut out, Add)?;
     let mut expected = cost();
     assert_eq!(expected.launches, 1);
     expected.launches = 0;
     assert_eq!(expected, Default::default(), "a launch is that and nothing else");
 
     let graph = stream.capture(|s| {
-        (0..5).try_for_each(|_| elementwise_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &x, &mut out, Add))?;
+        (0..5).try_for_each(|_| map_binary::<f32, f32, Add, 4>::launch(s, dims, &x, &x, &mut out, Add))?;
         out.slice_mut(..10)?.copy_from_device(s, x.slice(..10)?)
     })?;
     assert_eq!(cost(), Default::default(), "a capture does nothing to the device");
@@ -565,7 +598,7 @@ fn child_counts() -> Result<()> {
     out.slice_mut(10..20)?.copy_from_device(&stream, x.slice(..10)?)?;
     assert_eq!(out.slice(5..15)?.to_vec()?, [2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
     out.slice(..0)?.to_vec()?;
-    elementwise_binary::<f32, f32, Add, 4>::launch(&stream, (0, 32), &x, &x, &mut out, Add)?;
+    map_binary::<f32, f32, Add, 4>::launch(&stream, (0, 32), &x, &x, &mut out, Add)?;
     let copied = cost();
     assert_eq!((copied.host_to_device_copies, copied.host_to_device_bytes), (1, 200));
     assert_eq!((copied.device_to_host_copies, copied.device_to_host_bytes), (1, 40));

@@ -1,7 +1,7 @@
 //! The code that the builder left for the host. These tests look at it and run none of it.
 
 use kernel_primitives::functor::Add;
-use kernel_primitives::kernels::{block_reduce, elementwise_binary};
+use kernel_primitives::kernels::{block_reduce, map_binary};
 use kernel_primitives::{KernelInfo, f16};
 
 use crate::kernels::{Sixteen, Twelve, printing, simt};
@@ -9,7 +9,7 @@ use crate::kernels::{Sixteen, Twelve, printing, simt};
 /// Kernels with values, structs, views, shared memory and functors for parameters.
 fn kernels() -> Vec<&'static KernelInfo> {
     vec![
-        elementwise_binary::<f16, f16, Add, 8>::info(),
+        map_binary::<f16, f16, Add, 8>::info(),
         block_reduce::<f32, Add, 4>::info(),
         printing::print_kinds::info(),
         printing::print_elements::info(),

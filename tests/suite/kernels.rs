@@ -8,6 +8,7 @@ pub mod functor;
 pub mod graph;
 pub mod input;
 pub mod io;
+pub mod launches;
 pub mod printing;
 pub mod reduction;
 pub mod simt;

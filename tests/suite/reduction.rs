@@ -32,6 +32,26 @@ fn reductions_of_a_few_items() {
     assert_eq!(Sum.of(&[f16::from_f32(2048.0), f16::ONE]), 2049.0f32);
 }
 
+/// Of integers whose sum, or whose number, is more than the type holds.
+#[test]
+fn means_of_small_integers_do_not_wrap() -> Result<()> {
+    assert_eq!((Mean.of(&[1u8; 256]), Mean.of(&[200u8, 200]), Mean.of(&[255u8; 70_000])), (1, 200, 255));
+    assert_eq!((Mean.of(&[-128i8; 300]), Mean.of(&[100i8, 120, 125]), Mean.of(&[-7i8, -8])), (-128, 115, -7));
+    assert_eq!((Mean.of(&[60_000u16; 65_536]), Mean.of(&[i16::MIN; 5])), (60_000, i16::MIN));
+    assert_eq!(
+        (Mean.of(&[i32::MAX; 3]), Mean.of(&[i32::MIN, i32::MIN]), Mean.of(&[u32::MAX; 9])),
+        (i32::MAX, i32::MIN, u32::MAX)
+    );
+    assert_eq!((Mean.of(&[true, true, false]), Mean.of(&[true; 2]), Mean.of(&[9u64, 12])), (0, 1, 10));
+    assert_eq!(Mean.of(&[Complex::new(200u8, 1), Complex::new(200, 3)]), Complex::new(200, 2));
+    // In a block, of more items than the type counts.
+    let stream = stream()?;
+    let mut out = stream.buffer_zeroed(1)?;
+    reduced::<u8, Mean>::launch(&stream, (1, 300), &stream.buffer_from(&[200u8; 1000])?, &mut out, Mean)?;
+    assert_eq!(out.to_vec()?, [200u8]);
+    Ok(())
+}
+
 #[test]
 fn reductions_of_nothing_are_their_identities() {
     let none: [f32; 0] = [];

@@ -11,6 +11,22 @@ use proptest::prelude::any;
 
 use crate::support::{Arbitrary, Random, SHAPES, any_shape, holds, stream, streams, threads, values};
 
+#[test]
+fn blocks_for_rows_have_256_threads_at_most_and_fit_their_rows() {
+    for columns in (0usize..300).chain([1024, 1025, 4096, 1 << 40]) {
+        for per_thread in [0usize, 1, 4, 8] {
+            let needed = columns.div_ceil(per_thread.max(1)).clamp(1, 256) as u32;
+            let (width, warps) = (needed.next_power_of_two(), needed.div_ceil(32));
+            let height = 256 / width;
+            assert_eq!(
+                reduce_row_dims(1000, columns, per_thread),
+                Dims::new(1000u32.div_ceil(height), (width, height))
+            );
+            assert_eq!(row_dims(1000, columns, per_thread), Dims::new(1000, 32 * warps));
+        }
+    }
+}
+
 /// A type of the kernels' elements, to and from `f64`.
 trait Value: Accumulate + Copy {
     /// Half a unit in the last place of 1.
@@ -193,7 +209,8 @@ fn a_matrix_larger_than_its_buffer_is_a_fault() -> Result<()> {
     let mut out = stream.buffer_zeroed::<f32>(10)?;
     let result = softmax_rows::<f32, 4, 8>::launch(&stream, row_dims(3, 4, 32), 3, 4, &x, &mut out);
     let error = result.and_then(|()| stream.synchronize()).unwrap_err().to_string();
-    assert!(error.contains("ends at element 12, but the view has 10"), "{error}");
+    let view = if stream.device().is_gpu() { "the view" } else { "`x`" };
+    assert!(error.contains(&format!("ends at element 12, but {view} has 10")), "{error}");
     Ok(())
 }
 
@@ -421,4 +438,20 @@ fn rows_and_columns_of_any_matrix_are_summed() {
         assert_eq!(sums.to_vec()?, (0..columns).map(column).collect::<Vec<_>>());
         Ok(())
     });
+}
+
+/// Running sums of −0 are −0, in any number of tiles; exclusive ones begin with +0.
+#[test]
+fn sums_along_rows_keep_a_negative_zero_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for columns in [1, 3, 64, 1000, 1001, 20_000] {
+        let (rows, dims) = (2, row_dims(2, columns, 32));
+        let x = stream.buffer_from(&vec![-0.0f32; rows * columns])?;
+        let mut out = stream.buffer_from(&vec![1.0f32; rows * columns])?;
+        cumsum_rows::<f32, 4, 8, false>::launch(&stream, dims, rows, columns, &x, &mut out)?;
+        assert!(out.to_vec()?.iter().all(|x| x.to_bits() == 1 << 31), "{columns} columns");
+        cumsum_rows::<f32, 4, 8, true>::launch(&stream, dims, rows, columns, &x, &mut out)?;
+        assert!(out.to_vec()?.iter().all(|x| x.to_bits() == 0), "{columns} columns, exclusive");
+    }
+    Ok(())
 }

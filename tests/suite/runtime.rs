@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::thread;
 
-use kernel_primitives::kernels::elementwise_binary;
+use kernel_primitives::kernels::map_binary;
 use kernel_primitives::{Buffer, Device, Dim3, Dims, Error, Result, Stream, functor::Add};
 
 use crate::kernels::{Flagged, Sixteen, faults, io, simt};
@@ -76,7 +76,7 @@ fn sanitize_empty_buffers_are_buffers() -> Result<()> {
     x.copy_to(&mut [])?;
     out.copy_from(&[])?;
     for dims in [Dims::for_items(0), (1, 32).into(), (3, (7, 3)).into()] {
-        elementwise_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &y, &mut out, Add)?;
+        map_binary::<f32, f32, Add, 4>::launch(&stream, dims, &x, &y, &mut out, Add)?;
     }
     assert_eq!(out.to_vec()?, [0.0f32; 0]);
     stream.synchronize()
@@ -222,12 +222,12 @@ fn lengths_that_must_be_equal_are_named_with_their_parameters() -> Result<()> {
     let stream = stream()?;
     let (x, y) = (stream.buffer_zeroed::<f32>(100)?, stream.buffer_zeroed::<f32>(99)?);
     let mut out = stream.buffer_zeroed::<f32>(100)?;
-    let error = elementwise_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &y, &mut out, Add).unwrap_err();
+    let error = map_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &y, &mut out, Add).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("`x` has 100 elements, but `y` has 99"), "{text}");
-    assert!(text.contains("elementwise_binary::<f32, f32, Add, 4>"), "{text}");
+    assert!(text.contains("map_binary::<f32, f32, Add, 4>"), "{text}");
     let target = out.slice_mut(..50)?;
-    let error = elementwise_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &x, target, Add).unwrap_err();
+    let error = map_binary::<f32, f32, Add, 4>::launch(&stream, (1, 32), &x, &x, target, Add).unwrap_err();
     assert!(error.to_string().contains("`x` has 100 elements, but `out` has 50"), "{error}");
     Ok(())
 }
@@ -239,14 +239,7 @@ fn one_buffer_is_read_by_several_parameters() -> Result<()> {
     let input = stream.buffer_from(&x)?;
     let mut out = stream.buffer_zeroed(50)?;
     let dims = Dims::for_items(50).items_per_thread(4);
-    elementwise_binary::<f32, f32, Add, 4>::launch(
-        &stream,
-        dims,
-        input.slice(..50)?,
-        input.slice(25..75)?,
-        &mut out,
-        Add,
-    )?;
+    map_binary::<f32, f32, Add, 4>::launch(&stream, dims, input.slice(..50)?, input.slice(25..75)?, &mut out, Add)?;
     assert_eq!(out.to_vec()?, (0..50).map(|i| x[i] + x[i + 25]).collect::<Vec<_>>());
     Ok(())
 }
@@ -340,6 +333,39 @@ fn more_memory_than_can_be_addressed_is_an_error() -> Result<()> {
 }
 
 #[test]
+fn lengths_near_the_largest_are_errors() -> Result<()> {
+    let stream = stream()?;
+    let device = stream.device();
+    for len in [usize::MAX, usize::MAX / 2, isize::MAX as usize, isize::MAX as usize / 8, 1 << 58] {
+        let errors = [
+            device.pinned::<u64>(len).err(),
+            stream.buffer_uninit::<u64>(len).err(),
+            stream.buffer_zeroed::<[u16; 4]>(len).err(),
+        ];
+        for error in errors {
+            let Some(Error::Allocation { bytes, .. }) = error else { panic!("{len}: {error:?}") };
+            assert_eq!(bytes, len as u128 * 8);
+        }
+    }
+    assert!(matches!(device.pinned::<u8>(isize::MAX as usize), Err(Error::Allocation { .. })));
+    // Elements without bytes are as many as one likes.
+    assert_eq!(device.pinned::<[u8; 0]>(usize::MAX)?.len(), usize::MAX);
+    let mut none = stream.buffer_uninit::<[f32; 0]>(usize::MAX)?;
+    assert_eq!((none.len(), none.to_vec()?.len()), (usize::MAX, usize::MAX));
+    assert_eq!(none.slice(1..)?.len(), usize::MAX - 1);
+    assert_eq!(none.slice(..=usize::MAX - 1)?.len(), usize::MAX);
+    assert!(matches!(none.slice(..=usize::MAX), Err(Error::OutOfRange { .. })));
+    assert_eq!(none.as_mut_slice().split_at(usize::MAX)?.1.len(), 0);
+    let mut some = stream.buffer_zeroed::<u8>(4)?;
+    for (start, end) in [(0, usize::MAX), (usize::MAX, usize::MAX), (1, usize::MAX), (usize::MAX - 1, 2)] {
+        assert!(matches!(some.slice(start..end), Err(Error::OutOfRange { .. })), "{start}..{end}");
+        assert!(matches!(some.slice(start..=end), Err(Error::OutOfRange { .. })), "{start}..={end}");
+        assert!(some.slice_mut((std::ops::Bound::Excluded(start), std::ops::Bound::Included(end))).is_err());
+    }
+    Ok(())
+}
+
+#[test]
 fn pinned_memory_is_a_slice_that_is_copied_from_and_to() -> Result<()> {
     let stream = stream()?;
     let mut pinned = stream.device().pinned::<f64>(1000)?;
@@ -378,6 +404,27 @@ fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {
         assert_eq!(copy.to_vec()?, vec![8f32.powi(round) * 4.0; 10_000]);
     }
     assert_eq!(data.to_vec()?, vec![8f32.powi(10); 10_000]);
+    Ok(())
+}
+
+/// The first stream is busy with other buffers meanwhile. That nobody waits for those is for `primitives-host/tests/fake_driver.rs`,
+/// which sees what waits for what.
+#[test]
+fn a_stream_reads_what_another_one_wrote_before_its_other_work() -> Result<()> {
+    let device = Device::auto()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    let (len, times) = if device.is_gpu() { (64 << 20, 100) } else { (100, 10) };
+    let x = values::<f32>(1000, 1);
+    let mut data = one.buffer_from(&x)?;
+    let (mut a, b) = (one.buffer_zeroed::<f32>(len)?, one.buffer_from(&vec![1.5f32; len])?);
+    let mut out = two.buffer_zeroed::<f32>(1000)?;
+    double(&one, &mut data)?;
+    for _ in 0..times {
+        a.as_mut_slice().copy_from_device(&one, b.as_slice())?;
+    }
+    io::copy::<f32, 4>::launch(&two, (1, 128), &data, &mut out)?;
+    assert_eq!(out.to_vec()?, x.iter().map(|v| v * 2.0).collect::<Vec<_>>());
+    assert_eq!(a.slice(len - 2..)?.to_vec()?, [1.5; 2]);
     Ok(())
 }
 
@@ -555,7 +602,7 @@ fn without_a_gpu_its_device_is_an_error_that_says_why() {
     }
     for device in [Device::gpu(), Device::gpu_at(3)] {
         let error = device.expect_err("there is none");
-        let Error::NoGpu { reason } = &error else { panic!("{error:?}") };
+        let Error::NoGpu { reason, .. } = &error else { panic!("{error:?}") };
         assert!(reason.len() > 10 && !reason.contains('\n'), "{reason}");
     }
     let device = Device::auto().expect("the emulator, unless the environment asks for a GPU");

@@ -1,7 +1,7 @@
 //! The library's own kernels, in all their instantiations.
 
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Mul, Reducer};
-use kernel_primitives::kernels::{block_reduce, elementwise_binary};
+use kernel_primitives::kernels::{block_reduce, map_binary};
 use kernel_primitives::{Accumulate, Arithmetic, Buffer, Dims, Result, Stream, bf16, f16};
 
 use crate::support::{Arbitrary, Case, LENGTHS, SHAPES, cases, stream, threads, values};
@@ -38,7 +38,7 @@ macro_rules! combined {
     (@types $op:ident, $variant:literal, [$($t:ident $nx:literal $k:literal),*]) => {$(
         combines::<$t, _>($op, $variant + $k, |stream, case, x, y, out| {
             let (offset, len) = (case.offset, case.len);
-            elementwise_binary::<$t, $t, $op, $nx>::launch(
+            map_binary::<$t, $t, $op, $nx>::launch(
                 stream,
                 case.dims($nx, 6),
                 x.slice(offset..offset + len)?,
@@ -63,7 +63,7 @@ fn sanitize_elementwise_sums_by_the_number_of_items() -> Result<()> {
         let (x, y) = (values::<f32>(len, 1), values::<f32>(len, 2));
         let mut out = stream.buffer_zeroed(len)?;
         let dims = Dims::for_items(len).items_per_thread(4);
-        elementwise_binary::<f32, f32, Add, 4>::launch(
+        map_binary::<f32, f32, Add, 4>::launch(
             &stream,
             dims,
             &stream.buffer_from(&x)?,

@@ -10,15 +10,14 @@ pub fn stream() -> Result<Stream> {
 }
 
 /// A stream on the device that the environment names and, if that is the emulator, one on each other kind of emulator:
-/// checked and not, in the plain order and in a random one.
+/// checked and not, in the plain order and in a random one, and in the place of each architecture by which kernels choose.
 pub fn streams() -> Result<Vec<Stream>> {
     let device = Device::auto()?;
     let mut streams = vec![device.stream()?];
     if !device.is_gpu() {
-        for (checked, seed) in [(true, Some(1)), (false, None), (false, Some(2))] {
+        for (checked, seed, arch) in [(true, Some(1), 75), (false, None, 80), (false, Some(2), 90)] {
             let mut options = EmulatorOptions::default();
-            options.checked = checked;
-            options.seed = seed;
+            (options.checked, options.seed, options.arch) = (checked, seed, Some(arch));
             streams.push(Device::emulator_with(options).stream()?);
         }
     }

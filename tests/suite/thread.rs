@@ -3,12 +3,13 @@
 use kernel_primitives::functor::{Add, Max};
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::thread::{
-    NormalF32, NormalF64, Philox, UniformF32, elementwise_binary, elementwise_random, elementwise_unary, philox4x32_10,
+    NormalF32, NormalF64, Philox, UniformF32, compare_exchange, elementwise_binary, elementwise_random,
+    elementwise_unary, philox4x32_10,
 };
 use kernel_primitives::{Device, Diagnosis, Error, Result, UnaryFn, f16};
 
 use crate::kernels::functor as kernels;
-use crate::kernels::thread::{floor_divided, random, rows};
+use crate::kernels::thread::{Below, floor_divided, of_rows, random, random_below, rows};
 use crate::support::{cases, stream, values};
 
 #[test]
@@ -77,6 +78,29 @@ fn draws_follow_each_other_and_the_last_may_be_cut() {
     assert_eq!((&six[..], &next[..]), (&all[..6], &all[8..]));
     let doubles: [f64; 3] = elementwise_random(&mut Philox::new(7, 9), NormalF64);
     assert!(doubles.iter().all(|v| v.is_finite()) && doubles[0] != doubles[2]);
+}
+
+#[test]
+fn sanitize_a_random_functor_draws_as_often_as_it_needs() -> Result<()> {
+    let stream = stream()?;
+    // Nearly half of all numbers are drawn anew.
+    let end = (1 << 31) + 1;
+    let mut out = stream.buffer_zeroed(300)?;
+    random_below::launch(&stream, (2, 100), 5, Below { end }, &mut out)?;
+    for (i, found) in out.to_vec()?.into_iter().enumerate() {
+        let mut random = Philox::new(5, i as u64);
+        let pairs = std::iter::repeat_with(|| random.draw()).filter(|bits| bits[0] < end && bits[1] < end);
+        let expected: Vec<u32> = pairs.flat_map(|bits| [bits[0], bits[1]]).take(3).collect();
+        assert_eq!(found[..], expected, "stream {i}");
+    }
+    let mut calls = Philox::new(1, 1);
+    let [first, second]: [u32; 2] = elementwise_random(&mut calls, |random: &mut Philox| {
+        random.draw();
+        [random.draw()[3]]
+    });
+    let draw = |i| Philox::new(1, 1).skip(i).draw()[3];
+    assert_eq!([first, second], [draw(1), draw(3)]);
+    Ok(())
 }
 
 /// Mean, variance and the share beyond a bound of a sample.
@@ -161,6 +185,24 @@ fn sanitize_rows_reduce_along_both_axes() -> Result<()> {
 }
 
 #[test]
+fn sanitize_elementwise_primitives_take_rows() -> Result<()> {
+    let stream = stream()?;
+    let (x, y): (Vec<f32>, Vec<f32>) = (values(300, 1), values(300, 2));
+    let rows =
+        |v: &[f32]| -> Vec<[[f32; 3]; 2]> { v.chunks(6).map(|v| [[v[0], v[1], v[2]], [v[3], v[4], v[5]]]).collect() };
+    let mut out = stream.buffer_zeroed(50)?;
+    of_rows::launch(&stream, (1, 64), &stream.buffer_from(&rows(&x))?, &stream.buffer_from(&rows(&y))?, &mut out)?;
+    let least = |i: usize| if x[i] < y[i] { x[i] } else { y[i] };
+    let of: [&dyn Fn(usize) -> f32; 5] =
+        [&|i| x[i].max(y[i]), &|i| x[i] * 0.5, &least, &|i| x[i] + y[i] + x[i], &|_| 4.0];
+    let expected = of.map(|f| rows(&(0..300).map(f).collect::<Vec<_>>()));
+    for (i, found) in out.to_vec()?.into_iter().enumerate() {
+        assert_eq!(found, [0, 1, 2, 3, 4].map(|k: usize| expected[k][i]), "thread {i}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_functors_division_by_zero_is_a_fault_where_it_is_applied() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_from(&[7, -7])?;
@@ -179,4 +221,13 @@ fn a_functors_division_by_zero_is_a_fault_where_it_is_applied() -> Result<()> {
         other => panic!("expected a fault, got {other:?}"),
     }
     Ok(())
+}
+
+#[test]
+fn two_items_are_put_in_order_and_equal_ones_stay() {
+    for (a, b) in [((1, 'a'), (2, 'b')), ((2, 'a'), (1, 'b')), ((1, 'a'), (1, 'b'))] {
+        let (mut first, mut second) = (a, b);
+        compare_exchange(&mut first, &mut second, &|x: (i32, char), y: (i32, char)| x.0 < y.0);
+        assert_eq!((first, second), if b.0 < a.0 { (b, a) } else { (a, b) });
+    }
 }

@@ -2,7 +2,7 @@
 
 use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Buffer, Result, Stream};
+use kernel_primitives::{Buffer, Dims, Result, Stream};
 
 #[kernel]
 fn axpy(cx: Block, a: f32, x: Global<f32>, mut y: GlobalMut<f32>) {
@@ -57,6 +57,14 @@ fn another_input(stream: &Stream, x: &Buffer<f64>, y: &mut Buffer<f32>) -> Resul
 
 fn host_memory_as_input(stream: &Stream, x: &Vec<f32>, y: &mut Buffer<f32>) -> Result<()> {
     total::launch(stream, (1, 32), x, y) //~ an `Input<Span<f32>>` parameter does not take `&Vec<f32>`
+}
+
+fn a_length_as_a_grid(x: &Buffer<f32>) -> Dims {
+    Dims::new(x.len(), 32) //~ `usize` is no extent of a grid or a block
+}
+
+fn a_length_as_a_block(x: &Buffer<f32>) -> Dims {
+    Dims::for_blocks(x.len()).block(x.len()) //~ for a length, which is a `usize`, write `Dims::for_items(len)`
 }
 
 fn no_dimensions(stream: &Stream, x: &Buffer<f32>, y: &mut Buffer<f32>) -> Result<()> {

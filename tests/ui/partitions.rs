@@ -37,6 +37,20 @@ fn item_of_a_tile(cx: Block, mut out: GlobalMut<f32>) {
 }
 
 #[kernel]
+fn item_of_a_row(cx: Block, mut out: GlobalMut<f32, PerRow>) {
+    for i in cx.items(out.len()) {
+        out.store_row(i, 1.0); //~ mismatched types
+    }
+}
+
+#[kernel]
+fn row_of_a_block_written_by_warps(cx: Block, mut out: GlobalMut<f32, PerWarpRow>) {
+    for row in cx.rows(out.len()) {
+        out.store_row(row, 1.0); //~ mismatched types
+    }
+}
+
+#[kernel]
 fn any_index(_cx: Block, mut out: GlobalMut<f32>) {
     out.set(7, 1.0); //~ expected `Item`, found integer
 }

@@ -42,7 +42,13 @@ fn three_items_in_a_network(cx: Block, mut shared: Shared<SortStorage<u32, 96>>)
 fn the_first_of_one_item(cx: Block, x: Global<u32>, mut shared: Shared<TopKStorage<u32, 64>>) {
     let _ = block_top_k_of::<1, 64, _, _>(cx, &mut shared, x, 1, Less);
 }
-//~? the first few of many keys need room for two items a thread or more
+//~? the first few of many keys take 2, 4, 8 or 16 items a thread
+
+#[kernel]
+fn the_first_by_three_items(cx: Block, x: Global<u32>, mut shared: Shared<TopKStorage<u32, 96>>) {
+    let _ = block_top_k_of::<3, 96, _, _>(cx, &mut shared, x, 1, Less);
+}
+//~? the first few of many keys take 2, 4, 8 or 16 items a thread
 
 #[kernel]
 fn no_items(cx: Block, mut shared: Shared<ReduceStorage<f32>>) {

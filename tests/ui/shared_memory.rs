@@ -1,4 +1,4 @@
-//! More shared memory than any block has.
+//! More shared memory than any block has, and what is no storage.
 
 use kernel_primitives::block::{ExchangeStorage, blocked_to_striped};
 use kernel_primitives::prelude::*;
@@ -20,5 +20,8 @@ fn two_storages_that_do_not_fit_together(
     let items = blocked_to_striped(cx, &mut a, &[0.0; 32]);
     let _ = blocked_to_striped(cx, &mut b, &items);
 }
+
+#[kernel]
+fn a_scalar(_cx: Block, _shared: Shared<u32>) {} //~ `u32` is no storage of shared memory: write an array, `Shared<[u32; 1]>`
 
 fn main() {}

@@ -54,4 +54,10 @@ fn four_dimensions(_cx: Block) {}
 #[kernel(threads(64), max_threads(64))] //~ `threads` says how many there are: remove `max_threads`
 fn twice_bounded(_cx: Block) {}
 
+#[kernel]
+unsafe fn silent(_cx: Block) {} //~ an `unsafe` kernel says in its docs what a launch must keep: add a section `# Safety`
+
+#[kernel(launch(crate))] //~ `launch` takes a visibility: `launch(pub(crate))`, or `launch()` for the module alone
+fn no_visibility(_cx: Block) {}
+
 fn main() {}

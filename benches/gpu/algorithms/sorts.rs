@@ -11,9 +11,7 @@ use super::{Bench, Case, EVERY, LARGE, MOST, SOME, differs};
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     macro_rules! keys {
         ($name:literal, $t:ty, $input:literal, $sizes:expr) => {
-            bench.sort_keys::<$t>("sort_keys", $name, $input, $sizes, |run, x, out| {
-                sort_keys(run, x, out, Less, 0..<$t>::SORT_BITS)
-            })?
+            bench.sort_keys::<$t>("sort_keys", $name, $input, $sizes, |run, x, out| sort_keys(run, x, out, Less))?
         };
     }
     keys!("u32", u32, "", EVERY);
@@ -29,7 +27,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     macro_rules! pairs {
         ($name:literal, $k:ty, $input:literal, $sizes:expr) => {
             bench.sort_pairs::<$k>("sort_pairs", $name, $input, $sizes, |run, x, out| {
-                sort_pairs(run, x.0, x.1, out.0, out.1, Less, 0..<$k>::SORT_BITS)
+                sort_pairs(run, x.0, x.1, out.0, out.1, Less)
             })?
         };
     }

@@ -7,7 +7,7 @@ use crate::element::SortKey;
 use crate::functor::Direction;
 use crate::simt::Block;
 use crate::view::{Shared, SharedStorage};
-use crate::warp::{Alone, Ranked, Threads, alone, of_alone, of_ranked, ranked};
+use crate::warp::{Alone, Ranked, SortIndex, Threads, alone, of_alone, of_ranked, ranked};
 
 /// The shared memory of [`block_sort`] for up to `TILE` keys: two words of 4 or 8 bytes each.
 pub struct SortStorage<K, const TILE: usize>(PhantomData<K>);
@@ -18,14 +18,14 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for SortStorage<K, TILE
     const ALIGN: usize = align_of::<Alone<K>>();
 }
 
-/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](super::block_top_k) for up to `TILE` keys: two records
-/// of 8 bytes each, of 12 for keys of 8 bytes.
-pub struct IndexedSortStorage<K, const TILE: usize>(PhantomData<K>);
+/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](super::block_top_k) for up to `TILE` keys with indices of
+/// the type `I`: two records each, of 8 bytes, and 4 more for keys of 8 bytes and for indices of 8 bytes.
+pub struct IndexedSortStorage<K, const TILE: usize, I = u32>(PhantomData<(K, I)>);
 
 // SAFETY: uninitialised records.
-unsafe impl<K: SortKey, const TILE: usize> SharedStorage for IndexedSortStorage<K, TILE> {
-    const BYTES: usize = 2 * TILE * size_of::<Ranked<K>>();
-    const ALIGN: usize = align_of::<Ranked<K>>();
+unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for IndexedSortStorage<K, TILE, I> {
+    const BYTES: usize = 2 * TILE * size_of::<Ranked<K, I>>();
+    const ALIGN: usize = align_of::<Ranked<K, I>>();
 }
 
 /// Sorts the block's keys.
@@ -47,6 +47,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for IndexedSortStorage<
 /// the same `Shared` makes by itself.
 ///
 /// Seed: `Sort(out, in, num, monotonic_type)`, there for two items a thread, powers of two and full blocks.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{SortStorage, block_sort};
@@ -99,9 +101,11 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
 /// stable if the indices ascend from position to position.
 ///
 /// As [`block_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles and twice the
-/// shared memory.
+/// shared memory. Indices are integers of any type, which the storage names; those of 8 bytes make the records 4 bytes longer.
 ///
 /// Seed: `Sort(out, out_index, in, in_index, num, monotonic_type)`, which is unstable.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -137,29 +141,29 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
+pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction, I: SortIndex>(
     cx: Block<'_>,
-    shared: &mut Shared<'_, IndexedSortStorage<K, TILE>>,
+    shared: &mut Shared<'_, IndexedSortStorage<K, TILE, I>>,
     keys: &mut [K; ITEMS],
-    indices: &mut [u32; ITEMS],
+    indices: &mut [I; ITEMS],
     valid: usize,
     order: O,
 ) {
     let _ = order;
     cx.expect_at_most(valid, TILE);
-    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
+    let mut records = ranked::<K, O, I, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     indexed_threads(cx, shared).sort(&mut records);
-    of_ranked::<K, O, ITEMS>(&records, keys, indices);
+    of_ranked::<K, O, I, ITEMS>(&records, keys, indices);
 }
 
 #[inline(always)]
 #[track_caller]
-pub(super) fn indexed_threads<'k, K: SortKey, const TILE: usize>(
+pub(super) fn indexed_threads<'k, K: SortKey, I: SortIndex, const TILE: usize>(
     cx: Block<'k>,
-    shared: &Shared<'k, IndexedSortStorage<K, TILE>>,
-) -> Threads<'k, Ranked<K>> {
-    let half = TILE * size_of::<Ranked<K>>();
+    shared: &Shared<'k, IndexedSortStorage<K, TILE, I>>,
+) -> Threads<'k, Ranked<K, I>> {
+    let half = TILE * size_of::<Ranked<K, I>>();
     Threads::of_block(cx, [shared.array(0, TILE), shared.array(half, TILE)])
 }
 

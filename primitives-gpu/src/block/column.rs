@@ -34,6 +34,8 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
 /// and gives each thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without
 /// `reduce_last_dim` is this for each item.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///

@@ -1,32 +1,61 @@
-//! One operation on each item of an array.
+//! One functor for each item of an array.
 
 use crate::element::KernelParam;
-use crate::functor::{BinaryFn, Reducer};
-use crate::thread::binary;
+use crate::functor::{BinaryFn, NaryFn, Reducer, TernaryFn, UnaryFn};
+use crate::thread::{any, binary, ternary, unary};
 use crate::view::Layout;
 
-/// The reduction of arrays item by item: what makes of a collective of one value a collective of `N` independent ones that
-/// share their barriers.
+/// A functor of arrays, which applies one of their items to each: so the elementwise primitives compute rows of items,
+/// `[[T; NX]; NY]`, and a collective of one value becomes one of `N` independent ones that share their barriers.
 ///
 /// ```
 /// use kernel_primitives::block::Each;
 /// use kernel_primitives::prelude::*;
 /// assert_eq!(Each(Max).apply([1, 5], [3, 4]), [3, 5]);
+/// assert_eq!(elementwise_unary(&[[1, 2], [3, 4]], Each(|x: i32| x * x)), [[1, 4], [9, 16]]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Each<R>(pub R);
+pub struct Each<F>(pub F);
 
 // SAFETY: transparent over a parameter.
-unsafe impl<R: KernelParam> KernelParam for Each<R> {
-    const LAYOUT: Layout = R::LAYOUT;
+unsafe impl<F: KernelParam> KernelParam for Each<F> {
+    const LAYOUT: Layout = F::LAYOUT;
 }
 
-impl<T: Copy, R: Reducer<T>, const N: usize> BinaryFn<[T; N]> for Each<R> {
-    type Output = [T; N];
+impl<A: Copy, F: UnaryFn<A>, const N: usize> UnaryFn<[A; N]> for Each<F> {
+    type Output = [F::Output; N];
     #[inline(always)]
-    fn apply(&self, a: [T; N], b: [T; N]) -> [T; N] {
+    #[track_caller]
+    fn apply(&self, a: [A; N]) -> [F::Output; N] {
+        unary(&a, &self.0)
+    }
+}
+
+impl<A: Copy, B: Copy, F: BinaryFn<A, B>, const N: usize> BinaryFn<[A; N], [B; N]> for Each<F> {
+    type Output = [F::Output; N];
+    #[inline(always)]
+    #[track_caller]
+    fn apply(&self, a: [A; N], b: [B; N]) -> [F::Output; N] {
         binary(&a, &b, &self.0)
+    }
+}
+
+impl<A: Copy, B: Copy, C: Copy, F: TernaryFn<A, B, C>, const N: usize> TernaryFn<[A; N], [B; N], [C; N]> for Each<F> {
+    type Output = [F::Output; N];
+    #[inline(always)]
+    #[track_caller]
+    fn apply(&self, a: [A; N], b: [B; N], c: [C; N]) -> [F::Output; N] {
+        ternary(&a, &b, &c, &self.0)
+    }
+}
+
+impl<T: Copy, F: NaryFn<T, ARITY>, const N: usize, const ARITY: usize> NaryFn<[T; N], ARITY> for Each<F> {
+    type Output = [F::Output; N];
+    #[inline(always)]
+    #[track_caller]
+    fn apply(&self, arguments: [[T; N]; ARITY]) -> [F::Output; N] {
+        any(&arguments, &self.0)
     }
 }
 
@@ -34,5 +63,9 @@ impl<T: Copy, R: Reducer<T>, const N: usize> Reducer<[T; N]> for Each<R> {
     #[inline(always)]
     fn identity(&self) -> [T; N] {
         [self.0.identity(); N]
+    }
+    #[inline(always)]
+    fn of_none(&self) -> [T; N] {
+        [self.0.of_none(); N]
     }
 }

@@ -183,6 +183,8 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 ///
 /// CUB: `BlockExchange::BlockedToStriped`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -230,6 +232,8 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// example.
 ///
 /// CUB: `BlockExchange::StripedToBlocked`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
@@ -252,6 +256,8 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 ///
 /// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of [`warp_striped_to_blocked`]
 /// has both. CUB: `BlockExchange::BlockedToWarpStriped`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
@@ -273,6 +279,8 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
 /// [`load_warp_striped`](super::load_warp_striped), what reads a tile from global memory coalesced and leaves it blocked.
 ///
 /// CUB: `BlockExchange::WarpStripedToBlocked`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -331,6 +339,8 @@ pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: us
 /// Phases and shared memory as for [`blocked_to_striped`]; the writes have the bank conflicts that the ranks make. CUB:
 /// `BlockExchange::ScatterToBlocked`, and its guarded form.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -377,6 +387,8 @@ pub fn scatter_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// and so on. What compacts or sorts a tile before it is written to global memory coalesced.
 ///
 /// CUB: `BlockExchange::ScatterToStriped`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -439,7 +451,8 @@ fn scatter<'k, T: Element, const THREADS: usize, const ITEMS: usize>(
     let mut i = 0;
     while i < ITEMS {
         if (ranks[i] as usize) < THREADS * ITEMS {
-            all.0.set(place::<T, ITEMS>(ranks[i] as usize), AnyBits::of(items[i]));
+            // SAFETY: read after the barrier, as any bits.
+            unsafe { all.0.set(place::<T, ITEMS>(ranks[i] as usize), AnyBits::of(items[i])) };
         }
         i += 1;
     }

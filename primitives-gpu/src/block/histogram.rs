@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use crate::functor::UnaryFn;
 use crate::simt::{Block, FaultKind};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use core::panic::Location;
@@ -43,7 +44,7 @@ impl Bins<'_> {
     }
 }
 
-/// Counts the items of the block by bin: `bin` names an item's. An item whose bin is `bins` or more, such as one beyond a
+/// Counts the items of the block by bin: `bin`, a functor, names an item's. An item whose bin is `bins` or more, such as one beyond a
 /// partial tile, is not counted. The counters are in shared memory, for all threads.
 ///
 /// Phases: the counters are set to zero by all threads; barrier; each thread adds its items by atomics of the block; barrier.
@@ -55,6 +56,8 @@ impl Bins<'_> {
 /// iterator: see the example.
 ///
 /// CUB: `BlockHistogram` (`BLOCK_HISTO_ATOMIC`).
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -86,7 +89,7 @@ pub fn block_histogram<'s, T, const BINS: usize>(
     shared: &'s mut Shared<'_, HistogramStorage<BINS>>,
     bins: usize,
     items: impl IntoIterator<Item = T>,
-    bin: impl Fn(T) -> usize,
+    bin: impl UnaryFn<T, Output = usize>,
 ) -> Bins<'s> {
     if bins > BINS {
         cx.raise(FaultKind::BadShape, [bins as u64, BINS as u64], Location::caller());
@@ -103,7 +106,7 @@ pub fn block_histogram<'s, T, const BINS: usize>(
         cx.barrier();
         let (mut run, mut count) = (usize::MAX, 0);
         for item in items {
-            let bin = bin(item);
+            let bin = bin.apply(item);
             if bin != run {
                 if run < bins {
                     counters.at(run).fetch_add(count);

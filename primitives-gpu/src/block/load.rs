@@ -12,6 +12,8 @@ use crate::view::{Global, StripedMut, stripe, warp_stripe};
 /// Each access of a warp is coalesced, whatever the number of items; where the blocked arrangement can be read in vectors,
 /// [`read_data`](crate::io::read_data) has fewer accesses. No shared memory, no barrier. CUB: `LoadDirectStriped`.
 ///
+/// No thread waits for another here: any may call it or not.
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -44,6 +46,8 @@ pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T;
 /// gets `l`, `l + 32` and so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for
 /// [`load_striped`]. CUB: `LoadDirectWarpStriped`.
 ///
+/// No thread waits for another here: any may call it or not.
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -75,6 +79,8 @@ pub fn load_warp_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mu
 /// Writes a block's tile in the arrangement that the output's partition names: [`Striped`](crate::view::Striped), as
 /// [`load_striped`] reads, or [`WarpStriped`](crate::view::WarpStriped), as [`load_warp_striped`] does; as many items as the
 /// tile has. Cost as for [`load_striped`]. CUB: `StoreDirectStriped`, `StoreDirectWarpStriped`.
+///
+/// No thread waits for another here: any may call it or not.
 #[inline(always)]
 #[track_caller]
 pub fn store_striped<T: Element, const ITEMS: usize>(
@@ -89,6 +95,7 @@ pub fn store_striped<T: Element, const ITEMS: usize>(
 #[inline(always)]
 #[track_caller]
 fn load<T: Element, const ITEMS: usize>(dst: &mut [T; ITEMS], src: Global<'_, T>, first: usize, step: usize) {
+    const { assert!(ITEMS > 0, "a collective has at least one item a thread") };
     let mut i = 0;
     // One compare for a full tile, whose loads then stand together.
     if first + (ITEMS - 1) * step < src.len() {

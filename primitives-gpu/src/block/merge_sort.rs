@@ -53,6 +53,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 ///
 /// CUB: `BlockMergeSort::StableSort`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::block::{MergeSortStorage, block_merge_sort};
 /// use kernel_primitives::prelude::*;
@@ -96,6 +98,8 @@ pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C:
 ///
 /// As [`block_merge_sort`]; the values follow the keys in each merge, through shared memory of their own. CUB:
 /// `BlockMergeSort::StableSort` with items.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -149,6 +153,8 @@ pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Eleme
 ///
 /// CUB: `WarpMergeSort`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -193,6 +199,8 @@ pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usiz
 ///
 /// As [`warp_merge_sort`]; the values follow the keys in each merge, through shared memory of their own, as in the example of
 /// [`block_merge_sort_pairs`].
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn warp_merge_sort_pairs<
@@ -215,7 +223,7 @@ pub fn warp_merge_sort_pairs<
     shared.enter();
     let start = cx.thread_rank() & !(WIDTH - 1);
     // A partial warp may cut the group short.
-    let items = (THREADS as u32 - start).min(WIDTH) * ITEMS as u32;
+    let items = (THREADS as u32).saturating_sub(start).min(WIDTH) * ITEMS as u32;
     let valid = start * ITEMS as u32 + valid.min(items as usize) as u32;
     order.have_sorted(MergeSort { cx, shared, keys, values, width: WIDTH, valid });
 }
@@ -270,6 +278,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// border has in both moves.
 ///
 /// Shared memory: that of [`block_merge_sort_pairs`], and two words a thread.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_pairs};

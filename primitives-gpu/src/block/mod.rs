@@ -13,9 +13,22 @@
 //! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
 //! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
 //! | [`run_length_decode`] | each thread its items |
+//!
+//! # Divergence
+//!
+//! All threads of the block call a collective, in the same order as other collectives and [barriers](crate::Block::barrier),
+//! and with the same value of what its docs say is the same in all threads. If some do not:
+//!
+//! - the emulator ends the launch with an error that names the threads and where they wait;
+//! - a GPU does not tell: the launch may never end, may end with a fault, or may go on with unspecified results and
+//!   unspecified contents of the block's shared memory. Threads that have left the kernel count as having come.
+//!
+//! Loops over [tiles](crate::Block::tiles) and [rows](crate::Block::rows) take all threads of a block equally often, which one over
+//! [items](crate::Block::items) does only if their number is a multiple of the block's threads.
 
 mod bitonic;
 mod column;
+mod compact;
 mod each;
 mod exchange;
 mod histogram;
@@ -34,6 +47,7 @@ mod top_k;
 
 pub use bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
 pub use column::{ColumnStorage, block_y_reduce};
+pub use compact::block_compact;
 pub use each::Each;
 pub use exchange::{
     ExchangeStorage, blocked_to_striped, blocked_to_warp_striped, scatter_to_blocked, scatter_to_striped,

@@ -30,6 +30,8 @@ impl<T> NeighbourStorage<T> {
 /// Shared memory: two halves that such collectives use by turns, so that one after the other on the same `Shared` costs one
 /// barrier each. CUB: `BlockShuffle::Up`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -80,6 +82,8 @@ pub fn block_shift_up<T: Element>(
 
 /// The value of the thread of the next higher rank; `after` in the last thread. Cost and shared memory are as for
 /// [`block_shift_up`]. CUB: `BlockShuffle::Down`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -140,6 +144,8 @@ pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorag
 /// the storage was used before. More threads than `MAX_THREADS` are a fault. Shared memory: an element a thread; the next
 /// collective on it begins with a barrier. CUB: `BlockShuffle::Rotate`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 /// use kernel_primitives::block::{RotateStorage, block_rotate};
@@ -184,6 +190,8 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
 /// The value of the thread of rank `source`, in every thread; a rank that the block does not have is a fault.
 ///
 /// Phases: that thread writes its value to shared memory; barrier; all read it. By turns, as [`block_shift_up`].
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -238,6 +246,8 @@ pub fn block_broadcast<T: Element>(
 ///
 /// CUB: `BlockAdjacentDifference::SubtractLeft`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -270,11 +280,14 @@ pub fn adjacent_difference_left<T: Element, F: BinaryFn<T, T>, const N: usize>(
     before: T,
     f: F,
 ) -> [F::Output; N] {
+    const { assert!(N > 0, "a collective has at least one item a thread") };
     let below = block_shift_up(cx, shared, items[N - 1], before);
     core::array::from_fn(|i| f.apply(items[i], if i == 0 { below } else { items[i.max(1) - 1] }))
 }
 
 /// As [`adjacent_difference_left`], the block's first item as it is. CUB: `SubtractLeft` without a predecessor.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
@@ -295,6 +308,8 @@ pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, 
 /// partial tile is followed by those that the tile lacks: give them the value of `after`.
 ///
 /// CUB: `BlockAdjacentDifference::SubtractRight`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -329,11 +344,14 @@ pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
     after: T,
     f: F,
 ) -> [F::Output; N] {
+    const { assert!(N > 0, "a collective has at least one item a thread") };
     let above = block_shift_down(cx, shared, items[0], after);
     core::array::from_fn(|i| f.apply(items[i], if i + 1 < N { items[(i + 1) % N] } else { above }))
 }
 
 /// As [`adjacent_difference_right`], the block's last item as it is. CUB: `SubtractRight` without a successor.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
@@ -354,6 +372,8 @@ pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>,
 ///
 /// Items are in the blocked arrangement; `differs` is any function of two neighbours, of which the earlier comes first.
 /// Cost and shared memory are as for [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -398,6 +418,8 @@ pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 /// successor is `after`; with `None` it ends a run in any case. The rest is as for [`flag_heads`]. CUB:
 /// `BlockDiscontinuity::FlagTails`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -437,6 +459,8 @@ pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 }
 
 /// [`flag_heads`] and [`flag_tails`] of the same items. CUB: `BlockDiscontinuity::FlagHeadsAndTails`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -111,7 +111,7 @@ pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T
 /// Combines the partial results `first` to `first + count`, in order, if those around them are others'.
 ///
 /// # Safety
-/// As for [`fold`]; `count` divides `first`, or is no power of two.
+/// As for [`fold`].
 #[inline(always)]
 #[track_caller]
 pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
@@ -123,8 +123,9 @@ pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
     // SAFETY: the caller's contract.
     unsafe {
         match count {
-            4 if size_of::<T>() <= 16 => fold_by::<_, _, 4>(partials, first, 4, op),
-            8 if size_of::<T>() <= 8 => fold_by::<_, _, 8>(partials, first, 8, op),
+            // Of a last part that is shorter than the others, the first may lie anywhere.
+            4 if size_of::<T>() <= 16 && first.is_multiple_of(4) => fold_by::<_, _, 4>(partials, first, 4, op),
+            8 if size_of::<T>() <= 8 && first.is_multiple_of(8) => fold_by::<_, _, 8>(partials, first, 8, op),
             _ => fold_by::<_, _, 1>(partials, first, count, op),
         }
     }

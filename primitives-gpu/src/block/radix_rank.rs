@@ -41,7 +41,7 @@ pub struct RadixRanks<const ITEMS: usize> {
 
 /// Ranks the block's items by a digit of eight bits: each item's place when they are ordered by it; stable.
 ///
-/// - `digits`: of the thread's 1 to 16 items, each below 256. The arrangement is warp-striped, as
+/// - `digits`: of the thread's 1 to 16 items, each below 256, else a fault. The arrangement is warp-striped, as
 ///   [`load_warp_striped`](super::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS` on, lane `l` item `i`
 ///   the position `i * 32 + l` of these. Equal digits keep the order of their positions.
 /// - `counted`: called in the first 256 threads as soon as the counts are known, each with that of the digit of its rank, for
@@ -57,6 +57,8 @@ pub struct RadixRanks<const ITEMS: usize> {
 /// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
 ///
 /// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](super::block_radix_sort) moves the items as well.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -105,6 +107,9 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     if threads != THREADS {
         cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
     }
+    let mut largest = 0;
+    unrolled!(i < ITEMS, largest = digits[i].max(largest));
+    cx.require_at_most(largest as usize, DIGITS - 1);
     shared.enter();
     let (rank, warp) = (cx.thread_rank() as usize, cx.warp() as usize);
     let own: SharedArray<u16> = shared.array(warp * DIGITS * size_of::<u16>(), DIGITS);
@@ -166,15 +171,6 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     RadixRanks { places, count, start }
 }
 
-/// Whether a warp counts items of one digit at once. Before sm_90 ptxas keeps all digits for it, and runs out of registers.
-#[inline(always)]
-fn counts_at_once() -> bool {
-    #[cfg(target_arch = "nvptx64")]
-    return crate::simt::nvptx::arch() >= 900;
-    #[cfg(not(target_arch = "nvptx64"))]
-    true
-}
-
 /// Ranks a warp's items, item by item across its lanes, among those with the same digit, and adds them to the warp's counters
 /// `own`, which are set before and may be the last thing that its lanes have written. Returns what `keep` makes of each item's digit
 /// and rank.
@@ -192,7 +188,8 @@ pub(super) fn rank_in_warp<const ITEMS: usize>(
     cx.sync_warp(FULL_MASK);
     let mut kept = [0u32; ITEMS];
     let first = cx.match_byte(digits[0]);
-    if counts_at_once() && first == FULL_MASK {
+    // Items of one digit at once; before sm_90 ptxas keeps all digits for it, and runs out of registers.
+    if cx.arch() >= 900 && first == FULL_MASK {
         let mut differs = 0;
         unrolled!(i < ITEMS, differs |= digits[i] ^ digits[0]);
         if cx.all(FULL_MASK, differs == 0) {

@@ -47,8 +47,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// `ITEMS` is 1 to 16. The block has exactly `THREADS` threads, a multiple of 32; otherwise it is a fault. The rest of
 /// a partial tile is filled with the order's [last key](Direction::last). `bits` counts in
 /// [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key, in the total order of
-/// [`SortKey`]. `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal
-/// keys in their order too.
+/// [`SortKey`]. Bits beyond these are a fault; an empty range leaves the keys as they are. `order` is
+/// [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
 ///
 /// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
 /// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the
@@ -59,6 +59,8 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// on the same `Shared` makes by itself.
 ///
 /// CUB: `BlockRadixSort`. [`block_sort`](super::block_sort) sorts whole keys, of any block shape, and partial tiles.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{RadixSortStorage, block_radix_sort};
@@ -105,6 +107,8 @@ pub fn block_radix_sort<const THREADS: usize, const ITEMS: usize, K: SortKey, O:
 /// As [`block_radix_sort`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Neighbouring
 /// threads then hold neighbouring positions, as coalesced writes want it. CUB: `SortBlockedToStriped`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::functor::Greater;
 /// use kernel_primitives::prelude::*;
@@ -147,6 +151,8 @@ pub fn block_radix_sort_to_striped<const THREADS: usize, const ITEMS: usize, K: 
 
 /// Sorts pairs of a key and a value by the keys' bits; stable. As [`block_radix_sort`]; the values follow the keys in each
 /// pass, through shared memory of their own.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -193,6 +199,8 @@ pub fn block_radix_sort_pairs<const THREADS: usize, const ITEMS: usize, K: SortK
 
 /// As [`block_radix_sort_pairs`], but the result is striped: item `i` of thread `t` is at position `i * THREADS + t`. Keys and
 /// values then go to global memory as the keys do in the example of [`block_radix_sort_to_striped`].
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn block_radix_sort_pairs_to_striped<
@@ -230,6 +238,7 @@ fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Dir
     if threads != THREADS {
         cx.raise(FaultKind::BadShape, [threads as u64, THREADS as u64], Location::caller());
     }
+    cx.require_at_most(bits.end as usize, K::SORT_BITS as usize);
     shared.enter();
     let tile = RadixSortStorage::<THREADS, ITEMS, K, V>::TILE;
     let counters = Counters::<THREADS>::of(cx, shared);

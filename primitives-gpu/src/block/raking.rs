@@ -20,7 +20,7 @@ const TOTAL: usize = 0;
 
 /// Slots after each 32, 16 bytes: so that lanes which read vectors at a distance of `K` slots meet in few banks.
 const fn padding<T>() -> usize {
-    if 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 0 }
+    if size_of::<T>() > 0 && 16 % size_of::<T>() == 0 { 16 / size_of::<T>() } else { 0 }
 }
 
 /// Where the slot of the thread of `rank` lies: what it depends on is the size of an element alone, so that a thread has the

@@ -71,6 +71,8 @@ impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
 ///
 /// CUB: `BlockReduce`, whose first thread has the result: [`block_reduce_to_first`].
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -131,6 +133,8 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 
 /// As [`block_reduce`], the result in the first thread alone: the others get `None`, and save its last phase. One barrier with
 /// either storage; it is the first warp that combines.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -197,6 +201,8 @@ pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
 ///
 /// Cost: `N - 1` applications of `op` in each thread, as a tree, and then as [`block_reduce`].
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -231,7 +237,9 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
 }
 
 /// As [`block_reduce_items`], over the first `valid` items of the block; the others count as the identity. None at all
-/// give the identity; more than the block has are all, and the emulator reports them.
+/// give the identity, as [`Reducer::of_none`] gives it; more than the block has are all, and the emulator reports them.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -266,7 +274,9 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
     cx.expect_at_most(valid, cx.block_threads() as usize * N);
     let first = cx.thread_rank() as usize * N;
     let items: [T; N] = core::array::from_fn(|i| if first + i < valid { items[i] } else { op.identity() });
-    block_reduce_items(cx, shared, &items, op)
+    let none = op.of_none();
+    let total = block_reduce_items(cx, shared, &items, op);
+    if valid == 0 { none } else { total }
 }
 
 /// Combines, for each row of the block (the threads with equal `y` and `z`), the values along `x` in order; every thread
@@ -278,6 +288,8 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
 ///
 /// Seed: `BlockXReduce(val, reducer)`, there for powers of two; `Reduce` in `kGlobalMode` with `reduce_last_dim` is this for
 /// each item.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -315,6 +327,8 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
 /// result. The last group has the threads that are left; a width of 0 is a fault.
 ///
 /// Cost and shared memory are as for [`block_x_reduce`]: a group is a row of `width` threads.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -40,7 +40,7 @@ pub struct RunWindow<'s, T> {
 }
 
 /// Prepares the block's runs: thread `t` has the values and lengths of `RUNS` of them from `t * RUNS` on (the blocked
-/// arrangement). A length may be 0. The decoded items are fewer than 2^32.
+/// arrangement). A length may be 0. The decoded items are fewer than 2^32, else it is a fault.
 ///
 /// Phases: the lengths are scanned; values and starts go to shared memory; barrier. Three barriers in all.
 ///
@@ -48,6 +48,8 @@ pub struct RunWindow<'s, T> {
 /// the last [`run_length_decode`]; the next collective on it begins with a barrier.
 ///
 /// CUB: `BlockRunLengthDecode`'s constructor.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn run_length_begin<'s, T: Element, const THREADS: usize, const RUNS: usize>(
@@ -72,6 +74,10 @@ pub fn run_length_begin<'s, T: Element, const THREADS: usize, const RUNS: usize>
     let first = cx.thread_rank() as usize * RUNS;
     let mut i = 0;
     while i < RUNS {
+        // Of the runs in order, the first that is too long begins where it should.
+        if starts[i].checked_add(lengths[i]).is_none() {
+            cx.raise(FaultKind::BadShape, [starts[i] as u64 + lengths[i] as u64, u32::MAX as u64], Location::caller());
+        }
         // SAFETY: each run has one writer, and is read after the barrier.
         unsafe {
             window.values.store(first + i, values[i]);
@@ -99,6 +105,8 @@ impl<T: Element> RunWindow<'_, T> {
 /// call it for one window after another.
 ///
 /// CUB: `BlockRunLengthDecode::RunLengthDecode`.
+///
+/// No thread waits for another here: any may call it or not.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -60,6 +60,8 @@ impl<T> ScanStorage<T> {
 ///
 /// CUB: `BlockScan::InclusiveScan`. Seed: [`cumsum`].
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -95,6 +97,8 @@ pub fn block_inclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
 }
 
 /// As [`block_inclusive_scan`], with `initial` before the first item. The total is that of the items alone.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -141,6 +145,8 @@ pub fn block_inclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
 ///
 /// CUB: `BlockScan::InclusiveScan` with a prefix callback.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -182,10 +188,12 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
     inclusive(Some(below), items, &op)
 }
 
-/// Combines, for each item, the block's items before it; the first gets the identity. Arrangement, the total, cost and
-/// shared memory are as for [`block_inclusive_scan`].
+/// Combines, for each item, the block's items before it; the first gets the identity, as [`Reducer::of_none`] gives it.
+/// Arrangement, the total, cost and shared memory are as for [`block_inclusive_scan`].
 ///
 /// CUB: `BlockScan::ExclusiveScan`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -219,11 +227,17 @@ pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THR
     op: R,
 ) -> ([T; N], T) {
     let (below, total) = threads_below(cx, shared, items, &op);
-    (exclusive(below.unwrap_or(op.identity()), items, &op), total)
+    let mut out = exclusive(below.unwrap_or(op.identity()), items, &op);
+    if below.is_none() {
+        out[0] = op.of_none();
+    }
+    (out, total)
 }
 
 /// As [`block_exclusive_scan`], with `initial` before the first item, which gets `initial` itself. The total is that of the
 /// items alone. The example of [`block_inclusive_scan_from`] is one of this form too.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -238,6 +252,8 @@ pub fn block_exclusive_scan_from<T: Element, R: Reducer<T>, const N: usize, cons
 }
 
 /// As [`block_exclusive_scan`], after a prefix that depends on the total; see [`block_inclusive_scan_after`] and its example.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
@@ -259,6 +275,8 @@ pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 ///
 /// Seed: `Cumsum(out, in, compute)`, there two items a thread, powers of two up to 512 threads, and as many barriers as the
 /// tree has levels, up and down.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -367,7 +385,8 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
                 rake::<_, _, THREADS>(cx, shared, partials::tree(items, op), op, raking::raker(cx), None::<fn(T) -> T>);
             // SAFETY: left there.
             let (below, total) = unsafe { (raking::take(cx, slots), raking::total(slots)) };
-            // The identity makes +0 of −0, but changes no integer: those do without telling the first thread from others.
+            // For none there is another result than the identity, but not of integers: those do without telling the first
+            // thread from others.
             return (if op.has_instruction() || cx.thread_rank() > 0 { Some(below) } else { None }, total);
         }
     }

@@ -25,6 +25,8 @@ use crate::warp;
 ///
 /// Shared memory: as [`block_inclusive_scan`](super::block_inclusive_scan), and by turns with it.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 /// use kernel_primitives::view::Rows;
@@ -75,6 +77,8 @@ pub fn block_inclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 
 /// As [`block_inclusive_scan_rounds`], each item left out of its own result: the block's first gets `initial`.
 ///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 /// use kernel_primitives::view::Rows;
@@ -122,6 +126,8 @@ pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 ///
 /// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
 /// counts. One barrier more. See [`block_exclusive_scan_after`](super::block_exclusive_scan_after) and its example.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(

@@ -5,10 +5,10 @@ use core::mem::{align_of, size_of};
 
 use super::bitonic::{IndexedSortStorage, first_position, indexed_threads};
 use crate::element::SortKey;
-use crate::functor::Direction;
+use crate::functor::{Direction, KeyOrder};
 use crate::simt::{Block, WARP};
 use crate::view::{Global, Shared, SharedArray, SharedStorage};
-use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, to_bits, unrolled};
+use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled};
 
 /// Finds the first `k` of the block's keys in an order, sorted, with their indices: the smallest by
 /// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
@@ -24,6 +24,8 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, to_bits,
 /// instead of `n * (n + 1) / 2`; a barrier for each merge of two warps' runs.
 ///
 /// Shared memory as for [`block_sort_with_index`](super::block_sort_with_index).
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{IndexedSortStorage, block_top_k};
@@ -69,11 +71,11 @@ pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directi
 ) {
     let _ = order;
     cx.expect_at_most(valid, TILE);
-    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
+    let mut records = ranked::<K, O, u32, ITEMS>(keys, indices, first_position::<ITEMS, TILE>(cx), valid);
     shared.enter();
     // No run is longer than the tile.
     indexed_threads(cx, shared).select(&mut records, threads_of::<ITEMS>(k.min(TILE) as u32));
-    of_ranked::<K, O, ITEMS>(&records, keys, indices);
+    of_ranked::<K, O, u32, ITEMS>(&records, keys, indices);
 }
 
 /// The shared memory of [`block_top_k_of`] for blocks with up to `TILE` items: two records of 8 bytes each (12 for keys of 8
@@ -105,6 +107,8 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
 /// shared memory; when there is no room for more, [`block_top_k`] cuts them down to `k`. Cost: one pass over `x` with a
 /// barrier for each read, and for `n` keys in random order about `k * ln(n / k)` candidates, of which `TILE / 2 - k` or
 /// more fit between two cuts. Keys that get better all the way are the worst case: a cut for every read.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{TopKStorage, block_top_k_of};
@@ -141,13 +145,11 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
     k: usize,
     order: O,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
-    let _ = order;
     let threads = cx.block_threads() as usize;
-    let (tile, step) = (threads * ITEMS, threads * (ITEMS / 2));
+    let step = threads * (ITEMS / 2);
     cx.require_at_most(x.len(), u32::MAX as usize);
     let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
 
-    // Half the items at a time: there is room for as many candidates again.
     let mut start = cx.thread_rank() as usize;
     let end = x.len().next_multiple_of(step) + start;
     while start < end {
@@ -157,14 +159,16 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
             if i < ITEMS / 2 {
                 let index = start + i * threads;
                 if let Some(key) = x.get(index) {
-                    records[i] = to_bits::<K, O>(key).ranked(index as u32);
+                    records[i] = order.to_bits(key).ranked(index as u32);
                 }
             }
         );
-        candidates.gather(&records, (tile - step) as u32);
+        if cx.barrier_any(candidates.has_better(&records)) {
+            candidates.gather(&records, ITEMS / 2);
+        }
         start += step;
     }
-    candidates.finish::<O>()
+    candidates.finish(order)
 }
 
 /// Finds the first `k` of any number of keys that the block's threads read, sorted, with their indices.
@@ -177,6 +181,8 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 /// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, while there is room;
 /// then, after a barrier, they are cut down to `k` if there are many. If there was no room, they are forgotten, and the
 /// rounds are gone through once more as [`block_top_k_of`] does. A round is read while the one before is looked at.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
 /// ```
 /// use kernel_primitives::block::{TopKStorage, block_top_k_by};
@@ -206,7 +212,7 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction>(
+pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: KeyOrder>(
     cx: Block<'_>,
     shared: &mut Shared<'_, TopKStorage<K, TILE>>,
     rounds: usize,
@@ -217,12 +223,16 @@ pub fn block_top_k_by<const ITEMS: usize, const TILE: usize, const READ: usize, 
     rounds_of::<ITEMS, TILE, READ, K, O, false>(cx, shared, rounds, k, order, read)
 }
 
-/// As [`block_top_k_by`], of keys of which the later ones come no sooner: the rounds end when none of the keys of four
-/// of them comes before the `k`th so far. For several sorted sequences, the first keys of all of them first, of which
-/// four rounds have one each at least.
+/// As [`block_top_k_by`], for the keys of several sorted sequences: the rounds end when none of the keys of four rounds comes
+/// before the `k`th so far.
+///
+/// Any four rounds read at least one key of each sequence that has more keys, in the order of the sequence; of its equal
+/// keys the one with the lower index comes first. Then no later key comes before what four rounds have read of its sequence.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
-pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction>(
+pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: KeyOrder>(
     cx: Block<'_>,
     shared: &mut Shared<'_, TopKStorage<K, TILE>>,
     rounds: usize,
@@ -238,7 +248,7 @@ const TOGETHER: usize = 4;
 
 #[inline(always)]
 #[track_caller]
-fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: Direction, const SORTED: bool>(
+fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: KeyOrder, const SORTED: bool>(
     cx: Block<'_>,
     shared: &mut Shared<'_, TopKStorage<K, TILE>>,
     rounds: usize,
@@ -247,33 +257,32 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
     read: impl Fn(usize) -> ([K; READ], [u32; READ], u32),
 ) -> ([K; ITEMS], [u32; ITEMS]) {
     const { assert!(READ <= 16 && READ.is_multiple_of(ITEMS / 2), "a round has several halves of the items") };
-    let _ = order;
     let mut candidates = Candidates::<K, TILE, ITEMS>::begin(cx, shared, k);
     let records = |(keys, indices, counting): ([K; READ], [u32; READ], u32)| {
         let mut records = [Ranked::<K>::LAST; READ];
         unrolled!(
             i < READ,
             if counting >> i & 1 != 0 {
-                records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+                records[i] = order.to_bits(keys[i]).ranked(indices[i]);
             }
         );
         records
     };
     let ahead = |round: usize| if round < rounds { read(round) } else { ([K::ZERO; READ], [0; READ], 0) };
-    let room = cx.block_threads() * ITEMS as u32;
+    let room = candidates.room();
     let mut next = ([K::ZERO; READ], [0; READ], 0);
     let (mut round, mut count) = (0, 0);
     while round < rounds {
         let end = (round + TOGETHER).min(rounds);
         let before = count;
-        // At first all are candidates.
+        // In the first rounds all are candidates; later ones are few, and are counted after the rounds.
         if round > 0 {
             for at in round..end {
                 let here = next;
                 next = ahead(at + 1);
                 let records = records(here);
                 if cx.any(cx.warp_mask(), candidates.has_better(&records)) {
-                    candidates.append(&records, READ, room);
+                    candidates.append(&records, READ);
                 }
             }
             count = candidates.counted();
@@ -293,13 +302,14 @@ fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKe
             next = ahead(end);
             count = candidates.counted();
         }
+        // With so many there is hardly room for those of the next rounds.
         if count > room / 2 + candidates.k / 2 {
             candidates.cut();
             count = candidates.k;
         }
         round = end;
     }
-    candidates.finish::<O>()
+    candidates.finish(order)
 }
 
 /// The records that may be among the first `k` so far.
@@ -320,7 +330,7 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     #[inline(always)]
     #[track_caller]
     fn begin<'s: 'k>(cx: Block<'k>, shared: &mut Shared<'s, TopKStorage<K, TILE>>, k: usize) -> Self {
-        const { assert!(ITEMS >= 2, "the first few of many keys need room for two items a thread or more") };
+        const { assert!(matches!(ITEMS, 2 | 4 | 8 | 16), "the first few of many keys take 2, 4, 8 or 16 items a thread") };
         let tile = cx.block_threads() as usize * ITEMS;
         cx.require_at_most(tile, TILE);
         cx.require_at_most(k, tile / 2);
@@ -347,10 +357,14 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     /// The first `k`, sorted.
     #[inline(always)]
     #[track_caller]
-    fn finish<O: Direction>(mut self) -> ([K; ITEMS], [u32; ITEMS]) {
+    fn finish(mut self, order: impl KeyOrder) -> ([K; ITEMS], [u32; ITEMS]) {
+        self.cx.barrier();
         let records = self.cut();
         let (mut keys, mut indices) = ([K::ZERO; ITEMS], [0; ITEMS]);
-        of_ranked::<K, O, ITEMS>(&records, &mut keys, &mut indices);
+        unrolled!(i < ITEMS, {
+            let (bits, index) = SortBits::of_ranked(records[i]);
+            (keys[i], indices[i]) = (order.of_bits(bits), index);
+        });
         (keys, indices)
     }
 
@@ -362,23 +376,26 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         any
     }
 
-    /// Adds those of the block's records that come before the `k`th, half of them, and cuts if more than `room` candidates are there then.
+    /// Candidates that there is room for.
     #[inline(always)]
-    #[track_caller]
-    fn gather(&mut self, records: &[Ranked<K>; ITEMS], room: u32) {
-        // Also keeps the additions below apart from what was read of the count before.
-        if self.cx.barrier_any(self.has_better(records)) {
-            self.append(records, ITEMS / 2, u32::MAX);
-            self.cut_to(room);
-        }
+    fn room(&self) -> u32 {
+        self.cx.block_threads() * ITEMS as u32
     }
 
-    /// As `gather`, of all of the records that so many threads have any of: at once if there is room, else by halves of `ITEMS`.
+    /// Adds those of the first `used` of each thread's records that come before the `k`th. A thread uses at most half of
+    /// `ITEMS`, or so many threads have any that it is as many in all. A barrier comes first.
+    #[inline(always)]
+    #[track_caller]
+    fn gather<const N: usize>(&mut self, records: &[Ranked<K>; N], used: usize) {
+        self.make_room();
+        self.append(records, used);
+    }
+
+    /// As `gather`, of all of the records that so many threads have any of: at once if they are few, else by halves of `ITEMS`.
     #[inline(always)]
     #[track_caller]
     fn gather_round<const READ: usize>(&mut self, threads: u32, records: impl Fn() -> [Ranked<K>; READ]) {
-        let half = self.cx.block_threads() * (ITEMS / 2) as u32;
-        let at_once = threads * READ as u32 <= half;
+        let at_once = threads * READ as u32 <= self.room() / 2;
         let turns = if at_once { 1 } else { const { (READ / (ITEMS / 2)) as u32 } };
         let mut turn = 0;
         loop {
@@ -396,13 +413,11 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
                     );
                 });
             }
-            self.append(&own, READ, u32::MAX);
-            self.cut_to(half);
+            self.gather(&own, READ);
             turn += 1;
             if turn == turns {
                 return;
             }
-            // Apart from the additions to come.
             self.cx.barrier();
         }
     }
@@ -429,12 +444,12 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         self.cx.barrier();
     }
 
-    /// Adds those of the first `used` records that come before the `k`th. Where there is no room, they are counted only: for `room`
-    /// candidates, or, if that says so, for all.
+    /// Adds those of the first `used` records that come before the `k`th. Those for which there is no room are counted, but
+    /// lost.
     #[inline(always)]
     #[track_caller]
-    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize, room: u32) {
-        let cx = self.cx;
+    fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
+        let (cx, room) = (self.cx, self.room());
         let mask = cx.warp_mask();
         let below = (1 << cx.lane()) - 1;
         let mut better = [false; N];
@@ -464,14 +479,16 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
         );
     }
 
-    /// Cuts if there are more than `room` candidates. A barrier comes first.
+    /// Makes room for half as many candidates as there is room for in all: `k` are no more than the other half. Barriers
+    /// come before and after.
     #[inline(always)]
     #[track_caller]
-    fn cut_to(&mut self, room: u32) {
-        self.cx.barrier();
-        // SAFETY: the first thread has written it, and barriers came before and come after the additions.
-        if unsafe { self.count.load(0) } > room {
+    fn make_room(&mut self) {
+        // SAFETY: barriers lie between the additions and this, and between this and the next ones.
+        if unsafe { self.count.load(0) } > self.room() / 2 {
             self.cut();
+        } else {
+            self.cx.barrier();
         }
     }
 

@@ -1,9 +1,9 @@
-//! The types that sums and products are formed in.
+//! The types that sums, products and means are formed in.
 
 use half::{bf16, f16};
 
 use super::halves::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
-use super::{Arithmetic, Complex, Element};
+use super::{Arithmetic, Complex, Divide, Element};
 
 /// The type in which an element's sums and products are accumulated: `f32` for `f16` and `bf16`, `u32` for `bool`, else the
 /// type itself.
@@ -33,6 +33,53 @@ accumulate! {
     f16, f32, f16_to_f32, f32_to_f16;
     bf16, f32, bf16_to_f32, f32_to_bf16;
     bool, u32, |x| x as u32, |x| x != 0;
+}
+
+/// An element whose mean can be formed: its sum, in a type that is wide enough for many items, divided by their number.
+///
+/// The sum of integers is one of 64 bits, which wraps: that of 2³² items of 32 bits does not. Of `f16` and `bf16` it is `f32`,
+/// of other floats their own type; a complex number has one of each part.
+pub trait Average: Accumulate {
+    /// The type of the sum.
+    type Sum: Arithmetic;
+    /// Converts exactly.
+    fn to_sum(self) -> Self::Sum;
+    /// The sum divided by the number of items. Integers truncate.
+    ///
+    /// # Panics
+    /// No items are a fault for integers.
+    #[track_caller]
+    fn average(sum: Self::Sum, count: u64) -> Self::Accum;
+}
+
+macro_rules! average {
+    ($($t:ty: $sum:ty),*) => {$(
+        impl Average for $t {
+            type Sum = $sum;
+            #[inline(always)]
+            fn to_sum(self) -> $sum { self.widen() as $sum }
+            #[inline(always)]
+            #[track_caller]
+            fn average(sum: $sum, count: u64) -> Self::Accum { sum.divide(count as $sum) as Self::Accum }
+        }
+    )*};
+}
+average! {
+    u8: u64, u16: u64, u32: u64, u64: u64, usize: u64, bool: u64, i8: i64, i16: i64, i32: i64, i64: i64, isize: i64,
+    f16: f32, bf16: f32, f32: f32, f64: f64
+}
+
+impl<T: Average> Average for Complex<T> {
+    type Sum = Complex<T::Sum>;
+    #[inline(always)]
+    fn to_sum(self) -> Self::Sum {
+        Complex { re: self.re.to_sum(), im: self.im.to_sum() }
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn average(sum: Self::Sum, count: u64) -> Self::Accum {
+        Complex { re: T::average(sum.re, count), im: T::average(sum.im, count) }
+    }
 }
 
 impl<T: Accumulate> Accumulate for Complex<T> {

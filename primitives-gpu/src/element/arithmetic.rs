@@ -26,6 +26,10 @@ pub trait Arithmetic: Element + PartialEq {
     /// One.
     const ONE: Self;
 
+    /// What a sum does not change by: −0 of floats, since the sum of −0 and +0 is +0.
+    #[doc(hidden)]
+    const ADDS_NOTHING: Self = Self::ZERO;
+
     /// The sum.
     fn add(self, other: Self) -> Self;
     /// The difference.
@@ -79,6 +83,7 @@ macro_rules! floats {
     ($($t:ty),*) => {$(
         impl Arithmetic for $t {
             const ONE: Self = 1.0;
+            const ADDS_NOTHING: Self = -0.0;
             #[inline(always)]
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
@@ -97,6 +102,7 @@ macro_rules! halves {
     ($($t:ident, $widen:ident, $narrow:ident, $add:ident $sub:ident $mul:ident, $add2:ident $sub2:ident $mul2:ident;)*) => {$(
         impl Arithmetic for $t {
             const ONE: Self = $t::ONE;
+            const ADDS_NOTHING: Self = $t::NEG_ZERO;
             #[inline(always)]
             fn add(self, other: Self) -> Self { halves!(@ $t, $widen, $narrow, $add, self + other) }
             #[inline(always)]
@@ -133,6 +139,7 @@ halves! {
 
 impl<T: Arithmetic> Arithmetic for Complex<T> {
     const ONE: Self = Self { re: T::ONE, im: T::ZERO };
+    const ADDS_NOTHING: Self = Self { re: T::ADDS_NOTHING, im: T::ADDS_NOTHING };
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         Self { re: self.re.add(other.re), im: self.im.add(other.im) }

@@ -14,6 +14,7 @@
 //! | [`Float`] | infinities, NaN, signs, `mul_add` | | | ✓ | |
 //! | [`Real`] | elementary functions | | | ✓ | |
 //! | [`Accumulate`] | the type that sums are formed in | ✓ | ✓ | ✓ | ✓ |
+//! | [`Average`] | the type that means are formed in | ✓ | ✓ | ✓ | ✓ |
 //! | [`ConvertTo`] | conversion to any of these types | ✓ | ✓ | ✓ | to `Complex` |
 //! | [`SortKey`] | the bits that sort as the values do | ✓ | ✓ | ✓ | |
 //!
@@ -33,7 +34,7 @@ mod ordered;
 mod segmented;
 mod sort_key;
 
-pub use accumulate::Accumulate;
+pub use accumulate::{Accumulate, Average};
 pub use arithmetic::Arithmetic;
 pub use bits::{Bits, Integer};
 pub use convert::ConvertTo;
@@ -66,7 +67,8 @@ use crate::view::Layout;
     message = "`{Self}` cannot be a kernel parameter",
     label = "not a kernel parameter",
     note = "parameters are scalars, `#[repr(C)]` structs with `#[derive(Clone, Copy, KernelParam)]`, or the views \
-            `Global<T>`, `GlobalMut<T>` and `Shared<S>`"
+            `Global<T>`, `GlobalMut<T>` and `Shared<S>`; a closure is none, since a GPU's kernels are compiled apart and call \
+            functors by name"
 )]
 pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// The layout that host and device compare.

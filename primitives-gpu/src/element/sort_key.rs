@@ -23,7 +23,11 @@ use crate::warp::SortBits;
 /// assert!(values[1].is_sign_negative() && values[4].is_nan());
 /// assert_eq!(i8::from_sort_bits((-3i8).to_sort_bits()), -3);
 /// ```
-pub trait SortKey: Element {
+///
+/// # Safety
+/// The bits depend on the value alone: whenever a sort asks for them, they are the same. `Bits` is one of Rust's unsigned
+/// integers.
+pub unsafe trait SortKey: Element {
     /// An unsigned integer of the same size.
     type Bits: Integer + ConvertTo<u32> + SortBits;
 
@@ -35,11 +39,31 @@ pub trait SortKey: Element {
 
     /// The value of [`to_sort_bits`](SortKey::to_sort_bits).
     fn from_sort_bits(bits: Self::Bits) -> Self;
+
+    /// The bits in which [`to_plain_bits`](SortKey::to_plain_bits) differs from [`to_sort_bits`](SortKey::to_sort_bits).
+    #[doc(hidden)]
+    const TURNED: Self::Bits = Self::Bits::ZERO;
+
+    /// The sort bits, less what a kernel turns by a number of its launch: of an integer its own bits, so that a kernel need not know
+    /// whether it has a sign.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn to_plain_bits(self) -> Self::Bits {
+        self.to_sort_bits()
+    }
+
+    /// The value of [`to_plain_bits`](SortKey::to_plain_bits).
+    #[doc(hidden)]
+    #[inline(always)]
+    fn from_plain_bits(bits: Self::Bits) -> Self {
+        Self::from_sort_bits(bits)
+    }
 }
 
 macro_rules! unsigned {
     ($($t:ident),*) => {$(
-        impl SortKey for $t {
+        // SAFETY: the value itself.
+        unsafe impl SortKey for $t {
             type Bits = $t;
             #[inline(always)]
             fn to_sort_bits(self) -> $t { self }
@@ -52,18 +76,26 @@ unsigned!(u8, u16, u32, u64, usize);
 
 macro_rules! signed {
     ($($t:ident, $bits:ident;)*) => {$(
-        impl SortKey for $t {
+        // SAFETY: the value with its sign bit flipped.
+        unsafe impl SortKey for $t {
             type Bits = $bits;
             #[inline(always)]
             fn to_sort_bits(self) -> $bits { self as $bits ^ (1 << ($bits::BITS - 1)) }
             #[inline(always)]
             fn from_sort_bits(bits: $bits) -> Self { (bits ^ (1 << ($bits::BITS - 1))) as $t }
+
+            const TURNED: $bits = 1 << ($bits::BITS - 1);
+            #[inline(always)]
+            fn to_plain_bits(self) -> $bits { self as $bits }
+            #[inline(always)]
+            fn from_plain_bits(bits: $bits) -> Self { bits as $t }
         }
     )*};
 }
 signed! { i8, u8; i16, u16; i32, u32; i64, u64; isize, usize; }
 
-impl SortKey for bool {
+// SAFETY: 0 or 1.
+unsafe impl SortKey for bool {
     type Bits = u8;
     const SORT_BITS: u32 = 1;
     #[inline(always)]
@@ -80,7 +112,8 @@ impl SortKey for bool {
 // sign bit set, which come first there and last here.
 macro_rules! floats {
     ($($t:ident, $bits:ident, $signed:ident, $fraction_bits:literal;)*) => {$(
-        impl SortKey for $t {
+        // SAFETY: computed of the value's bits.
+        unsafe impl SortKey for $t {
             type Bits = $bits;
             #[inline(always)]
             fn to_sort_bits(self) -> $bits {

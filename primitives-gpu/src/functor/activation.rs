@@ -42,7 +42,7 @@ fn silu<A: Real>(x: A) -> A {
 
 #[inline(always)]
 fn gelu<A: Real>(x: A) -> A {
-    gated(x, A::from_f64(0.5).mul(x.mul(A::from_f64(-FRAC_1_SQRT_2)).erfc()))
+    gated(x, A::from_f64(0.5).mul(x.mul(A::from_f64(-FRAC_1_SQRT_2)).error_function_complement()))
 }
 
 #[inline(always)]

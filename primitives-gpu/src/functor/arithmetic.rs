@@ -17,7 +17,7 @@ functors! {
     /// The absolute value; of the smallest signed integer itself; of a complex number its length.
     Abs: <T: Magnitude> UnaryFn<T> -> T::Real, |x| x.magnitude();
 
-    /// The sum; integers wrap. Identity 0. Seed: `AddFunctor`.
+    /// The sum; integers wrap. Identity 0, of floats −0, which leaves −0 as it is; the sum of nothing is +0. Seed: `AddFunctor`.
     Add: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.add(b), in pairs |a, b| T::add_pair(a, b);
     /// The difference; integers wrap. Seed: `SubFunctor`.
     Sub: <T: Arithmetic> BinaryFn<T, T> -> T, |a, b| a.sub(b), in pairs |a, b| T::sub_pair(a, b);
@@ -43,7 +43,7 @@ functors! {
 }
 
 reducers! {
-    Add: Arithmetic, T, T::ZERO, Add;
+    Add: Arithmetic, T, T::ADDS_NOTHING, Add, of_none T::ZERO;
     Mul: Arithmetic, T, T::ONE;
     Min: Ordered, T, T::GREATEST, Min;
     Max: Ordered, T, T::LEAST, Max;

@@ -2,6 +2,7 @@
 
 use super::{BinaryFn, Sort};
 use crate::element::{Bits, Element, KernelParam, SortKey};
+use crate::warp::SortBits;
 
 /// An order of `T`: `apply(a, b)` says whether `a` comes before `b`.
 ///
@@ -72,6 +73,7 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Less {}
     impl Sealed for super::Greater {}
+    impl Sealed for super::Turned {}
 }
 
 /// The direction of a sort by bits: [`Less`] or [`Greater`].
@@ -99,6 +101,65 @@ impl Direction for Less {
 
 impl Direction for Greater {
     const DESCENDING: bool = true;
+}
+
+/// An order of keys by their bits: a [`Direction`], or [`Turned`] bits, which a kernel learns from its launch.
+pub trait KeyOrder: Copy + sealed::Sealed {
+    /// The bits whose ascending order is the order of the keys.
+    fn to_bits<K: SortKey>(self, key: K) -> K::Bits;
+    /// The key of [`to_bits`](KeyOrder::to_bits).
+    fn of_bits<K: SortKey>(self, bits: K::Bits) -> K;
+}
+
+impl<O: Direction> KeyOrder for O {
+    #[inline(always)]
+    fn to_bits<K: SortKey>(self, key: K) -> K::Bits {
+        let bits = key.to_sort_bits();
+        if O::DESCENDING { bits.inverted() } else { bits }
+    }
+
+    #[inline(always)]
+    fn of_bits<K: SortKey>(self, bits: K::Bits) -> K {
+        K::from_sort_bits(if O::DESCENDING { bits.inverted() } else { bits })
+    }
+}
+
+/// The order of keys after an exclusive or of their bits with a number.
+///
+/// One kernel then sorts in both directions, and integers with and without a sign, of which it takes the bits as they are.
+///
+/// ```
+/// use kernel_primitives::functor::{Greater, KeyOrder, Less, Turned};
+///
+/// let bits_of = |order: Turned, key: i32| order.to_bits(key);
+/// assert!(bits_of(Turned::of::<i32, Less>(), -1) < bits_of(Turned::of::<i32, Less>(), 1));
+/// assert!(bits_of(Turned::of::<i32, Greater>(), -1) > bits_of(Turned::of::<i32, Greater>(), 1));
+/// // An `i32` is turned as its bits are as a `u32`.
+/// assert_eq!(bits_of(Turned::of::<i32, Less>(), -1), Turned::of::<i32, Less>().to_bits(u32::MAX));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turned(
+    /// The number, which a kernel takes as a parameter.
+    pub u64,
+);
+
+impl Turned {
+    /// The order of these keys in a direction.
+    pub fn of<K: SortKey, O: Direction>() -> Self {
+        Self(K::TURNED.xor(if O::DESCENDING { K::Bits::ALL } else { K::Bits::ZERO }).to_word())
+    }
+}
+
+impl KeyOrder for Turned {
+    #[inline(always)]
+    fn to_bits<K: SortKey>(self, key: K) -> K::Bits {
+        key.to_plain_bits().xor(SortBits::of_word(self.0))
+    }
+
+    #[inline(always)]
+    fn of_bits<K: SortKey>(self, bits: K::Bits) -> K {
+        K::from_plain_bits(bits.xor(SortBits::of_word(self.0)))
+    }
 }
 
 /// An order of pairs of a value and its index: by the value and, where neither value comes before the other, by the index.

@@ -10,9 +10,9 @@ use crate::simt;
 /// The same value always. Seed: what `ElementwiseConstant` takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
 #[repr(transparent)]
-pub struct Constant<T>(pub T);
+pub struct Fill<T>(pub T);
 
-impl<T: Copy> NullaryFn for Constant<T> {
+impl<T: Copy> NullaryFn for Fill<T> {
     type Output = T;
     #[inline(always)]
     fn apply(&self) -> T {
@@ -61,7 +61,20 @@ impl<T: ByConstant> DivideBy<T> {
     /// The division by `divisor`. If that is the integer 0, applying it is a fault.
     #[inline(always)]
     pub fn new(divisor: T) -> Self {
-        Self(divisor.divisor())
+        Self::by(divisor.widen())
+    }
+
+    /// The division by a divisor of the accumulation type: for `f16` and `bf16` any `f32`, such as a number of items that is no
+    /// half. As [`new`](Self::new) otherwise.
+    ///
+    /// ```
+    /// use kernel_primitives::{UnaryFn, f16, functor::DivideBy};
+    /// let mean = DivideBy::<f16>::by(65536.0);
+    /// assert_eq!(mean.apply(f16::from_f32(32768.0)), f16::from_f32(0.5));
+    /// ```
+    #[inline(always)]
+    pub fn by(divisor: T::Accum) -> Self {
+        Self(T::divisor(divisor))
     }
 }
 
@@ -75,11 +88,11 @@ impl<T: ByConstant> UnaryFn<T> for DivideBy<T> {
 }
 
 /// How a type is divided by a constant.
-pub trait ByConstant: KernelParam {
+pub trait ByConstant: Accumulate {
     /// What is computed of the divisor once.
     type Divisor: KernelParam + PartialEq + core::fmt::Debug;
     #[doc(hidden)]
-    fn divisor(self) -> Self::Divisor;
+    fn divisor(divisor: Self::Accum) -> Self::Divisor;
     #[doc(hidden)]
     #[track_caller]
     fn by_divisor(self, divisor: Self::Divisor) -> Self;
@@ -90,7 +103,7 @@ macro_rules! floats {
         impl ByConstant for $t {
             type Divisor = <$t as Accumulate>::Accum;
             #[inline(always)]
-            fn divisor(self) -> Self::Divisor { Divide::divide(1.0, self.widen()) }
+            fn divisor(divisor: Self::Accum) -> Self::Divisor { Divide::divide(1.0, divisor) }
             #[inline(always)]
             fn by_divisor(self, inverse: Self::Divisor) -> Self { Self::narrow(self.widen() * inverse) }
         }
@@ -103,7 +116,7 @@ macro_rules! integers {
         impl ByConstant for $t {
             type Divisor = $t;
             #[inline(always)]
-            fn divisor(self) -> $t { self }
+            fn divisor(divisor: $t) -> $t { divisor }
             #[inline(always)]
             #[track_caller]
             fn by_divisor(self, divisor: $t) -> Self { simt::divide(self, divisor) }

@@ -40,12 +40,12 @@
 //! | [`Min`], [`Max`] | [`Ordered`](crate::Ordered) | the same |
 //! | [`Pow`], [`Hypot`], [`Atan2`] | [`Real`](crate::Real) | the same |
 //! | [`Equal`], [`NotEqual`]; [`LessThan`], [`LessOrEqual`], [`GreaterThan`], [`GreaterOrEqual`] | any with `==`; [`Ordered`](crate::Ordered) | `bool` |
-//! | [`Less`], [`Greater`], [`ByIndex`]: orders for sorts, total also for floats | [`SortKey`] | `bool` |
+//! | [`Less`], [`Greater`], [`ByIndex`]: orders for sorts, total also for floats; [`Turned`], known to the launch alone | [`SortKey`] | `bool` |
 //! | [`LogicalAnd`], [`LogicalOr`], [`LogicalXor`], [`LogicalNot`] | [`ConvertTo<bool>`](crate::ConvertTo) | `bool` |
 //! | [`BitAnd`], [`BitOr`], [`BitXor`], [`BitNot`]; [`Shl`], [`Shr`] | [`Bits`](crate::Bits); [`Integer`](crate::Integer) | the same |
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
-//! | [`DivideBy`], [`Clamp`], [`Constant`] | with values that are chosen at run time | |
-//! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`FirstPass`] and [`LastPass`] of one | | |
+//! | [`DivideBy`], [`Clamp`], [`Fill`] | with values that are chosen at run time | |
+//! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`ReduceBy`] of an operator; [`FirstPass`] and [`LastPass`] of one | | |
 //! | [`Flagged`], and every function to `bool`, as a [`Choice`] of selections | | |
 //! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
@@ -71,8 +71,8 @@ pub use combinator::{
     BindFirst, BindSecond, Compose, Fold, OfPair, SwapArguments, bind_first, bind_second, compose, of_pair,
     swap_arguments,
 };
-pub use compare::{ByIndex, Comparator, Direction, Greater, Less};
-pub use constant::{ByConstant, Clamp, Constant, DivideBy};
+pub use compare::{ByIndex, Comparator, Direction, Greater, KeyOrder, Less, Turned};
+pub use constant::{ByConstant, Clamp, DivideBy, Fill};
 pub use logic::{
     BitAnd, BitNot, BitOr, BitXor, Equal, GreaterOrEqual, GreaterThan, LessOrEqual, LessThan, LogicalAnd, LogicalNot,
     LogicalOr, LogicalXor, NotEqual, Select, Shl, Shr,
@@ -84,7 +84,7 @@ pub use real::{
 };
 pub use reduction::{
     AbsMax, AbsMin, All, Any, ArgMax, ArgMin, Combine, CountNonzero, Indexed, L1, L2, LogSumExp, MaxOf, Mean, MinOf,
-    NanSum, PNorm, Prod, Reduction, Sum,
+    NanSum, PNorm, Prod, ReduceBy, Reduction, Sum,
 };
 pub use segment::BySegment;
 
@@ -295,6 +295,13 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
     /// The value that changes nothing: `apply(identity, x) == x == apply(x, identity)`.
     fn identity(&self) -> T;
 
+    /// The result for no items: the identity, unless that is one of several equal values and another is the usual one, as −0 is
+    /// the identity of [`Add`], and a sum of nothing +0.
+    #[inline(always)]
+    fn of_none(&self) -> T {
+        self.identity()
+    }
+
     /// The reduction over the lanes of `mask` by one instruction, where the hardware has it for this function and type.
     #[doc(hidden)]
     #[inline(always)]
@@ -327,12 +334,18 @@ pub trait Reducer<T>: BinaryFn<T, T, Output = T> {
 
 /// Makes functors reducers: the identity, and the warp's instruction if there is one.
 macro_rules! reducers {
-    ($($name:ident: $($bound:ident)?, $t:ident, $identity:expr $(, $redux:ident)?;)*) => {$(
-        reducers!(@ $name, $($bound)?, $t, $identity $(, $redux)?);
+    ($($name:ident: $($bound:ident)?, $t:ident, $identity:expr $(, $redux:ident)? $(, of_none $none:expr)?;)*) => {$(
+        reducers!(@ $name, $($bound)?, $t, $identity $(, $redux)? $(, of_none $none)?);
     )*};
-    (@ $name:ident, $bound:ident, $t:ident, $identity:expr $(, $redux:ident)?) => {
+    (@ $name:ident, $bound:ident, $t:ident, $identity:expr $(, $redux:ident)? $(, of_none $none:expr)?) => {
         impl<$t: $bound> crate::functor::Reducer<$t> for $name {
             reducers!(@body $t, $identity $(, $redux)?);
+            $(
+                #[inline(always)]
+                fn of_none(&self) -> $t {
+                    $none
+                }
+            )?
         }
     };
     (@ $name:ident, , $t:ident, $identity:expr) => {

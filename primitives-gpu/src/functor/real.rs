@@ -49,9 +49,9 @@ functors! {
     /// The inverse hyperbolic tangent.
     Atanh: <T: Real> UnaryFn<T> -> T, |x| x.atanh();
     /// The error function.
-    Erf: <T: Real> UnaryFn<T> -> T, |x| x.erf();
+    Erf: <T: Real> UnaryFn<T> -> T, |x| x.error_function();
     /// 1 minus the error function, accurate for large arguments.
-    Erfc: <T: Real> UnaryFn<T> -> T, |x| x.erfc();
+    Erfc: <T: Real> UnaryFn<T> -> T, |x| x.error_function_complement();
     /// The largest integer not above the argument.
     Floor: <T: Real> UnaryFn<T> -> T, |x| x.floor();
     /// The smallest integer not below the argument.

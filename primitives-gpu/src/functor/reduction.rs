@@ -4,7 +4,9 @@ use core::marker::PhantomData;
 
 use super::{BinaryFn, Reducer};
 use crate::KernelParam;
-use crate::element::{Accumulate, Arithmetic, ConvertTo, Divide, Element, Float, Magnitude, Ordered, Real, Redux};
+use crate::element::{
+    Accumulate, Arithmetic, Average, ConvertTo, Divide, Element, Float, Magnitude, Ordered, Real, Redux,
+};
 use crate::simt::Block;
 
 /// A reduction of items of type `T`.
@@ -13,7 +15,8 @@ use crate::simt::Block;
 /// [`identity`](Reduction::identity) in as many places as convenient; what is left goes through [`post`](Reduction::post).
 /// [`reducer`](Reduction::reducer) is the middle step as the [`Reducer`] that collectives take.
 ///
-/// Sums, products and norms accumulate in [`Accumulate::Accum`], which is also their result: `f32` for the half types.
+/// Sums, products and norms accumulate in [`Accumulate::Accum`], which is also their result: `f32` for the half types. Means
+/// of integers accumulate in 64 bits ([`Average`]).
 ///
 /// | reduction | result | of no items |
 /// |---|---|---|
@@ -36,7 +39,8 @@ use crate::simt::Block;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no reduction of `{T}`",
     label = "not a `Reduction<{T}>`",
-    note = "implement `Reduction<{T}>` for it"
+    note = "a sum is `Sum`, a product `Prod`, the least `MinOf` and the largest `MaxOf`; an operator with an identity, a `Reducer<{T}>`, \
+            reduces as `ReduceBy(…)`; or implement `Reduction<{T}>`"
 )]
 pub trait Reduction<T>: Sized {
     /// What is combined.
@@ -120,6 +124,46 @@ impl<R: Reduction<T>, T> Reducer<R::Accum> for Combine<'_, R, T> {
     }
 }
 
+/// The reduction by a [`Reducer`]: an operator and its identity, as scans take it.
+///
+/// ```
+/// use kernel_primitives::functor::{Max, ReduceBy, Reduction};
+///
+/// assert_eq!(ReduceBy(Max).of(&[3, 7, 2]), 7);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(transparent)]
+pub struct ReduceBy<R>(pub R);
+
+impl<T: Element, R: Reducer<T>> Reduction<T> for ReduceBy<R> {
+    type Accum = T;
+    type Output = T;
+    #[inline(always)]
+    fn identity(&self) -> T {
+        self.0.identity()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn pre(&self, item: T, _: u64) -> T {
+        item
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn combine(&self, a: T, b: T) -> T {
+        self.0.apply(a, b)
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn post(&self, total: T, _: u64) -> T {
+        total
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn warp(&self, cx: Block<'_>, mask: u32, value: T) -> Option<T> {
+        self.0.warp(cx, mask, value)
+    }
+}
+
 /// Reductions without fields.
 macro_rules! reductions {
     ($($(#[$doc:meta])* $name:ident: <$t:ident: $bound:path> -> $accum:ty $([where $($a:ty: $b:path),+])?,
@@ -174,10 +218,9 @@ reductions! {
     /// The product.
     Prod: <T: Accumulate> -> T::Accum,
         T::Accum::ONE, |x, _| x.widen(), |a, b| a.mul(b), |total, _| -> T::Accum { total };
-    /// The sum divided by the number of items; integers truncate.
-    Mean: <T: Accumulate> -> T::Accum [where T::Accum: Divide, u64: ConvertTo<T::Accum>],
-        T::Accum::ZERO, |x, _| x.widen(), |a, b| a.add(b) => Add,
-        |total, count| -> T::Accum { total.divide(count.convert()) };
+    /// The sum, in the type of [`Average`], divided by the number of items; integers truncate.
+    Mean: <T: Average> -> T::Sum,
+        T::Sum::ZERO, |x, _| x.to_sum(), |a, b| a.add(b) => Add, |sum, count| -> T::Accum { T::average(sum, count) };
     /// The smallest item; NaN propagates, −0 is less than +0.
     MinOf: <T: Ordered> -> T, T::GREATEST, |x, _| x, |a, b| a.minimum(b) => Min, |total, _| -> T { total };
     /// The largest item; NaN propagates, −0 is less than +0.

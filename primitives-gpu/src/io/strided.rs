@@ -1,6 +1,7 @@
 //! Reading and writing in two dimensions.
 
 use crate::element::{ConvertTo, Element};
+use crate::functor::{BinaryFn, UnaryFn};
 use crate::simt::Block;
 use crate::view::{Global, GlobalMut, Partition};
 
@@ -167,7 +168,8 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 /// element.
 ///
 /// - `index`: from a kept and a reduced element's number to the index in `src`: a closure over strides, or over
-///   [`BroadcastConfig`](super::BroadcastConfig)s.
+///   [`BroadcastConfig`](super::BroadcastConfig)s, or another functor.
+/// - `f`: what is done with each element: a functor, such as [`Cast`](crate::functor::Cast).
 /// - `first`: the reduced element with which the block begins.
 /// - `window`: `columns` counts kept elements and `rows` reduced ones, of which the block's first is 0; the strides are the
 ///   distances between a thread's.
@@ -182,6 +184,7 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
+/// use kernel_primitives::functor::Identity;
 /// use kernel_primitives::io::{Window, read_data_reduce};
 ///
 /// /// The sums of the columns of a matrix, by blocks of one row of threads: up to four matrix rows at a time.
@@ -195,7 +198,7 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 ///             let mut items = [[0.0]; 4];
 ///             let index = |kept: usize, reduced: usize| reduced * columns + start + kept;
 ///             let window = Window { columns: columns - start, rows: rows - first, stride_x: 1, stride_y: 1 };
-///             read_data_reduce(cx, &mut items, x, first, index, window, |x: f32| x, false);
+///             read_data_reduce(cx, &mut items, x, first, index, window, Identity, false);
 ///             sum = thread_reduce_y(sum, &items, Add);
 ///         }
 ///         out.set(i, sum[0]);
@@ -219,9 +222,9 @@ pub fn read_data_reduce<T, U, const NX: usize, const NY: usize>(
     dst: &mut [[U; NX]; NY],
     src: Global<'_, T>,
     first: usize,
-    index: impl Fn(usize, usize) -> usize,
+    index: impl BinaryFn<usize, usize, Output = usize>,
     window: Window,
-    f: impl Fn(T) -> U,
+    f: impl UnaryFn<T, Output = U>,
     reduce_last: bool,
 ) where
     T: Element,
@@ -233,7 +236,7 @@ pub fn read_data_reduce<T, U, const NX: usize, const NY: usize>(
             let kept = (kept as usize).saturating_add(x.saturating_mul(window.stride_x));
             let reduced = (reduced as usize).saturating_add(y.saturating_mul(window.stride_y));
             if kept < window.columns && reduced < window.rows {
-                *item = f(src[index(kept, first.saturating_add(reduced))]);
+                *item = f.apply(src[index.apply(kept, first.saturating_add(reduced))]);
             }
         }
     }

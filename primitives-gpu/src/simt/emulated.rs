@@ -3,6 +3,7 @@
 //! This crate defines what a machine must do ([`Machine`]) and what a lane knows of itself ([`Lane`]); the emulator in
 //! `primitives-host` implements it. The token a kernel receives points at its [`Lane`], so no access looks anything up.
 
+use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
 
@@ -26,10 +27,72 @@ pub struct Lane<'m> {
     pub shared: *mut u8,
     /// Bytes at `shared`.
     pub shared_len: usize,
+    /// The architecture whose choices kernels make where they depend on one: compute capability times 100, 750 and above.
+    pub arch: u32,
+    /// The copies to shared memory that the lane has begun.
+    pub copies: Copies,
     /// True if the machine wants to see every access through [`Machine::access`].
     pub checked: bool,
     /// The machine.
     pub machine: &'m dyn Machine,
+}
+
+/// Copies from global to shared memory that a lane has begun and not waited for. They are made when the lane waits, as late as
+/// hardware may.
+#[derive(Default)]
+pub struct Copies {
+    begun: RefCell<Vec<BegunCopy>>,
+    /// How many groups there are: the number of the one to come.
+    groups: Cell<u32>,
+}
+
+struct BegunCopy {
+    to: *mut u8,
+    from: *const u8,
+    bytes: usize,
+    /// The number of its group.
+    group: u32,
+    place: Place,
+}
+
+impl Lane<'_> {
+    /// Begins a copy, which the machine has seen as a read and a write.
+    ///
+    /// # Safety
+    /// Both are valid for so many bytes until the lane waits or ends.
+    pub(crate) unsafe fn begin_copy(&self, to: *mut u8, from: *const u8, bytes: usize, place: Place) {
+        let group = self.copies.groups.get();
+        self.copies.begun.borrow_mut().push(BegunCopy { to, from, bytes, group, place });
+    }
+
+    /// Makes a group of the copies that are in none.
+    pub(crate) fn group_copies(&self) {
+        self.copies.groups.set(self.copies.groups.get() + 1);
+    }
+
+    /// Makes all copies.
+    pub(crate) fn finish_copies(&self) {
+        self.finish_copies_of(|_| true);
+    }
+
+    /// Makes the copies of all groups but the last.
+    pub(crate) fn finish_copies_but_last(&self) {
+        let groups = self.copies.groups.get();
+        self.finish_copies_of(|group| group + 1 < groups);
+    }
+
+    fn finish_copies_of(&self, is_due: impl Fn(u32) -> bool) {
+        let due: Vec<_> = self.copies.begun.borrow_mut().extract_if(.., |copy| is_due(copy.group)).collect();
+        for BegunCopy { to, from, bytes, place, .. } in due {
+            // Once more: whoever has accessed the memory meanwhile has not waited for the copy.
+            if self.checked {
+                let access = Access { kind: AccessKind::Write, space: Space::Shared, address: to.addr(), len: bytes };
+                self.machine.access(self, access, place);
+            }
+            // SAFETY: `begin_copy`'s contract.
+            unsafe { from.copy_to_nonoverlapping(to, bytes) };
+        }
+    }
 }
 
 /// The memory an access goes to.
@@ -122,8 +185,8 @@ pub trait Machine {
     /// Writes a line, which comes without its end, to the standard output.
     fn print(&self, lane: &Lane<'_>, line: &str);
 
-    /// Ends the lane and its launch with a fault.
-    fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> !;
+    /// Ends the lane and its launch with a fault; `view` is the address of the view that an access was outside of.
+    fn fault(&self, lane: &Lane<'_>, fault: Fault, view: Option<usize>, place: Place) -> !;
 }
 
 /// A fault on its way out of a lane that raised it without its token: what the lane unwinds with.

@@ -18,7 +18,7 @@ macro_rules! math {
         ///
         /// Square root and the functions that give whole numbers are exact or correctly rounded on both machines. The others
         /// agree to a few units in the last place: libdevice documents at most 2 for most of them, 3 to 5 for `atan2`, `cosh`,
-        /// `erfc`, `hypot`, `powf`, `sinh` and `tan`. `f16` and `bf16` compute in `f32` and round once.
+        /// `error_function_complement`, `hypot`, `powf`, `sinh` and `tan`. `f16` and `bf16` compute in `f32` and round once.
         pub trait Real: Float {
             $($(#[$doc])* fn $name(self $(, $arg: Self)*) -> Self;)*
         }
@@ -121,10 +121,10 @@ math! {
     acosh() = __nv_acoshf, __nv_acosh, |x| if x < 1.0 { Float::NAN } else { HostOnly::acosh(x) };
     /// The inverse hyperbolic tangent.
     atanh() = __nv_atanhf, __nv_atanh, HostOnly::atanh;
-    /// The error function.
-    erf() = __nv_erff, __nv_erf, HostOnly::erf;
-    /// 1 minus the error function, accurate for large values.
-    erfc() = __nv_erfcf, __nv_erfc, HostOnly::erfc;
+    /// The error function, `erf` in C. The standard library has an unstable `f32::erf`, and a method of that name here would warn.
+    error_function() = __nv_erff, __nv_erf, HostOnly::erf;
+    /// 1 minus the error function, `erfc` in C: accurate for large values.
+    error_function_complement() = __nv_erfcf, __nv_erfc, HostOnly::erfc;
     /// The gamma function.
     tgamma() = __nv_tgammaf, __nv_tgamma, HostOnly::tgamma;
     /// The natural logarithm of the gamma function's absolute value.

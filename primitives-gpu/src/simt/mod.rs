@@ -36,7 +36,7 @@ pub(crate) use rust_cuda as nvptx;
 
 #[cfg(target_arch = "nvptx64")]
 use crate::view::LaunchBounds;
-use crate::view::{Item, Row, TileIter};
+use crate::view::{Item, Row, TileIter, WarpRow};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use emulated::{Lane, WarpOp};
@@ -117,6 +117,17 @@ impl<'k> Block<'k> {
     #[inline(always)]
     pub(crate) fn lane_state(self) -> &'k Lane<'k> {
         self.lane
+    }
+
+    /// The architecture, by which kernels choose between ways to the same result: compute capability times 100, a constant on a GPU.
+    /// The emulator takes the place of any.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn arch(self) -> u32 {
+        #[cfg(target_arch = "nvptx64")]
+        return nvptx::arch();
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.arch
     }
 }
 
@@ -266,6 +277,16 @@ impl<'k> Block<'k> {
         ItemIter { next: self.block_rank(), stride: self.grid_blocks(), len: rows }.map(|item| Row::new(item.index()))
     }
 
+    /// This warp's rows among `0..rows`, in a grid-stride loop over the grid's warps, block by block: warp `w` of `W` owns rows `w`,
+    /// `w + W` and so on. They are the tokens of [`PerWarpRow`](crate::view::PerWarpRow) writes, and the iteration is the same in
+    /// all lanes of the warp; other warps of the block may have one row more or less.
+    #[inline(always)]
+    pub fn warp_rows(self, rows: usize) -> impl Iterator<Item = WarpRow> {
+        let warps = self.block_threads().div_ceil(WARP) as usize;
+        let first = self.block_rank() * warps + (self.thread_rank() / WARP) as usize;
+        ItemIter { next: first, stride: self.grid_blocks() * warps, len: rows }.map(|item| WarpRow::new(item.index()))
+    }
+
     /// This block's tiles of `0..len`, in a grid-stride loop: a tile has `block_threads * ITEMS` elements, `ITEMS`
     /// consecutive ones a thread (the *blocked* arrangement); the last may be shorter. Tiles are the tokens of
     /// [`Tiles`](crate::view::Tiles) writes, and the iteration is the same in all threads of the block.
@@ -381,13 +402,15 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Sleeps for some `nanoseconds`, in a wait that [spins](Self::spin) now and then; nothing in the emulator.
+    /// Sleeps for some `nanoseconds`, in a wait that [spins](Self::spin) now and then: on a GPU that takes a look at what may have
+    /// faulted.
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn pause(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
         nvptx::pause(nanoseconds);
         #[cfg(not(target_arch = "nvptx64"))]
-        let _ = nanoseconds;
+        self.spin(nanoseconds);
     }
 
     /// Ends the thread and its launch with a fault of the author's own, which the host receives with `code` and the
@@ -427,6 +450,18 @@ impl<'k> Block<'k> {
             nvptx::raise(self.control, kind, args, place)
         };
         #[cfg(not(target_arch = "nvptx64"))]
-        self.lane.machine.fault(self.lane, Fault { kind, args }, place)
+        self.lane.machine.fault(self.lane, Fault { kind, args }, None, place)
+    }
+
+    /// As [`raise`](Self::raise), for an access outside the view that starts at `view`: the emulator names the view.
+    #[inline(always)]
+    pub(crate) fn raise_outside<T>(self, kind: FaultKind, args: [u64; 2], view: *const T, place: Place) -> ! {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let _ = view;
+            self.raise(kind, args, place)
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.lane.machine.fault(self.lane, Fault { kind, args }, Some(view.addr()), place)
     }
 }

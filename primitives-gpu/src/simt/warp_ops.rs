@@ -4,11 +4,11 @@ use core::mem::size_of;
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
-use super::Block;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::emulated::WarpOp;
 #[cfg(target_arch = "nvptx64")]
-use super::{FULL_MASK, WARP, nvptx};
+use super::nvptx;
+use super::{Block, FULL_MASK, WARP};
 use crate::element::Element;
 
 /// A shuffle's addressing mode, with the meaning of PTX's `shfl.sync`.
@@ -62,15 +62,10 @@ impl ReduxOp {
     }
 }
 
-/// What one operation exchanges: a register on the GPU, the most that the emulator takes on the host.
-#[cfg(target_arch = "nvptx64")]
-type Word = u32;
-#[cfg(not(target_arch = "nvptx64"))]
-type Word = u128;
-
-/// Exchanges an element word by word; the last word may have fewer bytes, the rest of it zero.
+/// Exchanges an element word by word, by integers of one type: a register's, or the largest that the emulator takes. The last word may
+/// have fewer bytes, the rest of it zero.
 #[inline(always)]
-fn by_words<T: Element>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
+fn by_words<T: Element, Word: Copy + Default>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
     // Evaluates what a generic element asserts about its padding.
     const { _ = T::ANY_BITS };
     let mut out = value;
@@ -86,7 +81,7 @@ fn by_words<T: Element>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
         }
         let rest = const { size_of::<T>() % size_of::<Word>() };
         if rest > 0 {
-            let mut word: Word = 0;
+            let mut word = Word::default();
             core::ptr::copy_nonoverlapping(from.add(at), (&raw mut word).cast(), rest);
             word = exchange(word);
             core::ptr::copy_nonoverlapping((&raw const word).cast(), to.add(at), rest);
@@ -126,7 +121,13 @@ impl<'k> Block<'k> {
         {
             let (lane, place) = (self.lane_state(), Location::caller());
             let op = WarpOp::Shuffle { mode, operand, width };
-            by_words(value, |word| lane.machine.warp_op(lane, mask, op, word, place))
+            let exchange = |word| lane.machine.warp_op(lane, mask, op, word, place);
+            // As GPUs do, in the place of one; the others save operations.
+            if self.arch() < 800 {
+                by_words(value, |word: u32| exchange(word as u128) as u32)
+            } else {
+                by_words(value, exchange)
+            }
         }
     }
 
@@ -259,7 +260,7 @@ impl<'k> Block<'k> {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::match_byte(byte);
         #[cfg(not(target_arch = "nvptx64"))]
-        self.match_any(super::FULL_MASK, byte as u8)
+        self.match_any(FULL_MASK, byte as u8)
     }
 
     /// Whether all lanes' values have the same bits; elements of up to 8 bytes.
@@ -340,33 +341,33 @@ impl<'k> Block<'k> {
     #[inline(always)]
     #[track_caller]
     fn redux<T: ReduxInt>(self, op: ReduxOp, mask: u32, value: T) -> T {
-        #[cfg(target_arch = "nvptx64")]
-        {
-            if nvptx::arch() >= 800 {
-                return T::from_u32(nvptx::redux(op, mask, value.to_u32()));
+        let value = value.to_u32();
+        if self.arch() >= 800 {
+            #[cfg(target_arch = "nvptx64")]
+            return T::from_u32(nvptx::redux(op, mask, value));
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                let (lane, place) = (self.lane_state(), Location::caller());
+                return T::from_u32(lane.machine.warp_op(lane, mask, WarpOp::Redux(op), value as u128, place) as u32);
             }
-            let value = value.to_u32();
-            if mask == FULL_MASK {
-                let total = [1, 2, 4, 8, 16]
-                    .into_iter()
-                    .fold(value, |v, bit| op.combine(v, self.shuffle_xor(mask, v, bit, WARP)));
-                return T::from_u32(total);
-            }
-            // Lanes outside the mask must not contribute, so the lanes of the mask take turns as source.
-            let mut rest = mask & (mask - 1);
-            let mut total = self.shuffle(mask, value, mask.trailing_zeros(), WARP);
-            while rest != 0 {
-                total = op.combine(total, self.shuffle(mask, value, rest.trailing_zeros(), WARP));
-                rest &= rest - 1;
-            }
-            T::from_u32(total)
         }
-        #[cfg(not(target_arch = "nvptx64"))]
-        {
-            let lane = self.lane_state();
-            let bits = lane.machine.warp_op(lane, mask, WarpOp::Redux(op), value.to_u32() as u128, Location::caller());
-            T::from_u32(bits as u32)
+        if mask == FULL_MASK {
+            // No iteration over an array, which a kernel would keep in local memory.
+            let (mut total, mut bit) = (value, 1);
+            while bit < WARP {
+                total = op.combine(total, self.shuffle_xor(mask, total, bit, WARP));
+                bit *= 2;
+            }
+            return T::from_u32(total);
         }
+        // Lanes outside the mask must not contribute, so the lanes of the mask take turns as source.
+        let mut rest = mask & (mask - 1);
+        let mut total = self.shuffle(mask, value, mask.trailing_zeros(), WARP);
+        while rest != 0 {
+            total = op.combine(total, self.shuffle(mask, value, rest.trailing_zeros(), WARP));
+            rest &= rest - 1;
+        }
+        T::from_u32(total)
     }
 
     /// The wrapping sum.

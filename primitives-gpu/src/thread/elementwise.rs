@@ -1,4 +1,5 @@
-//! Functions of items, one by one.
+//! Functions of items, one by one. Of rows of items, `[[T; NX]; NY]`, the functor is [`Each`](crate::block::Each) of one for an
+//! item: `elementwise_binary(&rows, &others, Each(Add))`.
 
 use core::mem::MaybeUninit;
 
@@ -57,6 +58,12 @@ unsafe fn assume_init<T, const N: usize>(items: [MaybeUninit<T>; N]) -> [T; N] {
 #[inline(always)]
 #[track_caller]
 pub fn elementwise_unary<A: Copy, F: UnaryFn<A>, const N: usize>(a: &[A; N], f: F) -> [F::Output; N] {
+    unary(a, &f)
+}
+
+#[inline(always)]
+#[track_caller]
+pub(crate) fn unary<A: Copy, F: UnaryFn<A>, const N: usize>(a: &[A; N], f: &F) -> [F::Output; N] {
     pairs!(N, i, f.apply_pair([a[i], a[i + 1]]), f.apply(a[i]))
 }
 
@@ -104,6 +111,17 @@ pub fn elementwise_ternary<A: Copy, B: Copy, C: Copy, F: TernaryFn<A, B, C>, con
     c: &[C; N],
     f: F,
 ) -> [F::Output; N] {
+    ternary(a, b, c, &f)
+}
+
+#[inline(always)]
+#[track_caller]
+pub(crate) fn ternary<A: Copy, B: Copy, C: Copy, F: TernaryFn<A, B, C>, const N: usize>(
+    a: &[A; N],
+    b: &[B; N],
+    c: &[C; N],
+    f: &F,
+) -> [F::Output; N] {
     pairs!(N, i, f.apply_pair([a[i], a[i + 1]], [b[i], b[i + 1]], [c[i], c[i + 1]]), f.apply(a[i], b[i], c[i]))
 }
 
@@ -122,6 +140,15 @@ pub fn elementwise_any<T: Copy, F: NaryFn<T, ARITY>, const N: usize, const ARITY
     inputs: &[[T; N]; ARITY],
     f: F,
 ) -> [F::Output; N] {
+    any(inputs, &f)
+}
+
+#[inline(always)]
+#[track_caller]
+pub(crate) fn any<T: Copy, F: NaryFn<T, ARITY>, const N: usize, const ARITY: usize>(
+    inputs: &[[T; N]; ARITY],
+    f: &F,
+) -> [F::Output; N] {
     pairs!(N, i, f.apply_pair([column(inputs, i), column(inputs, i + 1)]), f.apply(column(inputs, i)))
 }
 
@@ -131,13 +158,14 @@ fn column<T: Copy, const N: usize, const ARITY: usize>(rows: &[[T; N]; ARITY], i
     each!(ARITY, j, rows[j][i])
 }
 
-/// Fills registers with what `f` gives: `out[i] = f()`.
+/// Fills registers with what `f` gives: `out[i] = f()`. Rows of them are filled row by row:
+/// `elementwise_constant(|| elementwise_constant(f))`.
 ///
 /// Seed: `ElementwiseConstant<InT, OutT, NX, 1, OpFunc>(out, compute)`.
 ///
 /// ```
-/// use kernel_primitives::{functor::Constant, prelude::*};
-/// assert_eq!(elementwise_constant::<_, 3>(Constant(7)), [7; 3]);
+/// use kernel_primitives::{functor::Fill, prelude::*};
+/// assert_eq!(elementwise_constant::<_, 3>(Fill(7)), [7; 3]);
 /// ```
 #[inline(always)]
 #[track_caller]

@@ -1,6 +1,7 @@
 //! Computation on a thread's own registers: no communication, no shared memory.
 //!
-//! A thread's items are an array, `[T; NX]`, or rows of them, `[[T; NX]; NY]`. All loops have constant bounds and unroll.
+//! A thread's items are an array, `[T; NX]`, or rows of them, `[[T; NX]; NY]`, for which the functor of the elementwise primitives is
+//! [`Each`](crate::block::Each) of one for an item. All loops have constant bounds and unroll.
 //! Every function holds for the thread that calls it alone, and any thread may call it or not.
 
 mod compare;
@@ -9,7 +10,7 @@ mod random;
 mod reduce;
 
 pub use compare::{compare_exchange, compare_exchange_pairs, last_pow2};
-pub(crate) use elementwise::binary;
+pub(crate) use elementwise::{any, binary, ternary, unary};
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };

@@ -152,11 +152,25 @@ fn box_muller<T: Real>(a: T, b: T) -> [T; 2] {
     [radius.mul(angle.cos_pi()), radius.mul(angle.sin_pi())]
 }
 
-/// Fills registers with random numbers: each `K` of them are what `f` makes of the next 128 bits of `random`.
+macro_rules! distributions {
+    ($($name:ident: $numbers:ty),*) => {$(
+        impl UnaryFn<&mut Philox> for $name {
+            type Output = $numbers;
+            #[inline(always)]
+            fn apply(&self, random: &mut Philox) -> $numbers {
+                self.apply(random.draw())
+            }
+        }
+    )*};
+}
+distributions!(UniformF32: [f32; 4], UniformF64: [f64; 2], NormalF32: [f32; 4], NormalF64: [f64; 2]);
+
+/// Fills registers with random numbers: each `K` of them are what `f` makes of `random`, from which it draws as often as it
+/// needs.
 ///
-/// `f` is one of [`UniformF32`], [`UniformF64`], [`NormalF32`], [`NormalF64`], or an author's own. If `N` is no multiple of
-/// `K`, the last numbers of the last draw are dropped. Seed: `ElementwiseRandom<StateType, OutT, ReturnsCount, OpFunc>(out,
-/// compute, state)`.
+/// `f` is one of [`UniformF32`], [`UniformF64`], [`NormalF32`], [`NormalF64`], which draw once, or an author's own: a
+/// [`UnaryFn`] of the stream. If `N` is no multiple of `K`, the last numbers of the last call are dropped. Seed:
+/// `ElementwiseRandom<StateType, OutT, ReturnsCount, OpFunc>(out, compute, state)`.
 ///
 /// ```
 /// use kernel_primitives::thread::{NormalF32, Philox, UniformF64, elementwise_random};
@@ -168,17 +182,27 @@ fn box_muller<T: Real>(a: T, b: T) -> [T; 2] {
 /// let normal: [f32; 4] = elementwise_random(&mut random, NormalF32);
 /// assert!(uniform.iter().all(|x| (0.0..1.0).contains(x)) && normal.iter().all(|x| x.abs() < 10.0));
 /// assert_eq!(elementwise_random::<_, _, 3, 2>(&mut Philox::new(seed, thread), UniformF64), uniform);
+///
+/// // A die, thrown anew where the bits would favour some of its faces.
+/// let die = |random: &mut Philox| loop {
+///     let [bits, ..] = random.draw();
+///     if bits < u32::MAX / 6 * 6 {
+///         return [bits % 6 + 1];
+///     }
+/// };
+/// let thrown: [u32; 100] = elementwise_random(&mut random, die);
+/// assert!((1..=6).all(|face| thrown.contains(&face)));
 /// ```
 #[inline(always)]
-pub fn elementwise_random<T: Copy, F: UnaryFn<[u32; 4], Output = [T; K]>, const N: usize, const K: usize>(
-    random: &mut Philox,
-    f: F,
-) -> [T; N] {
-    const { assert!(K > 0, "a distribution gives at least one number a draw") };
-    let mut drawn = f.apply(random.draw());
+pub fn elementwise_random<T: Copy, F, const N: usize, const K: usize>(random: &mut Philox, f: F) -> [T; N]
+where
+    F: for<'a> UnaryFn<&'a mut Philox, Output = [T; K]>,
+{
+    const { assert!(K > 0, "a distribution gives at least one number at a time") };
+    let mut drawn = f.apply(random);
     core::array::from_fn(|i| {
         if i > 0 && i % K == 0 {
-            drawn = f.apply(random.draw());
+            drawn = f.apply(random);
         }
         drawn[i % K]
     })

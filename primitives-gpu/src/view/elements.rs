@@ -72,7 +72,7 @@ impl<'k, T: Element> Elements<'k, T> {
     pub(crate) fn slice(self, start: usize, end: usize) -> Self {
         if start > end || end > self.len {
             let args = [start.max(end) as u64, self.len as u64];
-            self.cx.raise(FaultKind::TileOutOfBounds, args, Location::caller());
+            self.cx.raise_outside(FaultKind::TileOutOfBounds, args, self.address, Location::caller());
         }
         // SAFETY: inside.
         unsafe { Self::new(self.cx, self.address.add(start), end - start) }
@@ -109,6 +109,27 @@ impl<'k, T: Element> Elements<'k, T> {
         }
     }
 
+    /// A fault in the emulator unless `N` elements from `first` on are inside, whatever their user says.
+    #[inline(always)]
+    #[track_caller]
+    #[cfg_attr(target_arch = "nvptx64", allow(unused_variables, reason = "nobody looks"))]
+    fn expect_inside<const N: usize>(self, first: usize) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if !self.has::<N>(first) {
+            let args = [first.max(self.len) as u64, self.len as u64];
+            self.cx.raise_outside(FaultKind::OutOfBounds, args, self.address, Location::caller());
+        }
+    }
+
+    /// As [`expect_inside`](Self::expect_inside), and for vectors that are not aligned.
+    #[inline(always)]
+    #[track_caller]
+    fn expect_vector_inside<const N: usize>(self, first: usize) {
+        self.expect_inside::<N>(first);
+        #[cfg(not(target_arch = "nvptx64"))]
+        raw::check_aligned::<T, N>(self.cx, self.address.wrapping_add(first));
+    }
+
     /// The element at `index`; a fault outside.
     ///
     /// # Safety
@@ -128,6 +149,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_inside(self, index: usize) -> T {
+        self.expect_inside::<1>(index);
         let address = self.address.wrapping_add(index);
         self.show_read(address, 1);
         // SAFETY: the caller's contract.
@@ -141,6 +163,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_items_inside<const N: usize>(self, first: usize) -> [T; N] {
+        self.expect_inside::<N>(first);
         let address = self.address.wrapping_add(first);
         self.show_read(address, N);
         let mut items = [T::ZERO; N];
@@ -162,6 +185,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_inside<const N: usize>(self, first: usize) -> [T; N] {
+        self.expect_vector_inside::<N>(first);
         let address = self.address.wrapping_add(first);
         self.show_read(address, N);
         let mut items = [T::ZERO; N];
@@ -177,6 +201,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_inside<const N: usize>(self, first: usize, items: &[T; N]) {
+        self.expect_vector_inside::<N>(first);
         let address = self.address.wrapping_add(first);
         self.show_write(address, N);
         // SAFETY: the caller's contract.
@@ -190,6 +215,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
+        self.expect_inside::<N>(first);
         // SAFETY: the caller's contract; elements of 4 and 8 bytes are aligned for copies of as many.
         unsafe {
             if self.is_aligned::<N>(first) {
@@ -213,6 +239,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_vector_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
+        self.expect_vector_inside::<N>(first);
         // SAFETY: the caller's contract.
         unsafe {
             if const { N * size_of::<T>() == 16 && raw::vector_align::<T>(N) == 16 } {
@@ -244,6 +271,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_inside(self, index: usize, value: T) {
+        self.expect_inside::<1>(index);
         let address = self.address.wrapping_add(index);
         self.show_write(address, 1);
         // SAFETY: the caller's contract.
@@ -316,6 +344,7 @@ impl<'k, T: Element> Elements<'k, T> {
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_items_inside<const N: usize>(self, first: usize, items: &[T; N]) {
+        self.expect_inside::<N>(first);
         let address = self.address.wrapping_add(first);
         self.show_write(address, N);
         // SAFETY: inside; the caller orders the accesses.

@@ -3,7 +3,9 @@
 use core::marker::PhantomData;
 
 use super::elements::{Elements, opaque};
-use super::partition::{Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Tile, Tiles};
+use super::partition::{
+    Atomic, Item, Partition, PerBlock, PerRow, PerThread, PerWarpRow, Row, Rows, Tile, Tiles, WarpRow,
+};
 use crate::element::Element;
 use crate::simt::{AtomicElement, AtomicRef, Block};
 use crate::warp::unrolled;
@@ -86,10 +88,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
     #[track_caller]
     pub unsafe fn write_unchecked(&mut self, index: usize, value: T) {
         // SAFETY: the caller's contract.
-        unsafe {
-            self.elements.at_inside(index);
-            self.elements.write_inside(index, value);
-        }
+        unsafe { self.elements.write_inside(index, value) }
     }
 
     /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
@@ -176,6 +175,32 @@ impl<'k, T: Element> GlobalMut<'k, T, PerBlock> {
         if cx.thread_rank() == 0 {
             // SAFETY: the element of this block, written by its first thread alone.
             unsafe { self.write(cx.block_rank(), value) }
+        }
+    }
+}
+
+impl<T: Element> GlobalMut<'_, T, PerRow> {
+    /// Writes the element of a row of this block: the first thread's value, the others' are ignored. A row without an element is
+    /// a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn store_row(&mut self, row: Row, value: T) {
+        if self.elements.cx().thread_rank() == 0 {
+            // SAFETY: the token names a row of this block alone, whose first thread alone writes.
+            unsafe { self.write(row.index(), value) }
+        }
+    }
+}
+
+impl<T: Element> GlobalMut<'_, T, PerWarpRow> {
+    /// Writes the element of a row of this warp: the first lane's value, the others' are ignored. A row without an element is a
+    /// fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn store_row(&mut self, row: WarpRow, value: T) {
+        if self.elements.cx().lane() == 0 {
+            // SAFETY: the token names a row of this warp alone, whose first lane alone writes.
+            unsafe { self.write(row.index(), value) }
         }
     }
 }
@@ -347,6 +372,17 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
                 unsafe { self.elements.write(first + i, item) };
             }
         }
+    }
+
+    /// Writes an element of the tile. An index outside is a fault.
+    ///
+    /// # Safety
+    /// No other thread writes the element.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn write_at(&mut self, index: usize, item: T) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements.write(index, item) }
     }
 
     /// This thread's first element, where each has `lens`.

@@ -19,13 +19,17 @@ pub use global::Global;
 pub use global_mut::{GlobalMut, RowMut, TileMut};
 #[doc(hidden)]
 pub use param::{
-    FlatParam, LaunchBounds, Layout, arena_layout, element_layout, storage_layout, value_layout, view_layout,
+    FlatParam, LaunchBounds, Layout, SharedParam, arena_layout, element_layout, require_threads, storage_layout,
+    value_layout, view_layout,
 };
 pub use partition::{
-    Atomic, Item, Partition, PerBlock, PerThread, Row, Rows, Striped, Tile, TileIter, Tiles, WarpStriped,
+    Atomic, Item, Partition, PerBlock, PerRow, PerThread, PerWarpRow, Row, Rows, Striped, Tile, TileIter, Tiles,
+    WarpRow, WarpStriped,
 };
 pub use raw::RawView;
 pub(crate) use raw::vector_items;
+#[doc(hidden)]
+pub use shared::Access;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
 pub(crate) use shared::{group_copies, wait_for_copies, wait_for_copies_but_last};
 pub use split_barrier::{Parity, SplitBarriers};

@@ -2,7 +2,7 @@
 
 use super::SharedStorage;
 use crate::element::{Element, KernelParam};
-use crate::simt::Dim3;
+use crate::simt::{Block, Dim3, FaultKind};
 
 /// The `N`th parameter of a kernel's PTX entry, where a view is an address and a length.
 #[doc(hidden)]
@@ -16,6 +16,32 @@ pub trait FlatParam<const N: usize> {
 pub const fn arena_layout<S: SharedStorage>(end: usize) -> (usize, usize) {
     let offset = end.next_multiple_of(S::ALIGN);
     (offset, offset + S::BYTES)
+}
+
+/// A kernel's parameter in shared memory, for the emulator's reports.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedParam {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it starts, in bytes from the start of the block's shared memory.
+    pub offset: usize,
+    /// Its bytes; `None` for the rest.
+    pub bytes: Option<usize>,
+    /// Bytes of an element; 0 if kernels do not index it.
+    pub element_bytes: usize,
+}
+
+impl SharedParam {
+    /// A parameter `Shared<S>`.
+    pub const fn storage<S: SharedStorage>(name: &'static str, offset: usize) -> Self {
+        Self { name, offset, bytes: Some(S::BYTES), element_bytes: S::ELEMENT_BYTES }
+    }
+
+    /// A parameter `SharedSlice<T>`.
+    pub const fn rest<T>(name: &'static str, offset: usize) -> Self {
+        Self { name, offset, bytes: None, element_bytes: size_of::<T>() }
+    }
 }
 
 /// How a type, or a kernel's parameters, lie in memory, as a hash (FNV-1a).
@@ -116,17 +142,30 @@ impl LaunchBounds {
         }
     }
 
-    /// Eight hexadecimal digits for each number, for the builder.
-    pub const fn digits(self) -> [u8; 40] {
+    /// Eight hexadecimal digits for each number and for the bytes of shared memory of a kernel's parameters, for the builder.
+    pub const fn digits(self, shared: usize) -> [u8; 48] {
         let [x, y, z] = self.threads;
-        let numbers = [x, y, z, self.max_threads, self.min_blocks];
-        let mut digits = [0; 40];
+        let numbers = [x, y, z, self.max_threads, self.min_blocks, shared as u32];
+        let mut digits = [0; 48];
         let mut i = 0;
         while i < digits.len() {
             digits[i] = digit(numbers[i / 8] as u64, 7 - i % 8);
             i += 1;
         }
         digits
+    }
+}
+
+/// A fault unless the block has the threads that the bounds of a kernel say.
+#[doc(hidden)]
+#[inline(always)]
+#[track_caller]
+pub fn require_threads(cx: Block<'_>, bounds: LaunchBounds) {
+    if let Some(threads) = bounds.threads()
+        && threads != cx.block_dim()
+    {
+        let args = [cx.block_threads() as u64, threads.count()];
+        cx.raise(FaultKind::BadShape, args, core::panic::Location::caller());
     }
 }
 

@@ -6,11 +6,13 @@
 //! | [`Tiles<N>`] | one thread of the block that has the tile, `N` consecutive elements | [`write_data`](crate::io::write_data) to a [`Tile`] |
 //! | [`Rows<N>`] | one thread of the block that has the row, `N` consecutive elements in each round | [`RowMut::set_items`](super::RowMut::set_items) of a [`Row`] |
 //! | [`Striped<N>`], [`WarpStriped<N>`] | one thread of the block that has the tile, `N` elements a step apart | [`store_striped`](crate::block::store_striped) to a [`Tile`] |
+//! | [`PerRow`] | the first thread of the block that has the row | [`GlobalMut::store_row`](crate::GlobalMut::store_row) with a [`Row`] |
+//! | [`PerWarpRow`] | the first lane of the warp that has the row | [`GlobalMut::store_row`](crate::GlobalMut::store_row) with a [`WarpRow`] |
 //! | [`PerBlock`] | the first thread of the block of that rank | [`GlobalMut::store`](crate::GlobalMut::store) |
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
-//! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles) and
-//! [`Block::rows`](crate::Block::rows), and cannot be made otherwise. For one launch each names elements of exactly one
+//! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles),
+//! [`Block::rows`](crate::Block::rows) and [`Block::warp_rows`](crate::Block::warp_rows), and cannot be made otherwise. For one launch each names elements of exactly one
 //! thread, so no two threads write the same element.
 
 use core::marker::PhantomData;
@@ -42,6 +44,49 @@ pub enum WarpStriped<const ITEMS: usize> {}
 /// `ITEMS` elements from `(r * T + t) * ITEMS` on.
 pub enum Rows<const ITEMS: usize> {}
 
+/// An element a row of a matrix, such as its sum: each block owns those of [its rows](crate::Block::rows), written by its first
+/// thread.
+///
+/// ```
+/// use kernel_primitives::Dims;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The sum of each row of a matrix.
+/// #[kernel]
+/// fn row_sums(
+///     cx: Block,
+///     columns: usize,
+///     x: Global<f32>,
+///     mut out: GlobalMut<f32, PerRow>,
+///     mut shared: Shared<ReduceStorage<f32>>,
+/// ) {
+///     for row in cx.rows(out.len()) {
+///         let row_of_x = x.row(row.index(), columns);
+///         let mut sum = 0.0;
+///         let mut i = cx.thread_rank() as usize;
+///         while i < columns {
+///             sum += row_of_x[i];
+///             i += cx.block_threads() as usize;
+///         }
+///         out.store_row(row, block_reduce(cx, &mut shared, sum, Add));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(2)?;
+/// row_sums::launch(&stream, Dims::for_blocks(out.len()).block(32), 3, &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [6.0, 15.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub enum PerRow {}
+
+/// As [`PerRow`], for kernels in which a warp has a row: each warp owns the elements of
+/// [its rows](crate::Block::warp_rows), written by its first lane.
+pub enum PerWarpRow {}
+
 /// Each block owns the element of its rank, written by its first thread.
 pub enum PerBlock {}
 
@@ -56,6 +101,10 @@ impl<const ITEMS: usize> sealed::Sealed for WarpStriped<ITEMS> {}
 impl<const ITEMS: usize> Partition for WarpStriped<ITEMS> {}
 impl<const ITEMS: usize> sealed::Sealed for Rows<ITEMS> {}
 impl<const ITEMS: usize> Partition for Rows<ITEMS> {}
+impl sealed::Sealed for PerRow {}
+impl Partition for PerRow {}
+impl sealed::Sealed for PerWarpRow {}
+impl Partition for PerWarpRow {}
 impl sealed::Sealed for PerBlock {}
 impl Partition for PerBlock {}
 impl sealed::Sealed for Atomic {}
@@ -119,6 +168,26 @@ pub struct Row {
 }
 
 impl Row {
+    #[inline(always)]
+    pub(crate) fn new(index: usize) -> Self {
+        Self { index, _thread: PhantomData }
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.index
+    }
+}
+
+/// The number of a row that this warp owns; a token from [`Block::warp_rows`](crate::Block::warp_rows).
+#[derive(Clone, Copy, Debug)]
+pub struct WarpRow {
+    index: usize,
+    _thread: PhantomData<*const ()>,
+}
+
+impl WarpRow {
     #[inline(always)]
     pub(crate) fn new(index: usize) -> Self {
         Self { index, _thread: PhantomData }

@@ -83,7 +83,7 @@ impl<T: Element> RawView<T> {
 #[track_caller]
 pub(crate) fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> *mut T {
     if index >= len {
-        cx.raise(FaultKind::OutOfBounds, [index as u64, len as u64], Location::caller());
+        cx.raise_outside(FaultKind::OutOfBounds, [index as u64, len as u64], address, Location::caller());
     }
     // An element of the view, so no address wraps.
     address.wrapping_add(index)
@@ -283,6 +283,10 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
 /// `address` is valid for reads of `N` elements and aligned for the access.
 #[inline(always)]
 pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
+    debug_assert!(
+        address.addr().is_multiple_of(const { vector_align::<T>(N) }),
+        "a vector is aligned for its accesses"
+    );
     #[cfg(target_arch = "nvptx64")]
     if const { vector_items::<T>(N) > 1 } {
         let width = const { vector_items::<T>(N) };
@@ -308,6 +312,10 @@ pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T,
 /// `address` is valid for writes of `N` elements and aligned for the access.
 #[inline(always)]
 pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
+    debug_assert!(
+        address.addr().is_multiple_of(const { vector_align::<T>(N) }),
+        "a vector is aligned for its accesses"
+    );
     #[cfg(target_arch = "nvptx64")]
     if const { vector_items::<T>(N) > 1 } {
         let width = const { vector_items::<T>(N) };

@@ -5,13 +5,16 @@
 //! with all of them in the emulator. Between the collectives stands the protocol of [`Shared::enter`] and
 //! [`Shared::enter_by_turns`], which makes the barrier that a reuse needs. Phases that do not overlap in time share their
 //! memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
+//!
+//! A storage that threads access by themselves, without a collective, such as an array, has no such protocol: [`Access`]
+//! says so, and [`Shared::phase`] keeps it apart from collectives.
 
 use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 use core::panic::Location;
 
 use super::raw::{self, Borrowed};
-use crate::element::Element;
+use crate::element::{AnyBits, Element};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
 use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
@@ -39,15 +42,42 @@ use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
 ///
 /// # Safety
 /// The type is never taken as a value before it was written, since shared memory starts undefined, and needs no drop.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no storage of shared memory",
+    label = "not an array, nor the storage of a collective",
+    note = "for elements write an array, `Shared<[u32; 256]>`, of one element `Shared<[u32; 1]>`; for elements whose number the launch \
+            says `SharedSlice<u32>`; for a collective its storage, such as `Shared<ReduceStorage<u32>>`"
+)]
 pub unsafe trait SharedStorage: Sized + 'static {
     /// Bytes to reserve.
     const BYTES: usize = size_of::<Self>();
     /// Alignment, a power of two up to 16.
     const ALIGN: usize = align_of::<Self>();
+    /// What accesses the storage.
+    #[doc(hidden)]
+    const ACCESS: Access = Access::Collectives;
+    /// Bytes of an element, by which reports count; 0 if kernels do not index it.
+    #[doc(hidden)]
+    const ELEMENT_BYTES: usize = 0;
+}
+
+/// What accesses a storage, which decides whether its memory can be that of several phases.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Collectives, which begin by [`Shared::enter`] or one of its kin.
+    Collectives,
+    /// Each thread by itself, after the barrier of [`Shared::phase`] and up to the next one.
+    Threads,
+    /// Each thread by itself, and the hardware: nothing else may ever be there.
+    Alone,
 }
 
 // SAFETY: the storage is memory only; what reads elements from it sees to it that they are values.
-unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {}
+unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {
+    const ACCESS: Access = Access::Threads;
+    const ELEMENT_BYTES: usize = size_of::<T>();
+}
 
 /// Memory for any one of several storages at a time: `Phases<(ScanStorage<f32>, ReduceStorage<f32>)>` has the size of the
 /// largest. [`Shared::phase`] gives each its turn.
@@ -177,6 +207,10 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// The same memory as the storage of another phase. What it held is lost, and the memory remembers its use through
     /// either: a collective on it starts with the barrier that it needs.
     ///
+    /// For an array, whose elements each thread accesses by itself, that barrier is made here: all threads of the block call
+    /// this, as they call a collective. An array's own memory has no other phases, for nothing would part them from the
+    /// accesses: name both in [`Phases`].
+    ///
     /// ```
     /// use kernel_primitives::prelude::*;
     /// use kernel_primitives::view::Phases;
@@ -195,7 +229,37 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     ///     }
     /// }
     /// ```
+    /// ```
+    /// use kernel_primitives::prelude::*;
+    /// use kernel_primitives::view::Phases;
+    ///
+    /// /// The largest difference of two neighbours in a block, the last of whom is beside the first.
+    /// #[kernel]
+    /// fn peak(
+    ///     cx: Block,
+    ///     x: Global<u32>,
+    ///     mut out: GlobalMut<u32>,
+    ///     mut shared: Shared<Phases<([u32; 256], ReduceStorage<u32>)>>,
+    /// ) {
+    ///     for i in cx.items(out.len()) {
+    ///         let all = shared.phase::<[u32; 256]>();
+    ///         all.set(cx.thread_rank() as usize, x[i]);
+    ///         cx.barrier();
+    ///         let next = all.get((cx.thread_rank() + 1) as usize % cx.block_threads() as usize);
+    ///         out.set(i, block_reduce(cx, shared.phase::<ReduceStorage<u32>>(), x[i].abs_diff(next), Max));
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = kernel_primitives::Device::emulator().stream()?;
+    /// let mut out = stream.buffer_zeroed::<u32>(4)?;
+    /// peak::launch(&stream, (1, 4), &stream.buffer_from(&[3u32, 5, 11, 10])?, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [7; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline(always)]
+    #[track_caller]
     pub fn phase<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const { assert!(U::BYTES <= S::BYTES, "the storage of the phase is larger than the memory it is to have") };
         const { assert!(U::ALIGN <= S::ALIGN, "the storage of the phase is aligned more than the memory it is to have") };
@@ -207,8 +271,18 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     #[inline(always)]
     #[track_caller]
     pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
+        const {
+            assert!(
+                matches!(S::ACCESS, Access::Collectives),
+                "threads access this storage by themselves, so that its memory has no other phases: name them in `Phases`"
+            )
+        };
+        const { assert!(!matches!(U::ACCESS, Access::Alone), "this storage shares its memory with no other phase") };
         if U::BYTES > S::BYTES || U::ALIGN > S::ALIGN {
             self.cx.raise(FaultKind::BadShape, [U::BYTES as u64, S::BYTES as u64], Location::caller());
+        }
+        if matches!(U::ACCESS, Access::Threads) {
+            self.enter();
         }
         // SAFETY: the type has one layout for all storages; the memory is large enough and aligned, and starts undefined
         // for either.
@@ -273,7 +347,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
             let address = self.element(index, 1);
             #[cfg(not(target_arch = "nvptx64"))]
             raw::report(self.cx, AccessKind::Read, Space::Shared, address, 1);
-            raw::load(address)
+            load_checked(address)
         }
     }
 
@@ -290,7 +364,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
             #[cfg(not(target_arch = "nvptx64"))]
             return self.load(offset / size_of::<T>());
             #[cfg(target_arch = "nvptx64")]
-            raw::load(self.address.byte_add(offset))
+            load_checked(self.address.byte_add(offset))
         }
     }
 
@@ -310,11 +384,15 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Writes an element whose index is data. An index outside is a fault; a race has one of the values as its result, and the
-    /// emulator reports it.
+    /// Writes an element whose index is data. An index outside is a fault; of several threads that write the element one's
+    /// value stays, and the emulator reports the race.
+    ///
+    /// # Safety
+    /// No other thread reads the element without a barrier in between, and none takes it for a value that it may not be after
+    /// a race: parts of it may be of several values.
     #[inline(always)]
     #[track_caller]
-    pub fn set(self, index: usize, value: T) {
+    pub unsafe fn set(self, index: usize, value: T) {
         shared_set(self.cx, self.address, self.len, index, value);
     }
 
@@ -332,7 +410,13 @@ impl<'k, T: Element> SharedArray<'k, T> {
             #[cfg(not(target_arch = "nvptx64"))]
             raw::report(self.cx, AccessKind::Read, Space::Shared, address, N);
             let mut items = [T::ZERO; N];
-            raw::load_aligned(address, &mut items);
+            if T::ANY_BITS {
+                raw::load_aligned(address, &mut items);
+            } else {
+                let mut bits = [AnyBits::of(T::ZERO); N];
+                raw::load_aligned(address.cast(), &mut bits);
+                items = core::array::from_fn(|i| bits[i].or_zero());
+            }
             items
         }
     }
@@ -353,7 +437,12 @@ impl<'k, T: Element> SharedArray<'k, T> {
             #[cfg(not(target_arch = "nvptx64"))]
             {
                 raw::report(self.cx, AccessKind::Write, Space::Shared, address, N);
-                from.copy_to_nonoverlapping(address, N);
+                if self.cx.arch() >= 800 {
+                    let bytes = N * size_of::<T>();
+                    self.cx.lane_state().begin_copy(address.cast(), from.cast(), bytes, Location::caller());
+                } else {
+                    from.copy_to_nonoverlapping(address, N);
+                }
             }
         }
     }
@@ -403,7 +492,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         #[cfg(not(target_arch = "nvptx64"))]
         if index + count > self.len {
             let args = [(index + count - 1) as u64, self.len as u64];
-            self.cx.raise(FaultKind::OutOfBounds, args, Location::caller());
+            self.cx.raise_outside(FaultKind::OutOfBounds, args, self.address, Location::caller());
         }
         #[cfg(target_arch = "nvptx64")]
         let _ = count;
@@ -426,23 +515,38 @@ impl<'k, T: Element> SharedArray<'k, T> {
 
 /// Waits for what this thread has begun to copy to shared memory.
 #[inline(always)]
-pub(crate) fn wait_for_copies() {
+pub(crate) fn wait_for_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
-    crate::simt::nvptx::copy_async_wait();
+    {
+        let _ = cx;
+        crate::simt::nvptx::copy_async_wait();
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    cx.lane_state().finish_copies();
 }
 
 /// Makes a group of what this thread has begun to copy to shared memory and is in none yet.
 #[inline(always)]
-pub(crate) fn group_copies() {
+pub(crate) fn group_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
-    crate::simt::nvptx::copy_async_commit();
+    {
+        let _ = cx;
+        crate::simt::nvptx::copy_async_commit();
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    cx.lane_state().group_copies();
 }
 
 /// Waits for this thread's [groups](group_copies) of copies but the last; not for copies that are in none.
 #[inline(always)]
-pub(crate) fn wait_for_copies_but_last() {
+pub(crate) fn wait_for_copies_but_last(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
-    crate::simt::nvptx::copy_async_wait_but_last();
+    {
+        let _ = cx;
+        crate::simt::nvptx::copy_async_wait_but_last();
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    cx.lane_state().finish_copies_but_last();
 }
 
 /// Element access. Reads and writes by different threads need a [barrier](Block::barrier) between them; without one a read
@@ -509,7 +613,7 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     /// The elements from `offset` bytes into the block's arena to its end.
     ///
     /// # Safety
-    /// `offset` is aligned for `T`, and no other view overlaps.
+    /// `offset` is a multiple of 16, and no other view overlaps.
     #[inline(always)]
     pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
         const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
@@ -521,6 +625,15 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         // SAFETY: the caller's contract; the arena has `bytes` bytes.
         let address = unsafe { arena(cx).add(offset).cast() };
         Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
+    }
+
+    /// All of it as one storage, for a kernel of which the launch says how much it takes. Less memory than that is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
+        const { assert!(S::ALIGN <= 16, "shared memory is aligned to 16 bytes at most") };
+        self.cx.require_at_most(S::BYTES, self.len * size_of::<T>());
+        Shared { cx: self.cx, address: self.address.cast(), last: UNUSED, half: 0, _borrowed: PhantomData }
     }
 
     /// All of it, as the floor that collectives stand on.
@@ -566,6 +679,17 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     {
         shared_at(self.cx, self.address, self.len, index)
     }
+}
+
+/// Reads an element. One that has bits which are no value becomes zero: a GPU whose threads have gone different ways may have
+/// written other things there, or nothing.
+///
+/// # Safety
+/// The address is inside.
+#[inline(always)]
+unsafe fn load_checked<T: Element>(address: *const T) -> T {
+    // SAFETY: the caller's contract; any bits are taken.
+    unsafe { if T::ANY_BITS { raw::load(address) } else { raw::load(address.cast::<AnyBits<T>>()).or_zero() } }
 }
 
 #[inline(always)]

@@ -1,28 +1,27 @@
 //! Bitonic sorts of a warp, or of each of several groups of lanes.
 
-use super::network::{Lanes, Record, SortBits, unrolled};
+use super::network::{Lanes, Record, SortBits, SortIndex, unrolled};
 use crate::element::{Element, SortKey};
-use crate::functor::Direction;
+use crate::functor::{Direction, KeyOrder};
 use crate::simt::{Block, WARP};
 
 /// A key's bits in the order that is asked for.
 #[inline(always)]
 pub(crate) fn to_bits<K: SortKey, O: Direction>(key: K) -> K::Bits {
-    let bits = key.to_sort_bits();
-    if O::DESCENDING { bits.inverted() } else { bits }
+    O::default().to_bits(key)
 }
 
 /// The inverse of [`to_bits`].
 #[inline(always)]
 pub(crate) fn of_bits<K: SortKey, O: Direction>(bits: K::Bits) -> K {
-    K::from_sort_bits(if O::DESCENDING { bits.inverted() } else { bits })
+    O::default().of_bits(bits)
 }
 
 /// A key by itself, as a record.
 pub(crate) type Alone<K> = <<K as SortKey>::Bits as SortBits>::Alone;
 
 /// A key with an index, as a record.
-pub(crate) type Ranked<K> = <<K as SortKey>::Bits as SortBits>::Ranked;
+pub(crate) type Ranked<K, I = u32> = <I as SortIndex>::Record<<K as SortKey>::Bits>;
 
 /// A thread's keys, at the positions from `first` on, as records; those outside the valid positions come last.
 #[inline(always)]
@@ -50,18 +49,18 @@ pub(crate) fn of_alone<K: SortKey, O: Direction, const N: usize>(records: &[Alon
 
 /// As [`alone`], with an index each.
 #[inline(always)]
-pub(crate) fn ranked<K: SortKey, O: Direction, const N: usize>(
+pub(crate) fn ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
     keys: &[K; N],
-    indices: &[u32; N],
+    indices: &[I; N],
     first: usize,
     valid: usize,
-) -> [Ranked<K>; N] {
+) -> [Ranked<K, I>; N] {
     const { assert!(N.is_power_of_two() && N <= 16, "a sorting network takes 1, 2, 4, 8 or 16 items a thread") };
-    let mut records = [Ranked::<K>::LAST; N];
+    let mut records = [Ranked::<K, I>::LAST; N];
     unrolled!(
         i < N,
         if first + i < valid {
-            records[i] = to_bits::<K, O>(keys[i]).ranked(indices[i]);
+            records[i] = indices[i].after(to_bits::<K, O>(keys[i]));
         }
     );
     records
@@ -69,13 +68,13 @@ pub(crate) fn ranked<K: SortKey, O: Direction, const N: usize>(
 
 /// The inverse of [`ranked`].
 #[inline(always)]
-pub(crate) fn of_ranked<K: SortKey, O: Direction, const N: usize>(
-    records: &[Ranked<K>; N],
+pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
+    records: &[Ranked<K, I>; N],
     keys: &mut [K; N],
-    indices: &mut [u32; N],
+    indices: &mut [I; N],
 ) {
     unrolled!(i < N, {
-        let (bits, index) = SortBits::of_ranked(records[i]);
+        let (bits, index) = I::of_record::<K::Bits>(records[i]);
         keys[i] = of_bits::<K, O>(bits);
         indices[i] = index;
     });
@@ -94,6 +93,8 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, const N: usize>(
 /// shared memory; orders no memory. A partial warp, and a group that it cuts short, sort the lanes they have.
 ///
 /// Seed: `Sort`, there for blocks alone.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -136,9 +137,12 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// Sorts the keys of each group of `WIDTH` lanes and takes an index along with each; equal keys in the order of their
 /// indices, so the sort is stable if the indices ascend from position to position.
 ///
-/// As [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles.
+/// As [`warp_sort`], with records of 8 bytes (12 for keys of 8 bytes) in place of the keys: twice the shuffles. Indices are
+/// integers of any type; those of 8 bytes make the records 4 bytes longer.
 ///
 /// Seed: `Sort` with `data_index`, there for blocks alone, and unstable.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -150,7 +154,7 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// fn order(cx: Block, x: Global<f32>, mut out: GlobalMut<u32>) {
 ///     for i in cx.items(out.len()) {
 ///         let (mut key, mut index) = ([x[i]], [cx.lane()]);
-///         warp_sort_with_index::<32, 1, _, _>(cx, &mut key, &mut index, 32, Greater);
+///         warp_sort_with_index::<32, 1, _, _, _>(cx, &mut key, &mut index, 32, Greater);
 ///         out.set(i, index[0]);
 ///     }
 /// }
@@ -166,18 +170,18 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// ```
 #[inline(always)]
 #[track_caller]
-pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>(
+pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction, I: SortIndex>(
     cx: Block<'_>,
     keys: &mut [K; ITEMS],
-    indices: &mut [u32; ITEMS],
+    indices: &mut [I; ITEMS],
     valid: usize,
     order: O,
 ) {
     let _ = order;
     cx.expect_at_most(valid, WIDTH as usize * ITEMS);
-    let mut records = ranked::<K, O, ITEMS>(keys, indices, first_position::<WIDTH, ITEMS>(cx), valid);
+    let mut records = ranked::<K, O, I, ITEMS>(keys, indices, first_position::<WIDTH, ITEMS>(cx), valid);
     Lanes::of_warp(cx).sort(&mut records, WIDTH);
-    of_ranked::<K, O, ITEMS>(&records, keys, indices);
+    of_ranked::<K, O, I, ITEMS>(&records, keys, indices);
 }
 
 /// Sorts pairs of a key and a value by the keys, in each group of `WIDTH` lanes; stable.
@@ -185,6 +189,8 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
 /// As [`warp_sort_with_index`], with the positions as indices; then every lane fetches its values from where they were, in
 /// `ITEMS * ITEMS` shuffles of a value: for wide values and many items the block's sorts, which do that through shared
 /// memory, are the better choice.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::functor::Greater;
@@ -222,7 +228,7 @@ pub fn warp_sort_pairs<const WIDTH: u32, const ITEMS: usize, K: SortKey, V: Elem
     let start = cx.lane() & !(WIDTH - 1);
     let mut positions = [0u32; ITEMS];
     unrolled!(i < ITEMS, positions[i] = (first + i) as u32);
-    warp_sort_with_index::<WIDTH, ITEMS, K, O>(cx, keys, &mut positions, valid, order);
+    warp_sort_with_index::<WIDTH, ITEMS, K, O, _>(cx, keys, &mut positions, valid, order);
     let (mask, last) = (cx.warp_mask(), cx.warp_lanes() - 1);
     let before = *values;
     unrolled!(i < ITEMS, {

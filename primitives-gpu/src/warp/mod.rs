@@ -10,6 +10,14 @@
 //! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane on: CUB's logical
 //! warp, not only for powers of two. The last group has the lanes that are left. Everything goes through shuffles, one
 //! instruction for each 32 bits of the element, so that the collectives need no shared memory, and order none.
+//!
+//! # Divergence
+//!
+//! All lanes that the warp [has](crate::Block::warp_mask) call a collective, in the same order as other collectives. If some do
+//! not:
+//!
+//! - the emulator ends the launch with an error that names the lanes and where they wait;
+//! - a GPU does not tell: the launch may never end, or may go on with unspecified results.
 
 mod bitonic;
 pub(crate) mod network;
@@ -20,6 +28,7 @@ mod segmented;
 pub use crate::block::{MergeSortStorage, warp_merge_sort, warp_merge_sort_pairs};
 pub(crate) use bitonic::{Alone, Ranked, alone, of_alone, of_bits, of_ranked, ranked, to_bits};
 pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+pub use network::SortIndex;
 pub(crate) use network::{Lanes, Threads, unrolled};
 #[doc(hidden)]
 pub use network::{Record, SortBits};
@@ -40,6 +49,8 @@ use crate::simt::{Block, FaultKind, WARP};
 /// The value of lane `source`, in every lane. A lane that the warp does not have is a fault in the emulator.
 ///
 /// One shuffle for each 32 bits of the element. CUB: `ShuffleIndex`.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -14,6 +14,8 @@ use super::group;
 ///
 /// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.
 ///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -47,6 +49,8 @@ pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) ->
 /// leaves the phases it needs.
 ///
 /// CUB: `WarpReduce<T, LOGICAL_WARP_THREADS>`, which has the result in the group's first lane.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

@@ -14,6 +14,8 @@ use super::group;
 ///
 /// CUB: `WarpScan::InclusiveScan`. The network is Hillis and Steele's (1986).
 ///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -39,13 +41,15 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
     inclusive(cx, cx.warp_mask(), value, &op)
 }
 
-/// Combines, for each lane, the values of the lanes below it, in lane order; the first lane gets the identity. The second
-/// result is the total of all lanes, in every lane.
+/// Combines, for each lane, the values of the lanes below it, in lane order; the first lane gets the identity, as
+/// [`Reducer::of_none`] gives it. The second result is the total of all lanes, in every lane.
 ///
 /// Cost: as [`warp_inclusive_scan`], and one shuffle more for each of the two results; of sums of `u32` and `i32`, a subtraction
 /// in place of the first.
 ///
 /// CUB: `WarpScan::ExclusiveScan` with an aggregate.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -75,11 +79,13 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
     let inclusive = inclusive(cx, mask, value, &op);
     let exclusive = below(cx, mask, inclusive, value, &op);
     let total = cx.shuffle(mask, inclusive, cx.warp_lanes() - 1, WARP);
-    (exclusive.unwrap_or(op.identity()), total)
+    (exclusive.unwrap_or(op.of_none()), total)
 }
 
 /// As [`warp_exclusive_scan`], the values of the lanes below appended to `initial`: the first lane gets `initial` itself. The
 /// total is that of the lanes' values alone.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -119,6 +125,8 @@ pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value:
 ///
 /// CUB: `WarpScan<T, LOGICAL_WARP_THREADS>`, there for powers of two.
 ///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -146,6 +154,8 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 }
 
 /// As [`warp_exclusive_scan`], in each group of `width` lanes by itself; the total is the group's.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -175,7 +185,7 @@ pub fn warp_group_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
     let inclusive = inclusive_from(cx, mask, value, start, width, &op);
     let below = cx.shuffle_up(mask, inclusive, 1, WARP);
     let total = cx.shuffle(mask, inclusive, end - 1, WARP);
-    (if cx.lane() == start { op.identity() } else { below }, total)
+    (if cx.lane() == start { op.of_none() } else { below }, total)
 }
 
 #[inline(always)]

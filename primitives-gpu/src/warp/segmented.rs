@@ -14,6 +14,8 @@ use super::reduce_down;
 ///
 /// CUB: `WarpReduce::HeadSegmentedReduce`, which has the result in a segment's first lane.
 ///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
+///
 /// ```
 /// use kernel_primitives::prelude::*;
 ///
@@ -45,6 +47,8 @@ pub fn warp_reduce_by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 /// with each lane whose `tail` is true, and with the last lane.
 ///
 /// Cost and scope are as for [`warp_reduce_by_heads`]. CUB: `WarpReduce::TailSegmentedReduce`.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 ///
 /// ```
 /// use kernel_primitives::prelude::*;

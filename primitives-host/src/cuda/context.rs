@@ -1,20 +1,25 @@
 //! A GPU and its primary context.
 
-use std::ffi::{c_int, c_uint};
-use std::mem::ManuallyDrop;
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use cust::sys::{self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUresult};
+use primitives_cuda_driver::sys::{
+    self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUmemoryPool, CUresult, CUstream,
+    CUstreamCaptureMode,
+};
 use primitives_gpu::{Dim3, Element};
 
 use super::fault::Faults;
+use super::marks::SpareMarks;
 use super::stream::IdleStreams;
-use super::{STICKY, adoption, call, describe};
+use super::{adoption, call, describe, is_sticky};
+use crate::allocation::Orphan;
 use crate::counters::Tally;
 use crate::device::DeviceProperties;
 use crate::kernel::Limits;
 use crate::memory::bytes_of_mut;
-use crate::{Error, Result};
+use crate::{DriverError, Error, Result};
 
 /// The oldest driver that has what the runtime calls: stream-ordered memory.
 const OLDEST_DRIVER: i32 = 11020;
@@ -24,14 +29,23 @@ const OLDEST_DRIVER: i32 = 11020;
 pub(crate) struct Context {
     pub(super) faults: Faults,
     pub(super) idle_streams: IdleStreams,
+    pub(super) spare_marks: SpareMarks,
+    /// Memory whose buffers have gone while others captured a stream that used it.
+    pub(crate) orphans: Mutex<Vec<Orphan>>,
     /// Held while a launch or a copy notes its use of buffers and is put in the queue: between the two, another thread's
-    /// use of the same buffer would miss it.
+    /// use of the same buffer would miss it. Nobody waits for the device or loads a kernel meanwhile, and it is the last lock to
+    /// be taken but for those inside a buffer or a stream.
     order: Mutex<()>,
+    /// Where the memory of buffers is from. The device's default pool is everybody's, and its settings are not ours to change.
+    pub(super) pool: CUmemoryPool,
+    /// For work of the library's own that no stream of the caller's is for. The legacy stream would wait for the streams of others,
+    /// and cannot be used while one of them is captured.
+    pub(super) aside: CUstream,
     pub(super) raw: CUcontext,
     device: CUdevice,
     ordinal: usize,
     /// Why the driver refuses the context for good. It is left alone then: what belonged to it is gone.
-    lost: OnceLock<String>,
+    lost: OnceLock<DriverError>,
     properties: DeviceProperties,
     limits: Limits,
     label: String,
@@ -41,7 +55,8 @@ pub(crate) struct Context {
 
 /// How a context is kept alive.
 enum Held {
-    Primary(ManuallyDrop<cust::context::Context>),
+    /// Retained by `open_whole`.
+    Primary,
     /// Made in place of a primary context that is lost.
     Made,
     /// By whoever made it.
@@ -50,17 +65,32 @@ enum Held {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.make_current().is_err() {
+        let Ok(_relaxed) = self.relaxed() else { return };
+        // Streams that were dropped may still run, and report faults. If they cannot be waited for, the context is lost, and what
+        // was in it.
+        let mut idle = std::mem::take(&mut self.idle_streams);
+        if idle.finish(self).is_err() {
             return;
         }
-        self.idle_streams.destroy();
+        self.spare_marks.destroy();
         self.faults.free();
-        match &mut self.held {
-            // SAFETY: dropped here only, and last: what belongs to the context has gone before.
-            Held::Primary(primary) => unsafe { ManuallyDrop::drop(primary) },
-            // SAFETY: made by `replace`, destroyed once and last.
-            Held::Made => drop(unsafe { sys::cuCtxDestroy_v2(self.raw) }),
-            Held::Borrowed => {}
+        // SAFETY: made by `new` or null, destroyed once. Memory that is still being freed keeps its pool.
+        unsafe {
+            if !self.aside.is_null() {
+                sys::cuStreamDestroy_v2(self.aside);
+            }
+            if !self.pool.is_null() {
+                sys::cuMemPoolDestroy(self.pool);
+            }
+        }
+        // SAFETY: retained by `open_whole` or made by `replace`, released or destroyed once and last: what belongs to the context
+        // has gone before.
+        unsafe {
+            match self.held {
+                Held::Primary => _ = sys::cuDevicePrimaryCtxRelease_v2(self.device),
+                Held::Made => _ = sys::cuCtxDestroy_v2(self.raw),
+                Held::Borrowed => {}
+            }
         }
     }
 }
@@ -81,17 +111,21 @@ struct Lost {
     ordinal: usize,
     device: CUdevice,
     label: String,
-    cause: String,
+    cause: DriverError,
 }
 
 fn initialise() -> Result<i32> {
-    primitives_cuda_driver::load().map_err(|error| Error::NoGpu { reason: error.to_string() })?;
-    cust::init(cust::CudaFlags::empty()).map_err(|error| Error::NoGpu { reason: error.to_string() })?;
+    primitives_cuda_driver::load().map_err(|error| Error::NoGpu { reason: error.to_string(), driver: None })?;
+    // SAFETY: called with the only flags that there are.
+    match unsafe { sys::cuInit(0) } {
+        CUresult::CUDA_SUCCESS => {}
+        code => return Err(no_gpu(describe(code))),
+    }
     let mut version = 0;
     // SAFETY: the pointer is valid for the call.
     match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
         CUresult::CUDA_SUCCESS => Ok(version),
-        code => Err(Error::NoGpu { reason: describe(code) }),
+        code => Err(no_gpu(describe(code))),
     }
 }
 
@@ -102,7 +136,7 @@ pub(crate) fn device_count() -> Result<usize> {
     // SAFETY: the pointer is valid for the call.
     match unsafe { sys::cuDeviceGetCount(&raw mut count) } {
         CUresult::CUDA_SUCCESS => Ok(count as usize),
-        code => Err(Error::NoGpu { reason: describe(code) }),
+        code => Err(no_gpu(describe(code))),
     }
 }
 
@@ -115,24 +149,29 @@ impl Context {
         let lost = lost_contexts().iter().find(is_lost).cloned();
         let Some(Lost { device, label, cause, .. }) = lost else { return Self::open_whole(ordinal) };
         Self::find_or(|context| context.is_of(ordinal), || Self::replace(ordinal, device)).map_err(|again| {
-            let error = match again {
+            let again = match again {
                 // It says the same.
-                Error::ContextLost { .. } => cause,
-                other => format!("{cause} (and a new context fails: {other})"),
+                Error::ContextLost { .. } => String::new(),
+                other => format!(" (and a new context fails: {other})"),
             };
-            Error::ContextLost { device: label, error }
+            Error::ContextLost { device: label, error: cause, again }
         })
     }
 
     /// A context in place of the primary one, which is lost. Resetting that would free host memory that is still in use.
     fn replace(ordinal: usize, device: CUdevice) -> Result<Self> {
-        let known = cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for the call.
-        match unsafe { sys::cuCtxCreate_v2(&raw mut raw, 0, device) } {
-            CUresult::CUDA_SUCCESS => Self::new(ordinal, known, raw, Held::Made),
-            code => Err(Error::NoGpu { reason: describe(code) }),
-        }
+        Self::new(ordinal, device, || {
+            let (mut raw, mut popped) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: the pointers are valid for the calls. The new context is on top of the thread's stack, from where it is taken: this
+            // library sets the current one, and leaves the stack as it is.
+            unsafe {
+                match sys::cuCtxCreate_v2(&raw mut raw, 0, device) {
+                    CUresult::CUDA_SUCCESS => _ = sys::cuCtxPopCurrent_v2(&raw mut popped),
+                    code => return Err(no_gpu(describe(code))),
+                }
+            }
+            Ok((raw, Held::Made))
+        })
     }
 
     /// Whether it is what a GPU is opened as.
@@ -144,7 +183,7 @@ impl Context {
         let version = initialise()?;
         let count = device_count()?;
         if count == 0 {
-            return Err(Error::NoGpu { reason: "the driver is there but finds no GPU".into() });
+            return Err(Error::NoGpu { reason: "the driver is there but finds no GPU".into(), driver: None });
         }
         if ordinal >= count {
             let (asked, available) = (format!("gpu:{ordinal}"), format!("{count} GPU(s)"));
@@ -158,11 +197,15 @@ impl Context {
         Self::find_or(
             |context| context.is_of(ordinal),
             || {
-                let device =
-                    cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
-                let primary =
-                    cust::context::Context::new(device).map_err(|e| fail(ordinal, "cuDevicePrimaryCtxRetain", e))?;
-                Self::new(ordinal, device, primary.as_raw(), Held::Primary(ManuallyDrop::new(primary)))
+                let device = device(ordinal)?;
+                Self::new(ordinal, device, || {
+                    let mut raw = std::ptr::null_mut();
+                    // SAFETY: the pointer is valid for the call.
+                    match unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device) } {
+                        CUresult::CUDA_SUCCESS => Ok((raw, Held::Primary)),
+                        code => Err(fail(ordinal, "cuDevicePrimaryCtxRetain", code)),
+                    }
+                })
             },
         )
     }
@@ -186,47 +229,48 @@ impl Context {
     /// The handle is that of a context, which is alive as long as what this returns.
     pub(crate) unsafe fn adopt(raw: CUcontext) -> Result<Arc<Self>> {
         initialise()?;
-        let refuse = |code| adoption("a context", describe(code));
+        let refuse = |code| adoption("a context", describe(code).to_string());
         if raw.is_null() {
             return Err(adoption("a context", "the handle is null".into()));
         }
         let check = |code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(refuse(code)) };
-        let (mut device, mut flags, mut active) = (0, 0, 0);
+        let (mut of, mut flags, mut active) = (0, 0, 0);
         let mut primary = std::ptr::null_mut();
         // SAFETY: the pointers are valid for the calls; the context is alive. A primary context that was retained to compare
         // is released.
         unsafe {
             check(sys::cuCtxSetCurrent(raw))?;
-            check(sys::cuCtxGetDevice(&raw mut device))?;
-            check(sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active))?;
+            check(sys::cuCtxGetDevice(&raw mut of))?;
+            check(sys::cuDevicePrimaryCtxGetState(of, &raw mut flags, &raw mut active))?;
             if active != 0 {
-                check(sys::cuDevicePrimaryCtxRetain(&raw mut primary, device))?;
-                check(sys::cuDevicePrimaryCtxRelease_v2(device))?;
+                check(sys::cuDevicePrimaryCtxRetain(&raw mut primary, of))?;
+                check(sys::cuDevicePrimaryCtxRelease_v2(of))?;
             }
         }
-        let handle = |ordinal| {
-            let device =
-                cust::device::Device::get_device(ordinal as u32).map_err(|e| fail(ordinal, "cuDeviceGet", e))?;
-            Ok::<_, Error>((ordinal, device))
-        };
+        let handle = |ordinal| Ok::<_, Error>((ordinal, device(ordinal)?));
         let devices = (0..device_count()?).map(handle).collect::<Result<Vec<_>>>()?;
-        let known = devices.into_iter().find(|(_, known)| known.as_raw() == device);
+        let known = devices.into_iter().find(|&(_, known)| known == of);
         let (ordinal, device) = known.ok_or_else(|| refuse(CUresult::CUDA_ERROR_INVALID_DEVICE))?;
         if raw == primary {
             return Self::open(ordinal);
         }
-        Self::find_or(|context| context.raw == raw, || Self::new(ordinal, device, raw, Held::Borrowed))
+        Self::find_or(|context| context.raw == raw, || Self::new(ordinal, device, || Ok((raw, Held::Borrowed))))
     }
 
-    fn new(ordinal: usize, device: cust::device::Device, raw: CUcontext, held: Held) -> Result<Self> {
-        let fail = |what: &str, error| fail(ordinal, what, error);
-        let name = device.name().map_err(|error| fail("cuDeviceGetName", error))?;
-        let memory = device.total_memory().map_err(|error| fail("cuDeviceTotalMem", error))?;
-        let raw_device = device.as_raw();
+    /// A context that `handle` gives. That is called last of what may fail while there is none to give it back.
+    fn new(ordinal: usize, device: CUdevice, handle: impl FnOnce() -> Result<(CUcontext, Held)>) -> Result<Self> {
+        let check = |what, code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(fail(ordinal, what, code)) };
+        let (mut name, mut memory) = ([0u8; 128], 0);
+        // SAFETY: the pointers are valid for the calls, the first one for so many bytes.
+        unsafe {
+            check("cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
+            check("cuDeviceTotalMem", sys::cuDeviceTotalMem_v2(&raw mut memory, device))?;
+        }
+        let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
         let get = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: the pointer is valid for the call; an unknown attribute is a result code and leaves 0.
-            unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, raw_device) };
+            unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
             value as u32
         };
         let block_threads = get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
@@ -257,10 +301,11 @@ impl Context {
             memory_bytes: Some(memory),
             l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) as usize,
         };
-        let context = Self {
+        let (raw, held) = handle()?;
+        let mut context = Self {
             raw,
             held,
-            device: raw_device,
+            device,
             ordinal,
             lost: OnceLock::new(),
             properties,
@@ -269,27 +314,57 @@ impl Context {
             tally: Arc::default(),
             faults: Faults::default(),
             idle_streams: IdleStreams::default(),
+            spare_marks: SpareMarks::default(),
+            orphans: Mutex::default(),
             order: Mutex::new(()),
+            pool: std::ptr::null_mut(),
+            aside: std::ptr::null_mut(),
         };
-        if !matches!(context.held, Held::Borrowed) {
-            context.keep_freed_memory()?;
-        }
+        context.make_pool()?;
+        let flags = sys::CU_STREAM_NON_BLOCKING;
+        // SAFETY: the pointer is valid for the call; the context is current.
+        unsafe { call!(context, cuStreamCreate(&raw mut context.aside, flags))? };
         // The first memory: it shows whether the context works.
         context.faults.give_back(context.faults.control(&context)?);
         Ok(context)
     }
 
-    /// Lets the device's memory pool keep what is freed, so that the next allocation is a matter of microseconds. The
-    /// driver's default returns it at every synchronisation.
-    fn keep_freed_memory(&self) -> Result<()> {
-        let mut pool = std::ptr::null_mut();
+    /// Makes the pool. It keeps what is freed, so that the next allocation is a matter of microseconds: a pool returns it at every
+    /// synchronisation unless told otherwise.
+    fn make_pool(&mut self) -> Result<()> {
+        let _relaxed = self.relaxed()?;
+        let props = sys::CUmemPoolProps {
+            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: self.device,
+            },
+            win32SecurityAttributes: std::ptr::null_mut(),
+            maxSize: 0,
+            usage: 0,
+            gpuDirectRDMACapable: 0,
+            reserved: [0; 53],
+        };
         let mut threshold = u64::MAX;
-        self.make_current()?;
         // SAFETY: the pointers are valid for the calls.
         unsafe {
-            call!(self, cuDeviceGetDefaultMemPool(&raw mut pool, self.device))?;
-            let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            call!(self, cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()))
+            call!(self, cuMemPoolCreate(&raw mut self.pool, &raw const props))?;
+            let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            call!(self, cuMemPoolSetAttribute(self.pool, attribute, (&raw mut threshold).cast()))
+        }
+    }
+
+    /// Copies from the host to the device; returns when that is done.
+    ///
+    /// # Safety
+    /// So many bytes on both sides, which nobody else uses.
+    pub(super) unsafe fn copy_aside(&self, to: CUdeviceptr, from: *const c_void, bytes: usize) -> Result<()> {
+        let _relaxed = self.relaxed()?;
+        // SAFETY: the caller's contract; the copy is over when this returns, or the device is lost.
+        unsafe {
+            call!(self, cuMemcpyHtoDAsync_v2(to, from, bytes, self.aside))?;
+            call!(self, cuStreamSynchronize(self.aside))
         }
     }
 
@@ -326,10 +401,21 @@ impl Context {
     /// An error if the context is lost: nothing is asked of the driver then, neither to use nor to free what was in it.
     pub(super) fn make_current(&self) -> Result<()> {
         if let Some(cause) = self.lost.get() {
-            return Err(Error::ContextLost { device: self.label.clone(), error: cause.clone() });
+            return Err(self.is_lost_after(cause));
         }
         // SAFETY: the context is alive: this holds it, or whoever gave it has promised to.
         unsafe { call!(self, cuCtxSetCurrent(self.raw)) }
+    }
+
+    /// Makes the context current, for calls that the driver takes for unsafe while any thread captures a stream: those that
+    /// allocate, free, load and wait. It refuses them, and spoils the capture, unless the thread says that it knows what it does. These
+    /// calls touch no stream that is captured, which [`RawStream::is_captured`](super::RawStream::is_captured) tells.
+    pub(super) fn relaxed(&self) -> Result<Relaxed> {
+        self.make_current()?;
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the pointer is valid for the call, which stores the mode before.
+        unsafe { call!(self, cuThreadExchangeStreamCaptureMode(&raw mut mode))? };
+        Ok(Relaxed { before: mode, _of_this_thread: PhantomData })
     }
 
     /// The error for a result code.
@@ -338,8 +424,8 @@ impl Context {
     }
 
     /// The error for a result code: `otherwise`, given the driver's words, unless the context is lost.
-    pub(super) fn error_or(&self, code: CUresult, otherwise: impl FnOnce(String) -> Error) -> Error {
-        if STICKY.contains(&code) {
+    pub(super) fn error_or(&self, code: CUresult, otherwise: impl FnOnce(DriverError) -> Error) -> Error {
+        if is_sticky(code) {
             let cause = self.lost.get_or_init(|| {
                 let (label, cause) = (self.label.clone(), describe(code));
                 let (ordinal, device) = (self.ordinal, self.device);
@@ -350,9 +436,13 @@ impl Context {
                 }
                 cause
             });
-            return Error::ContextLost { device: self.label.clone(), error: cause.clone() };
+            return self.is_lost_after(cause);
         }
         otherwise(describe(code))
+    }
+
+    fn is_lost_after(&self, cause: &DriverError) -> Error {
+        Error::ContextLost { device: self.label.clone(), error: cause.clone(), again: String::new() }
     }
 
     pub(crate) fn as_raw(&self) -> CUcontext {
@@ -360,12 +450,41 @@ impl Context {
     }
 }
 
+/// A thread's leave to do beside captures what does not touch them, until this is dropped.
+pub(super) struct Relaxed {
+    before: CUstreamCaptureMode,
+    _of_this_thread: PhantomData<*mut ()>,
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is valid for the call.
+        unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.before) };
+    }
+}
+
 fn lost_contexts() -> MutexGuard<'static, Vec<Lost>> {
     LOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn fail(ordinal: usize, what: &str, error: cust::error::CudaError) -> Error {
-    Error::NoGpu { reason: format!("GPU {ordinal} could not be opened: {what}: {error}") }
+/// A GPU's number in the driver.
+fn device(ordinal: usize) -> Result<CUdevice> {
+    let mut device = 0;
+    // SAFETY: the pointer is valid for the call.
+    match unsafe { sys::cuDeviceGet(&raw mut device, ordinal as c_int) } {
+        CUresult::CUDA_SUCCESS => Ok(device),
+        code => Err(fail(ordinal, "cuDeviceGet", code)),
+    }
+}
+
+fn fail(ordinal: usize, what: &str, code: CUresult) -> Error {
+    let error = describe(code);
+    let reason = format!("GPU {ordinal} could not be opened: {what}: {error}");
+    Error::NoGpu { reason, driver: Some(error) }
+}
+
+fn no_gpu(error: DriverError) -> Error {
+    Error::NoGpu { reason: error.to_string(), driver: Some(error) }
 }
 
 /// Page-locked host memory, mapped into the device's address space.
@@ -382,7 +501,9 @@ unsafe impl<T: Sync> Sync for HostMemory<T> {}
 
 impl<T: Element> HostMemory<T> {
     pub(crate) fn zeroed(context: &Arc<Context>, len: usize) -> Result<Self> {
-        let mut memory = Self { context: Some(context.clone()), ..Self::raw(context, len)? };
+        // Not by `..Self::raw(…)`: what the rest is taken from would be dropped, and free the memory.
+        let mut memory = Self::raw(context, len)?;
+        memory.context = Some(context.clone());
         bytes_of_mut(memory.as_mut_slice()).fill(0);
         Ok(memory)
     }
@@ -402,29 +523,41 @@ impl<T> HostMemory<T> {
     /// Undefined memory that does not keep its context alive: for what the context owns itself.
     pub(super) fn raw(context: &Context, len: usize) -> Result<Self> {
         let bytes = len as u128 * size_of::<T>() as u128;
-        let refuse = |reason: String| Error::Allocation { bytes, device: "page-locked host memory".into(), reason };
-        let size = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed".into()))?.max(1);
-        context.make_current()?;
+        let refuse = |reason: String, driver| Error::Allocation {
+            bytes,
+            device: "page-locked host memory".into(),
+            reason,
+            driver,
+        };
+        let size = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed".into(), None))?.max(1);
+        let _relaxed = context.relaxed()?;
         let mut address = std::ptr::null_mut();
         let flags: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the pointer is valid for the call.
         match unsafe { sys::cuMemHostAlloc(&raw mut address, size, flags) } {
             CUresult::CUDA_SUCCESS => Ok(Self { address: address.cast(), len, context: None }),
-            code => Err(context.error_or(code, refuse)),
+            code => Err(context.error_or(code, |error| refuse(error.to_string(), Some(error)))),
         }
     }
 
-    pub(super) fn address(&self) -> *mut T {
+    pub(crate) fn address(&self) -> *mut T {
         self.address
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 }
 
 impl<T> Drop for HostMemory<T> {
     fn drop(&mut self) {
-        if self.context.as_ref().is_some_and(|context| context.make_current().is_err()) {
-            return;
-        }
-        // SAFETY: allocated by cuMemHostAlloc, freed once. Copies with host memory are synchronous, so none is under way.
+        let _relaxed = match self.context.as_ref().map(|context| context.relaxed()) {
+            Some(Err(_)) => return,
+            Some(Ok(relaxed)) => Some(relaxed),
+            None => None,
+        };
+        // SAFETY: allocated by cuMemHostAlloc, freed once. No copy is under way: those with host memory are
+        // waited for, or own it, as a `Transfer`.
         unsafe { sys::cuMemFreeHost(self.address.cast()) };
     }
 }

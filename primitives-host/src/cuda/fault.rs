@@ -12,12 +12,12 @@ use std::mem::{ManuallyDrop, offset_of};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cust::sys::{self, CUdeviceptr, CUstream};
+use primitives_cuda_driver::sys::{self, CUdeviceptr, CUstream};
 use primitives_gpu::simt::{Fault, FaultControl, FaultKind, FaultRecord};
 
 use super::context::HostMemory;
 use super::{Context, call};
-use crate::error::{Diagnosis, KernelFault};
+use crate::fault::{Diagnosis, KernelFault};
 use crate::{Error, Result};
 
 /// Bytes of the two addresses.
@@ -59,9 +59,13 @@ pub(super) struct Control {
     /// Of the addresses, in device memory.
     address: CUdeviceptr,
     record: *mut FaultRecord,
-    /// Held while a fault is taken, and while a launch is put into the queue: a fault in between would be wiped out.
-    turn: Mutex<()>,
+    /// Held while a fault is taken from the device, and while a launch is put into the queue: a fault in between would be wiped
+    /// out. What was taken stays here until somebody asks.
+    found: Mutex<Option<Error>>,
 }
+
+/// A stream's turn, and the fault of an earlier launch.
+pub(crate) type Ready<'a> = MutexGuard<'a, Option<Error>>;
 
 // SAFETY: the record's state is accessed atomically, and the rest by whoever has the lock and after the device.
 unsafe impl Send for Control {}
@@ -78,23 +82,34 @@ impl Faults {
 
     /// A control without a fault.
     pub(super) fn control(&self, context: &Context) -> Result<Control> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.free.is_empty() {
-            let (chunk, controls) = Chunk::new(context)?;
-            pool.chunks.push(chunk);
-            pool.free = controls;
+        if let Some(control) = self.pool().free.pop() {
+            return Ok(control);
         }
-        Ok(pool.free.pop().expect("a chunk has controls"))
+        // Not under the lock, since it waits for the device.
+        let (chunk, mut controls) = Chunk::new(context)?;
+        let control = controls.pop().expect("a chunk has controls");
+        let mut pool = self.pool();
+        pool.chunks.push(chunk);
+        pool.free.append(&mut controls);
+        Ok(control)
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a control back that no launch uses any more, and whose fault has been taken.
     pub(super) fn give_back(&self, control: Control) {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner).free.push(control);
+        self.pool().free.push(control);
     }
 
-    /// Frees the memory of all controls. The context is current and no kernel runs.
+    /// Frees the memory of all controls, unless one was not given back: then a kernel may still report to it. The context is
+    /// current.
     pub(super) fn free(&mut self) {
         let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if pool.free.len() < pool.chunks.len() * CHUNK {
+            return;
+        }
         pool.free.clear();
         for chunk in pool.chunks.drain(..) {
             // SAFETY: from `Chunk::new`, freed once.
@@ -111,6 +126,7 @@ impl Faults {
 
 impl Chunk {
     fn new(context: &Context) -> Result<(Self, Vec<Control>)> {
+        let _relaxed = context.relaxed()?;
         let records: HostMemory<FaultRecord> = HostMemory::raw(context, CHUNK)?;
         let mut device = 0;
         // SAFETY: the pointer is valid for the call; `raw` has made the context current.
@@ -126,14 +142,10 @@ impl Chunk {
             // Mapped memory has the same address for host and device.
             let control = FaultControl { faulted, record: record.expose_provenance() as u64 };
             image.push(OnDevice { control, flag: 0, _rest: [0; 3] });
-            controls.push(Control { address, record, turn: Mutex::new(()) });
+            controls.push(Control { address, record, found: Mutex::new(None) });
         }
-        // SAFETY: the allocation has the image's size. The copy is on the legacy stream, which ours do not wait for.
-        let filled = unsafe {
-            call!(context, cuMemcpyHtoD_v2(device, image.as_ptr().cast(), size_of_val(&*image)))
-                .and_then(|()| call!(context, cuStreamSynchronize(std::ptr::null_mut())))
-        };
-        if let Err(error) = filled {
+        // SAFETY: the allocation has the image's size.
+        if let Err(error) = unsafe { context.copy_aside(device, image.as_ptr().cast(), size_of_val(&*image)) } {
             // SAFETY: allocated above and used by nobody.
             unsafe { sys::cuMemFree_v2(device) };
             return Err(error);
@@ -153,33 +165,37 @@ impl Control {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.record).state) }
     }
 
-    /// The turn to put a launch into the queue of `stream`, whose control this is; or the fault of an earlier one.
-    pub(super) fn ready(&self, context: &Context, stream: CUstream) -> Result<MutexGuard<'_, ()>> {
-        loop {
-            let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.state().load(Ordering::Acquire) == 0 {
-                return Ok(turn);
-            }
-            drop(turn);
-            self.take(context, stream)?;
-        }
+    /// Whether a fault was recorded that is still on the device. A read of host memory.
+    pub(super) fn has_faulted(&self) -> bool {
+        self.state().load(Ordering::Acquire) != 0
     }
 
-    /// The fault that was recorded, if any; there is none afterwards. A read of host memory if there is none.
-    ///
-    /// `stream` is the one whose launches have this control.
-    pub(super) fn take(&self, context: &Context, stream: CUstream) -> Result<()> {
-        if self.state().load(Ordering::Acquire) == 0 {
-            return Ok(());
+    /// The turn to put a launch into the stream's queue, whatever was recorded.
+    pub(super) fn turn(&self) -> Ready<'_> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn to put a launch into the queue of `stream`, whose control this is and which nobody captures; with the fault of an
+    /// earlier one.
+    pub(super) fn ready(&self, context: &Context, stream: CUstream) -> Result<Ready<'_>> {
+        let mut found = self.turn();
+        if found.is_none() && self.has_faulted() {
+            *found = Some(self.collect(context, stream)?);
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        context.make_current()?;
+        Ok(found)
+    }
+
+    /// The fault that was recorded, if any; there is none afterwards. `stream` is as for [`ready`](Self::ready).
+    pub(super) fn take(&self, context: &Context, stream: CUstream) -> Result<()> {
+        self.ready(context, stream)?.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes a fault from the device. The caller has the turn.
+    fn collect(&self, context: &Context, stream: CUstream) -> Result<Error> {
+        let _relaxed = context.relaxed()?;
         // Until the launch is over its threads must see the flag, or those that wait for one that faulted would wait for ever.
         // SAFETY: the stream is alive, which its owner sees to.
         unsafe { call!(context, cuStreamSynchronize(stream))? };
-        if self.state().load(Ordering::Acquire) == 0 {
-            return Ok(()); // another host thread took it
-        }
         // SAFETY: the record is complete, since the thread that claimed it has ended, and nobody writes it before the state is
         // 0 again.
         let found = unsafe { self.record.read_volatile() };
@@ -192,7 +208,7 @@ impl Control {
         self.state().store(0, Ordering::Release);
         let fault = FaultKind::from_u32(found.kind).map(|kind| Fault { kind, args: found.args });
         let len = (found.file_len as usize).min(found.file.len());
-        Err(Error::Fault(Box::new(KernelFault {
+        Ok(Error::Fault(Box::new(KernelFault {
             kernel: context.faults.name(found.kernel),
             block: found.block,
             thread: found.thread,
@@ -200,6 +216,7 @@ impl Control {
             line: found.line,
             column: found.column,
             diagnosis: fault.map_or(Diagnosis::Panicked { message: String::new() }, Diagnosis::from),
+            view: None,
             help: None,
             seed: None,
         })))

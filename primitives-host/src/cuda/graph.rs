@@ -6,13 +6,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cust::sys::{
+use primitives_cuda_driver::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUdeviceptr, CUgraph, CUgraphExec,
     CUgraphNode, CUmemorytype,
 };
 
 use super::fault::CELL_BYTES;
-use super::{Context, KernelCall, RawStream, call};
+use super::{Context, KernelCall, RawStream, Ready, call};
 use crate::Result;
 use crate::stream::{Queue, StreamInner};
 
@@ -132,7 +132,7 @@ impl GraphDraft {
     }
 
     pub(crate) fn instantiate(&self) -> Result<RawGraph> {
-        self.context.make_current()?;
+        let _relaxed = self.context.relaxed()?;
         let mut raw = std::ptr::null_mut();
         let (no_node, no_log) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the graph is alive; the pointer is valid for the call, and the others may be null.
@@ -163,18 +163,19 @@ unsafe impl Send for RawGraph {}
 unsafe impl Sync for RawGraph {}
 
 impl RawGraph {
-    /// `queue` is the stream's; `_turn` is that of the graph's context.
+    /// `queue` is the stream's; the turns are that one's and that of the graph's context.
     pub(crate) fn launch(
         &self,
         stream: &Arc<StreamInner>,
         queue: &RawStream,
-        _turn: &MutexGuard<'_, ()>,
+        _turns: (&Ready<'_>, &MutexGuard<'_, ()>),
     ) -> Result<()> {
         self.cell.attach(stream, queue)?;
         self.context.make_current()?;
-        let _ready = queue.ready()?;
         // SAFETY: both are alive and of one context; the nodes' memory is alive, which the owner of this sees to.
-        unsafe { call!(self.context, cuGraphLaunch(self.raw, queue.as_raw())) }
+        unsafe { call!(self.context, cuGraphLaunch(self.raw, queue.raw))? };
+        queue.advance();
+        Ok(())
     }
 }
 
@@ -183,54 +184,58 @@ impl RawGraph {
 struct Cell {
     context: Arc<Context>,
     address: CUdeviceptr,
-    /// The stream that the graph was launched on last.
-    last: Mutex<Option<Arc<StreamInner>>>,
+    /// The stream that the graph was launched on last, and the launch's position there.
+    last: Mutex<Option<(Arc<StreamInner>, u64)>>,
 }
 
 impl Cell {
     fn new(context: &Arc<Context>) -> Result<Self> {
-        context.make_current()?;
+        let _relaxed = context.relaxed()?;
         let mut address = 0;
-        // On the legacy stream: the graph has none yet.
-        let stream = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for the call.
-        unsafe { call!(context, cuMemAllocAsync(&raw mut address, CELL_BYTES, stream))? };
+        // Not in the order of a stream: the graph has none yet.
+        // SAFETY: the pointer is valid for the call; pool and stream are the context's.
+        unsafe { call!(context, cuMemAllocFromPoolAsync(&raw mut address, CELL_BYTES, context.pool, context.aside))? };
         let cell = Self { context: context.clone(), address, last: Mutex::new(None) };
-        // SAFETY: the legacy stream always is.
-        unsafe { call!(context, cuStreamSynchronize(stream))? };
+        // SAFETY: as above.
+        unsafe { call!(context, cuStreamSynchronize(context.aside))? };
         Ok(cell)
     }
 
-    /// Lets launches of the graph report to `stream`, in that one's order and after the launches before.
+    /// Lets the launch of the graph that comes next on `stream` report there, in that one's order and after the launches before.
     fn attach(&self, stream: &Arc<StreamInner>, queue: &RawStream) -> Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, stream)) {
-            return Ok(());
+        if !last.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, stream)) {
+            if let Some((last, at)) = last.as_ref() {
+                stream.wait_for(last, *at)?;
+            }
+            queue.fill_cell(self.address)?;
         }
-        if let Some(last) = last.as_ref() {
-            stream.wait_for(last)?;
-        }
-        queue.fill_cell(self.address)?;
-        *last = Some(stream.clone());
+        *last = Some((stream.clone(), queue.next_position()));
         Ok(())
     }
 }
 
 impl Drop for Cell {
     fn drop(&mut self) {
-        let last = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Queue::Cuda(queue)) = last.as_ref().map(|last| &last.queue) {
-            queue.free(self.address);
-        } else if self.context.make_current().is_ok() {
-            // SAFETY: allocated by `new`, freed once. No launch has used it.
-            unsafe { sys::cuMemFreeAsync(self.address, std::ptr::null_mut()) };
+        match self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            Some((last, _)) => match &last.queue {
+                // If others capture the stream, these bytes stay for good.
+                Queue::Cuda(queue) if matches!(queue.is_captured(), Ok(false)) => queue.free(self.address),
+                _ => {}
+            },
+            None => {
+                if let Ok(_relaxed) = self.context.relaxed() {
+                    // SAFETY: allocated by `new`, freed once. No launch has used it.
+                    unsafe { sys::cuMemFreeAsync(self.address, self.context.aside) };
+                }
+            }
         }
     }
 }
 
 impl Drop for RawGraph {
     fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
+        if let Ok(_relaxed) = self.context.relaxed() {
             // SAFETY: from `instantiate`, destroyed once. The driver keeps what launches under way need.
             unsafe { sys::cuGraphExecDestroy(self.raw) };
         }

@@ -2,17 +2,25 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-use cust::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
+use primitives_cuda_driver::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
 use super::{Context, call};
 use crate::kernel::KernelInfo;
 use crate::{Error, Result, trace};
 
-/// A kernel's modules by context; a part of its static description.
-pub(crate) struct LoadedKernels(Mutex<Vec<(Weak<Context>, Arc<LoadedKernel>)>>);
+/// A kernel's modules by context; a part of its static description. Held only to look something up.
+pub(crate) struct LoadedKernels(Mutex<Vec<(Weak<Context>, Arc<Slot>)>>);
+
+/// A kernel in a context.
+#[derive(Default)]
+struct Slot {
+    kernel: OnceLock<Arc<LoadedKernel>>,
+    /// Held by who loads the kernel. Only those wait for it who launch the same kernel.
+    loading: Mutex<()>,
+}
 
 impl LoadedKernels {
     pub(crate) const fn new() -> Self {
@@ -36,23 +44,35 @@ unsafe impl Send for LoadedKernel {}
 unsafe impl Sync for LoadedKernel {}
 
 impl Context {
-    /// The kernel in this context, loaded now if this is its first launch.
+    /// The kernel in this context, loaded now if this is its first launch. The caller holds no lock: that may take long.
     pub(crate) fn kernel(self: &Arc<Self>, info: &'static KernelInfo) -> Result<Arc<LoadedKernel>> {
-        let mut loaded = info.loaded().0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, kernel)) = loaded.iter().find(|(context, _)| std::ptr::eq(context.as_ptr(), Arc::as_ptr(self)))
-        {
+        let slot = {
+            let mut slots = info.loaded().0.lock().unwrap_or_else(PoisonError::into_inner);
+            match slots.iter().find(|(context, _)| std::ptr::eq(context.as_ptr(), Arc::as_ptr(self))) {
+                Some((_, slot)) => match slot.kernel.get() {
+                    Some(kernel) => return Ok(kernel.clone()),
+                    None => slot.clone(),
+                },
+                None => {
+                    slots.retain(|(context, _)| context.strong_count() > 0);
+                    let slot = Arc::<Slot>::default();
+                    slots.push((Arc::downgrade(self), slot.clone()));
+                    slot
+                }
+            }
+        };
+        let _loading = slot.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = slot.kernel.get() {
             return Ok(kernel.clone());
         }
-        loaded.retain(|(context, _)| context.strong_count() > 0);
         let begin = Instant::now();
         let kernel = Arc::new(self.load(info)?);
         trace::kernel_load(info.name(), self.label(), begin.elapsed());
-        loaded.push((Arc::downgrade(self), kernel.clone()));
-        Ok(kernel)
+        Ok(slot.kernel.get_or_init(|| kernel).clone())
     }
 
     fn load(&self, info: &'static KernelInfo) -> Result<LoadedKernel> {
-        self.make_current()?;
+        let _relaxed = self.relaxed()?;
         let (module, ptx) = self.load_module(info)?;
         self.prepare(info, module, ptx).inspect_err(|_| {
             // SAFETY: nothing of the module is used.
@@ -104,9 +124,7 @@ impl Context {
         // has the number's size.
         unsafe {
             call!(self, cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, NAME.as_ptr()))?;
-            call!(self, cuMemcpyHtoD_v2(address, (&raw const number).cast(), size_of_val(&number)))?;
-            // The copy is on the legacy stream, which the launch's stream does not wait for.
-            call!(self, cuStreamSynchronize(std::ptr::null_mut()))
+            self.copy_aside(address, (&raw const number).cast(), size_of_val(&number))
         }
     }
 
@@ -137,10 +155,11 @@ impl Context {
                 needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
                 what: format!("kernel `{}`", info.name()),
             },
-            _ => self.error_or(code, |reason| Error::Load {
+            _ => self.error_or(code, |error| Error::Load {
                 kernel: info.name().into(),
                 device: self.label().into(),
-                reason: reason + &log,
+                reason: format!("{error}{log}"),
+                driver: error,
             }),
         })?;
         Ok((module, ptx))

@@ -1,26 +1,35 @@
 //! Streams, events, stream-ordered memory and launches on a GPU.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cust::sys::{self, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream};
+use primitives_cuda_driver::sys::{self, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream, CUstreamCaptureStatus};
 use primitives_gpu::Dim3;
 
-use super::fault::{CELL_BYTES, Control};
+use super::context::Relaxed;
+use super::fault::{CELL_BYTES, Control, Ready};
+use super::marks::Marks;
 use super::module::LoadedKernel;
 use super::{Context, adoption, call};
 use crate::kernel::KernelInfo;
-use crate::{Error, Result, trace};
+use crate::{DriverError, Error, Result, trace};
+
+/// Why copies between host and device are no part of a capture, as in [`check_host_copy`](crate::graph::check_host_copy).
+const NOT_RUN: &str = "what was captured has not run, so copy before the capture, or after a launch of the graph";
 
 /// A CUDA stream, with the control that its launches report faults to. One that this library makes does not wait for the
 /// legacy default stream.
 pub(crate) struct RawStream {
-    context: Arc<Context>,
-    raw: CUstream,
+    pub(super) context: Arc<Context>,
+    pub(super) raw: CUstream,
     /// Gone only while it is dropped.
     control: Option<Control>,
     adopted: Option<Adopted>,
+    /// Whether the handle was given out.
+    shown: AtomicBool,
+    pub(super) marks: Marks,
 }
 
 /// Whose an adopted stream is.
@@ -44,6 +53,7 @@ unsafe impl Send for Handle {}
 impl IdleStreams {
     /// A stream whose work is done, without a fault.
     fn take(&self, context: &Context) -> Result<Option<(CUstream, Control)>> {
+        let _relaxed = context.relaxed()?;
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for at in 0..idle.len() {
             // SAFETY: the stream is alive: it is in the list.
@@ -53,6 +63,7 @@ impl IdleStreams {
                 code => return Err(context.error("cuStreamQuery", code)),
             }
             let (Handle(raw), control) = idle.swap_remove(at);
+            drop(idle);
             // A fault that nobody asked for goes with its stream.
             if let Err(error @ Error::ContextLost { .. }) = control.take(context, raw) {
                 return Err(error);
@@ -62,12 +73,17 @@ impl IdleStreams {
         Ok(None)
     }
 
-    /// Destroys all streams. The context is current.
-    pub(super) fn destroy(&mut self) {
-        for (Handle(raw), _) in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // SAFETY: created by `RawStream::new`, destroyed once; its work goes on to its end.
-            unsafe { sys::cuStreamDestroy_v2(raw) };
+    /// Waits for the work of all streams and destroys them; their controls are then unused. The context is current.
+    pub(super) fn finish(&mut self, context: &Context) -> Result<()> {
+        for (Handle(raw), control) in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // SAFETY: created by `RawStream::new`, destroyed once.
+            unsafe {
+                call!(context, cuStreamSynchronize(raw))?;
+                sys::cuStreamDestroy_v2(raw);
+            }
+            context.faults.give_back(control);
         }
+        Ok(())
     }
 }
 
@@ -84,13 +100,23 @@ impl RawStream {
             None => {
                 let control = context.faults.control(context)?;
                 let mut raw = std::ptr::null_mut();
-                let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+                let flags = sys::CU_STREAM_NON_BLOCKING;
                 // SAFETY: the pointer is valid for the call.
-                unsafe { call!(context, cuStreamCreate(&raw mut raw, flags))? };
-                (raw, control)
+                match unsafe { call!(context, cuStreamCreate(&raw mut raw, flags)) } {
+                    Ok(()) => (raw, control),
+                    Err(error) => {
+                        context.faults.give_back(control);
+                        return Err(error);
+                    }
+                }
             }
         };
-        Ok(Self { context: context.clone(), raw, control: Some(control), adopted: None })
+        Ok(Self::of(context, raw, control, None))
+    }
+
+    fn of(context: &Arc<Context>, raw: CUstream, control: Control, adopted: Option<Adopted>) -> Self {
+        let (shown, marks) = (AtomicBool::new(adopted.is_some()), Marks::new());
+        Self { context: context.clone(), raw, control: Some(control), adopted, shown, marks }
     }
 
     /// A stream that was made elsewhere; null is the legacy default stream.
@@ -105,8 +131,7 @@ impl RawStream {
         if of != context.raw {
             return Err(adoption("a stream", format!("it is of another context than {}", context.label())));
         }
-        let control = Some(context.faults.control(context)?);
-        Ok(Self { context: context.clone(), raw, control, adopted: Some(adopted) })
+        Ok(Self::of(context, raw, context.faults.control(context)?, Some(adopted)))
     }
 
     fn control(&self) -> &Control {
@@ -114,24 +139,76 @@ impl RawStream {
     }
 
     pub(crate) fn as_raw(&self) -> CUstream {
+        self.shown.store(true, Ordering::Relaxed);
         self.raw
+    }
+
+    /// Whether code that is not of this library has the handle, and may capture the stream.
+    pub(super) fn is_shown(&self) -> bool {
+        self.shown.load(Ordering::Relaxed)
+    }
+
+    /// Whether others capture the stream now. Costs nothing where nobody else has the handle: no stream joins a capture by a
+    /// wait, since [`wait_for`](Self::wait_for) refuses to wait for one that is captured.
+    pub(crate) fn is_captured(&self) -> Result<bool> {
+        if !self.is_shown() {
+            return Ok(false);
+        }
+        self.context.make_current()?;
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is alive; the pointer is valid for the call.
+        match unsafe { sys::cuStreamIsCapturing(self.raw, &raw mut status) } {
+            CUresult::CUDA_SUCCESS => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+            // The legacy default stream, while a stream is captured that waits for it.
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => Ok(true),
+            code => Err(self.context.error("cuStreamIsCapturing", code)),
+        }
+    }
+
+    /// Refuses a call that would break the capture of others.
+    pub(crate) fn not_captured(&self, call: &'static str, advice: &'static str) -> Result<()> {
+        if self.is_captured()? { Err(Error::Capture { call, advice }) } else { Ok(()) }
     }
 
     /// A fault of an earlier launch.
     pub(crate) fn check_fault(&self) -> Result<()> {
-        self.control().take(&self.context, self.raw).inspect_err(trace::fault)
+        self.ready()?.take().map_or(Ok(()), Err).inspect_err(trace::fault)
     }
 
-    /// The turn to put a launch into the queue, or the fault of an earlier one.
-    pub(super) fn ready(&self) -> Result<MutexGuard<'_, ()>> {
-        self.control().ready(&self.context, self.raw).inspect_err(trace::fault)
+    /// The turn to put work into the queue, with the fault of an earlier launch, which the caller takes or leaves.
+    pub(crate) fn ready(&self) -> Result<Ready<'_>> {
+        let control = self.control();
+        // To look at a fault takes a wait, which a capture would not survive: it is for afterwards.
+        if control.has_faulted() && self.is_captured()? {
+            return Ok(control.turn());
+        }
+        control.ready(&self.context, self.raw)
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.context.make_current()?;
+        let advice = "nothing runs in a capture: synchronize a stream that the graph was launched on";
+        self.not_captured("`Stream::synchronize`", advice)?;
+        self.finish(&self.context.relaxed()?)
+    }
+
+    /// Waits for the work in the queue, which is not captured. The context is current, and the thread's calls are relaxed: a copy that
+    /// is under way is waited for whatever other threads find out meanwhile.
+    fn finish(&self, relaxed: &Relaxed) -> Result<()> {
+        self.wait_idle(relaxed)?;
+        self.check_fault()
+    }
+
+    fn wait_idle(&self, _relaxed: &Relaxed) -> Result<()> {
+        let enqueued = self.marks.enqueued();
         // SAFETY: the stream is alive.
         unsafe { call!(self.context, cuStreamSynchronize(self.raw))? };
-        self.check_fault()
+        self.marks.done(enqueued);
+        Ok(())
+    }
+
+    /// Waits for the work in the queue, and leaves faults to the next who asks.
+    pub(crate) fn drain(&self) -> Result<()> {
+        self.wait_idle(&self.context.relaxed()?)
     }
 
     pub(crate) fn record(&self) -> Result<RawEvent> {
@@ -147,17 +224,12 @@ impl RawStream {
         unsafe { call!(self.context, cuStreamWaitEvent(self.raw, event.raw, 0)) }
     }
 
-    /// Makes later work here wait for all work that `other` has now.
-    pub(crate) fn wait_for(&self, other: &RawStream) -> Result<()> {
-        self.wait(&other.record()?)
-    }
-
-    /// Memory for later work on this stream. `refuse` makes the error, of the reason, if there is none.
-    pub(crate) fn allocate(&self, bytes: usize, refuse: impl FnOnce(String) -> Error) -> Result<CUdeviceptr> {
-        self.context.make_current()?;
+    /// Memory for later work on this stream. `refuse` makes the error, of the driver's, if there is none.
+    pub(crate) fn allocate(&self, bytes: usize, refuse: impl FnOnce(DriverError) -> Error) -> Result<CUdeviceptr> {
+        let _relaxed = self.context.relaxed()?;
         let mut address = 0;
-        // SAFETY: the pointer is valid for the call. An allocation of no bytes is not allowed, so it takes one.
-        match unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.raw) } {
+        // SAFETY: the pointer is valid for the call, and the pool is alive.
+        match unsafe { sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, self.context.pool, self.raw) } {
             CUresult::CUDA_SUCCESS => Ok(address),
             code => Err(self.context.error_or(code, refuse)),
         }
@@ -165,7 +237,7 @@ impl RawStream {
 
     /// Frees memory after the work that the stream has now.
     pub(crate) fn free(&self, address: CUdeviceptr) {
-        if self.context.make_current().is_ok() {
+        if let Ok(_relaxed) = self.context.relaxed() {
             // SAFETY: from `allocate`, freed once by its owner. A lost context has freed it already and returns an error.
             unsafe { sys::cuMemFreeAsync(address, self.raw) };
         }
@@ -185,20 +257,42 @@ impl RawStream {
         if from.is_empty() {
             return Ok(());
         }
-        self.context.make_current()?;
-        // SAFETY: the caller owns the range; the copy is over when this returns.
+        self.not_captured("`Buffer::copy_from`", NOT_RUN)?;
+        let relaxed = self.context.relaxed()?;
+        // SAFETY: the caller owns the range; the copy is over when this returns, or the device is lost.
         unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(address, from.as_ptr().cast(), from.len(), self.raw))? };
-        self.synchronize()
+        self.finish(&relaxed)
+    }
+
+    /// Begins a copy, which is over when the stream has come to this point.
+    ///
+    /// # Safety
+    /// `from` is valid for so many bytes until then, and nobody writes them; the caller owns the range on the device.
+    pub(crate) unsafe fn begin_copy_from_host(&self, address: CUdeviceptr, from: *const u8, len: usize) -> Result<()> {
+        self.context.make_current()?;
+        // SAFETY: the caller's contract.
+        unsafe { call!(self.context, cuMemcpyHtoDAsync_v2(address, from.cast(), len, self.raw)) }
+    }
+
+    /// As [`begin_copy_from_host`](Self::begin_copy_from_host), the other way.
+    ///
+    /// # Safety
+    /// As there; and nobody reads the bytes.
+    pub(crate) unsafe fn begin_copy_to_host(&self, to: *mut u8, address: CUdeviceptr, len: usize) -> Result<()> {
+        self.context.make_current()?;
+        // SAFETY: the caller's contract.
+        unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(to.cast(), address, len, self.raw)) }
     }
 
     /// Returns when `to` is filled.
     pub(crate) fn copy_to_host(&self, to: &mut [u8], address: CUdeviceptr) -> Result<()> {
+        self.not_captured("`Buffer::copy_to`", NOT_RUN)?;
+        let relaxed = self.context.relaxed()?;
         if !to.is_empty() {
-            self.context.make_current()?;
             // SAFETY: the caller owns the range; the copy is over when this returns, or the device is lost.
             unsafe { call!(self.context, cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), address, to.len(), self.raw))? };
         }
-        self.synchronize()
+        self.finish(&relaxed)
     }
 
     pub(crate) fn copy(&self, to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> Result<()> {
@@ -212,10 +306,9 @@ impl RawStream {
 
     /// # Safety
     /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel, which stream
-    /// order sees to.
+    /// order sees to. The caller has the stream's [turn](Self::ready) and the context's.
     pub(crate) unsafe fn launch(&self, mut kernel: KernelCall<'_>) -> Result<()> {
         self.context.make_current()?;
-        let _ready = self.ready()?;
         let control = self.control().address();
         // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits.
         unsafe {
@@ -234,8 +327,10 @@ impl RawStream {
                     kernel.params(&control),
                     std::ptr::null_mut(),
                 )
-            )
+            )?;
         }
+        self.advance();
+        Ok(())
     }
 
     /// Fills a graph's cell, so that its launches on this stream report here.
@@ -247,30 +342,31 @@ impl RawStream {
 impl Drop for RawStream {
     fn drop(&mut self) {
         let Some(control) = self.control.take() else { return };
-        if self.context.make_current().is_err() {
-            return;
-        }
-        let Some(adopted) = self.adopted else {
+        let free = matches!(self.is_captured(), Ok(false));
+        let Ok(_relaxed) = self.context.relaxed() else { return };
+        self.marks.give_back(&self.context.spare_marks);
+        if self.adopted.is_none() && free {
             // Its work goes on to its end.
             let mut idle = self.context.idle_streams.0.lock().unwrap_or_else(PoisonError::into_inner);
             return idle.push((Handle(self.raw), control));
-        };
-        // What runs reports to the control; and a stream of somebody else's may be gone when this returns.
-        let done = control.take(&self.context, self.raw);
-        // SAFETY: the stream is alive; an owned one is destroyed once.
+        }
+        // What runs reports to the control; and a stream of somebody else's may be gone when this returns. A stream that is
+        // captured runs nothing and cannot be waited for; as what it has queued before may run still, its control is not used again.
+        let lost = free && matches!(control.take(&self.context, self.raw), Err(Error::ContextLost { .. }));
+        // SAFETY: the stream is alive; one of this library's or an owned one is destroyed once.
         unsafe {
-            let synchronized = sys::cuStreamSynchronize(self.raw) == CUresult::CUDA_SUCCESS;
-            if adopted == Adopted::Owned {
+            let synchronized = free && sys::cuStreamSynchronize(self.raw) == CUresult::CUDA_SUCCESS;
+            if self.adopted != Some(Adopted::Borrowed) {
                 sys::cuStreamDestroy_v2(self.raw);
             }
-            if synchronized && !matches!(done, Err(Error::ContextLost { .. })) {
+            if synchronized && !lost {
                 self.context.faults.give_back(control);
             }
         }
     }
 }
 
-/// A CUDA event.
+/// A CUDA event with its time.
 pub(crate) struct RawEvent {
     context: Arc<Context>,
     raw: CUevent,
@@ -291,7 +387,7 @@ impl RawEvent {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.context.make_current()?;
+        let _relaxed = self.context.relaxed()?;
         // SAFETY: the event is alive.
         unsafe { call!(self.context, cuEventSynchronize(self.raw)) }
     }

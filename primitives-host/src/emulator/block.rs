@@ -3,28 +3,32 @@
 //! A block belongs to one OS thread. Its lanes and the worker that runs them see it through shared references, so all that
 //! changes is in cells. Which lanes can run, wait or have finished is kept in one bit a lane.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Raised, Space, WarpOp};
+use primitives_gpu::simt::emulated::{Access, AccessKind, Copies, Lane, Machine, Raised, Space, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Fault, Place, Scope, WARP};
 
 use super::fiber::{DIRECT, Exit, Seat};
 use super::launch::{Found, LaunchState};
-use super::memory::{BlockMemory, LaunchMemory};
+use super::memory::{BlockMemory, Earlier, LaunchMemory};
 use super::order::Random;
 use super::warp::{self, Exchange};
 use super::{MAX_BLOCK_THREADS, panics, report};
-use crate::error::Diagnosis;
+use crate::fault::Diagnosis;
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
 
 /// What shared memory holds when a checked block starts. Not 0, so that a kernel that relies on zeros is noticed; the bytes
 /// are a value of every element type, `bool` too.
 const FRESH_SHARED: u8 = 1;
+
+/// How many accesses and warp operations a block goes on for after a race between two of its threads, see
+/// [`BlockState::race`].
+const AFTER_RACE: u32 = 1 << 20;
 
 /// Sixteen bytes of shared memory.
 #[repr(align(16))]
@@ -91,6 +95,11 @@ pub(super) struct BlockState<'l> {
     barrier: BarrierState,
     /// What a checked launch remembers of global memory, and of the block's.
     pub(super) memory: Option<(Rc<LaunchMemory<'l>>, BlockMemory)>,
+    /// A race between two threads of the block. The block goes on, to its next barrier or its end, since threads that miss a barrier
+    /// race with those that wait there: then the barrier is what is wrong.
+    race: RefCell<Option<Found>>,
+    /// How much further it may go on.
+    after_race: Cell<u32>,
     /// Set by whatever shows that the block gets on, see [`Watch`](super::watch::Watch).
     changed: Cell<bool>,
     /// The launch has failed: lanes that are resumed unwind.
@@ -162,6 +171,8 @@ impl<'l> BlockState<'l> {
                 result: Cell::new(0),
             },
             memory: memory.map(|memory| (memory, BlockMemory::new(launch.threads, address, bytes))),
+            race: RefCell::new(None),
+            after_race: Cell::new(0),
             changed: Cell::new(false),
             abandoned: Cell::new(false),
             random: None,
@@ -177,6 +188,11 @@ impl<'l> BlockState<'l> {
     /// Where its shared memory begins.
     pub(super) fn shared_address(&self) -> usize {
         self.shared.as_ptr().addr()
+    }
+
+    /// Which byte of its shared memory an address is, if it is one, or the end.
+    pub(super) fn shared_byte(&self, address: usize) -> Option<usize> {
+        address.checked_sub(self.shared_address()).filter(|&byte| byte <= self.launch.shared_bytes)
     }
 
     /// The warps that the block has.
@@ -195,6 +211,7 @@ impl<'l> BlockState<'l> {
         }
         self.ready_warps.set(!0 >> (MAX_WARPS - self.warps().len()));
         self.finished.set(0);
+        self.after_race.set(0);
         if let Some((_, memory)) = &mut self.memory {
             memory.start(rank);
             for line in &mut self.shared {
@@ -278,6 +295,8 @@ impl<'l> BlockState<'l> {
             // The cells of all lines are written through this pointer; it keeps the provenance of the whole slice.
             shared: self.shared.as_ptr().cast_mut().cast(),
             shared_len: self.launch.shared_bytes,
+            arch: self.launch.arch,
+            copies: Copies::default(),
             checked: self.launch.options.checked,
             machine: self,
         };
@@ -291,7 +310,7 @@ impl<'l> BlockState<'l> {
                 Ok(raised) => report::fault(self, state, raised.place, Diagnosis::from(raised.fault)),
                 Err(payload) => report::panicked(self, state, panics::message(payload)),
             };
-            self.launch.failure.record(report::unwritten(self).unwrap_or(found));
+            self.launch.failure.record(self.settle(found));
         }
 
         warp.finished.set(warp.finished.get() | bit);
@@ -385,14 +404,65 @@ impl<'l> BlockState<'l> {
         }
     }
 
+    /// What is to be told of a block that has ended: a race, or a read of what nothing has written.
+    pub(super) fn untold(&self) -> Option<Found> {
+        self.take_race().or_else(|| report::unwritten(self))
+    }
+
+    /// The race after which the block went on.
+    pub(super) fn take_race(&self) -> Option<Found> {
+        self.after_race.set(0);
+        self.race.take()
+    }
+
+    /// What is to be told of a block that cannot go on, for which `found` is the reason at hand. What a kernel does after a race,
+    /// or with a value that nothing has written, is no news; but a barrier that some threads miss is the reason of races.
+    #[cold]
+    pub(super) fn settle(&self, found: Found) -> Found {
+        match self.take_race() {
+            Some(race) if report::is_divergence(&found) => report::with_race(found, &race),
+            Some(race) => race,
+            None if report::is_race(&found) => found,
+            None => report::unwritten(self).unwrap_or(found),
+        }
+    }
+
+    /// Whether the block goes on after a race.
+    #[inline(always)]
+    fn has_race(&self) -> bool {
+        self.after_race.get() > 0
+    }
+
+    /// Notes a race. One with another block ends the launch.
+    #[cold]
+    #[inline(never)]
+    fn raced(&self, state: &LaneState, place: Place, access: Access, earlier: Earlier) {
+        let with_itself = earlier.moment.block as u64 == self.rank.get();
+        let found = report::race(self, state, place, access, earlier);
+        if !with_itself {
+            self.fail(state, || found);
+        }
+        self.race.replace(Some(found));
+        self.after_race.set(AFTER_RACE);
+    }
+
+    /// Counts what the block does after a race, and ends it if that is too much.
+    #[cold]
+    fn go_on_after_race(&self, state: &LaneState, cost: u32) {
+        self.after_race.set(self.after_race.get().saturating_sub(cost));
+        if self.after_race.get() == 0
+            && let Some(race) = self.take_race()
+        {
+            self.fail(state, || race);
+        }
+    }
+
     /// Reports what is wrong, and ends lane `state`. The report is made in here, apart from the paths that lanes take every
     /// time and whose frames are on every stack.
     #[cold]
     #[inline(never)]
     fn fail(&self, state: &LaneState, report: impl FnOnce() -> Found) -> ! {
-        let found = report();
-        // What a kernel does with a value that nothing has written is no news.
-        let found = if report::is_race(&found) { found } else { report::unwritten(self).unwrap_or(found) };
+        let found = self.settle(report());
         if panicking() {
             // A second panic, as it were: it can neither return nor unwind.
             eprintln!("{}\nwhile the kernel unwinds from another fault: aborting", found.error);
@@ -449,18 +519,19 @@ impl Machine for BlockState<'_> {
         }
 
         barrier.arrived.set(0);
+        let mut is_unwritten = false;
         if let Some((launch, memory)) = &self.memory {
             launch.barrier(memory);
-            if memory.unwritten().is_some() {
-                let waiting = &self.warps[number].at_barrier;
-                waiting.set(waiting.get() | bit);
-                self.fail(state, || report::mixed_barrier(self));
-            }
+            is_unwritten = memory.unwritten().is_some();
         }
-        if barrier.mixed.get() {
+        if barrier.mixed.get() || is_unwritten {
             let waiting = &self.warps[number].at_barrier;
             waiting.set(waiting.get() | bit);
-            self.fail(state, || report::mixed_barrier(self));
+            let untold = if barrier.mixed.get() { None } else { self.untold() };
+            self.fail(state, || untold.unwrap_or_else(|| report::mixed_barrier(self)));
+        }
+        if self.has_race() {
+            self.go_on_after_race(state, AFTER_RACE);
         }
         barrier.result.set(match vote {
             BarrierVote::None => 0,
@@ -495,6 +566,9 @@ impl Machine for BlockState<'_> {
         let state = &self.lanes[rank as usize];
         let (number, bit) = ((rank / WARP) as usize, 1u32 << (rank % WARP));
         let warp = &self.warps[number];
+        if self.has_race() {
+            self.go_on_after_race(state, 1);
+        }
         if mask & bit == 0 || mask & !warp.existing.get() != 0 {
             self.fail(state, || {
                 report::fault(self, state, place, report::bad_mask(op, mask, rank % WARP, warp.existing.get()))
@@ -570,6 +644,10 @@ impl Machine for BlockState<'_> {
         let rank = lane.thread_rank;
         let state = &self.lanes[rank as usize];
         state.place.set(place);
+        if self.has_race() {
+            // It may wait for what other blocks do.
+            self.go_on_after_race(state, AFTER_RACE);
+        }
         if !state.spun.get().is_some_and(|before| same_place(before, place)) {
             state.spun.set(Some(place));
             self.changed.set(true);
@@ -591,12 +669,17 @@ impl Machine for BlockState<'_> {
         if let AccessKind::Write | AccessKind::AtomicWrite(..) = access.kind {
             self.changed.set(true);
         }
+        if self.has_race() {
+            if !panicking() {
+                self.go_on_after_race(&self.lanes[lane.thread_rank as usize], 1);
+            }
+            return;
+        }
         if let Some((launch, memory)) = &self.memory
             && let Err(earlier) = launch.access(memory, lane.thread_rank, access, place)
             && !panicking()
         {
-            let state = &self.lanes[lane.thread_rank as usize];
-            self.fail(state, || report::race(self, state, place, access, earlier));
+            self.raced(&self.lanes[lane.thread_rank as usize], place, access, earlier);
         }
     }
 
@@ -610,8 +693,8 @@ impl Machine for BlockState<'_> {
         println!("{line}");
     }
 
-    fn fault(&self, lane: &Lane<'_>, fault: Fault, place: Place) -> ! {
+    fn fault(&self, lane: &Lane<'_>, fault: Fault, view: Option<usize>, place: Place) -> ! {
         let state = &self.lanes[lane.thread_rank as usize];
-        self.fail(state, || report::fault(self, state, place, Diagnosis::from(fault)))
+        self.fail(state, || report::raised(self, state, place, fault, view))
     }
 }

@@ -173,6 +173,7 @@ impl Fibers {
         let number = self.fibers.len() as u32;
         let fiber = stacks::take(self.stack_bytes).and_then(|stack| Fiber::new(number, stack, &self.home));
         self.fibers.push(fiber.map_err(|error: io::Error| Error::Allocation {
+            driver: None,
             bytes: self.stack_bytes as u128,
             device: DEVICE.to_owned(),
             reason: format!("no stack for lane {number} of those that wait: {error}"),

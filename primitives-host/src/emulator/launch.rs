@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use primitives_gpu::simt::Place;
+use primitives_gpu::view::SharedParam;
 use primitives_gpu::{Block, Dim3};
 
 use super::watch::Watch;
-use super::{Argument, EmulatorOptions, Launch, Region, fiber};
+use super::{Argument, EmulatorOptions, Launch, Region, fiber, order};
 use crate::error::Error;
 
 /// Lanes of one launch that can be resident together: each keeps a stack.
@@ -35,9 +36,12 @@ pub(super) struct LaunchState<'l> {
     /// Blocks in the grid.
     pub(super) blocks: u64,
     pub(super) shared_bytes: usize,
+    pub(super) shared_params: &'static [SharedParam],
     pub(super) regions: &'l [Region],
     pub(super) arguments: &'l [Argument],
     pub(super) options: &'l EmulatorOptions,
+    /// The architecture that the lanes take the place of.
+    pub(super) arch: u32,
     pub(super) body: &'l (dyn Fn(Block<'_>) + Sync),
     /// OS threads that run blocks.
     pub(super) workers: usize,
@@ -69,9 +73,11 @@ impl<'l> LaunchState<'l> {
             threads,
             blocks,
             shared_bytes: launch.shared_bytes,
+            shared_params: launch.shared_params,
             regions: &launch.regions,
             arguments: &launch.arguments,
             options,
+            arch: order::arch(options),
             body,
             workers,
             max_resident: max_resident_blocks(threads),

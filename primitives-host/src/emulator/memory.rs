@@ -10,7 +10,7 @@ use primitives_gpu::simt::{Place, Scope};
 use super::causality::{BlockClock, Causality, Moment, Variables};
 use super::launch::LaunchState;
 use super::shadow::{Order, Pages, Past, Places};
-use crate::error::MemoryAction as Action;
+use crate::fault::MemoryAction as Action;
 
 /// Bytes of memory outside all arguments that are watched together.
 const FOREIGN: usize = 64 << 10;

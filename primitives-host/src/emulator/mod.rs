@@ -56,9 +56,11 @@ use std::thread;
 use std::time::Duration;
 
 use primitives_gpu::simt::Place;
+use primitives_gpu::view::SharedParam;
 use primitives_gpu::{Block, Dim3};
 
 use crate::error::Error;
+use crate::kernel::EMULATOR_LIMITS;
 use crate::written::Written;
 use launch::LaunchState;
 use worker::Worker;
@@ -81,6 +83,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) block: Dim3,
     /// Bytes of shared memory a block.
     pub(crate) shared_bytes: usize,
+    /// The kernel's parameters there, for errors.
+    pub(crate) shared_params: &'static [SharedParam],
     /// The allocations that the kernel uses, by ascending address.
     pub(crate) regions: Vec<Region>,
     /// The kernel's arguments in them, for errors.
@@ -132,14 +136,23 @@ pub struct EmulatorOptions {
     /// at a guard page; as it does everywhere if the lane is in the C library, or unwinds, and 64 KiB more do not do.
     pub stack_bytes: usize,
     /// Shuffles the order in which blocks start and lanes run: a kernel whose result depends on it has a race. In a
-    /// checked launch the order is the same for the same seed. Blocks are shuffled among neighbours, as many as can be
-    /// resident together, so that a block can wait for one of lower rank. Without a seed, blocks start in rank order.
+    /// checked launch the order is the same for the same seed. Without a seed, blocks start in rank order.
+    ///
+    /// CUDA promises no order of blocks. So a block may wait for another only if that has started for sure, by a ticket that it took, say;
+    /// in a grid of more blocks than can be resident together, waiting for a block of lower rank is a deadlock in some orders.
     pub seed: Option<u64>,
+    /// The architecture that the emulator takes the place of, its compute capability times ten: kernels choose by it between ways to the
+    /// same result, such as copies to shared memory that take their time, from 80 on, and copies at once. Unless set, a seed
+    /// draws 75, 80 or 90, and without a seed it is 90.
+    pub arch: Option<u32>,
     /// OS threads that run blocks, unless `checked`; as many as the machine has cores unless set.
     pub threads: usize,
     /// How long nothing may change in a launch whose lanes all wait in spin loops, before it ends as a deadlock: 2 s unless
     /// set. A loop that waits for the host needs more.
     pub deadlock_after: Duration,
+    /// Most shared memory that a block can have, in bytes: 227 KiB unless set, as on the largest GPUs, and at most. With 64 KiB
+    /// the emulator refuses what sm_75 does, and algorithms choose what fits there.
+    pub max_shared_bytes: usize,
 }
 
 impl Default for EmulatorOptions {
@@ -148,13 +161,20 @@ impl Default for EmulatorOptions {
             checked: cfg!(debug_assertions),
             stack_bytes: 256 << 10,
             seed: None,
+            arch: None,
             threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
             deadlock_after: Duration::from_secs(2),
+            max_shared_bytes: EMULATOR_LIMITS.shared_bytes,
         }
     }
 }
 
 impl EmulatorOptions {
+    /// The most shared memory of a block.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        self.max_shared_bytes.min(EMULATOR_LIMITS.shared_bytes)
+    }
+
     /// The size of stacks, inside its limits.
     fn stack_bytes(&self) -> usize {
         self.stack_bytes.clamp(16 << 10, 16 << 20)

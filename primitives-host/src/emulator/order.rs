@@ -2,6 +2,21 @@
 
 use std::cell::Cell;
 
+use super::EmulatorOptions;
+
+/// The architectures from which on kernels choose otherwise: compute capabilities times ten.
+const ARCHS: [u32; 3] = [75, 80, 90];
+
+/// The architecture that a launch takes the place of, its compute capability times 100: the one it is told, or one of a seed's choice, or
+/// the last.
+pub(super) fn arch(options: &EmulatorOptions) -> u32 {
+    let drawn = || match options.seed {
+        Some(seed) => ARCHS[Random::new(seed, u64::MAX).below(ARCHS.len() as u32) as usize],
+        None => ARCHS[ARCHS.len() - 1],
+    };
+    options.arch.unwrap_or_else(drawn).saturating_mul(10)
+}
+
 /// A small generator of repeatable choices (SplitMix64).
 pub(super) struct Random(Cell<u64>);
 
@@ -39,42 +54,45 @@ impl Random {
 
 /// From the order of starting to the blocks' ranks.
 ///
-/// Without a seed blocks start in rank order. With one, each run of `window` ranks is shuffled in itself. A block may
-/// wait for blocks of lower rank, as single-pass algorithms do, and gets on as long as all blocks between can be
-/// resident together: so the window is at most what can be resident.
+/// Without a seed blocks start in rank order. With one, in any order, since CUDA promises none: a block that waits for one
+/// of which it does not know that it has started may wait for ever, once all that can be resident do.
 pub(super) struct Order {
     seed: Option<u64>,
-    window: u64,
     blocks: u64,
-    /// Which window `shuffled` belongs to.
-    current: Option<u64>,
-    /// Ranks, relative to the window's first.
-    shuffled: Vec<u32>,
+    /// Bits of half a number: numbers of two halves are at least as many as blocks, and less than four times as many, or four.
+    half: u32,
 }
 
 impl Order {
-    pub(super) fn new(seed: Option<u64>, window: u32, blocks: u64) -> Self {
-        Self { seed, window: window.max(1) as u64, blocks, current: None, shuffled: Vec::new() }
+    pub(super) fn new(seed: Option<u64>, blocks: u64) -> Self {
+        let bits = u64::BITS - blocks.saturating_sub(1).leading_zeros();
+        Self { seed, blocks, half: bits.div_ceil(2) }
     }
 
-    /// The rank of the block that starts as number `ordinal`.
-    pub(super) fn rank(&mut self, ordinal: u64) -> u64 {
+    /// The rank of the block that starts as number `ordinal`, which is one of the grid's.
+    pub(super) fn rank(&self, ordinal: u64) -> u64 {
         let Some(seed) = self.seed else {
             return ordinal;
         };
-        let window = ordinal / self.window;
-        let first = window * self.window;
-        if self.current != Some(window) {
-            let len = self.window.min(self.blocks - first) as u32;
-            let random = Random::new(seed, window);
-            self.shuffled.clear();
-            self.shuffled.extend(0..len);
-            for i in (1..len).rev() {
-                self.shuffled.swap(i as usize, random.below(i + 1) as usize);
+        // The way from a number of the grid through those beyond it comes back to the grid, to a rank that no other comes to.
+        let mut rank = ordinal;
+        loop {
+            rank = self.permuted(seed, rank);
+            if rank < self.blocks {
+                return rank;
             }
-            self.current = Some(window);
         }
-        first + self.shuffled[(ordinal - first) as usize] as u64
+    }
+
+    /// A permutation of all numbers of two halves, by rounds that change one half by the other (a Feistel network).
+    fn permuted(&self, seed: u64, number: u64) -> u64 {
+        let mask = (1 << self.half) - 1;
+        let (mut high, mut low) = (number >> self.half, number & mask);
+        for round in 0..4 {
+            let change = Random::new(seed ^ round, low).next();
+            (high, low) = (low, high ^ change & mask);
+        }
+        high << self.half | low
     }
 }
 
@@ -83,13 +101,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_seed_draws_any_architecture() {
+        let arch_of = |seed, arch| {
+            let mut options = EmulatorOptions::default();
+            (options.seed, options.arch) = (seed, arch);
+            super::arch(&options)
+        };
+        let mut drawn: Vec<u32> = (0..100).map(|seed| arch_of(Some(seed), None)).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn, [750, 800, 900]);
+        assert_eq!((arch_of(None, None), arch_of(Some(1), Some(86))), (900, 860));
+    }
+
+    #[test]
     fn every_block_starts_once() {
-        for (window, blocks) in [(1, 5), (4, 1), (4, 4), (4, 11), (64, 1000), (1024, 700)] {
+        for blocks in [1, 2, 3, 4, 5, 11, 16, 17, 700, 1000, 1024] {
             for seed in [None, Some(0), Some(7)] {
-                let mut order = Order::new(seed, window, blocks);
+                let order = Order::new(seed, blocks);
                 let mut ranks: Vec<u64> = (0..blocks).map(|i| order.rank(i)).collect();
                 ranks.sort_unstable();
-                assert!(ranks.into_iter().eq(0..blocks), "window {window}, {blocks} blocks, seed {seed:?}");
+                assert!(ranks.into_iter().eq(0..blocks), "{blocks} blocks, seed {seed:?}");
             }
         }
     }
@@ -97,7 +129,7 @@ mod tests {
     #[test]
     fn a_seed_changes_the_order_and_repeats_it() {
         let ranks = |seed| {
-            let mut order = Order::new(Some(seed), 64, 64);
+            let order = Order::new(Some(seed), 64);
             (0..64).map(|i| order.rank(i)).collect::<Vec<_>>()
         };
         assert_eq!(ranks(1), ranks(1));
@@ -106,11 +138,22 @@ mod tests {
     }
 
     #[test]
+    fn any_block_comes_at_any_time() {
+        for blocks in [2, 3, 10] {
+            let mut came = vec![0u64; blocks as usize];
+            for seed in 0..200 {
+                let order = Order::new(Some(seed), blocks);
+                (0..blocks).for_each(|i| came[i as usize] |= 1 << order.rank(i));
+            }
+            assert!(came.iter().all(|&ranks| ranks == (1 << blocks) - 1), "{blocks} blocks: {came:?}");
+        }
+    }
+
+    #[test]
     fn the_last_block_of_the_largest_grid_has_a_rank() {
         let blocks = u64::MAX;
-        assert_eq!(Order::new(None, 16, blocks).rank(blocks - 1), blocks - 1);
-        let rank = Order::new(Some(3), 16, blocks).rank(blocks - 1);
-        assert!(rank >= blocks - 16 && rank < blocks);
+        assert_eq!(Order::new(None, blocks).rank(blocks - 1), blocks - 1);
+        assert!(Order::new(Some(3), blocks).rank(blocks - 1) < blocks);
     }
 
     #[test]

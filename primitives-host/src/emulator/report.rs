@@ -7,13 +7,15 @@ use std::rc::Rc;
 use primitives_gpu::Dim3;
 use primitives_gpu::simt::emulated::{Access, Space, WarpOp};
 use primitives_gpu::simt::{Fault, FaultKind, Place, WARP};
+use primitives_gpu::view::SharedParam;
 
 use super::block::{BlockState, LaneState, same_place};
 use super::launch::{Found, LaunchState};
 use super::memory::{Earlier, Unwritten};
 use super::panics;
 use super::warp::OutsideMask;
-use crate::error::{Accessor, Diagnosis, Error, KernelFault, MemoryAction, MemoryPlace};
+use crate::error::Error;
+use crate::fault::{Accessor, Diagnosis, KernelFault, MemoryAction, MemoryPlace, OutsideView};
 
 /// Groups of lanes that one message names.
 const GROUPS: usize = 6;
@@ -88,13 +90,88 @@ fn with_place(
     let kernel = block.launch.kernel.to_owned();
     let Finding { diagnosis, help } = finding;
     let (seed, thread, block_index) = (block.launch.options.seed, lane.thread, block.index.get());
-    let fault = KernelFault { kernel, block: block_index, thread, file, line, column, diagnosis, help, seed };
+    let fault =
+        KernelFault { kernel, block: block_index, thread, file, line, column, diagnosis, view: None, help, seed };
     Found { rank: block.rank.get(), error: Error::Fault(Box::new(fault)) }
 }
 
 /// Whether an error is a race.
 pub(super) fn is_race(found: &Found) -> bool {
     matches!(&found.error, Error::Fault(fault) if matches!(fault.diagnosis, Diagnosis::DataRace { .. }))
+}
+
+/// Whether an error is that lanes wait for lanes that never come.
+pub(super) fn is_divergence(found: &Found) -> bool {
+    matches!(&found.error, Error::Fault(fault) if matches!(fault.diagnosis, Diagnosis::Divergence { .. }))
+}
+
+/// An error, with a race that came before it in the same block.
+pub(super) fn with_race(mut found: Found, race: &Found) -> Found {
+    let (Error::Fault(fault), Error::Fault(race)) = (&mut found.error, &race.error) else { return found };
+    if let Diagnosis::DataRace { earlier, action, memory } = &race.diagnosis {
+        let Accessor { action: first, thread, file, line, column, .. } = earlier;
+        let help = fault.help.get_or_insert_default();
+        let separator = if help.is_empty() { "" } else { "; " };
+        let _ = write!(
+            help,
+            "{separator}accesses that it should part race for {memory}: the {first} by thread {thread} in \
+             {file}:{line}:{column}, and the {action} by thread {} in {}:{}:{}",
+            race.thread, race.file, race.line, race.column
+        );
+    }
+    found
+}
+
+/// A fault that a lane has raised, of an access outside the view at the address `view`.
+pub(super) fn raised(
+    block: &BlockState<'_>,
+    lane: &LaneState,
+    place: Place,
+    raised: Fault,
+    view: Option<usize>,
+) -> Found {
+    let mut found = fault(block, lane, place, Diagnosis::from(raised));
+    if let (Error::Fault(fault), Some(view)) = (&mut found.error, view) {
+        fault.view = outside_view(block, view, raised.args[1] as usize);
+    }
+    found
+}
+
+/// The view of `len` elements from `address` on, as a parameter or a part of one.
+fn outside_view(block: &BlockState<'_>, address: usize, len: usize) -> Option<OutsideView> {
+    if let Some(byte) = block.shared_byte(address) {
+        let param = shared_param(block, byte)?;
+        let bytes = param.bytes.unwrap_or(block.launch.shared_bytes - param.offset);
+        let is_whole = byte == param.offset && bytes.checked_div(param.element_bytes) == Some(len);
+        let start = (!is_whole).then(|| shared_place(block, byte));
+        return Some(OutsideView { name: param.name, start });
+    }
+    let arguments = block.launch.arguments;
+    if let Some(whole) = arguments.iter().find(|argument| (argument.address, argument.len) == (address, len)) {
+        return Some(OutsideView { name: whole.name, start: None });
+    }
+    match memory_place(block, Space::Global, address) {
+        MemoryPlace::Argument { name, element, byte } => {
+            Some(OutsideView { name, start: Some(MemoryPlace::Argument { name, element, byte }) })
+        }
+        _ => None,
+    }
+}
+
+/// The kernel's parameter in which a byte of the block's shared memory is.
+fn shared_param(block: &BlockState<'_>, byte: usize) -> Option<SharedParam> {
+    block.launch.shared_params.iter().rfind(|param| param.offset <= byte).copied()
+}
+
+fn shared_place(block: &BlockState<'_>, byte: usize) -> MemoryPlace {
+    let Some(SharedParam { name, offset, element_bytes, .. }) = shared_param(block, byte) else {
+        return MemoryPlace::Shared { name: None, element: None, byte };
+    };
+    let byte = byte - offset;
+    match byte.checked_div(element_bytes) {
+        Some(element) => MemoryPlace::Shared { name: Some(name), element: Some(element), byte: byte % element_bytes },
+        None => MemoryPlace::Shared { name: Some(name), element: None, byte },
+    }
 }
 
 /// An access of a lane that races with an earlier one.
@@ -134,7 +211,7 @@ fn same_warp(block: &BlockState<'_>, lane: &LaneState, other: u32) -> bool {
 
 fn memory_place(block: &BlockState<'_>, space: Space, address: usize) -> MemoryPlace {
     if space == Space::Shared {
-        return MemoryPlace::Shared { byte: address - block.shared_address() };
+        return shared_place(block, address - block.shared_address());
     }
     let bytes = |argument: &&super::Argument| argument.address..argument.address + argument.len * argument.size;
     match block.launch.arguments.iter().find(|argument| bytes(argument).contains(&address)) {

@@ -11,7 +11,7 @@ use primitives_gpu::simt::emulated::AccessKind;
 use primitives_gpu::simt::{Place, WARP};
 
 use super::causality::Moment;
-use crate::error::MemoryAction as Action;
+use crate::fault::MemoryAction as Action;
 
 /// Bytes of a page.
 pub(super) const PAGE: usize = 1024;
@@ -19,7 +19,7 @@ pub(super) const PAGE: usize = 1024;
 /// The largest granule, as a power of two.
 const MAX_SHIFT: u32 = 4;
 
-/// Groups of a set. Beyond, those of the earliest accesses are forgotten: a race with them alone is not found.
+/// Groups of a set. Beyond, those of the earliest accesses are forgotten, of reads before others: a race with them alone is not found.
 const MAX_GROUPS: usize = 128;
 
 /// Bytes of cells that a thread keeps for its next launch.
@@ -173,8 +173,13 @@ impl Sets {
             return;
         }
         if groups.len() == MAX_GROUPS {
-            let oldest = groups.iter().position(|group| group.one.block != current).unwrap_or(0);
-            groups.remove(oldest);
+            let oldest = |of: &dyn Fn(&Group) -> bool| groups.iter().position(of);
+            let reads = |group: &Group| !group.one.action().changes_atomically();
+            // A change is worth more than a read: it says that there is something to be read.
+            let oldest = oldest(&|group| group.one.block != current && reads(group))
+                .or_else(|| oldest(&reads))
+                .or_else(|| oldest(&|group| group.one.block != current));
+            groups.remove(oldest.unwrap_or(0));
         }
         groups.push(Group { one: past, lanes: bit });
     }

@@ -68,7 +68,7 @@ impl<'l> Worker<'l> {
             resident: Vec::new(),
             spare: Vec::new(),
             memory: launch.options.checked.then(|| Rc::new(LaunchMemory::new(launch))),
-            order: Order::new(launch.options.seed, launch.max_resident, launch.blocks),
+            order: Order::new(launch.options.seed, launch.blocks),
             claimed: (0, 0),
             patience: Patience::new(&launch.watch, number, launch.options.deadlock_after),
         }
@@ -208,11 +208,11 @@ impl<'l> Worker<'l> {
                 Ok(Pause::Waiting | Pause::Idle(_)) => {}
                 Ok(Pause::Overflowed(fiber)) => {
                     let overflow = report::overflowed(block, block.remove_lane_on(fiber));
-                    failure.record(report::unwritten(block).unwrap_or(overflow));
+                    failure.record(block.settle(overflow));
                     return Stop::Failed;
                 }
                 Err(error) => {
-                    failure.record(Found { rank: block.rank.get(), error });
+                    failure.record(block.settle(Found { rank: block.rank.get(), error }));
                     return Stop::Failed;
                 }
             }
@@ -222,16 +222,22 @@ impl<'l> Worker<'l> {
             return Stop::Failed;
         }
         match block.standing() {
-            Standing::Finished => match report::unwritten(block) {
+            Standing::Finished => match block.untold() {
                 None => Stop::Finished,
                 Some(found) => {
                     failure.record(found);
                     Stop::Failed
                 }
             },
-            Standing::Spinning => Stop::Spinning,
+            Standing::Spinning => match block.take_race() {
+                None => Stop::Spinning,
+                Some(race) => {
+                    failure.record(race);
+                    Stop::Failed
+                }
+            },
             Standing::Stuck => {
-                failure.record(report::unwritten(block).unwrap_or_else(|| report::stuck(block)));
+                failure.record(block.settle(report::stuck(block)));
                 Stop::Failed
             }
         }

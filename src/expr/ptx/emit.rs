@@ -393,6 +393,18 @@ impl Emitter {
             Op::Mul if dtype == DType::F16 => self.op(Class::B16, "mul.rn.f16", x),
             Op::MulAdd if dtype == DType::F16 => self.op(Class::B16, "fma.rn.f16", x),
             Op::MulAdd if self.arch >= 80 => self.op(Class::B16, "fma.rn.bf16", x),
+            Op::MulAdd => {
+                // Rounded to odd on the way, so that it is rounded once.
+                let wide: Vec<Reg> = x.iter().map(|&x| self.cast(dtype, DType::F64, x)).collect();
+                let [near, down, up] =
+                    ["rz", "rm", "rp"].map(|way| self.op(Class::F64, &format!("fma.{way}.f64"), &wide));
+                let inexact = self.op(Class::Pred, "setp.ne.f64", &[down, up]);
+                let bits = self.op(Class::B64, "mov.b64", &[near]);
+                let odd = self.op_with(Class::B64, "or.b64", &[bits], 1);
+                let bits = self.op(Class::B64, "selp.b64", &[odd, bits, inexact]);
+                let odd = self.op(Class::F64, "mov.b64", &[bits]);
+                self.cast(DType::F64, dtype, odd)
+            }
             // The other operations of `f32` give, rounded once more, what the half type's would.
             _ => self.in_f32(dtype, x, |e, x| e.float(op, "f32", x)),
         }

@@ -52,14 +52,14 @@ impl Kernel<'_> {
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
         let (row, lane) = if by_lanes {
             let of_block = self.e.op_with(Class::B32, "shr.u32", &[thread], group.ilog2());
+            let of_block = self.e.op(Class::B64, "cvt.u64.u32", &[of_block]);
             let row =
-                self.e.op_with(Class::B32, "mad.lo.u32", &[block], format_args!("{}, {of_block}", THREADS / group));
+                self.e.op_with(Class::B64, "mad.wide.u32", &[block], format_args!("{}, {of_block}", THREADS / group));
             (row, self.e.op_with(Class::B32, "and.b32", &[thread], group - 1))
         } else {
-            (block, thread)
+            (self.e.op(Class::B64, "cvt.u64.u32", &[block]), thread)
         };
         let bases = self.bases(fold, row, None);
-        let row = self.e.op(Class::B64, "cvt.u64.u32", &[row]);
         // Lanes without a row have nothing to reduce; they take part in what warps do together.
         let (rows, depth) = (self.argument(Param::Rows)[0], self.argument(Param::Depth)[0]);
         let inside = self.e.op(Class::Pred, "setp.lt.u64", &[row, rows]);
@@ -121,11 +121,11 @@ impl Kernel<'_> {
         let lane = self.e.op_with(Class::B32, "and.b32", &[thread], LANES - 1);
         let warp = self.e.op_with(Class::B32, "shr.u32", &[thread], LANES.ilog2());
         let (row, tile) = self.divide(block, Param::Tiles(0));
-        let column = self.e.op_with(Class::B32, "mad.lo.u32", &[tile], format_args!("{LANES}, {lane}"));
+        let wide_lane = self.e.op(Class::B64, "cvt.u64.u32", &[lane]);
+        let column = self.e.op_with(Class::B64, "mad.wide.u32", &[tile], format_args!("{LANES}, {wide_lane}"));
         let bases = self.bases(fold, row, Some(column));
-        let place = self.e.op(Class::B64, "cvt.u64.u32", &[column]);
         let columns = self.argument(Param::Columns)[0];
-        let inside = self.e.op(Class::Pred, "setp.lt.u64", &[place, columns]);
+        let inside = self.e.op(Class::Pred, "setp.lt.u64", &[column, columns]);
         let (depth, nothing) = (self.argument(Param::Depth)[0], self.e.op_with(Class::B64, "mov.b64", &[], 0));
         let end = self.e.op(Class::B64, "selp.b64", &[depth, nothing, inside]);
         let first = self.e.op_with(Class::B32, "mad.lo.u32", &[part], format_args!("{WARPS}, {warp}"));
@@ -138,15 +138,13 @@ impl Kernel<'_> {
             let (many, part) =
                 (self.e.op(Class::B64, "cvt.u64.u32", &[parts]), self.e.op(Class::B64, "cvt.u64.u32", &[part]));
             let here = self.e.op(Class::B64, "cvt.u64.u32", &[block]);
-            let lane = self.e.op(Class::B64, "cvt.u64.u32", &[lane]);
             let start = self.e.op(Class::B64, "mul.lo.u64", &[here, many]);
             let slot = self.e.op(Class::B64, "add.u64", &[start, part]);
-            let slot = self.e.op_with(Class::B64, "mad.lo.u64", &[slot], format_args!("{LANES}, {lane}"));
+            let slot = self.e.op_with(Class::B64, "mad.lo.u64", &[slot], format_args!("{LANES}, {wide_lane}"));
             self.leave(&items, slot, leader);
             self.only_the_last(block, parts, &done);
-            let start = self.e.op_with(Class::B64, "mad.lo.u64", &[start], format_args!("{LANES}, {lane}"));
+            let start = self.e.op_with(Class::B64, "mad.lo.u64", &[start], format_args!("{LANES}, {wide_lane}"));
             let all = self.collect(fold, start, warp, WARPS, parts, LANES);
-            let lane = self.e.op(Class::B32, "cvt.u32.u64", &[lane]);
             items = self.fold_rows(fold, &all, (lane, warp), leader);
         }
         let writes = self.e.op(Class::Pred, "and.pred", &[leader, inside]);
@@ -283,6 +281,8 @@ impl Kernel<'_> {
     fn identity(&mut self, fold: Folding) -> Item {
         let dtype = self.folded();
         let word = with_type!(dtype, T => match fold.spec.fold {
+            // Of floats −0, which leaves a sum of −0 alone.
+            Fold::Sum if dtype.is_float() => 1 << (8 * dtype.size() - 1),
             Fold::Sum => 0,
             Fold::Product => ConvertTo::<T>::convert(true).to_word(),
             Fold::Min | Fold::ArgMin => <T as Ordered>::GREATEST.to_word(),

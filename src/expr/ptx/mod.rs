@@ -248,8 +248,8 @@ impl Variant {
         let far = |operand: &super::nest::Lie, size: usize| {
             operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
         };
-        let vast = nest.elements / width >= 1 << 31;
-        let wide = !flat && (vast || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
+        let wide =
+            !flat && (vast(nest, width) || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
         let rank = if flat { 0 } else { rank as u8 };
         for operand in if flat { results..memories } else { 0..0 } {
             let same = |&other: &usize| (addresses[other], sizes[other]) == (addresses[operand], sizes[operand]);
@@ -362,7 +362,7 @@ impl Variant {
                 .iter()
                 .any(|stride| i32::try_from(stride * sizes[operand] as isize).is_err())
         };
-        let wide = nest.elements / width >= 1 << 31 || (0..sizes.len()).any(far);
+        let wide = vast(nest, width) || (0..sizes.len()).any(far);
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
         (Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }, rest && width > 1)
     }
@@ -377,6 +377,11 @@ impl Variant {
         let vectors = self.threads() * usize::from(self.vectors);
         if self.rank == 0 { vectors * usize::from(self.width) } else { vectors }
     }
+}
+
+/// Whether the number of a vector, or an index along an axis, needs more than 31 bits.
+fn vast(nest: &Nest, width: usize) -> bool {
+    nest.elements / width >= 1 << 31 || nest.extents[..nest.rank].iter().any(|&extent| extent >= 1 << 31)
 }
 
 /// Why there is no kernel for a program.
@@ -901,5 +906,25 @@ impl Kernel<'_> {
         self.e.check_index(index, extent);
         let address = self.e.op(Class::B64, "mad.lo.s64", &[index, stride, address]);
         self.e.load("global", dtype, address, 0, 1)[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::shape::{Layout, Shape};
+
+    /// Vectors may be few enough for 32 bits where elements are not.
+    #[test]
+    fn reductions_of_many_elements_have_wide_places() {
+        let folding = |extent: usize| {
+            let shape = Shape::new(&[extent]).unwrap();
+            let (row, single) =
+                (Layout::contiguous(shape), Layout { strides: [0; MAX_RANK], ..Layout::contiguous(shape) });
+            let (nest, ranks) = Nest::grouped(&shape, [&single, &row].into_iter(), [&[], &[0], &[]]).unwrap();
+            Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks).0
+        };
+        assert_eq!((folding(1 << 30).width, folding(1 << 30).wide), (16, false));
+        assert_eq!((folding(1 << 31).width, folding(1 << 31).wide), (16, true));
     }
 }

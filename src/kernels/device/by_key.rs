@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -59,9 +59,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 /// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
 /// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
 /// a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
-#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
-    <Span<u32>, Span<f32>, Add>, <Span<u32>, Span<u32>, Add>, <Span<i32>, Span<f32>, Add>, <Span<u32>, Span<f64>, Add>, <Span<u64>, Span<u32>, Add>,
-))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
     cx: Block,

@@ -1,7 +1,6 @@
 //! The kernel of differences.
 
-use kernel_primitives::functor::Sub;
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
 use super::{by_vector, first_of_warp, warp_items};
@@ -11,7 +10,7 @@ pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
 /// and `out[0] = x[0]`; [`warp_items`] a warp, in blocks of any shape.
-#[kernel(max_threads(1024), min_blocks(1), instantiate(<Span<f32>, Sub>, <Span<f64>, Sub>, <Span<i32>, Sub>, <Span<u32>, Sub>))]
+#[kernel(max_threads(1024), min_blocks(1))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where
     S: Source<Item: Element>,

@@ -1,14 +1,12 @@
 //! The kernel of histograms.
 
-use core::marker::PhantomData;
 use core::mem::transmute_copy;
 
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::{AtomicElement, WARP};
-use kernel_primitives::view::SharedStorage;
 
-use super::by_vector;
+use super::{CONTROL, by_vector};
 
 /// Threads of a block of [`histogram_tiles`](struct@histogram_tiles).
 pub const HISTOGRAM_THREADS: usize = 512;
@@ -150,7 +148,7 @@ macro_rules! floats {
             fn scale(low: $t, high: $t, bins: usize) -> Option<FloatScale<$wide>> {
                 let [low, high]: [$wide; 2] = [low.convert(), high.convert()];
                 let factor = bins as $wide / (high - low);
-                let last = i32::try_from(bins - 1).ok()? as u32;
+                let last = i32::try_from(bins.checked_sub(1)?).ok()? as u32;
                 (low < high && (high - low).is_finite() && factor.is_finite())
                     .then_some(FloatScale { last, low, high, factor })
             }
@@ -220,30 +218,25 @@ const fn by_value<T: Element>() -> bool {
 /// Values of a byte.
 const VALUES: usize = 256;
 
-/// Counters in the shared memory of a block.
-pub const fn histogram_counters<T: Element>() -> usize {
-    if by_value::<T>() { VALUES * WARP as usize } else { 1 << 14 }
-}
-
-/// The shared memory of [`histogram_tiles`](struct@histogram_tiles).
-pub struct HistogramCounters<T>(PhantomData<T>);
-
-// SAFETY: uninitialised elements.
-unsafe impl<T: Element> SharedStorage for HistogramCounters<T> {
-    const BYTES: usize = histogram_counters::<T>() * size_of::<u32>();
-    const ALIGN: usize = 16;
+/// Counters in the shared memory of a block of [`histogram_tiles`](struct@histogram_tiles), on a device whose blocks have so much.
+pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
+    let most = shared_bytes.saturating_sub(CONTROL) / size_of::<u32>();
+    if by_value::<T>() {
+        VALUES * WARP as usize
+    } else if most < 1 << 14 {
+        most
+    } else {
+        1 << 14
+    }
 }
 
 /// The kernel of [`algorithms::histogram_even`](kernel_primitives::algorithms::histogram_even) and
 /// [`algorithms::histogram_ranges`](kernel_primitives::algorithms::histogram_ranges): adds to `counts` how many items are in each bin.
 ///
-/// A block counts in shared memory, `1 << copies` times side by side, so that lanes with copies of their own never meet in a bank;
-/// beyond what that has room for, in `counts` itself. Any number of blocks.
-#[kernel(threads(HISTOGRAM_THREADS), min_blocks(2), instantiate(
-    <Span<u8>, EvenBins<u8>, u32>, <Span<u16>, EvenBins<u16>, u32>, <Span<u32>, EvenBins<u32>, u32>,
-    <Span<i32>, EvenBins<i32>, u32>, <Span<f32>, EvenBins<f32>, u32>, <Span<f64>, EvenBins<f64>, u32>,
-    <Span<u8>, LevelBins, u32>, <Span<i32>, LevelBins, u32>, <Span<f32>, LevelBins, u32>, <Span<f64>, LevelBins, u32>,
-))]
+/// A block counts in shared memory, of which the launch has that of [`histogram_counters`], `1 << copies` times side by side, up to 32,
+/// so that lanes with copies of their own never meet in a bank; beyond what that has room for, in `counts` itself. Any number of
+/// blocks, of which none has 2^32 items.
+#[kernel(threads(HISTOGRAM_THREADS), min_blocks(2))]
 pub fn histogram_tiles<S, B, C>(
     cx: Block,
     x: Input<S>,
@@ -251,7 +244,7 @@ pub fn histogram_tiles<S, B, C>(
     counts: GlobalMut<C, Atomic>,
     binning: B,
     copies: u32,
-    shared: Shared<HistogramCounters<S::Item>>,
+    shared: SharedSlice<u32>,
 ) where
     S: Source<Item: Element>,
     B: Binning<S::Item>,
@@ -259,11 +252,12 @@ pub fn histogram_tiles<S, B, C>(
     u32: ConvertTo<C>,
 {
     let bins = counts.len();
-    let capacity = const { histogram_counters::<S::Item>() };
-    let own = shared.array::<u32>(0, capacity);
+    let (own, capacity, copies) = (shared.array(), shared.len(), copies.min(WARP.ilog2()));
     let bin = |item| binning.bin(levels, item).unwrap_or(bins);
     if const { by_value::<S::Item>() } {
-        clear(cx, own, capacity);
+        let counters = const { VALUES * WARP as usize };
+        cx.require_at_most(counters, capacity);
+        clear(cx, own, counters);
         let lane = cx.lane();
         by_vector!(S, for_each::<S; VECTOR>(cx, x, |item: S::Item| {
             // SAFETY: a byte, of which any bits are a value; a counter each, atomic between the barriers.

@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::functor::{Comparator, Greater, Less};
+use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
@@ -140,7 +140,7 @@ impl Runs {
         if run == 0 {
             Self { out: 0, begins: [0, 0], lens: [a, b] }
         } else {
-            let begin = first & !(2 * run - 1);
+            let begin = (first & !(2 * run - 1)).min(a);
             let middle = (begin + run).min(a);
             let lens = [middle - begin, run.min(a - middle)].map(|len| len.min(keep));
             Self { out: begin, begins: [begin, middle], lens }
@@ -151,6 +151,16 @@ impl Runs {
     #[inline(always)]
     fn bounds(&self, diagonal: usize) -> [usize; 2] {
         [diagonal.saturating_sub(self.lens[1]), diagonal.min(self.lens[0])]
+    }
+}
+
+/// A fault unless runs are of a power of two of items and, since one input is given twice, `b` has all that `a` has.
+#[inline(always)]
+#[track_caller]
+fn require_runs(cx: Block<'_>, a: usize, b: usize, MergePass { run, .. }: MergePass) {
+    if run > 0 {
+        cx.require_at_most(run & (run - 1), 0);
+        cx.require_at_most(a, b);
     }
 }
 
@@ -175,9 +185,7 @@ where
 
 /// Finds where the tiles of [`merge_tiles`](struct@merge_tiles), of `tile` items, begin: of each, how many items of its first run come
 /// before. A thread a tile.
-#[kernel(threads(MERGE_SPLIT_THREADS), instantiate(
-    <Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Greater>, <Span<f32>, Span<f32>, Less>,
-))]
+#[kernel(launch(pub(crate)), threads(MERGE_SPLIT_THREADS))]
 pub fn merge_splits<S, T, C>(
     cx: Block,
     a: Input<S>,
@@ -191,6 +199,7 @@ pub fn merge_splits<S, T, C>(
     T: Source<Item = S::Item>,
     C: Comparator<S::Item> + KernelParam,
 {
+    require_runs(cx, a.len(), b.len(), pass);
     for i in cx.items(splits.len()) {
         let first = i.index() * tile;
         let runs = Runs::at(first, [a.len(), b.len()], pass);
@@ -215,9 +224,7 @@ pub fn merge_splits<S, T, C>(
 /// lie in `a`, of so many items each but the last one, a multiple of the tile and a power of two, and `b` is `a` again;
 /// `out` may be shorter. `splits` are those of [`merge_splits`](struct@merge_splits), or none: then the block's warps
 /// search themselves.
-#[kernel(threads(MERGE_THREADS), min_blocks(4), instantiate(
-    <Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Greater>, <Span<f32>, Span<f32>, Less>,
-))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4))]
 pub fn merge_tiles<S, T, C>(
     cx: Block,
     a: Input<S>,
@@ -237,10 +244,7 @@ pub fn merge_tiles<S, T, C>(
 }
 
 /// As [`merge_tiles`](struct@merge_tiles), with a value a key that goes where its key goes.
-#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, values_out), instantiate(
-    <Span<u32>, Span<u32>, Span<u32>, Span<u32>, Less>, <Span<f32>, Span<f32>, Span<u32>, Span<u32>, Greater>,
-    <Span<f32>, Span<f32>, Span<u64>, Span<u64>, Greater>,
-))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, values_out))]
 pub fn merge_tiles_pairs<S, T, X, Y, C>(
     cx: Block,
     a: Input<S>,
@@ -295,6 +299,7 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
     if first >= out.len() {
         return;
     }
+    require_runs(cx, a.len(), b.len(), pass);
     let runs = Runs::at(first, [a.len(), b.len()], pass);
     let begin = first - runs.out;
     let all = runs.lens[0] + runs.lens[1];
@@ -323,9 +328,10 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
         let split = |tile: usize| splits.get(tile).unwrap_or(0);
         [split(cx.block_rank()), if end == all { runs.lens[0] as u64 } else { split(cx.block_rank() + 1) }]
     };
-    // With a comparator that is no order, the splits may say anything within their bounds.
+    // With a comparator that is no order, the splits may say anything within their bounds, and in memory anything.
     let len = (end - begin) as u32;
-    let from = from as usize;
+    let [least, most] = runs.bounds(begin);
+    let from = (from as usize).max(least).min(most);
     let to = (to as usize).max(from).min(from + len as usize);
     let own = |run: usize| {
         if run == 0 {

@@ -1,13 +1,11 @@
 //! The first kernel of sorts by any comparator: tiles. [`merge_tiles`](struct@super::merge_tiles) does the rest.
 
-use core::marker::PhantomData;
-
-use kernel_primitives::functor::{Comparator, Greater, Less};
-use kernel_primitives::input::{Counting, Source, Span};
+use kernel_primitives::functor::Comparator;
+use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::SharedStorage;
 
 use super::merge::{Nothing, by_element, by_items, items, put, write_out};
+use super::{CONTROL, has_little_shared};
 
 /// Threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
 pub const MERGE_SORT_THREADS: usize = 512;
@@ -21,44 +19,74 @@ pub const fn merge_sort_tile_items(key: usize, value: usize) -> usize {
     MERGE_SORT_THREADS * items(key, value)
 }
 
-/// The shared memory of a tile: its keys, then its values.
-pub struct MergeSortTileStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
-
-impl<K: Element, V: Element> MergeSortTileStorage<K, V> {
-    const TILE: usize = merge_sort_tile_items(size_of::<K>(), size_of::<V>());
-    const VALUES: usize = (Self::TILE * size_of::<K>()).next_multiple_of(16);
+/// The tiles of [`merge_sort_tiles`](struct@merge_sort_tiles), and how much shared memory a launch says they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeSortShape {
+    /// Items of a tile: [`merge_sort_tile_items`], or half as many on devices with little shared memory.
+    pub tile: usize,
+    /// Bytes of shared memory.
+    pub shared_bytes: usize,
 }
 
-// SAFETY: uninitialised elements.
-unsafe impl<K: Element, V: Element> SharedStorage for MergeSortTileStorage<K, V> {
-    const BYTES: usize = Self::VALUES + Self::TILE * size_of::<V>();
-    const ALIGN: usize = 16;
+impl MergeSortShape {
+    /// That of keys and values of these sizes on a device whose blocks have so much shared memory.
+    pub const fn of(key: usize, value: usize, shared_bytes: usize) -> Self {
+        let (items, [all, half]) = (items(key, value), bytes(key, value));
+        if all <= LITTLE || items == 1 || all + CONTROL <= shared_bytes {
+            Self { tile: MERGE_SORT_THREADS * items, shared_bytes: all }
+        } else {
+            Self { tile: MERGE_SORT_THREADS * (items / 2), shared_bytes: half }
+        }
+    }
 }
 
-/// Sorts each tile of [`merge_sort_tile_items`]; stable. A tile a block.
-#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), instantiate(<Span<u32>, Less>, <Span<f32>, Greater>, <Span<f32>, Less>))]
-pub fn merge_sort_tiles<S, C>(
-    cx: Block,
-    x: Input<S>,
-    mut out: GlobalMut<S::Item>,
-    order: C,
-    mut shared: Shared<MergeSortTileStorage<S::Item>>,
-) where
+/// Bytes of the shared memory of a tile: its keys, then its values; and of one of half as many items.
+const fn bytes(key: usize, value: usize) -> [usize; 2] {
+    let tile = merge_sort_tile_items(key, value);
+    let all = (tile * key).next_multiple_of(16) + (tile * value).next_multiple_of(16);
+    [all, all / 2]
+}
+
+/// What tiles of some keys and values take more than, and do not fit in on devices with little shared memory.
+const LITTLE: usize = 48 << 10;
+
+const fn tile_of(items: usize) -> usize {
+    MERGE_SORT_THREADS * items
+}
+
+/// Calls a function with the number of items as its last constant: of a tile that has all of the input, if that is short; of half a
+/// tile, if there is no shared memory for a whole one; and else of a whole one.
+macro_rules! by_shape {
+    ($cx:expr, $len:expr, $k:ty, $v:ty, $shared:ident, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),*)) => {{
+        let whole = const { bytes(size_of::<$k>(), size_of::<$v>())[0] };
+        if const { items(size_of::<$k>(), size_of::<$v>()) > FEW } && $len <= MERGE_SORT_THREADS * FEW {
+            $f::<$($g,)* FEW>($($arg,)* $shared)
+        } else if whole > LITTLE && has_little_shared($cx) && $shared.len() * size_of::<u64>() < whole {
+            match const { items(size_of::<$k>(), size_of::<$v>()) } {
+                16 => $f::<$($g,)* 8>($($arg,)* $shared),
+                8 => $f::<$($g,)* 4>($($arg,)* $shared),
+                4 => $f::<$($g,)* 2>($($arg,)* $shared),
+                _ => $f::<$($g,)* 1>($($arg,)* $shared),
+            }
+        } else {
+            by_items!($k, $v, $f::<$($g),*; ITEMS>($($arg,)* $shared))
+        }
+    }};
+}
+
+/// Sorts each tile of the launch's [`MergeSortShape`]; stable. A tile a block.
+#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2))]
+pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
+where
     S: Source<Item: Element>,
     C: Comparator<S::Item> + KernelParam,
 {
     let values = None::<Values<Span<Nothing>>>;
-    if x.len() <= MERGE_SORT_THREADS * FEW && const { items(size_of::<S::Item>(), 0) > FEW } {
-        tile::<S, Span<Nothing>, C, FEW>(cx, x, &mut out, values, order, &mut shared);
-    } else {
-        by_items!(S::Item, Nothing, tile::<S, Span<Nothing>, C; ITEMS>(cx, x, &mut out, values, order, &mut shared));
-    }
+    by_shape!(cx, x.len(), S::Item, Nothing, shared, tile::<S, Span<Nothing>, C; ITEMS>(cx, x, &mut out, values, order));
 }
 
 /// As [`merge_sort_tiles`](struct@merge_sort_tiles), with a value a key that goes where its key goes.
-#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out), instantiate(
-    <Span<u32>, Span<u32>, Less>, <Span<u32>, Counting<u32>, Less>, <Span<f32>, Counting<u32>, Greater>, <Span<f32>, Counting<u64>, Greater>,
-))]
+#[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out))]
 pub fn merge_sort_tiles_pairs<S, X, C>(
     cx: Block,
     x: Input<S>,
@@ -66,7 +94,7 @@ pub fn merge_sort_tiles_pairs<S, X, C>(
     mut out: GlobalMut<S::Item>,
     mut values_out: GlobalMut<X::Item>,
     order: C,
-    mut shared: Shared<MergeSortTileStorage<S::Item, X::Item>>,
+    shared: SharedSlice<u64>,
 ) where
     S: Source<Item: Element>,
     X: Source<Item: Element>,
@@ -74,11 +102,7 @@ pub fn merge_sort_tiles_pairs<S, X, C>(
 {
     cx.require_at_most(x.len(), values.len());
     let values = Some((values, &mut values_out));
-    if x.len() <= MERGE_SORT_THREADS * FEW && const { items(size_of::<S::Item>(), size_of::<X::Item>()) > FEW } {
-        tile::<S, X, C, FEW>(cx, x, &mut out, values, order, &mut shared);
-    } else {
-        by_items!(S::Item, X::Item, tile::<S, X, C; ITEMS>(cx, x, &mut out, values, order, &mut shared));
-    }
+    by_shape!(cx, x.len(), S::Item, X::Item, shared, tile::<S, X, C; ITEMS>(cx, x, &mut out, values, order));
 }
 
 /// The values, and where they go.
@@ -91,14 +115,13 @@ fn tile<S, X, C, const ITEMS: usize>(
     out: &mut GlobalMut<'_, S::Item>,
     values: Option<Values<'_, '_, '_, X>>,
     order: C,
-    shared: &mut Shared<'_, MergeSortTileStorage<S::Item, X::Item>>,
+    shared: SharedSlice<'_, u64>,
 ) where
     S: Source<Item: Element>,
     X: Source<Item: Element>,
     C: Comparator<S::Item>,
 {
-    type Storage<S, X> = MergeSortTileStorage<<S as Source>::Item, <X as Source>::Item>;
-    let tile = const { MERGE_SORT_THREADS * ITEMS };
+    let tile = const { tile_of(ITEMS) };
     let first = cx.block_rank() * tile;
     let len = x.len().saturating_sub(first).min(tile);
     let own = first + cx.thread_rank() as usize * ITEMS;
@@ -107,11 +130,12 @@ fn tile<S, X, C, const ITEMS: usize>(
     if let Some((values, _)) = &values {
         own_values = read::<X, ITEMS>(*values, own);
     }
-    let storage = shared.phase_checked::<MergeSortStorage<MERGE_SORT_THREADS, ITEMS, S::Item, X::Item>>();
-    block_merge_sort_pairs(cx, storage, &mut keys, &mut own_values, len, order);
+    let mut shared = shared.storage::<MergeSortStorage<MERGE_SORT_THREADS, ITEMS, S::Item, X::Item>>();
+    block_merge_sort_pairs(cx, &mut shared, &mut keys, &mut own_values, len, order);
     shared.sync();
     let in_keys = shared.array::<S::Item>(0, tile);
-    let in_values = shared.array::<X::Item>(Storage::<S, X>::VALUES, tile);
+    let in_values =
+        shared.array::<X::Item>(const { (tile_of(ITEMS) * size_of::<S::Item>()).next_multiple_of(16) }, tile);
     // SAFETY: barriers before and between; the tile's places in the result are its own.
     unsafe {
         by_element!(S::Item, put::<S::Item; VECTOR, ITEMS>(cx, in_keys, &keys));

@@ -1,4 +1,7 @@
 //! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
+//!
+//! Most of them rely on numbers, memory and results of earlier launches that their algorithm prepares, and only that launches them. What
+//! data, functors and comparators say, they check themselves: whatever it is, no access lies outside a buffer.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
@@ -18,6 +21,7 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod shipped;
 mod sort;
 mod staged;
 mod tile;
@@ -28,15 +32,15 @@ mod unique;
 pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
-    Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, HistogramCounters, LevelBins,
-    LongRatio, Ratio, histogram_counters, histogram_tiles,
+    Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,
+    histogram_counters, histogram_tiles,
 };
 pub use merge::{
     MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
     merge_tiles_pairs,
 };
 pub use merge_sort::{
-    MERGE_SORT_THREADS, MergeSortTileStorage, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
+    MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use pipeline::{
     SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
@@ -59,12 +63,12 @@ pub use segmented_sort::{
 };
 pub use select::select_tiles;
 pub use sort::{
-    SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, begin_digits, count_digits, sort_sweep, sort_sweep_pairs,
-    sort_tile, sort_tile_items, sort_tile_pairs,
+    SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
+    sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
 pub use staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use tile::WarpStorage;
-pub use top_k::{TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
+pub use top_k::{TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
 pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use unique::{UniqueStorage, unique_bytes, unique_tiles};
 
@@ -80,6 +84,16 @@ pub const fn warp_items(rounds: usize, vector: usize) -> usize {
 fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {
     let thread = cx.block_rank() * cx.block_threads() as usize + cx.thread_rank() as usize;
     thread / WARP as usize * warp_items(rounds, N) + thread % WARP as usize * N
+}
+
+/// Bytes of a block's shared memory that a kernel needs for what it reports faults to.
+const CONTROL: usize = 16;
+
+/// Whether blocks may have 64 KiB of shared memory and no more: in code for architectures before sm_80, and in the emulator, whose
+/// options say how much there is.
+#[inline(always)]
+fn has_little_shared(cx: Block<'_>) -> bool {
+    cfg!(not(target_arch = "nvptx64")) || cx.arch() < 800
 }
 
 /// Calls a function with the number of items in a vector of the source as its constant.

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use kernel_primitives::grid::{Chain, Known};
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::{Parity, SharedArray, SharedSlice, SharedStorage, SplitBarriers};
@@ -77,11 +77,7 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
 ///
 /// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`. Any number of blocks.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-#[kernel(threads(SCAN_PIPELINE_THREADS), instantiate(
-    <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
-    <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
-    <Span<f32>, Max, false>, <Span<i32>, Max, false>, <Span<f32>, Min, false>, <Span<i32>, Min, false>,
-))]
+#[kernel(launch(pub(crate)), threads(SCAN_PIPELINE_THREADS))]
 pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,
@@ -372,6 +368,8 @@ where
                 share = self.op.apply(share, self.combined(own + v * N));
             }
             let (before, total) = warp_exclusive_scan(cx, share, self.op);
+            // What comes before all lanes' shares is combined with more, and must not change it: no sum of nothing.
+            let before = if lane == 0 { self.op.identity() } else { before };
             // SAFETY: inside; others read it once it is combined.
             unsafe {
                 self.values.store(self.before_share(turn, part), before);

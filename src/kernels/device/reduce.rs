@@ -1,8 +1,8 @@
 //! The kernel of reductions.
 
-use kernel_primitives::functor::{ArgMax, ArgMin, MaxOf, Mean, MinOf, Reduction, Sum};
+use kernel_primitives::functor::Reduction;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
 use super::by_vector;
@@ -14,13 +14,9 @@ pub const REDUCE_THREADS: usize = 512;
 pub const REDUCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share, and
-/// the last one what those amount to: `chain` has the memory of a [`Chain`] of all blocks with the number `launch`, or none
-/// if there is one block.
-#[kernel(threads(REDUCE_THREADS), min_blocks(2), instantiate(
-    <Span<f32>, Sum>, <Span<f64>, Sum>, <Span<f16>, Sum>, <Span<bf16>, Sum>, <Span<i32>, Sum>, <Span<u32>, Sum>, <Span<i64>, Sum>, <Span<u64>, Sum>,
-    <Span<f32>, MinOf>, <Span<f32>, MaxOf>, <Span<f64>, MinOf>, <Span<f64>, MaxOf>, <Span<i32>, MinOf>, <Span<i32>, MaxOf>,
-    <Span<f32>, ArgMin>, <Span<f32>, ArgMax>, <Span<i32>, ArgMin>, <Span<i32>, ArgMax>, <Span<f32>, Mean>, <Span<f64>, Mean>,
-))]
+/// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks with the number `launch`, or
+/// none if there is one block.
+#[kernel(launch(pub(crate)), threads(REDUCE_THREADS), min_blocks(2))]
 pub fn reduce_tiles<S, R>(
     cx: Block,
     x: Input<S>,
@@ -35,21 +31,21 @@ pub fn reduce_tiles<S, R>(
     R: Reduction<S::Item, Output: Element> + KernelParam,
 {
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
-    let tile = chain.take_tile(&mut ticket);
-    let total = by_vector!(S, total_of::<S, R; VECTOR>(cx, x, tile, &op));
+    let share = cx.block_rank();
+    let total = by_vector!(S, total_of::<S, R; VECTOR>(cx, x, share, &op));
     let mut total = block_reduce_to_first(cx, &mut shared, total, op.reducer());
+    if !chain.is_empty() && cx.warp() == 0 {
+        chain.announce(share, total.unwrap_or(op.identity()));
+    }
+    if !chain.arrive(&mut ticket) {
+        return;
+    }
     if !chain.is_empty() {
-        if cx.warp() == 0 {
-            chain.announce(tile, total.unwrap_or(op.identity()));
-        }
-        if tile + 1 < chain.tiles() {
-            return;
-        }
         let all = chain.thread_total(&op.reducer());
         total = block_reduce_to_first(cx, &mut shared, all, op.reducer());
     }
     if let Some(total) = total {
-        // SAFETY: of all threads of the grid, only the first of the block with the last tile comes here.
+        // SAFETY: of all threads of the grid, only the first of one block comes here.
         unsafe { out.write(0, op.post(total, x.len() as u64)) };
     }
 }

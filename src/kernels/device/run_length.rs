@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -50,7 +50,7 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
 /// equal keys, the first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a
 /// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one
 /// tile.
-#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(<Span<u32>, u32>, <Span<i32>, u32>, <Span<f32>, u32>, <Span<u64>, u32>))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn run_length_tiles<K, L>(
     cx: Block,

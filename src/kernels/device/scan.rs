@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use kernel_primitives::block::block_exclusive_scan_rounds_after;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -71,11 +71,7 @@ impl ScanTiles {
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
 /// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
 /// tiles with the number `launch`, or none if there is one tile.
-#[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
-    <Span<f32>, Add, false>, <Span<f64>, Add, false>, <Span<i32>, Add, false>, <Span<u32>, Add, false>, <Span<i64>, Add, false>, <Span<u64>, Add, false>,
-    <Span<f32>, Add, true>, <Span<f64>, Add, true>, <Span<i32>, Add, true>, <Span<u32>, Add, true>, <Span<i64>, Add, true>, <Span<u64>, Add, true>,
-    <Span<f32>, Max, false>, <Span<i32>, Max, false>, <Span<f32>, Min, false>, <Span<i32>, Min, false>,
-))]
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,

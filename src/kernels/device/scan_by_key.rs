@@ -6,7 +6,7 @@ use kernel_primitives::block::block_exclusive_scan_after;
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::BySegment;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Segments, Source, Span, Zip};
+use kernel_primitives::input::{Source, Zip};
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -67,17 +67,12 @@ unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
 }
 
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its
-/// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `EXCLUSIVE`,
+/// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`,
 /// combined by `op`. A tile a block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory
 /// of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
-#[kernel(threads(SCAN_THREADS), min_blocks(4), instantiate(
-    <Span<u32>, Span<f32>, Add, false>, <Span<u32>, Span<u32>, Add, false>, <Span<i32>, Span<f32>, Add, false>,
-    <Span<u32>, Span<f32>, Add, true>, <Span<u32>, Span<u32>, Add, true>, <Span<i32>, Span<f32>, Add, true>,
-    <Segments<Span<u32>>, Span<f32>, Add, false>, <Segments<Span<u32>>, Span<u32>, Add, false>,
-    <Segments<Span<u32>>, Span<f32>, Add, true>, <Segments<Span<u32>>, Span<u32>, Add, true>,
-))]
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
+pub fn scan_by_key_tiles<K, V, R>(
     cx: Block,
     keys: Input<K>,
     values: Input<V>,
@@ -86,6 +81,7 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     chain: GlobalMut<u64, Atomic>,
     launch: u32,
     vectors: u32,
+    exclusive: bool,
     op: R,
     mut ticket: Shared<[u64; 1]>,
     items: Shared<ScanByKeyItems<K, V>>,
@@ -100,19 +96,19 @@ pub fn scan_by_key_tiles<K, V, R, const EXCLUSIVE: bool>(
     let most = const { large::<K, V>() };
     let in_values = items.array::<V::Item>(0, const { ScanByKeyItems::<K, V>::TILE });
     let heads = items.array::<u8>(const { ScanByKeyItems::<K, V>::OF_HEADS }, SCAN_THREADS * most);
-    let scan = ScanTile { cx, keys, values, in_values, heads, first, op };
+    let scan = ScanTile { cx, keys, values, in_values, heads, first, exclusive, op };
     let is_small = vectors as usize != most;
     macro_rules! shapes {
         ($($n:literal x $staged:literal)*) => {
             const { assert!(matches!((vector::<K, V>(), large::<K, V>()), (1, 1) $(| ($n, $staged))*), "a shape is missing") };
             $(if const { vector::<K, V>() == $n && large::<K, V>() == $staged } {
                 if is_small {
-                    scan.of::<$n, { fewer($staged) }, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
+                    scan.of::<$n, { fewer($staged) }>(tile, chain, &mut out, &mut shared);
                 } else {
-                    scan.of::<$n, $staged, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
+                    scan.of::<$n, $staged>(tile, chain, &mut out, &mut shared);
                 }
             } else)* {
-                scan.of::<1, 1, EXCLUSIVE>(tile, chain, &mut out, &mut shared);
+                scan.of::<1, 1>(tile, chain, &mut out, &mut shared);
             }
         };
     }
@@ -131,6 +127,7 @@ struct ScanTile<'k, K: Source, V: Source, R> {
     in_values: SharedArray<'k, V::Item>,
     heads: SharedArray<'k, u8>,
     first: V::Item,
+    exclusive: bool,
     op: R,
 }
 
@@ -146,14 +143,14 @@ where
     /// scanned at once, and each lane's items once more for its results, which leave side by side.
     // On the host a frame for each shape, of which one is there at a time.
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    fn of<const N: usize, const STAGED: usize, const EXCLUSIVE: bool>(
+    fn of<const N: usize, const STAGED: usize>(
         self,
         tile: usize,
         chain: Chain<'_, '_, Segmented<V::Item>>,
         out: &mut GlobalMut<V::Item>,
         shared: &mut Shared<ScanStorage<Segmented<V::Item>>>,
     ) {
-        let Self { cx, keys, values, in_values, heads, first, op } = self;
+        let Self { cx, keys, values, in_values, heads, first, exclusive, op } = self;
         let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, keys.len());
         let round = WARP as usize * N;
         let part = warp * (STAGED * round);
@@ -219,15 +216,10 @@ where
         let mut sum = before[0].total;
         for v in 0..STAGED {
             let (mut results, bits) = items_of(v);
-            for (i, result) in results.iter_mut().enumerate() {
-                let is_head = bits >> i & 1 != 0;
-                let upto = if is_head { *result } else { op.apply(sum, *result) };
-                *result = match (EXCLUSIVE, is_head) {
-                    (false, _) => upto,
-                    (true, true) => first,
-                    (true, false) => op.apply(first, sum),
-                };
-                sum = upto;
+            if exclusive {
+                scan_runs(&mut results, bits, &mut sum, op, |sum, _| sum.map_or(first, |sum| op.apply(first, sum)));
+            } else {
+                scan_runs(&mut results, bits, &mut sum, op, |_, upto| upto);
             }
             // SAFETY: as for the loads; the other lanes read these after the next wait.
             unsafe { in_values.store_items(own + v * N, &results) };
@@ -256,5 +248,23 @@ where
                 }
             }
         }
+    }
+}
+
+/// Replaces each item by what `result` makes of what its run amounts to before it, if that begins before, and up to it. The bits say
+/// which items begin a run; `sum` is what comes before the first item, and then what comes before the next.
+#[inline(always)]
+fn scan_runs<T: Copy, R: Reducer<T>, const N: usize>(
+    items: &mut [T; N],
+    bits: u32,
+    sum: &mut T,
+    op: R,
+    result: impl Fn(Option<T>, T) -> T,
+) {
+    for (i, item) in items.iter_mut().enumerate() {
+        let before = if bits >> i & 1 != 0 { None } else { Some(*sum) };
+        let upto = before.map_or(*item, |sum| op.apply(sum, *item));
+        *item = result(before, upto);
+        *sum = upto;
     }
 }

@@ -1,16 +1,13 @@
 //! The kernel of searches.
 
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
 /// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query, in blocks of
 /// any shape.
-#[kernel(max_threads(1024), min_blocks(1), instantiate(
-    <Span<u32>, Span<u32>, false>, <Span<i32>, Span<i32>, false>, <Span<f32>, Span<f32>, false>, <Span<u64>, Span<u64>, false>, <Span<f64>, Span<f64>, false>,
-    <Span<u32>, Span<u32>, true>, <Span<i32>, Span<i32>, true>, <Span<f32>, Span<f32>, true>, <Span<u64>, Span<u64>, true>, <Span<f64>, Span<f64>, true>,
-))]
+#[kernel(max_threads(1024), min_blocks(1))]
 pub fn search_tiles<S, Q, const UPPER: bool>(
     cx: Block,
     sorted: Input<S>,

@@ -2,8 +2,8 @@
 
 use core::marker::PhantomData;
 
-use kernel_primitives::functor::{MaxOf, MinOf, Reduction, Sum};
-use kernel_primitives::input::{Source, Span};
+use kernel_primitives::functor::Reduction;
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
@@ -85,7 +85,7 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
 }
 
 /// Faults unless the offsets do not decrease and are at most `len`: what scans of segments begin with.
-#[kernel(threads(SEGMENT_THREADS), instantiate(<Span<u32>>, <Span<u64>>))]
+#[kernel(threads(SEGMENT_THREADS))]
 pub fn check_offsets<O>(cx: Block, offsets: Input<O>, len: usize)
 where
     O: Source<Item: Integer + ConvertTo<u64>>,
@@ -110,10 +110,7 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
 /// Segments that begin and end in the tile are done, and go to `out`. Of a tile `t`, `partials[2 * t]` is the share of
 /// the segment that began before, if there is one, and `partials[2 * t + 1]` that of the last, if it goes on:
 /// `crossing[t]` is its number, or [`u64::MAX`].
-#[kernel(threads(SEGMENT_THREADS), min_blocks(6), instantiate(
-    <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
-    <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
-))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_THREADS), min_blocks(6))]
 pub fn segment_tiles<S, O, R>(
     cx: Block,
     x: Input<S>,
@@ -222,9 +219,7 @@ pub fn segment_tiles<S, O, R>(
 
 /// The second kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce): adds up the
 /// shares of segments that lie in several tiles, of `1 << bits` items. A thread a tile.
-#[kernel(threads(SEGMENT_ENDS_THREADS), min_blocks(1), instantiate(
-    <f32, Span<u32>, Sum>, <f32, Span<u32>, MinOf>, <f32, Span<u32>, MaxOf>, <f64, Span<u32>, Sum>, <i32, Span<u32>, Sum>, <f32, Span<u64>, Sum>,
-))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_ENDS_THREADS), min_blocks(1))]
 pub fn segment_ends<T, O, R>(
     cx: Block,
     offsets: Input<O>,
@@ -244,7 +239,9 @@ pub fn segment_ends<T, O, R>(
     let segment_of = |tile: usize| match crossing.get(tile) {
         Some(segment) if segment != NONE => {
             let (begin, end) = bounds(offsets, segment as usize);
-            (segment as usize, ((end - 1) >> bits) as usize, end - begin)
+            // Offsets may have been written since they were checked.
+            let last = (end.saturating_sub(1) >> bits).min(crossing.len() as u64 - 1);
+            (segment as usize, tile.max(last as usize), end.saturating_sub(begin))
         }
         _ => (0, tile, 0),
     };
@@ -308,10 +305,7 @@ pub fn segment_ends<T, O, R>(
 
 /// The kernel of [`algorithms::segmented_reduce`](kernel_primitives::algorithms::segmented_reduce) for small inputs, in one launch: two
 /// warps reduce a segment, and a block one that has more than [`segment_warp_items`].
-#[kernel(threads(SEGMENT_WARPS_THREADS), min_blocks(1), instantiate(
-    <Span<f32>, Span<u32>, Sum>, <Span<f32>, Span<u32>, MinOf>, <Span<f32>, Span<u32>, MaxOf>,
-    <Span<f64>, Span<u32>, Sum>, <Span<i32>, Span<u32>, Sum>, <Span<f32>, Span<u64>, Sum>,
-))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_WARPS_THREADS), min_blocks(1))]
 pub fn segment_warps<S, O, R>(
     cx: Block,
     x: Input<S>,

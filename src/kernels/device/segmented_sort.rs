@@ -11,7 +11,7 @@
 use core::marker::PhantomData;
 
 use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
-use kernel_primitives::functor::{Comparator, Less};
+use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{SharedArray, SharedStorage};
@@ -82,7 +82,7 @@ unsafe impl<K: Element, V: Element> SharedStorage for SegmentSortTileStorage<K, 
 /// `borders[t]` is then the segment, its begin and its end, that the first item of tile `t` is in; or that item alone, if it is in none.
 /// And `marks` are zero: with a copy, a bit for each item of whole tiles, the claims of
 /// [`segment_merge_ranks`](struct@segment_merge_ranks); else a byte for each tile of merges, the first row of `moved`.
-#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(4), instantiate(<Span<u32>, Span<u32>, Less>))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_SORT_THREADS), min_blocks(4))]
 pub fn segment_sort_tiles<S, O, C>(
     cx: Block,
     x: Input<S>,
@@ -111,9 +111,13 @@ pub fn segment_sort_tiles<S, O, C>(
 }
 
 /// As [`segment_sort_tiles`](struct@segment_sort_tiles), with a value a key that goes where its key goes.
-#[kernel(threads(SEGMENT_SORT_THREADS), min_blocks(2), equal_len(out, values_out), equal_len(copy, values_copy), instantiate(
-    <Span<u32>, Span<u32>, Span<u32>, Less>,
-))]
+#[kernel(
+    launch(pub(crate)),
+    threads(SEGMENT_SORT_THREADS),
+    min_blocks(2),
+    equal_len(out, values_out),
+    equal_len(copy, values_copy)
+)]
 pub fn segment_sort_tiles_pairs<S, X, O, C>(
     cx: Block,
     x: Input<S>,
@@ -305,7 +309,7 @@ pub struct SegmentMergePass {
 ///
 /// Where a tile lies after pass `p`, `moved[p * tiles + t]` says: in `out`, or, if it is not zero, in `copy`. A block
 /// that has a part of a segment that is joined writes its tile to where it does not lie.
-#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy), instantiate(<u32, Less>))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_tiles<K, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -324,7 +328,7 @@ pub fn segment_merge_tiles<K, C>(
 }
 
 /// As [`segment_merge_tiles`](struct@segment_merge_tiles), with a value a key that goes where its key goes.
-#[kernel(threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy), instantiate(<u32, u32, Less>))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy))]
 pub fn segment_merge_tiles_pairs<K, V, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -516,7 +520,7 @@ const fn bits_of_sort_tile(items: usize) -> u32 {
 }
 
 /// Brings the tiles that lie in `copy` after the last pass, whose row `moved` is, to `out`. A tile a block.
-#[kernel(threads(MERGE_THREADS), equal_len(out, copy), instantiate(<u32>))]
+#[kernel(launch(pub(crate)), threads(MERGE_THREADS), equal_len(out, copy))]
 pub fn segment_sort_last<T: Element>(
     cx: Block,
     mut out: GlobalMut<T>,
@@ -551,7 +555,7 @@ const SIDE_BY_SIDE: usize = 4;
 ///
 /// `copy` and `borders` are those of [`segment_sort_tiles`](struct@segment_sort_tiles), and `claims` its `marks`. An item that finds its
 /// place claimed, as may be if the comparator is no order, goes nowhere.
-#[kernel(threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy), instantiate(<u32, Less>))]
+#[kernel(launch(pub(crate)), threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy))]
 pub fn segment_merge_ranks<K, C>(
     cx: Block,
     mut out: GlobalMut<K>,
@@ -571,7 +575,12 @@ pub fn segment_merge_ranks<K, C>(
 }
 
 /// As [`segment_merge_ranks`](struct@segment_merge_ranks), with a value a key that goes where its key goes.
-#[kernel(threads(SEGMENT_RANK_THREADS), min_blocks(4), equal_len(out, copy, values_out, values_copy), instantiate(<u32, u32, Less>))]
+#[kernel(
+    launch(pub(crate)),
+    threads(SEGMENT_RANK_THREADS),
+    min_blocks(4),
+    equal_len(out, copy, values_out, values_copy)
+)]
 pub fn segment_merge_ranks_pairs<K, V, C>(
     cx: Block,
     mut out: GlobalMut<K>,

@@ -1,8 +1,8 @@
 //! The kernel of selections.
 
-use kernel_primitives::functor::{BindSecond, Choice, Flagged, GreaterThan, LessThan, NotEqual};
+use kernel_primitives::functor::Choice;
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Constant, Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
@@ -18,15 +18,7 @@ use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 ///
 /// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
 /// Then it must be known where they begin: a first launch, with `out` empty, adds to `count` how many are kept.
-#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
-    <Span<u32>, Constant<()>, BindSecond<LessThan, u32>, false>, <Span<i32>, Constant<()>, BindSecond<LessThan, i32>, false>,
-    <Span<f32>, Constant<()>, BindSecond<LessThan, f32>, false>, <Span<u32>, Constant<()>, BindSecond<GreaterThan, u32>, false>,
-    <Span<i32>, Constant<()>, BindSecond<GreaterThan, i32>, false>, <Span<f32>, Constant<()>, BindSecond<GreaterThan, f32>, false>,
-    <Span<u32>, Constant<()>, BindSecond<NotEqual, u32>, false>, <Span<i32>, Constant<()>, BindSecond<NotEqual, i32>, false>,
-    <Span<f32>, Constant<()>, BindSecond<NotEqual, f32>, false>, <Span<u32>, Constant<()>, BindSecond<LessThan, u32>, true>,
-    <Span<i32>, Constant<()>, BindSecond<LessThan, i32>, true>, <Span<f32>, Constant<()>, BindSecond<LessThan, f32>, true>,
-    <Span<u32>, Span<bool>, Flagged, false>, <Span<i32>, Span<bool>, Flagged, false>, <Span<f32>, Span<bool>, Flagged, false>,
-))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn select_tiles<S, F, C, const REST: bool>(
     cx: Block,
@@ -59,6 +51,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
     let tile = if only_count { cx.block_rank() } else { chain.take_tile(&mut word) };
     items.enter();
     let items = items.array(0, const { staged::items::<S>(size_of::<S::Item>()) });
+    let batches = batches.min(const { staged::most_batches::<S>(size_of::<S::Item>()) });
     let selection = Selection { cx, x, flags, len, chain, tile, choice, batches, in_order, only_count };
     by_vectors!(
         S,
@@ -142,7 +135,7 @@ fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>
     }
     cx.barrier();
     let first = word.get(0) as usize;
-    let before = first + before as usize;
+    let before = first.wrapping_add(before as usize);
     if REST {
         let others_before = part.first().wrapping_sub(before);
         let others = if in_order {

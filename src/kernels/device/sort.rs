@@ -6,9 +6,12 @@
 
 use core::marker::PhantomData;
 
+use kernel_primitives::functor::{KeyOrder, Turned};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 use kernel_primitives::warp::SortBits;
+
+use super::{CONTROL, has_little_shared};
 
 /// Threads of a block of the kernels of a sort.
 pub const SORT_THREADS: usize = 512;
@@ -19,66 +22,134 @@ pub const SORT_PORTION: usize = 1 << 30;
 /// Values of a digit.
 const DIGITS: usize = 256;
 /// Items of a thread of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) by the sizes of a key and
-/// a value: as many as two blocks on a multiprocessor have registers and, on all from sm_80 on, shared memory for.
+/// a value: as many as two blocks on a multiprocessor have registers for and, on one of an H200, shared memory.
 const fn items(key: usize, value: usize) -> usize {
     match (key, value) {
         (..=4, ..=4) => 16,
         (..=8, 0) => 12,
         (..=8, ..=8) => 10,
         (..=8, ..=16) => 6,
-        _ => 2,
+        _ if tile_bytes(key, value, 2) <= 86 << 10 => 2,
+        _ => 1,
     }
 }
 
+/// As [`items`], on devices whose blocks have 64 KiB of shared memory and no more.
+const fn fewer_items(key: usize, value: usize) -> usize {
+    let mut items = items(key, value);
+    while items > 1 && tile_bytes(key, value, items) > 52 << 10 {
+        items = match items {
+            16 => 12,
+            12 => 10,
+            items => (items - 1) & !1,
+        };
+    }
+    if items > 0 { items } else { 1 }
+}
+
 /// Items of a tile of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep) whose keys and values have
-/// these sizes; 0 for keys alone.
+/// these sizes; 0 for keys alone. On devices with little shared memory there are fewer: see [`SortShape`].
 pub const fn sort_tile_items(key: usize, value: usize) -> usize {
     SORT_THREADS * items(key, value)
 }
 
-/// Calls a function with the number of items as its last constant.
-macro_rules! by_items {
-    ($k:ty, $v:ty, $f:ident($($arg:expr),* $(,)?)) => {
-        match const { items(size_of::<$k>(), size_of::<$v>()) } {
-            16 => $f::<$k, $v, 16>($($arg),*),
-            12 => $f::<$k, $v, 12>($($arg),*),
-            10 => $f::<$k, $v, 10>($($arg),*),
-            6 => $f::<$k, $v, 6>($($arg),*),
-            _ => $f::<$k, $v, 2>($($arg),*),
+/// The tiles of [`sort_tile`](struct@sort_tile) and [`sort_sweep`](struct@sort_sweep), and how much shared memory a launch says
+/// they take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortShape {
+    /// Items of a tile.
+    pub tile: usize,
+    /// Bytes of shared memory.
+    pub shared_bytes: usize,
+}
+
+impl SortShape {
+    /// That of keys and values of these sizes on a device whose blocks have so much shared memory.
+    pub const fn of(key: usize, value: usize, shared_bytes: usize) -> Self {
+        let items = items(key, value);
+        let all = RadixRankStorage::<SORT_THREADS>::BYTES + tile_bytes(key, value, items);
+        let items = if all + CONTROL <= shared_bytes { items } else { fewer_items(key, value) };
+        Self { tile: SORT_THREADS * items, shared_bytes: tile_bytes(key, value, items) }
+    }
+}
+
+/// Calls a function with the number of items as its last constant, and as its last argument the storage that they take.
+macro_rules! with_items {
+    ($items:expr, $k:ty, $v:ty, $f:ident($($arg:expr),* $(,)?), $shared:ident) => {
+        match const { $items } {
+            16 => $f::<$k, $v, 16>($($arg,)* &$shared.storage()),
+            12 => $f::<$k, $v, 12>($($arg,)* &$shared.storage()),
+            10 => $f::<$k, $v, 10>($($arg,)* &$shared.storage()),
+            8 => $f::<$k, $v, 8>($($arg,)* &$shared.storage()),
+            6 => $f::<$k, $v, 6>($($arg,)* &$shared.storage()),
+            4 => $f::<$k, $v, 4>($($arg,)* &$shared.storage()),
+            2 => $f::<$k, $v, 2>($($arg,)* &$shared.storage()),
+            _ => $f::<$k, $v, 1>($($arg,)* &$shared.storage()),
         }
     };
 }
 
-/// As `by_items`, with fewer items where they do for so many keys.
-macro_rules! by_len {
-    ($len:expr, $k:ty, $v:ty, $f:ident $args:tt) => {
-        if $len <= SORT_THREADS * 2 {
-            by_len!(@ $f::<$k, $v, 2>, $args)
-        } else if const { items(size_of::<$k>(), size_of::<$v>()) >= 8 } && $len <= SORT_THREADS * 8 {
-            by_len!(@ $f::<$k, $v, 8>, $args)
+/// Calls a function with the number of items that there is shared memory for.
+macro_rules! by_shared {
+    ($cx:ident, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
+        if has_less::<$k, $v>($cx, &$shared) {
+            with_items!(fewer_items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args, $shared)
         } else {
-            by_items!($k, $v, $f $args)
+            with_items!(items(size_of::<$k>(), size_of::<$v>()), $k, $v, $f $args, $shared)
         }
     };
-    (@ $f:ident::<$k:ty, $v:ty, $items:literal>, ($($arg:expr),* $(,)?)) => { $f::<$k, $v, $items>($($arg),*) };
+}
+
+/// As `by_shared`, with fewer items where they do for so many keys.
+macro_rules! by_len {
+    ($cx:ident, $len:expr, $k:ty, $v:ty, $f:ident $args:tt, $shared:ident) => {
+        if const { fewer_items(size_of::<$k>(), size_of::<$v>()) >= 2 } && $len <= SORT_THREADS * 2 {
+            with_items!(2, $k, $v, $f $args, $shared)
+        } else if const { items(size_of::<$k>(), size_of::<$v>()) >= 8 }
+            && $len <= SORT_THREADS * 8
+            && (const { fewer_items(size_of::<$k>(), size_of::<$v>()) >= 8 } || !has_less::<$k, $v>($cx, &$shared))
+        {
+            with_items!(8, $k, $v, $f $args, $shared)
+        } else {
+            by_shared!($cx, $k, $v, $f $args, $shared)
+        }
+    };
+}
+
+/// Whether a launch has shared memory for the tiles of devices with little of it alone; never where code is for others.
+#[inline(always)]
+fn has_less<K, V>(cx: Block<'_>, shared: &SharedSlice<'_, u64>) -> bool {
+    let [less, most] = const {
+        let (key, value) = (size_of::<K>(), size_of::<V>());
+        [tile_bytes(key, value, fewer_items(key, value)), tile_bytes(key, value, items(key, value))]
+    };
+    less < most && has_little_shared(cx) && shared.len() * size_of::<u64>() < most
 }
 
 /// No value.
 type Nothing = [u8; 0];
 
-/// The shared memory of a tile: a word a digit, the tile's number, the keys, the values.
-pub struct SortTileStorage<K, V = Nothing>(PhantomData<(K, V)>);
+/// Bytes of the shared memory of a tile with so many items a thread.
+const fn tile_bytes(key: usize, value: usize, items: usize) -> usize {
+    let tile = SORT_THREADS * items;
+    (KEYS + (tile * key).next_multiple_of(16) + tile * value).next_multiple_of(16)
+}
 
-impl<K: SortKey, V: Element> SortTileStorage<K, V> {
-    const TILE: usize = sort_tile_items(size_of::<K>(), size_of::<V>());
-    const TICKET: usize = DIGITS * size_of::<u64>();
-    const KEYS: usize = Self::TICKET + 16;
-    const VALUES: usize = Self::KEYS + (Self::TILE * size_of::<K>()).next_multiple_of(16);
+/// Where a tile's shared memory has its number, and where its keys begin.
+const TICKET: usize = DIGITS * size_of::<u64>();
+const KEYS: usize = TICKET + 16;
+
+/// The shared memory of a tile: a word a digit, the tile's number, the keys, the values.
+struct SortTileStorage<K, V, const ITEMS: usize>(PhantomData<(K, V)>);
+
+impl<K: SortKey, V: Element, const ITEMS: usize> SortTileStorage<K, V, ITEMS> {
+    const TILE: usize = SORT_THREADS * ITEMS;
+    const VALUES: usize = KEYS + (Self::TILE * size_of::<K>()).next_multiple_of(16);
 }
 
 // SAFETY: uninitialised elements.
-unsafe impl<K: SortKey, V: Element> SharedStorage for SortTileStorage<K, V> {
-    const BYTES: usize = Self::VALUES + Self::TILE * size_of::<V>();
+unsafe impl<K: SortKey, V: Element, const ITEMS: usize> SharedStorage for SortTileStorage<K, V, ITEMS> {
+    const BYTES: usize = tile_bytes(size_of::<K>(), size_of::<V>(), ITEMS);
     const ALIGN: usize = 16;
 }
 
@@ -91,31 +162,26 @@ struct Digit {
 }
 
 impl Digit {
-    /// The digit of the next of the bits `begin..end`, eight at most; with all its bits flipped for a descending order.
+    /// The digit of the next of the bits `begin..end` of keys that are [`Turned`] so, eight at most.
     #[inline(always)]
-    fn of_bits(begin: u32, end: u32, descending: bool) -> Self {
+    fn of_bits(begin: u32, end: u32, turned: u64) -> Self {
         let bits = end.saturating_sub(begin).min(8);
         // No bits: all have the digit 0, and a shift by all of a key's bits is none.
         let begin = if bits == 0 { 0 } else { begin };
-        Self { begin, mask: (1 << bits) - 1, flip: if descending { !0 } else { 0 } }
+        // Of a byte, which tells the compiler that a digit is one.
+        Self { begin, mask: ((1 << bits) - 1) & 0xff, flip: (turned >> (begin & 63)) as u32 }
     }
 
     #[inline(always)]
     fn of<K: SortKey>(self, key: K) -> u32 {
-        (key.to_sort_bits().bits_from(self.begin) ^ self.flip) & self.mask
-    }
-
-    /// The key behind the end of a partial tile, which no other comes after.
-    #[inline(always)]
-    fn last<K: SortKey>(self) -> K {
-        K::from_sort_bits(if self.flip == 0 { K::Bits::ALL } else { K::Bits::ZERO })
+        (key.to_plain_bits().bits_from(self.begin) ^ self.flip) & self.mask
     }
 }
 
 /// A tile's keys, warp-striped; behind the end those that come last.
 #[inline(always)]
-fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>, digit: Digit) -> [K; ITEMS] {
-    let mut keys = [digit.last(); ITEMS];
+fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; ITEMS] {
+    let mut keys = [Turned(turned).of_bits(K::Bits::ALL); ITEMS];
     load_warp_striped(cx, &mut keys, tile);
     keys
 }
@@ -134,28 +200,25 @@ unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places
 
 /// Sorts up to one tile of keys; stable. The launch has one block.
 ///
-/// `out` is as long as `keys`, [`sort_tile_items`] at most: more are a fault. `begin..end` are the sort bits.
-#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out), instantiate(
-    <u32>, <i32>, <f32>, <u64>, <i64>, <f64>, <f16>, <u8>,
-))]
+/// `out` is as long as `keys`, a tile of the launch's [`SortShape`] at most: more are a fault. `begin..end` are the sort bits, and `turned` is
+/// that of [`Turned::of`] for the keys and the direction.
+#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out))]
 pub fn sort_tile<K: SortKey>(
     cx: Block,
     keys: Global<K>,
     mut out: GlobalMut<K>,
     begin: u32,
     end: u32,
-    descending: bool,
+    turned: u64,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: Shared<SortTileStorage<K>>,
+    shared: SharedSlice<u64>,
 ) {
-    let bits = (begin, end, descending);
-    by_len!(keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks, &shared));
+    let bits = (begin, end.min(K::SORT_BITS), turned);
+    by_len!(cx, keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks), shared);
 }
 
 /// As [`sort_tile`](struct@sort_tile), with a value a key that goes where its key goes.
-#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out), instantiate(
-    <u32, u32>, <i32, u32>, <f32, u32>, <u64, u32>, <u32, u64>,
-))]
+#[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out))]
 pub fn sort_tile_pairs<K: SortKey, V: Element>(
     cx: Block,
     keys: Global<K>,
@@ -164,13 +227,13 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     mut values_out: GlobalMut<V>,
     begin: u32,
     end: u32,
-    descending: bool,
+    turned: u64,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: Shared<SortTileStorage<K, V>>,
+    shared: SharedSlice<u64>,
 ) {
     let values = Some((values, &mut values_out));
-    let bits = (begin, end, descending);
-    by_len!(keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks, &shared));
+    let bits = (begin, end.min(K::SORT_BITS), turned);
+    by_len!(cx, keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks), shared);
 }
 
 #[inline(always)]
@@ -178,18 +241,18 @@ fn tile<K: SortKey, V: Element, const ITEMS: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
     values: Option<(Global<'_, V>, &mut GlobalMut<'_, V>)>,
-    (mut begin, end, descending): (u32, u32, bool),
+    (mut begin, end, turned): (u32, u32, u64),
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
-    shared: &Shared<'_, SortTileStorage<K, V>>,
+    shared: &Shared<'_, SortTileStorage<K, V, ITEMS>>,
 ) {
     cx.require_at_most(keys.len(), SORT_THREADS * ITEMS);
-    let by_key = shared.array::<K>(SortTileStorage::<K, V>::KEYS, SORT_THREADS * ITEMS);
-    let by_value = shared.array::<V>(SortTileStorage::<K, V>::VALUES, SORT_THREADS * ITEMS);
+    let by_key = shared.array::<K>(KEYS, SORT_THREADS * ITEMS);
+    let by_value = shared.array::<V>(SortTileStorage::<K, V, ITEMS>::VALUES, SORT_THREADS * ITEMS);
     let (thread, lane) = (cx.thread_rank() as usize, cx.lane() as usize);
     let first = (thread - lane) * ITEMS + lane;
 
-    let mut digit = Digit::of_bits(begin, end, descending);
-    let mut key = read_keys::<K, ITEMS>(cx, keys, digit);
+    let mut digit = Digit::of_bits(begin, end, turned);
+    let mut key = read_keys::<K, ITEMS>(cx, keys, turned);
     let mut value = [V::ZERO; ITEMS];
     if let Some((values, _)) = &values {
         load_warp_striped(cx, &mut value, *values);
@@ -206,7 +269,7 @@ fn tile<K: SortKey, V: Element, const ITEMS: usize>(
         if begin >= end {
             break;
         }
-        digit = Digit::of_bits(begin, end, descending);
+        digit = Digit::of_bits(begin, end, turned);
         // SAFETY: written before the barrier.
         unsafe {
             key = core::array::from_fn(|i| by_key.load(first + i * 32));
@@ -233,9 +296,7 @@ fn tile<K: SortKey, V: Element, const ITEMS: usize>(
 
 /// Counts how often each digit of each pass occurs: adds to `counts[pass * stride + digit]`, where pass `p` sorts by the eight
 /// bits of `begin..end` from `begin + 8 * p` on. Any number of blocks.
-#[kernel(threads(SORT_THREADS), min_blocks(2), instantiate(
-    <u32>, <i32>, <f32>, <u64>, <i64>, <f64>, <f16>, <u8>,
-))]
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
 pub fn count_digits<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -243,11 +304,36 @@ pub fn count_digits<K: SortKey>(
     stride: usize,
     begin: u32,
     end: u32,
-    descending: bool,
-    shared: Shared<DigitCounts<K>>,
+    turned: u64,
+    shared: SharedSlice<u64>,
 ) {
     const { assert!(size_of::<K>() <= 8, "a key has up to 8 digits") };
-    let copies = const { DigitCounts::<K>::COPIES };
+    let bits = (begin, end, turned);
+    let all = const { counters_bytes(size_of::<K>(), counter_copies(size_of::<K>())) };
+    if has_little_shared(cx) && shared.len() * size_of::<u64>() < all {
+        match const { counter_copies(size_of::<K>()) } {
+            16 => count::<K, 8>(cx, keys, counts, stride, bits, &shared.storage()),
+            _ => count::<K, 4>(cx, keys, counts, stride, bits, &shared.storage()),
+        }
+    } else {
+        match const { counter_copies(size_of::<K>()) } {
+            16 => count::<K, 16>(cx, keys, counts, stride, bits, &shared.storage()),
+            _ => count::<K, 8>(cx, keys, counts, stride, bits, &shared.storage()),
+        }
+    }
+}
+
+/// As [`count_digits`](struct@count_digits), with so many copies of a counter, next to each other, for as many lanes.
+#[inline(always)]
+fn count<K: SortKey, const COPIES: usize>(
+    cx: Block<'_>,
+    keys: Global<'_, K>,
+    counts: GlobalMut<'_, u64, Atomic>,
+    stride: usize,
+    (begin, end, turned): (u32, u32, u64),
+    shared: &Shared<'_, DigitCounts<K, COPIES>>,
+) {
+    let copies = COPIES;
     let digits = const { size_of::<K>() as u32 };
     let counters = shared.array::<u32>(0, size_of::<K>() * DIGITS * copies);
     let passes = end.saturating_sub(begin).div_ceil(8).clamp(1, digits);
@@ -266,7 +352,7 @@ pub fn count_digits<K: SortKey>(
     let count = |key: K, passes: u32| {
         for pass in 0..digits {
             if pass < passes {
-                let digit = Digit::of_bits(begin + 8 * pass, end, descending).of(key);
+                let digit = Digit::of_bits(begin + 8 * pass, end, turned).of(key);
                 // SAFETY: inside; atomic between the barriers.
                 unsafe { own.at((pass as usize * DIGITS + digit as usize) * copies).fetch_add(1) };
             }
@@ -322,21 +408,32 @@ fn for_each_of_tiles<K: SortKey, const ITEMS: usize>(cx: Block<'_>, keys: Global
 }
 
 /// The shared memory of [`count_digits`](struct@count_digits): counters of all digits, in copies.
-pub struct DigitCounts<K>(PhantomData<K>);
-
-impl<K> DigitCounts<K> {
-    /// Copies of a counter, next to each other, for as many lanes: up to 64 KiB of counters.
-    const COPIES: usize = if size_of::<K>() > 4 { 8 } else { 16 };
-}
+pub(crate) struct DigitCounts<K, const COPIES: usize>(PhantomData<K>);
 
 // SAFETY: uninitialised elements.
-unsafe impl<K: Element> SharedStorage for DigitCounts<K> {
-    const BYTES: usize = size_of::<K>() * DIGITS * Self::COPIES * size_of::<u32>();
+unsafe impl<K: Element, const COPIES: usize> SharedStorage for DigitCounts<K, COPIES> {
+    const BYTES: usize = counters_bytes(size_of::<K>(), COPIES);
     const ALIGN: usize = 16;
 }
 
+/// Copies of a counter: up to 64 KiB of counters.
+const fn counter_copies(key: usize) -> usize {
+    if key > 4 { 8 } else { 16 }
+}
+
+const fn counters_bytes(key: usize, copies: usize) -> usize {
+    key * DIGITS * copies * size_of::<u32>()
+}
+
+/// Bytes of shared memory that a launch of [`count_digits`](struct@count_digits) of keys of this size has, on a device whose blocks have
+/// so much: for half the copies if there is too little.
+pub const fn count_digits_bytes(key: usize, shared_bytes: usize) -> usize {
+    let bytes = counters_bytes(key, counter_copies(key));
+    if bytes + CONTROL <= shared_bytes { bytes } else { bytes / 2 }
+}
+
 /// Makes of the counts of each pass where the keys of each digit begin. A block a pass, of 256 threads.
-#[kernel(threads(DIGITS))]
+#[kernel(launch(pub(crate)), threads(DIGITS))]
 pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mut shared: Shared<ScanStorage<u64>>) {
     let at = counts.at(cx.block_rank() * stride + cx.thread_rank() as usize);
     let ([begin], _) = block_exclusive_scan(cx, &mut shared, &[at.load()], Add);
@@ -347,12 +444,12 @@ pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mu
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 pub struct SortPass {
+    /// How the keys' bits are [`Turned`].
+    pub turned: u64,
     /// The first sort bit of the digit, and the end of all.
     pub begin: u32,
     /// The end of the sort bits.
     pub end: u32,
-    /// All bits for a descending order, or none.
-    pub flip: u32,
     /// The number of this launch: of its ticket, and, by its lowest bit, of its half of the states.
     pub launch: u32,
     /// The tiles of this launch, and its blocks.
@@ -374,9 +471,7 @@ pub struct SortPass {
 /// - `tickets`: `tickets[pass.launch]` is zero.
 ///
 /// There are at most [`SORT_PORTION`] keys, less one; `out` may have more.
-#[kernel(threads(SORT_THREADS), min_blocks(2), instantiate(
-    <u32>, <i32>, <f32>, <u64>, <i64>, <f64>, <f16>, <u8>,
-))]
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
 pub fn sort_sweep<K: SortKey>(
     cx: Block,
     keys: Global<K>,
@@ -386,16 +481,14 @@ pub fn sort_sweep<K: SortKey>(
     tickets: GlobalMut<u32, Atomic>,
     pass: SortPass,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: Shared<SortTileStorage<K>>,
+    shared: SharedSlice<u64>,
 ) {
     let memory = Memory { begins: &begins, states: &states, tickets: &tickets };
-    by_items!(K, Nothing, sweep(cx, (keys, &mut out), None, memory, pass, &mut ranks, &shared));
+    by_shared!(cx, K, Nothing, sweep(cx, (keys, &mut out), None, memory, pass, &mut ranks), shared);
 }
 
 /// As [`sort_sweep`](struct@sort_sweep), with a value a key that goes where its key goes.
-#[kernel(threads(SORT_THREADS), min_blocks(2), equal_len(keys, values), equal_len(out, values_out), instantiate(
-    <u32, u32>, <i32, u32>, <f32, u32>, <u64, u32>, <u32, u64>,
-))]
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2), equal_len(keys, values), equal_len(out, values_out))]
 pub fn sort_sweep_pairs<K: SortKey, V: Element>(
     cx: Block,
     keys: Global<K>,
@@ -407,11 +500,11 @@ pub fn sort_sweep_pairs<K: SortKey, V: Element>(
     tickets: GlobalMut<u32, Atomic>,
     pass: SortPass,
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
-    shared: Shared<SortTileStorage<K, V>>,
+    shared: SharedSlice<u64>,
 ) {
     let memory = Memory { begins: &begins, states: &states, tickets: &tickets };
     let values = Some((values, &mut values_out));
-    by_items!(K, V, sweep(cx, (keys, &mut out), values, memory, pass, &mut ranks, &shared));
+    by_shared!(cx, K, V, sweep(cx, (keys, &mut out), values, memory, pass, &mut ranks), shared);
 }
 
 /// What the blocks of a launch share.
@@ -435,13 +528,14 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     memory: Memory<'_, '_>,
     pass: SortPass,
     ranks: &mut Shared<'_, RadixRankStorage<SORT_THREADS>>,
-    shared: &Shared<'_, SortTileStorage<K, V>>,
+    shared: &Shared<'_, SortTileStorage<K, V, ITEMS>>,
 ) {
     let starts = shared.array::<u64>(0, DIGITS);
-    let by_key = shared.array::<K>(SortTileStorage::<K, V>::KEYS, SORT_THREADS * ITEMS);
-    let by_value = shared.array::<V>(SortTileStorage::<K, V>::VALUES, SORT_THREADS * ITEMS);
-    let ticket = shared.array::<u32>(SortTileStorage::<K, V>::TICKET, 1);
+    let by_key = shared.array::<K>(KEYS, SORT_THREADS * ITEMS);
+    let by_value = shared.array::<V>(SortTileStorage::<K, V, ITEMS>::VALUES, SORT_THREADS * ITEMS);
+    let ticket = shared.array::<u32>(TICKET, 1);
     let thread = cx.thread_rank() as usize;
+    cx.require_at_most(keys.len(), out.len());
     // Blocks take their tiles in the order in which they run, so that nobody waits for one that does not run yet.
     if thread == 0 {
         // SAFETY: written by one thread, before the barrier.
@@ -457,10 +551,12 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     };
     let begins = |row: usize| memory.begins.at(pass.begins as usize + row * DIGITS + thread);
     let state = |tile: u32| memory.states.at((pass.half_of(pass.launch) + tile) as usize * DIGITS + thread);
-    let digit = Digit::of_bits(pass.begin, pass.end, pass.flip != 0);
+    let digit = Digit::of_bits(pass.begin, pass.end, pass.turned);
 
     let (tile, first, len) = position();
-    let key = read_keys::<K, ITEMS>(cx, keys.slice(first..first + len), digit);
+    // What is not as it was left counts tiles that there are not.
+    cx.require_at_most(tile as usize + 1, pass.tiles as usize);
+    let key = read_keys::<K, ITEMS>(cx, keys.slice(first..first + len), pass.turned);
     if thread < DIGITS {
         // SAFETY: this thread's digit, up to the barrier before the others look at it.
         unsafe { starts.store(thread, begins(0).load()) };
@@ -498,13 +594,22 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
             state(tile).store(UPTO_TILE | (before + ranked.count));
         }
         // SAFETY: as above, and written by this thread.
-        let begin = unsafe { starts.load(thread) } + before as u64;
+        let begin = unsafe { starts.load(thread) }.saturating_add(before as u64);
+        let end = begin.saturating_add(ranked.count as u64);
         if tile + 1 == pass.tiles {
-            begins(1).store(begin + ranked.count as u64);
+            begins(1).store(end);
         }
+        // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
+        // is behind the end of a partial tile counts too, and is not written: each write has its own check there.
+        let (_, _, len) = position();
+        let is_inside = end <= out.len() as u64 || len < SORT_THREADS * ITEMS;
+        let begin = if is_inside { begin } else { 0 };
         // Less the place in the tile, so that adding a key's place gives where it goes.
         // SAFETY: as above.
         unsafe { starts.store(thread, begin.wrapping_sub(ranked.start as u64)) };
+        if !is_inside {
+            cx.require_at_most(end as usize, out.len());
+        }
     }
     if !is_wide {
         store_values();
@@ -514,7 +619,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     let (_, _, len) = position();
     let place = |i: usize| i * SORT_THREADS + thread;
     // SAFETY: written before the barrier. What has the same digit, in this tile and all others, goes to its own part of `out`, in
-    // the order of the keys that were counted, which are as many as `out` has at least.
+    // the order of the keys that were counted; whatever was counted, of a whole tile each digit's first and last are inside.
     unsafe {
         if len == SORT_THREADS * ITEMS {
             let key: [K; ITEMS] = core::array::from_fn(|i| by_key.load(place(i)));

@@ -38,6 +38,11 @@ const fn batches<S: Source>(bytes: usize) -> (usize, usize) {
     (together * S::VECTOR * WARP as usize, vectors(S::VECTOR * bytes) / together)
 }
 
+/// The most times that a warp of a selection moves items, of so many bytes.
+pub(super) const fn most_batches<S: Source>(bytes: usize) -> u32 {
+    batches::<S>(bytes).1 as u32
+}
+
 /// The most items of a tile, of so many bytes.
 pub(super) const fn items<S: Source>(bytes: usize) -> usize {
     let (batch, most) = batches::<S>(bytes);

@@ -76,9 +76,9 @@ pub(super) unsafe fn copy_out<T: Element, const AHEAD: usize>(
     if count == 0 {
         return;
     }
-    if first + count as usize > out.len() {
-        // SAFETY: the caller's contract; a fault if it is outside.
-        return unsafe { out.write(first + count as usize - 1, item(count - 1)) };
+    if count as usize > out.len() || first > out.len() - count as usize {
+        // SAFETY: the caller's contract; a fault if it is outside, as it is, unless it wraps.
+        return unsafe { out.write(first.saturating_add(count as usize - 1), item(count - 1)) };
     }
     let skip = first as u32 % WARP;
     if rank < WARP && rank >= skip && rank - skip < count {

@@ -4,8 +4,8 @@
 //! kept. After a few tiles hardly an item comes before the `k`th so far, so that what remains is to read.
 
 use kernel_primitives::block::{block_top_k_by, block_top_k_of_sorted};
-use kernel_primitives::functor::{Direction, Greater, Less};
-use kernel_primitives::input::{Counting, Source, Span};
+use kernel_primitives::functor::Turned;
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
 /// Threads of a block of these kernels.
@@ -23,15 +23,18 @@ const ITEMS: usize = 8;
 /// Candidates that a block has room for.
 const ROOM: usize = TOP_K_THREADS * ITEMS;
 
+/// The most blocks whose keys [`top_k_last`](struct@top_k_last) looks at: four of its rounds have a key of each.
+pub const TOP_K_BLOCKS: usize = 4 * TOP_K_TILE;
+
 /// Items of a tile.
 pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 
 /// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles,
 /// the others `tiles`. A share has `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///
-/// Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless there is no room, to `places` where in `x` it is.
-#[kernel(threads(TOP_K_THREADS), min_blocks(2), instantiate(<Span<f32>, Greater>, <Span<f32>, Less>))]
-pub fn top_k_tiles<S, O>(
+/// The order is that of keys [`Turned`] so. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless there is no room, to `places` where in `x` it is.
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(2))]
+pub fn top_k_tiles<S>(
     cx: Block,
     x: Input<S>,
     mut keys: GlobalMut<S::Item>,
@@ -39,11 +42,10 @@ pub fn top_k_tiles<S, O>(
     k: usize,
     tiles: usize,
     more: usize,
-    order: O,
+    turned: u64,
     mut shared: Shared<TopKStorage<S::Item, ROOM>>,
 ) where
     S: Source<Item: SortKey>,
-    O: Direction,
 {
     let block = cx.block_rank();
     let first = (block * tiles + block.min(more)) * TOP_K_TILE;
@@ -51,7 +53,7 @@ pub fn top_k_tiles<S, O>(
     // With their bits in reverse, the tiles of an input that ascends come in an order in which few of them have anything new.
     let bits = u32::BITS - tiles.saturating_sub(1).leading_zeros();
     let (found, indices) =
-        block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, &mut shared, 1 << bits, k, order, |round: usize| {
+        block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, &mut shared, 1 << bits, k, Turned(turned), |round: usize| {
             let tile = (round as u32).reverse_bits().unbounded_shr(u32::BITS - bits);
             let tile = if tile < tiles { first + tile as usize * TOP_K_TILE } else { x.len() };
             tile_of::<S>(cx, x, first, tile)
@@ -118,16 +120,16 @@ fn items_of<S: Source<Item: Element>, const N: usize>(
 }
 
 /// Finds the first `k` of what the blocks of [`top_k_tiles`](struct@top_k_tiles) have found, sorted. One block.
-#[kernel(threads(TOP_K_THREADS), min_blocks(1), instantiate(<f32, Greater>, <f32, Less>))]
-pub fn top_k_last<K: SortKey, O: Direction>(
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
+pub fn top_k_last<K: SortKey>(
     cx: Block,
     keys: Global<K>,
     mut out: GlobalMut<K>,
     k: usize,
-    order: O,
+    turned: u64,
     mut shared: Shared<TopKStorage<K, ROOM>>,
 ) {
-    let (found, _) = last_of(cx, keys, k, order, &mut shared);
+    let (found, _) = last_of(cx, keys, k, turned, &mut shared);
     for (i, &key) in found.iter().enumerate() {
         let at = cx.thread_rank() as usize * ITEMS + i;
         if at < k {
@@ -138,8 +140,8 @@ pub fn top_k_last<K: SortKey, O: Direction>(
 }
 
 /// As [`top_k_last`](struct@top_k_last), with the values that belong to them, by their places.
-#[kernel(threads(TOP_K_THREADS), min_blocks(1), instantiate(<f32, Counting<u32>, Greater>, <f32, Counting<u64>, Greater>))]
-pub fn top_k_last_pairs<K, X, O>(
+#[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(1))]
+pub fn top_k_last_pairs<K, X>(
     cx: Block,
     keys: Global<K>,
     places: Global<u64>,
@@ -147,14 +149,13 @@ pub fn top_k_last_pairs<K, X, O>(
     mut out: GlobalMut<K>,
     mut values_out: GlobalMut<X::Item>,
     k: usize,
-    order: O,
+    turned: u64,
     mut shared: Shared<TopKStorage<K, ROOM>>,
 ) where
     K: SortKey,
     X: Source<Item: Element>,
-    O: Direction,
 {
-    let (found, indices) = last_of(cx, keys, k, order, &mut shared);
+    let (found, indices) = last_of(cx, keys, k, turned, &mut shared);
     for i in 0..ITEMS {
         let at = cx.thread_rank() as usize * ITEMS + i;
         if at < k
@@ -176,18 +177,19 @@ pub fn top_k_last_pairs<K, X, O>(
 ///
 /// The first keys of all blocks come first: hardly one behind the first few of each is looked at.
 #[inline(always)]
-fn last_of<K: SortKey, O: Direction>(
+fn last_of<K: SortKey>(
     cx: Block<'_>,
     keys: Global<'_, K>,
     k: usize,
-    order: O,
+    turned: u64,
     shared: &mut Shared<'_, TopKStorage<K, ROOM>>,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
     let rounds = keys.len().div_ceil(TOP_K_TILE);
     // One at least, of both, lest the compiler think of a division by 0.
     let k = k.max(1);
     let blocks = ((keys.len() / k) as u32).max(1);
-    block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, order, |round: usize| {
+    cx.require_at_most(blocks as usize, TOP_K_BLOCKS);
+    block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, Turned(turned), |round: usize| {
         let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
         let mut items = [K::ZERO; READ];
         let mut bits = 0u32;

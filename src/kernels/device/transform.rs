@@ -1,8 +1,7 @@
 //! The kernel of transformations.
 
-use kernel_primitives::functor::Identity;
-use kernel_primitives::input::{Constant, Counting, Permutation, Source, Span};
-use kernel_primitives::output::{Sink, SpanMut};
+use kernel_primitives::input::Source;
+use kernel_primitives::output::Sink;
 use kernel_primitives::prelude::*;
 
 use super::{by_vector, first_of_warp, warp_items};
@@ -17,12 +16,7 @@ pub const fn transform_vectors<S: Source>() -> usize {
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
 /// [`warp_items`](super::warp_items) a warp, in blocks of any shape.
-#[kernel(max_threads(1024), min_blocks(1), instantiate(
-    <Constant<u64>, Identity, SpanMut<u64>>, <Constant<u32>, Identity, SpanMut<u32>>, <Constant<f32>, Identity, SpanMut<f32>>,
-    <Constant<f64>, Identity, SpanMut<f64>>, <Constant<u8>, Identity, SpanMut<u8>>, <Span<f32>, Identity, SpanMut<f32>>,
-    <Span<u32>, Identity, SpanMut<u32>>, <Counting<u32>, Identity, SpanMut<u32>>, <Counting<u64>, Identity, SpanMut<u64>>,
-    <Permutation<Span<f32>, Span<u32>>, Identity, SpanMut<f32>>, <Permutation<Span<u32>, Span<u32>>, Identity, SpanMut<u32>>,
-))]
+#[kernel(max_threads(1024), min_blocks(1))]
 pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
     S: Source,
@@ -46,8 +40,8 @@ where
     let first = first_of_warp::<N>(cx, VECTORS);
     if let Some(vectors) = x.vectors::<N, VECTORS>(first, stride) {
         for (v, items) in vectors.iter().enumerate() {
-            // SAFETY: of all threads of the grid only this one has these indices; the caller of the algorithm says that a permutation names
-            // no place twice.
+            // SAFETY: of all threads of the grid only this one has these indices. Where a permutation names a place twice, nobody reads it
+            // here, and each of its bytes is one of two values': a value, since what bytes an element has is said byte by byte.
             unsafe { out.write_items(first + v * stride, &items.map(|item| f.apply(item))) };
         }
     } else {
@@ -69,7 +63,7 @@ pub const SCATTER_ITEMS: usize = 8;
 
 /// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](super::warp_items) a
 /// warp, in blocks of any shape; a place outside is a fault.
-#[kernel(max_threads(1024), min_blocks(1), instantiate(<Span<f32>, Span<u32>>, <Span<u32>, Span<u32>>))]
+#[kernel(max_threads(1024), min_blocks(1))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
     S: Source<Item: Element>,
@@ -87,7 +81,7 @@ where
     }
     for round in 0..SCATTER_ITEMS {
         if places[round] != NOWHERE {
-            // SAFETY: the caller of the algorithm says that no place is named twice.
+            // SAFETY: as for the permutations of `transform_tiles`, which may name a place twice.
             unsafe { out.write(places[round], values[round]) };
         }
     }

@@ -3,13 +3,13 @@
 use core::marker::PhantomData;
 
 use kernel_primitives::grid::Chain;
-use kernel_primitives::input::{Constant, Source, Span};
+use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use super::STAGE_THREADS;
-use super::staged::{Part, STAGE_WARPS, by_vectors, items, lead};
+use super::staged::{Part, STAGE_WARPS, by_vectors, items, lead, most_batches};
 use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
 /// Bytes of an item of a tile of [`unique_tiles`](struct@unique_tiles).
@@ -36,10 +36,7 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 /// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
 /// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles).
 /// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
-#[kernel(threads(STAGE_THREADS), min_blocks(4), instantiate(
-    <Span<u32>, Constant<u8>, false>, <Span<i32>, Constant<u8>, false>, <Span<f32>, Constant<u8>, false>, <Span<u64>, Constant<u8>, false>,
-    <Span<u32>, Span<u32>, true>, <Span<u32>, Span<f32>, true>, <Span<i32>, Span<f32>, true>, <Span<u64>, Span<u32>, true>,
-))]
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn unique_tiles<K, V, const VALUES: bool>(
     cx: Block,
@@ -67,6 +64,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = chain.take_tile(&mut word);
     shared.enter();
+    let batches = batches.min(const { most_batches::<K>(unique_bytes::<K, V, VALUES>()) });
     by_vectors!(
         K,
         unique_bytes::<K, V, VALUES>(),
@@ -133,7 +131,7 @@ fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: boo
     }
     cx.barrier();
     let first = word.get(0) as usize;
-    let before = first + before as usize;
+    let before = first.wrapping_add(before as usize);
     // SAFETY: written by the warp; no other part has these places.
     unsafe {
         copy_out::<_, 4>((cx.lane(), WARP), in_keys, part.place(), own, out_keys, before);

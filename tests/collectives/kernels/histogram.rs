@@ -1,6 +1,7 @@
 //! Histograms, and runs written out.
 
 use super::Twelve;
+use kernel_primitives::functor::Cast;
 use kernel_primitives::prelude::*;
 
 /// How many values have each remainder, per block, tile after tile with the same storage.
@@ -16,7 +17,8 @@ pub fn remainders(
         let mut items = init::<u32, 5>(0);
         read_data(cx, &mut items, x.tile(tile));
         let items = items.into_iter().take(tile.valid_items(cx));
-        let bins = block_histogram(cx, &mut shared, bins as usize, items, |value: u32| (value % 120) as usize);
+        let items = items.map(|value| value % 120);
+        let bins = block_histogram(cx, &mut shared, bins as usize, items, Cast::<usize>::new());
         let mut bin = cx.thread_rank() as usize;
         while bin < bins.len() {
             counts.at(bin).fetch_add(bins.get(bin));

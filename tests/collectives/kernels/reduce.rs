@@ -29,6 +29,21 @@ pub fn all_forms<T: Element, R: Reducer<T> + KernelParam>(
     }
 }
 
+/// The reductions of groups of `width` threads alone.
+#[kernel(max_threads(1024), instantiate(<i32, Add>, <f64, Max>, <u8, Last>, <[u64; 4], Each<Max>>))]
+pub fn in_groups<T: Element, R: Reducer<T> + KernelParam>(
+    cx: Block,
+    width: u32,
+    x: Global<T>,
+    mut out: GlobalMut<T>,
+    op: R,
+    mut shared: Shared<ReduceStorage<T>>,
+) {
+    for i in cx.items(out.len()) {
+        out.set(i, block_group_reduce(cx, &mut shared, x[i], op, width));
+    }
+}
+
 /// The block's reduction and the first thread's (the value itself elsewhere), by one warp for all, twice, and beside a scan in
 /// the same memory.
 #[kernel(max_threads(THREADS), instantiate(

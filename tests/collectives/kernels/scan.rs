@@ -86,3 +86,23 @@ pub fn sums_of_64(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared
         out.set(i, sum);
     }
 }
+
+/// Of −0 in all places: its scan in rounds from what changes nothing, what a warp's first lane has before it, the sum of none, and of
+/// some that do not fill the block.
+#[kernel]
+pub fn zeros(
+    cx: Block,
+    x: Global<f32>,
+    mut out: GlobalMut<[f32; 4]>,
+    mut scans: Shared<ScanStorage<f32>>,
+    mut sums: Shared<ReduceStorage<f32>>,
+) {
+    for i in cx.items(out.len()) {
+        let items = [[x[2 * i.index()], x[2 * i.index() + 1]]; 2];
+        let (rounds, _) = block_inclusive_scan_rounds(cx, &mut scans, &items, Add.identity(), Add);
+        let (before, _) = warp_group_exclusive_scan(cx, x[i], Add, 5);
+        let none = block_reduce_partial(cx, &mut sums, &items[0], 0, Add);
+        let some = block_reduce_partial(cx, &mut sums, &items[0], 37, Add);
+        out.set(i, [rounds[1][1], before, none, some]);
+    }
+}

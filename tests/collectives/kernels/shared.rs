@@ -3,6 +3,8 @@
 use core::marker::PhantomData;
 
 use super::{Sixteen, Twelve};
+use kernel_primitives::functor::LogicalXor;
+use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{Phases, SharedStorage};
 
@@ -78,6 +80,39 @@ pub fn passed_by_turns(
     }
 }
 
+/// Bytes, a reduction and words, one after the other in one memory.
+type ElementsAndReduction = Phases<([u8; 1024], ReduceStorage<bool>, [u32; 256])>;
+
+/// Bytes that threads write by themselves, and a collective, by turns in the same memory, without a barrier in between but the
+/// collective's own: how many threads have an odd number, and the next thread's number.
+#[kernel]
+pub fn elements_and_collectives(
+    cx: Block,
+    rounds: u32,
+    x: Global<u32>,
+    mut out: GlobalMut<[u32; 2]>,
+    mut shared: Shared<ElementsAndReduction>,
+) {
+    let (rank, threads) = (cx.thread_rank() as usize, cx.block_threads() as usize);
+    for i in cx.items(out.len()) {
+        let (mut odd, mut next) = (0, x[i]);
+        for _ in 0..rounds {
+            let bytes = shared.phase::<[u8; 1024]>();
+            for k in 0..4 {
+                bytes.set(4 * rank + k, 0xfe);
+            }
+            odd += block_reduce(cx, shared.phase::<ReduceStorage<bool>>(), next % 2 != 0, LogicalXor) as u32;
+            let words = shared.phase::<[u32; 256]>();
+            words.set(rank, next);
+            cx.barrier();
+            next = words.get((rank + 1) % threads);
+            // Elements of another type right after.
+            shared.phase::<[u8; 1024]>().set(rank, 1);
+        }
+        out.set(i, [odd, next]);
+    }
+}
+
 /// How many threads of the block have each remainder, counted in an array's elements.
 #[kernel]
 pub fn counted(cx: Block, mut out: GlobalMut<u32>, mut shared: Shared<Halves<u32, 1>>) {
@@ -117,4 +152,40 @@ pub fn misused(cx: Block, what: u32, shared: Shared<Halves<u32, 1>>) {
         }
     }
     let _ = cx;
+}
+
+/// Each thread's two vectors of four items, copied to shared memory a group each, from its mirror image in the block, all first vectors
+/// before all second ones. Each thread waits for none of its groups, for the first, or for both.
+#[kernel]
+pub fn copied(
+    cx: Block,
+    x: Input<Span<u32>>,
+    waits: u32,
+    mut out: GlobalMut<u32>,
+    mut shared: Shared<Phases<(Halves<u32, 4>,)>>,
+) {
+    let (rank, threads) = (cx.thread_rank() as usize, cx.block_threads() as usize);
+    let halves = shared.phase::<Halves<u32, 4>>();
+    halves.enter();
+    let array = halves.array::<u32>(0, 2 * 256 * 4);
+    for half in 0..2 {
+        let at = 4 * (half * threads + rank);
+        // SAFETY: this thread's elements, which others read after the barrier.
+        unsafe { x.copy::<4>(at, array, at) };
+        x.group_copies();
+    }
+    match waits {
+        0 => {}
+        1 => x.wait_for_copies_but_last(),
+        _ => x.wait_for_copies(),
+    }
+    cx.barrier();
+    for half in 0..2 {
+        // SAFETY: elements that the kernel has for itself, as far as it has waited for them.
+        let items = unsafe { array.load_items::<4>(4 * (half * threads + threads - 1 - rank)) };
+        for (i, item) in items.into_iter().enumerate() {
+            // SAFETY: this thread's place.
+            unsafe { out.write(4 * (half * threads + rank) + i, item) };
+        }
+    }
 }

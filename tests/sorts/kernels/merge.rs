@@ -55,6 +55,22 @@ pub fn warp_merged_keys(
     }
 }
 
+/// As [`warp_merged_keys`], in blocks that may be of another size than the sort's.
+#[kernel]
+pub fn warp_merged_in_any_block(
+    cx: Block,
+    x: Global<i32>,
+    mut out: GlobalMut<i32, Tiles<4>>,
+    mut shared: Shared<MergeSortStorage<48, 4, i32>>,
+) {
+    for tile in cx.tiles::<4>(out.len()) {
+        let mut keys = init::<i32, 4>(0);
+        read_data(cx, &mut keys, x.tile(tile));
+        warp_merge_sort::<16, 48, 4, _, _>(cx, &mut shared, &mut keys, 64, ByMagnitude);
+        write_data(cx, out.tile(tile), &keys);
+    }
+}
+
 /// Sorts the pairs of each tile by a comparator.
 #[kernel(max_threads(THREADS), instantiate(
     <f32, u32, Less, 128, 4>, <i32, Sixteen, ByMagnitude, 65, 3>, <Twelve, u8, ByMiddle, 33, 2>, <u8, u32, Greater, 256, 8>,

@@ -6,7 +6,7 @@ use kernel_primitives::block::{
 };
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
-use kernel_primitives::warp::{warp_sort, warp_sort_with_index};
+use kernel_primitives::warp::{SortIndex, warp_sort, warp_sort_with_index};
 
 /// Sorts the keys of each tile by the block's network.
 #[kernel(max_threads(1024), instantiate(
@@ -30,24 +30,26 @@ pub fn block_sorted<K: SortKey, O: Direction, const ITEMS: usize, const TILE: us
 
 /// Sorts the keys of each tile with the values there are, as indices, by the block's network.
 #[kernel(max_threads(1024), instantiate(
-    <f32, Greater, 2, 2048>, <i8, Less, 4, 2048>, <u16, Less, 8, 1024>, <i32, Less, 1, 1024>, <i64, Greater, 4, 2048>,
-    <f16, Less, 2, 2048>, <u64, Less, 2, 2048>,
+    <f32, u32, Greater, 2, 2048>, <i8, u32, Less, 4, 2048>, <u16, u32, Less, 8, 1024>, <i32, u32, Less, 1, 1024>,
+    <i64, u32, Greater, 4, 2048>, <f16, u32, Less, 2, 2048>, <u64, u32, Less, 2, 2048>, <f32, u64, Less, 2, 2048>,
+    <u64, i64, Greater, 1, 512>, <u8, i16, Less, 4, 1024>, <i32, u8, Greater, 2, 512>, <bf16, usize, Less, 8, 1024>,
+    <f64, i32, Less, 2, 512>,
 ))]
-pub fn block_sorted_with_index<K: SortKey, O: Direction, const ITEMS: usize, const TILE: usize>(
+pub fn block_sorted_with_index<K: SortKey, I: SortIndex, O: Direction, const ITEMS: usize, const TILE: usize>(
     cx: Block,
     x: Global<K>,
-    indices: Global<u32>,
+    indices: Global<I>,
     mut out: GlobalMut<K, Tiles<ITEMS>>,
-    mut index_out: GlobalMut<u32, Tiles<ITEMS>>,
+    mut index_out: GlobalMut<I, Tiles<ITEMS>>,
     order: O,
-    mut shared: Shared<IndexedSortStorage<K, TILE>>,
+    mut shared: Shared<IndexedSortStorage<K, TILE, I>>,
 ) {
     for tile in cx.tiles::<ITEMS>(out.len()) {
         let mut keys = init::<K, ITEMS>(K::ZERO);
-        let mut index = init::<u32, ITEMS>(0);
+        let mut index = init::<I, ITEMS>(I::ZERO);
         read_data(cx, &mut keys, x.tile(tile));
         read_data(cx, &mut index, indices.tile(tile));
-        block_sort_with_index::<ITEMS, TILE, K, O>(cx, &mut shared, &mut keys, &mut index, tile.len(), order);
+        block_sort_with_index::<ITEMS, TILE, K, O, _>(cx, &mut shared, &mut keys, &mut index, tile.len(), order);
         write_data(cx, out.tile(tile), &keys);
         write_data(cx, index_out.tile(tile), &index);
     }
@@ -92,7 +94,7 @@ pub fn sorted_first(
         let (mut keys, mut indices) = ([63 - cx.thread_rank()], [cx.thread_rank()]);
         match sort {
             0 => warp_sort::<32, 1, _, _>(cx, &mut keys, valid, Less),
-            1 => warp_sort_with_index::<32, 1, _, _>(cx, &mut keys, &mut indices, valid, Less),
+            1 => warp_sort_with_index::<32, 1, _, _, _>(cx, &mut keys, &mut indices, valid, Less),
             2 => warp_merge_sort::<32, 64, 1, _, _>(cx, &mut merged, &mut keys, valid, Less),
             3 => block_sort(cx, &mut alone, &mut keys, valid, Less),
             4 => block_sort_with_index(cx, &mut indexed, &mut keys, &mut indices, valid, Less),

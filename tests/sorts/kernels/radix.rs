@@ -85,6 +85,22 @@ pub fn radix_sorted_to_striped(
     }
 }
 
+/// Ranks digits that may be none.
+#[kernel(threads(256), equal_len(digits, places))]
+pub fn digits_ranked(
+    cx: Block,
+    digits: Global<u32>,
+    mut places: GlobalMut<u32, WarpStriped<2>>,
+    mut shared: Shared<RadixRankStorage<256>>,
+) {
+    for tile in cx.tiles::<2>(digits.len()) {
+        let mut items = [0u32; 2];
+        load_warp_striped(cx, &mut items, digits.tile(tile));
+        let ranked = block_radix_rank(cx, &mut shared, &items, |_| ());
+        store_striped(cx, places.tile(tile), &ranked.places);
+    }
+}
+
 /// Ranks a tile's bytes, with the number and the first place of each.
 #[kernel(threads(THREADS), equal_len(x, places), equal_len(counts, starts, early), instantiate(<256, 1>, <512, 16>, <1024, 5>))]
 pub fn radix_ranked<const THREADS: usize, const ITEMS: usize>(

@@ -2,7 +2,7 @@
 
 use kernel_primitives::functor::{Direction, Greater, Less};
 use kernel_primitives::prelude::*;
-use kernel_primitives::warp::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+use kernel_primitives::warp::{SortIndex, warp_sort, warp_sort_pairs, warp_sort_with_index};
 
 use super::{Flagged, Twelve};
 
@@ -31,22 +31,25 @@ pub fn warp_sorted<K: SortKey, O: Direction, const WIDTH: u32, const ITEMS: usiz
 }
 
 /// Sorts the keys of each group of `WIDTH` lanes with the values there are, as indices.
-#[kernel(max_threads(1024), instantiate(<u16, Less, 32, 2>, <f32, Greater, 32, 4>, <u64, Less, 8, 2>))]
-pub fn warp_sorted_with_index<K: SortKey, O: Direction, const WIDTH: u32, const ITEMS: usize>(
+#[kernel(max_threads(1024), instantiate(
+    <u16, u32, Less, 32, 2>, <f32, u32, Greater, 32, 4>, <u64, u32, Less, 8, 2>, <f32, i64, Less, 32, 1>,
+    <u64, u64, Greater, 4, 2>, <i16, i8, Less, 16, 4>, <bool, u16, Greater, 32, 2>,
+))]
+pub fn warp_sorted_with_index<K: SortKey, I: SortIndex, O: Direction, const WIDTH: u32, const ITEMS: usize>(
     cx: Block,
     x: Global<K>,
-    indices: Global<u32>,
+    indices: Global<I>,
     mut out: GlobalMut<K, Tiles<ITEMS>>,
-    mut index_out: GlobalMut<u32, Tiles<ITEMS>>,
+    mut index_out: GlobalMut<I, Tiles<ITEMS>>,
     order: O,
 ) {
     for tile in cx.tiles::<ITEMS>(out.len()) {
         let mut keys = init::<K, ITEMS>(K::ZERO);
-        let mut index = init::<u32, ITEMS>(0);
+        let mut index = init::<I, ITEMS>(I::ZERO);
         read_data(cx, &mut keys, x.tile(tile));
         read_data(cx, &mut index, indices.tile(tile));
         let valid = of_group::<WIDTH, ITEMS>(cx, tile.len());
-        warp_sort_with_index::<WIDTH, ITEMS, K, O>(cx, &mut keys, &mut index, valid, order);
+        warp_sort_with_index::<WIDTH, ITEMS, K, O, _>(cx, &mut keys, &mut index, valid, order);
         write_data(cx, out.tile(tile), &keys);
         write_data(cx, index_out.tile(tile), &index);
     }

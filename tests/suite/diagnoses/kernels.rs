@@ -1,6 +1,7 @@
 //! Kernels with one fault each, and without it if `right`. The comments `at: …` mark the lines that a report names, in the
 //! order of the words. They are of the emulator alone, and their names differ from those that a `cuda` build compiles to PTX.
 
+use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::AtomicOrder::{self, Acquire, Relaxed, Release};
 
@@ -302,10 +303,164 @@ pub fn out_of_bounds(cx: Block, right: bool, x: Global<f32>, mut out: GlobalMut<
     }
 }
 
+/// Breaks what unsafe accesses demand, each in its own way.
+#[kernel]
+pub fn outside_by_contract(
+    cx: Block,
+    right: bool,
+    how: u32,
+    x: Input<Span<u32>>,
+    mut out: GlobalMut<u32>,
+    shared: Shared<[u32; 8]>,
+) {
+    if rank(cx) != 5 {
+        return;
+    }
+    let first = if right { 56 } else { 61 + how as usize % 2 * 3 };
+    let staged = shared.array::<u32>(0, 8);
+    // SAFETY: 56 to 60 are inside, and aligned; else it is what the test is about.
+    unsafe {
+        let items = match how {
+            0 => x.items_inside::<4>(first),  // at: outside_by_contract 0
+            1 => x.vector_inside::<4>(first), // at: outside_by_contract 1
+            2 => x.items_inside::<1>(if right { 63 } else { 1 << 40 }).map(|x| [x; 4])[0], // at: outside_by_contract 2
+            3 => {
+                x.copy_vector_inside::<4>(first, staged, 0); // at: outside_by_contract 3
+                x.wait_for_copies();
+                staged.load_items::<4>(0)
+            }
+            _ => [1; 4],
+        };
+        match how {
+            5 => out.write_vector_inside(first, &items), // at: outside_by_contract 5
+            6 => out.write_unchecked(first + 3, 1),      // at: outside_by_contract 6
+            _ => {
+                out.write_items(0, &items);
+            }
+        }
+    }
+}
+
+/// As it says: aligned or not.
+#[kernel]
+pub fn misaligned_by_contract(cx: Block, right: bool, x: Input<Span<u32>>, mut out: GlobalMut<u32>) {
+    if rank(cx) == 5 {
+        // SAFETY: 4 to 8 are inside, and aligned; 3 to 7 are not.
+        let items = unsafe { x.vector_inside::<4>(if right { 4 } else { 3 }) }; // at: misaligned_by_contract read
+        // SAFETY: this thread's.
+        unsafe { out.write_items(0, &items) };
+    }
+}
+
 #[kernel]
 pub fn partial_barrier(cx: Block, right: bool) {
     if right || rank(cx) < 40 {
         cx.barrier(); // at: partial_barrier barrier
+    }
+}
+
+/// Adds up in halves; the threads that no longer add leave the loop's barriers out.
+#[kernel]
+pub fn barrier_in_branch(cx: Block, right: bool, mut out: GlobalMut<u32, PerBlock>, mut shared: Shared<[u32; 64]>) {
+    shared.set(rank(cx), 1);
+    cx.barrier();
+    let mut step = 32;
+    while step > 0 {
+        if rank(cx) < step {
+            shared.set(rank(cx), shared.get(rank(cx)) + shared.get(rank(cx) + step)); // at: barrier_in_branch write
+            if !right {
+                cx.barrier(); // at: barrier_in_branch barrier
+            }
+        }
+        if right {
+            cx.barrier();
+        }
+        step /= 2;
+    }
+    out.store(shared.get(63) * shared.get(0)); // at: barrier_in_branch read
+}
+
+/// As above, but the others come to a barrier too, a different one.
+#[kernel]
+pub fn two_barriers_in_branches(cx: Block, right: bool, mut shared: Shared<[u32; 64]>) {
+    shared.set(rank(cx), 1);
+    cx.barrier();
+    if rank(cx) < 32 {
+        shared.set(rank(cx), 2);
+        if !right {
+            cx.barrier(); // at: two_barriers_in_branches one
+        }
+    }
+    if right {
+        cx.barrier();
+    }
+    let old = shared.get(rank(cx) % 32);
+    if right || rank(cx) >= 32 {
+        cx.barrier(); // at: two_barriers_in_branches other
+    }
+    shared.set(rank(cx), old);
+}
+
+/// A race, after which the second thread waits for a value that nobody writes, and spins or not.
+#[kernel]
+pub fn race_before_a_wait(cx: Block, right: bool, spin: bool, mut shared: Shared<[u32; 1]>) {
+    if rank(cx) == 0 {
+        shared.set(0, 0);
+    }
+    cx.barrier();
+    if right {
+        return;
+    }
+    let is_first = shared.get(0) == 0;
+    shared.set(0, 1);
+    while !is_first && shared.get(0) == 1 {
+        if spin {
+            cx.spin(20);
+        }
+    }
+}
+
+/// A read of what nothing has written, and a race, before a barrier to which all threads come.
+#[kernel]
+pub fn race_after_unwritten(cx: Block, right: bool, out: GlobalMut<u32, Atomic>, mut shared: Shared<[u32; 2]>) {
+    if right {
+        return;
+    }
+    if rank(cx) == 0 {
+        out.at(0).store(shared.get(0));
+    }
+    shared.set(1, rank(cx) as u32); // at: race_after_unwritten write
+    cx.barrier();
+}
+
+/// Two storages and the rest, of which one is indexed out of bounds.
+#[kernel]
+pub fn outside_shared(
+    cx: Block,
+    right: bool,
+    which: u32,
+    mut out: GlobalMut<u64>,
+    _first: Shared<[u8; 3]>,
+    mut second: Shared<[u64; 4]>,
+    mut rest: SharedSlice<u16>,
+) {
+    let past = usize::from(!right);
+    for i in cx.items(out.len()) {
+        out.set(i, 0);
+        match which {
+            0 => second.set(3 + past, 1), // at: outside_shared 0
+            1 => rest.set(9 + past, 1),   // at: outside_shared 1
+            // SAFETY: what the test is about.
+            2 => unsafe { second.array::<u64>(8, 2).store(1 + past, 1) }, // at: outside_shared 2
+            _ => out.set(i, u64::from(rest.get(0))),                      // at: outside_shared unwritten
+        }
+    }
+}
+
+#[kernel]
+pub fn outside_a_row(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
+    for i in cx.items(out.len()) {
+        out.set(i, x.row(1, 3)[i.index()]);
     }
 }
 

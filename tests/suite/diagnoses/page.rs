@@ -84,6 +84,22 @@ pub fn sums_of_halves(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, PerBloc
 }
 
 #[kernel]
+pub fn sum_of_64(cx: Block, x: Global<f32>, mut out: GlobalMut<f32, PerBlock>, mut shared: Shared<[f32; 64]>) {
+    let rank = cx.thread_rank() as usize;
+    shared.set(rank, x[rank]);
+    cx.barrier();
+    let mut step = 32;
+    while step > 0 {
+        if rank < step {
+            shared.set(rank, shared.get(rank) + shared.get(rank + step));
+            cx.barrier();
+        }
+        step /= 2;
+    }
+    out.store(shared.get(0));
+}
+
+#[kernel]
 pub fn largest_of_pairs(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>) {
     for i in cx.items(out.len()) {
         let other = cx.shuffle_xor(FULL_MASK, x[i], 1, 32);

@@ -56,3 +56,59 @@ pub fn mixed_reductions(
         out.set(i, [sum, largest, map.a ^ map.b, again]);
     }
 }
+
+/// Each tile's items that pass, and how many there are in the tile: by a compaction round after round with the same storage.
+#[kernel(equal_len(x, out), instantiate(<u32, 1>, <u32, 4>, <u8, 3>, <f64, 2>))]
+pub fn compacted<T: Element + ConvertTo<f64>, const N: usize>(
+    cx: Block,
+    below: f64,
+    x: Global<T>,
+    mut out: GlobalMut<T, Tiles<N>>,
+    counts: GlobalMut<u32, Atomic>,
+    mut shared: Shared<ScanStorage<u32>>,
+) {
+    for tile in cx.tiles::<N>(x.len()) {
+        let mut items = init::<T, N>(T::ZERO);
+        read_data(cx, &mut items, x.tile(tile));
+        // Of those that the last tile lacks too, which are not kept.
+        let keep = items.map(|item| item.convert() < below);
+        let kept = block_compact(cx, &mut shared, &items, &keep, out.tile(tile));
+        counts.at(tile.start() / (N * cx.block_threads() as usize)).fetch_add(kept);
+    }
+}
+
+/// The sum of each row, a block a row.
+#[kernel]
+pub fn row_totals(
+    cx: Block,
+    columns: usize,
+    x: Global<u32>,
+    mut out: GlobalMut<u32, PerRow>,
+    mut shared: Shared<ReduceStorage<u32>>,
+) {
+    for row in cx.rows(out.len()) {
+        let items = x.row(row.index(), columns);
+        let mut sum = 0u32;
+        let mut i = cx.thread_rank() as usize;
+        while i < columns {
+            sum = sum.wrapping_add(items[i]);
+            i += cx.block_threads() as usize;
+        }
+        out.store_row(row, block_reduce(cx, &mut shared, sum, Add));
+    }
+}
+
+/// The sum of each row, a warp a row.
+#[kernel]
+pub fn warp_row_totals(cx: Block, rows: usize, columns: usize, x: Global<u32>, mut out: GlobalMut<u32, PerWarpRow>) {
+    for row in cx.warp_rows(rows) {
+        let items = x.row(row.index(), columns);
+        let mut sum = 0u32;
+        let mut i = cx.lane() as usize;
+        while i < columns {
+            sum = sum.wrapping_add(items[i]);
+            i += cx.warp_lanes() as usize;
+        }
+        out.store_row(row, warp_reduce(cx, sum, Add));
+    }
+}

@@ -1,6 +1,7 @@
 //! Moving data.
 
 use super::{Flagged, Sixteen, Twelve};
+use kernel_primitives::functor::{Cast, Neg, compose};
 use kernel_primitives::io::{
     BroadcastConfig, FastDivMod, IndexInt, Window, init_with_data_index, read_data_2d, read_data_bc, read_data_bc_2d,
     read_data_lens, read_data_reduce, write_data_2d, write_data_lens,
@@ -212,7 +213,16 @@ pub fn read_to_reduce(
             false => reduced * columns + kept,
         };
         let window = to_window(window);
-        read_data_reduce(cx, &mut items, x, first as usize, index, window, |x| -(x as i64), reduce_last);
+        read_data_reduce(
+            cx,
+            &mut items,
+            x,
+            first as usize,
+            index,
+            window,
+            compose(Neg, Cast::<i64>::new()),
+            reduce_last,
+        );
         out.set(i, items);
     }
 }

@@ -6,7 +6,7 @@ use kernel_primitives::prelude::*;
 /// The reduction of all of `x` by one block.
 #[kernel(instantiate(
     <f32, ArgMax>, <i16, ArgMin>, <f64, LogSumExp>, <f16, Mean>, <f32, L2>, <f32, NanSum>, <bool, CountNonzero>, <u32, MaxOf>,
-    <Complex<f32>, Sum>,
+    <Complex<f32>, Sum>, <u8, Mean>,
 ))]
 pub fn reduced<T, R>(
     cx: Block,

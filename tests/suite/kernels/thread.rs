@@ -1,6 +1,6 @@
 //! What a thread does with its own registers.
 
-use kernel_primitives::functor::{Constant, Greater};
+use kernel_primitives::functor::{Fill, Fold, Greater, LessThan, Select};
 use kernel_primitives::prelude::*;
 use kernel_primitives::thread::{
     NormalF32, NormalF64, Philox, UniformF32, UniformF64, compare_exchange_pairs, elementwise_random,
@@ -35,7 +35,7 @@ pub fn random(
 pub fn rows(cx: Block, x: Global<[[i32; 4]; 3]>, mut out: GlobalMut<[i32; 32]>) {
     for i in cx.items(out.len()) {
         let items = x[i];
-        let start = elementwise_constant::<_, 4>(Constant(100));
+        let start = elementwise_constant::<_, 4>(Fill(100));
         let sums = thread_reduce_x([0; 3], &items, Add);
         let columns = thread_reduce_y(start, &items, Add);
         let cycled = cycle_binary(&start, &items, Mul);
@@ -60,5 +60,53 @@ pub fn floor_divided(cx: Block, x: Global<i32>, y: Global<i32>, mut out: GlobalM
     for i in cx.items(out.len()) {
         let [quotient] = elementwise_binary(&[x[i]], &[y[i]], kernel_primitives::functor::FloorDiv);
         out.set(i, quotient);
+    }
+}
+
+/// Rows of items by the elementwise primitives: the largest in `[0]`, and what three rows and a function of each make.
+#[kernel(equal_len(x, y, out))]
+pub fn of_rows(cx: Block, x: Global<[[f32; 3]; 2]>, y: Global<[[f32; 3]; 2]>, mut out: GlobalMut<[[[f32; 3]; 2]; 5]>) {
+    for i in cx.items(out.len()) {
+        let (x, y) = (x[i], y[i]);
+        let less = elementwise_binary(&x, &y, Each(LessThan));
+        out.set(
+            i,
+            [
+                elementwise_binary(&x, &y, Each(Max)),
+                elementwise_unary(&x, Each(|x: f32| x * 0.5)),
+                elementwise_ternary(&less, &x, &y, Each(Select)),
+                elementwise_any(&[x, y, x], Each(Fold(Add))),
+                elementwise_constant(|| elementwise_constant(Fill(4.0))),
+            ],
+        );
+    }
+}
+
+/// Numbers below `end`, drawn anew where the bits would favour some.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(transparent)]
+pub struct Below {
+    pub end: u32,
+}
+
+impl UnaryFn<&mut Philox> for Below {
+    type Output = [u32; 2];
+    #[inline(always)]
+    fn apply(&self, random: &mut Philox) -> [u32; 2] {
+        let whole = u32::MAX / self.end * self.end;
+        loop {
+            let [a, b, ..] = random.draw();
+            if a < whole && b < whole {
+                return [a % self.end, b % self.end];
+            }
+        }
+    }
+}
+
+/// Three numbers below an end for each thread.
+#[kernel]
+pub fn random_below(cx: Block, seed: u64, below: Below, mut out: GlobalMut<[u32; 3]>) {
+    for i in cx.items(out.len()) {
+        out.set(i, elementwise_random(&mut Philox::new(seed, i.index() as u64), below));
     }
 }

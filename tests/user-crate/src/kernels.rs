@@ -1,6 +1,8 @@
-//! The kernels. This file is compiled for the host as a module of the crate, and for the GPU by `build.rs`; so it uses
-//! `kernel_primitives` and `core` only, and the host's part of the program stands elsewhere.
+//! The kernels. Cargo compiles this file for the host as a module of the crate, and `build.rs` compiles it for the GPU. So it
+//! uses `kernel_primitives` and `core` only, and the host's part of the program is in other files. What those use is `pub`.
 
+use kernel_primitives::functor::Greater;
+use kernel_primitives::input::{Reversed, Span};
 use kernel_primitives::prelude::*;
 
 /// x ↦ x / (1 + |x|)
@@ -15,8 +17,14 @@ impl UnaryFn<f32> for Softsign {
     }
 }
 
-// A kernel of the library for a functor of this crate.
-instantiate!(kernel_primitives::kernels::elementwise_unary::<f32, f32, Softsign, 4>);
+// Compiles a kernel of the library for a functor of this crate.
+instantiate!(kernel_primitives::kernels::map_unary::<f32, f32, Softsign, 4>);
+
+// Algorithms of the library for inputs of this crate's choice. The two launch some kernels in common.
+instantiate!(
+    kernel_primitives::algorithms::sort_by<Reversed<Span<u64>>, Greater>,
+    kernel_primitives::algorithms::top_k<Reversed<Span<u64>>, Greater>
+);
 
 /// `y[i] = a * x[i] + y[i]`
 #[kernel(equal_len(x, y))]

@@ -1,3 +1,3 @@
-//! Kernels of one's own beside the library's.
+//! A crate with kernels of its own.
 
 pub mod kernels;

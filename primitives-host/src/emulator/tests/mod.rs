@@ -20,7 +20,8 @@ use std::sync::atomic::AtomicU32;
 use primitives_gpu::{Block, Dim3};
 
 use super::{EmulatorOptions, Launch, max_resident_blocks, run};
-use crate::error::{Diagnosis, Error, KernelFault};
+use crate::error::Error;
+use crate::fault::{Diagnosis, KernelFault};
 
 /// Block shapes: less than a warp, whole warps, partial warps, two and three dimensions.
 const SHAPES: [(u32, u32, u32); 14] = [
@@ -65,8 +66,16 @@ fn go(
     body: impl Fn(Block<'_>) + Sync,
 ) -> Result<(), Error> {
     let (grid, block, place) = (grid.into(), block.into(), Location::caller());
-    let launch =
-        Launch { kernel: "test", place, grid, block, shared_bytes: 2048, regions: Vec::new(), arguments: Vec::new() };
+    let launch = Launch {
+        kernel: "test",
+        place,
+        grid,
+        block,
+        shared_bytes: 2048,
+        shared_params: &[],
+        regions: Vec::new(),
+        arguments: Vec::new(),
+    };
     run(&launch, options, &body)
 }
 

@@ -1,0 +1,134 @@
+//! Where intermediate files lie: a folder that all builds of a package share, whatever their profile, features and target folder,
+//! so that each kernel is compiled once.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::Error;
+use crate::files;
+
+/// Names the folder that holds the shared ones; empty for none.
+pub(crate) const CACHE: &str = "KERNEL_PRIMITIVES_CACHE";
+
+/// What no build has used for so long is removed.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The intermediate files of one package with one set of options. While it is held, no other build has it.
+#[derive(Debug)]
+pub(crate) struct Work {
+    dir: PathBuf,
+    _lock: Option<File>,
+}
+
+impl Work {
+    /// The folder in the user's cache, or in `out_dir` where there is none or nothing can be written to it. Waits for a build that
+    /// has it. `key` is what differs between builds whose files have the same names.
+    pub(crate) fn open(package: &str, key: impl Hash, out_dir: &Path) -> Result<Self, Error> {
+        if let Some(cache) = cache_dir(&|name| env::var_os(name)) {
+            let dir = cache.join(format!("{package}-{}", files::key(key)));
+            if let Ok(lock) = locked(&dir) {
+                remove_unused(&cache, SystemTime::now() - KEPT);
+                return Ok(Self { dir, _lock: Some(lock) });
+            }
+        }
+        let dir = out_dir.join("kernel-primitives");
+        files::create_dir(&dir)?;
+        Ok(Self { dir, _lock: None })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+}
+
+fn cache_dir(var: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if let Some(named) = var(CACHE) {
+        return Some(PathBuf::from(named)).filter(|dir| dir.is_absolute());
+    }
+    let of = |name: &str| var(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let user = if cfg!(windows) {
+        of("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        of("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")))
+    };
+    user.map(|dir| dir.join("kernel-primitives"))
+}
+
+/// A name that tells these folders from those of others, and is no crate's.
+const LOCK: &str = "kernel-primitives.lock";
+
+/// The lock's time stamp tells when the folder was last used.
+fn locked(dir: &Path) -> std::io::Result<File> {
+    fs::create_dir_all(dir)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(dir.join(LOCK))?;
+    lock.lock()?;
+    lock.set_modified(SystemTime::now())?;
+    Ok(lock)
+}
+
+/// Empties what was not used `since` then, but for the lock, for which another build may be waiting. Failures are of no account:
+/// the next build tries again.
+fn remove_unused(cache: &Path, since: SystemTime) {
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    for dir in entries.flatten().map(|entry| entry.path()) {
+        let Ok(lock) = File::options().write(true).open(dir.join(LOCK)) else { continue };
+        let is_old = lock.metadata().and_then(|data| data.modified()).is_ok_and(|used| used < since);
+        if !is_old || lock.try_lock().is_err() {
+            continue;
+        }
+        for path in fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let _ = match path.file_name() {
+                Some(name) if name == LOCK => Ok(()),
+                _ if path.is_dir() => fs::remove_dir_all(path),
+                _ => fs::remove_file(path),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_named_folder_goes_before_the_users() {
+        let cache = |named: Option<&str>| {
+            let home = if cfg!(windows) { "C:\\u" } else { "/u" };
+            cache_dir(&|name| match name {
+                CACHE => named.map(OsString::from),
+                "HOME" | "LOCALAPPDATA" => Some(home.into()),
+                _ => None,
+            })
+        };
+        let root = if cfg!(windows) { "C:\\c" } else { "/c" };
+        assert_eq!(cache(Some(root)), Some(PathBuf::from(root)));
+        assert_eq!(cache(Some("")), None);
+        assert_eq!(cache(Some("relative")), None);
+        assert!(cache(None).unwrap().ends_with("kernel-primitives"));
+        assert_eq!(cache_dir(&|_| None), None);
+    }
+
+    #[test]
+    fn a_folder_is_held_by_one_and_emptied_when_unused() {
+        let cache = env::temp_dir().join(format!("primitives-build-cache-{}", std::process::id()));
+        let (held, unused) = (cache.join("held"), cache.join("unused"));
+        let lock = locked(&held).unwrap();
+        drop(locked(&unused).unwrap());
+        let files = [&held, &unused].map(|dir| dir.join("target/file"));
+        files.iter().for_each(|file| files::write(file, "made").unwrap());
+        assert!(matches!(File::open(held.join(LOCK)).unwrap().try_lock(), Err(fs::TryLockError::WouldBlock)));
+
+        remove_unused(&cache, SystemTime::now() - Duration::from_secs(60));
+        assert!(files[0].exists() && files[1].exists());
+        remove_unused(&cache, SystemTime::now() + Duration::from_secs(60));
+        assert!(files[0].exists() && !files[1].exists());
+        drop(lock);
+        fs::remove_dir_all(&cache).unwrap();
+    }
+}

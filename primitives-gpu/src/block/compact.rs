@@ -1,0 +1,85 @@
+//! Items that a block keeps, side by side.
+
+use super::scan::{ScanStorage, block_exclusive_scan};
+use crate::element::Element;
+use crate::functor::Add;
+use crate::simt::Block;
+use crate::view::{Shared, TileMut};
+
+/// Writes the items that `keep` marks to the first elements of the tile, in their order, and returns how many they are, in all
+/// threads. Thread `t` has the items from `t * N` on (the blocked arrangement); those that a partial tile does not have are not
+/// kept, whatever `keep` says. The tile's other elements stay as they are.
+///
+/// Phases: the marks are scanned; each thread writes what it keeps, to places that are other threads' own; barrier. After it, each
+/// thread finds its own elements of the tile as the compaction left them. The barriers of [`block_exclusive_scan`] and one more, of
+/// which a block of one warp, whose scan has none, has two.
+///
+/// Each block fills a tile of its own. What brings the tiles together, if they must be, is a second launch, or
+/// `algorithms::select_if` over the whole buffer, which does so in one.
+///
+/// Shared memory: that of a scan of `u32`; the next collective on it begins with a barrier.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence). Elements are such that all bytes are values: `u8`
+/// rather than `bool`.
+///
+/// ```
+/// use kernel_primitives::Dims;
+/// use kernel_primitives::prelude::*;
+///
+/// /// Keeps what is not negative, tile by tile.
+/// #[kernel(equal_len(x, out))]
+/// fn keep_positive(
+///     cx: Block,
+///     x: Global<i32>,
+///     mut out: GlobalMut<i32, Tiles<2>>,
+///     counts: GlobalMut<u32, Atomic>,
+///     mut shared: Shared<ScanStorage<u32>>,
+/// ) {
+///     for tile in cx.tiles::<2>(x.len()) {
+///         let mut items = init::<i32, 2>(0);
+///         read_data(cx, &mut items, x.tile(tile));
+///         let kept = block_compact(cx, &mut shared, &items, &items.map(|x| x >= 0), out.tile(tile));
+///         if cx.thread_rank() == 0 {
+///             counts.at(tile.start() / 64).store(kept);
+///         }
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&[3, -1, 4, -1, -5, 9, 2])?;
+/// let (mut out, mut counts) = (stream.buffer_zeroed::<i32>(7)?, stream.buffer_zeroed::<u32>(1)?);
+/// keep_positive::launch(&stream, (1, 32), &x, &mut out, &mut counts)?;
+/// assert_eq!((out.to_vec()?, counts.to_vec()?), (vec![3, 4, 9, 2, 0, 0, 0], vec![4]));
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_compact<T: Element, const N: usize, const THREADS: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, ScanStorage<u32, THREADS>>,
+    items: &[T; N],
+    keep: &[bool; N],
+    mut out: TileMut<'_, '_, T, N>,
+) -> u32 {
+    const {
+        assert!(T::ANY_BITS, "the elements of a compaction are such that all bytes are values: `u8` rather than `bool`")
+    };
+    let first = cx.thread_rank() as usize * N;
+    let marks: [u32; N] = core::array::from_fn(|i| u32::from(keep[i] && first + i < out.len()));
+    let (places, kept) = block_exclusive_scan(cx, shared, &marks, Add);
+    // What threads did to their own elements before this comes before the writes of others: by the scan's barriers, or here.
+    if cx.warps() == 1 {
+        cx.barrier();
+    }
+    for i in 0..N {
+        if marks[i] != 0 {
+            // SAFETY: each place is that of one kept item. If threads stay away against the rule, two may write one element: its
+            // bytes are then of either, which are a value.
+            unsafe { out.write_at(places[i] as usize, items[i]) };
+        }
+    }
+    cx.barrier();
+    kept
+}

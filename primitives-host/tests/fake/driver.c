@@ -1,0 +1,331 @@
+/* A CUDA driver without a device: it runs no kernels, keeps device memory on the host, and watches what is called.
+
+   Its functions note what matters in a log. They set `mistakes` where a driver would spoil a capture, or where memory goes that a
+   kernel could still use. A test captures streams and keeps them busy by the functions at the end. */
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct stream {
+    int number, captured, busy;
+} stream;
+typedef struct event {
+    int number, captured;
+} event;
+typedef struct graph {
+    int nodes;
+} graph;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char notes[1 << 20];
+static size_t noted;
+static int streams, events, captures, busy_streams, mistakes, last_mistake_line;
+static volatile int hold_loads, hold_copies, loads_held, copies_held;
+static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
+static stream legacy;
+static int default_pool, own_pool, context, module, function;
+static uint32_t number_of_kernel;
+static int next_fill, next_copy, next_pool;
+static __thread int contexts_on_stack;
+
+#define NOTE(...)                                                                              \
+    do {                                                                                       \
+        pthread_mutex_lock(&lock);                                                             \
+        if (noted < sizeof notes - 100)                                                        \
+            noted += snprintf(notes + noted, sizeof notes - noted, __VA_ARGS__);               \
+        pthread_mutex_unlock(&lock);                                                           \
+    } while (0)
+#define MISTAKE(code)                                                                          \
+    do {                                                                                       \
+        mistakes++;                                                                            \
+        last_mistake_line = __LINE__;                                                          \
+        return code;                                                                           \
+    } while (0)
+/* What a thread must not call while any stream is captured, unless it says that it knows what it does. */
+#define UNSAFE()                                                                               \
+    do {                                                                                       \
+        if (captures && mode != 2) MISTAKE(900);                                               \
+    } while (0)
+/* Fails once, as a test has asked for. */
+#define FAIL_ONCE(next)                                                                        \
+    do {                                                                                       \
+        int code = next;                                                                       \
+        next = 0;                                                                              \
+        if (code) return code;                                                                 \
+    } while (0)
+/* What cannot be captured. */
+#define NOT_CAPTURED(s)                                                                        \
+    do {                                                                                       \
+        if (of(s)->captured) MISTAKE(900);                                                     \
+    } while (0)
+
+static stream *of(stream *s) { return s ? s : &legacy; }
+
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
+int cuGetErrorName(int code, const char **text) {
+    *text = code == 900 ? "CAPTURE" : code == 912 ? "CUDA_ERROR_INVALID_CLUSTER_SIZE" : code < 1000 ? "OTHER" : NULL;
+    return *text ? 0 : 1;
+}
+int cuGetErrorString(int code, const char **text) { return cuGetErrorName(code, text); }
+int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetName(char *name, int len, int device) { return snprintf(name, len, "Fake %d", device), 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << 30, device; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1024;
+    return device;
+}
+int cuDevicePrimaryCtxRetain(void **c, int device) { return *c = &context, device; }
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    NOTE("release\n");
+    return device;
+}
+int cuCtxSetCurrent(void *c) { return c != &context; }
+int cuCtxPushCurrent_v2(void *c) { return c != &context; }
+int cuCtxCreate_v2(void **c, unsigned flags, int device) {
+    contexts_on_stack++;
+    return *c = &context, flags || device;
+}
+int cuCtxDestroy_v2(void *c) {
+    NOTE("destroy\n");
+    return c != &context;
+}
+int cuCtxPopCurrent_v2(void **c) {
+    contexts_on_stack--;
+    return *c = &context, 0;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *m) {
+    int before = mode;
+    mode = *m;
+    *m = before;
+    return 0;
+}
+
+/* Memory. */
+int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    UNSAFE();
+    return *address = calloc(bytes, 1), flags == 0;
+}
+int cuMemFreeHost(void *address) {
+    UNSAFE();
+    if (busy_streams) MISTAKE(0);
+    NOTE("free host\n");
+    return free(address), 0;
+}
+int cuMemAlloc_v2(void **address, size_t bytes) {
+    UNSAFE();
+    return *address = calloc(bytes, 1), 0;
+}
+int cuMemFree_v2(void *address) {
+    UNSAFE();
+    if (busy_streams) MISTAKE(0);
+    return free(address), 0;
+}
+int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = &default_pool, device; }
+int cuMemPoolCreate(void **pool, const void *props) {
+    FAIL_ONCE(next_pool);
+    return *pool = &own_pool, props == NULL;
+}
+int cuMemPoolDestroy(void *pool) { return pool != &own_pool; }
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
+    if (pool != &own_pool) MISTAKE(0);
+    return attribute != 4 || !value;
+}
+int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, stream *s) {
+    NOT_CAPTURED(s);
+    if (bytes == 0) return 1;
+    *address = malloc(bytes);
+    NOTE("allocate %s\n", pool == &own_pool ? "own" : "default");
+    return 0;
+}
+int cuMemAllocAsync(void **address, size_t bytes, stream *s) {
+    return cuMemAllocFromPoolAsync(address, bytes, &default_pool, s);
+}
+int cuMemFreeAsync(void *address, stream *s) {
+    UNSAFE();
+    NOT_CAPTURED(s);
+    NOTE("free s%d\n", of(s)->number);
+    return free(address), 0;
+}
+
+/* Streams and events. */
+int cuStreamCreate(stream **s, unsigned flags) {
+    *s = calloc(1, sizeof **s);
+    (*s)->number = ++streams;
+    return flags > 1;
+}
+int cuStreamDestroy_v2(stream *s) {
+    NOT_CAPTURED(s);
+    return free(s), 0;
+}
+int cuStreamGetCtx(stream *s, void **c) {
+    (void)s;
+    return *c = &context, 0;
+}
+int cuStreamQuery(stream *s) {
+    UNSAFE();
+    NOT_CAPTURED(s);
+    return of(s)->busy ? 600 : 0;
+}
+int cuStreamSynchronize(stream *s) {
+    UNSAFE();
+    NOT_CAPTURED(s);
+    NOTE("synchronize s%d\n", of(s)->number);
+    busy_streams -= of(s)->busy;
+    of(s)->busy = 0;
+    return 0;
+}
+int cuStreamIsCapturing(stream *s, int *status) { return *status = of(s)->captured, 0; }
+int cuEventCreate(event **e, unsigned flags) {
+    *e = calloc(1, sizeof **e);
+    (*e)->number = ++events;
+    NOTE("event e%d %s\n", events, flags & 2 ? "without time" : "with time");
+    return 0;
+}
+int cuEventDestroy_v2(event *e) { return free(e), 0; }
+int cuEventRecord(event *e, stream *s) {
+    e->captured = of(s)->captured;
+    NOTE("record e%d s%d\n", e->number, of(s)->number);
+    return 0;
+}
+int cuStreamWaitEvent(stream *s, event *e, unsigned flags) {
+    /* Work of a capture waits for work of the same, and who waits for that joins it. */
+    if (of(s)->captured != e->captured) MISTAKE(905);
+    NOTE("wait s%d e%d\n", of(s)->number, e->number);
+    return (int)flags;
+}
+int cuEventSynchronize(event *e) {
+    UNSAFE();
+    if (e->captured) MISTAKE(907);
+    NOTE("await e%d\n", e->number);
+    return 0;
+}
+int cuEventElapsedTime(float *milliseconds, event *start, event *end) {
+    return *milliseconds = 1, start->captured || end->captured;
+}
+
+/* Copies. */
+static void held(volatile int *hold, volatile int *count) {
+    __sync_fetch_and_add(count, 1);
+    while (*hold) usleep(100);
+    __sync_fetch_and_sub(count, 1);
+}
+static int with_host(const char *what, void *to, const void *from, size_t bytes, stream *s) {
+    NOT_CAPTURED(s);
+    FAIL_ONCE(next_copy);
+    NOTE("%s s%d\n", what, of(s)->number);
+    held(&hold_copies, &copies_held);
+    return memcpy(to, from, bytes), 0;
+}
+int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
+    return with_host("upload", to, from, bytes, s);
+}
+int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
+    return with_host("download", to, from, bytes, s);
+}
+int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) {
+    UNSAFE();
+    return memcpy(to, from, bytes), 0;
+}
+int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
+    NOTE("copy s%d\n", of(s)->number);
+    return memmove(to, from, bytes), 0;
+}
+int cuMemsetD8Async(void *to, unsigned char value, size_t bytes, stream *s) {
+    NOTE("fill s%d\n", of(s)->number);
+    FAIL_ONCE(next_fill);
+    return memset(to, value, bytes), 0;
+}
+
+/* Kernels. */
+int cuModuleLoadDataEx(void **m, const void *image, unsigned count, void *options, void **values) {
+    (void)image, (void)options, (void)values;
+    UNSAFE();
+    held(&hold_loads, &loads_held);
+    return *m = &module, count != 2;
+}
+int cuModuleUnload(void *m) { return m != &module; }
+int cuModuleGetFunction(void **f, void *m, const char *name) {
+    (void)name;
+    return *f = &function, m != &module;
+}
+int cuModuleGetGlobal_v2(void **address, size_t *bytes, void *m, const char *name) {
+    (void)name;
+    *address = &number_of_kernel;
+    return *bytes = 4, m != &module;
+}
+int cuFuncGetAttribute(int *value, int attribute, void *f) { return *value = attribute == 0 ? 1024 : 0, f != &function; }
+int cuFuncSetAttribute(void *f, int attribute, int value) {
+    (void)attribute, (void)value;
+    return f != &function;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
+    (void)shared;
+    return *blocks = 2048 / threads, f != &function;
+}
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, stream *s, void **parameters, void **extra) {
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
+    NOTE("launch s%d\n", of(s)->number);
+    return f != &function;
+}
+
+/* Graphs. */
+int cuGraphCreate(graph **g, unsigned flags) { return *g = calloc(1, sizeof **g), (int)flags; }
+int cuGraphDestroy(graph *g) { return free(g), 0; }
+int cuGraphAddKernelNode(void **node, graph *g, void **before, size_t count, const void *params) {
+    (void)before, (void)count, (void)params;
+    g->nodes++;
+    return *node = g, 0;
+}
+int cuGraphInstantiate_v2(graph **out, graph *g, void **node, char *log, size_t bytes) {
+    (void)node, (void)log, (void)bytes;
+    *out = malloc(sizeof **out);
+    return **out = *g, 0;
+}
+int cuGraphExecDestroy(graph *g) {
+    UNSAFE();
+    return free(g), 0;
+}
+int cuGraphLaunch(graph *g, stream *s) {
+    NOT_CAPTURED(s);
+    NOTE("graph %d s%d\n", g->nodes, of(s)->number);
+    return 0;
+}
+
+/* For the test. */
+void fake_capture(stream *s, int captured) {
+    captures += captured - of(s)->captured;
+    of(s)->captured = captured;
+}
+void fake_busy(stream *s) {
+    busy_streams += !of(s)->busy;
+    of(s)->busy = 1;
+}
+int fake_number(stream *s) { return of(s)->number; }
+void fake_hold_loads(int hold) { hold_loads = hold; }
+void fake_hold_copies(int hold) { hold_copies = hold; }
+/* What the next fill, copy with the host or new pool returns. */
+void fake_next_fill(int code) { next_fill = code; }
+void fake_next_copy(int code) { next_copy = code; }
+void fake_next_pool(int code) { next_pool = code; }
+/* Contexts that this thread has pushed and not popped. */
+int fake_contexts_on_stack(void) { return contexts_on_stack; }
+int fake_held(void) { return loads_held + copies_held; }
+int fake_mistakes(void) { return mistakes ? last_mistake_line : 0; }
+/* The log since the last call. */
+const char *fake_log(void) {
+    static char copy[sizeof notes];
+    pthread_mutex_lock(&lock);
+    memcpy(copy, notes, noted);
+    copy[noted] = 0;
+    noted = 0;
+    pthread_mutex_unlock(&lock);
+    return copy;
+}

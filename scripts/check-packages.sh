@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Builds and runs a user's program from the packages of scripts/release.sh alone: in an empty folder, without a network, a device tool
+# chain, CUDA or a driver. It prints how long the build takes.
+#
+#     scripts/check-packages.sh [folder]     # target/check-packages unless named; the program stays there
+set -euo pipefail
+export LC_ALL=C
+readonly root="$(cd "$(dirname "$0")/.." && pwd)"
+readonly check="$(realpath --canonicalize-missing "${1:-$root/target/check-packages}")"
+cd "$root"
+
+# Nothing goes but what this script has made.
+if [ -e "$check" ] && ! [ -e "$check/.packages-checked-here" ]; then
+    echo "$check exists and was not made by this script: name another folder" >&2
+    exit 1
+fi
+rm -rf "$check"
+mkdir -p "$check/home"
+touch "$check/.packages-checked-here"
+cp -r tests/packaged "$check/program"
+
+# The others' crates, as a registry would give them; what is developed here comes as packages.
+cargo vendor --quiet --versioned-dirs "$check/vendor" > /dev/null
+for package in target/package/*.crate; do
+    name=$(basename "$package" .crate)
+    rm -rf "$check/vendor/$name"
+    tar --extract --gzip --file "$package" --directory "$check/vendor"
+    printf '{"files":{},"package":"%s"}' "$(sha256sum "$package" | cut -d' ' -f1)" > "$check/vendor/$name/.cargo-checksum.json"
+done
+mkdir "$check/program/.cargo"
+cat > "$check/program/.cargo/config.toml" << END
+[source.crates-io]
+replace-with = "vendored"
+[source.vendored]
+directory = "$check/vendor"
+[net]
+offline = true
+END
+
+# Rust's own programs and a linker are all that the build finds, and no folder of the user's.
+readonly toolchain="$(rustc --print sysroot)"
+began=$SECONDS
+cd "$check/program"
+env -i PATH="$toolchain/bin:/usr/bin:/bin" HOME="$check/home" CARGO_TARGET_DIR="$check/target" \
+    KERNEL_PRIMITIVES_LLVM_BIN=/none KERNEL_PRIMITIVES_RUSTC=/none KERNEL_PRIMITIVES_LIBDEVICE=/none KERNEL_PRIMITIVES_PTXAS=/none \
+    cargo build --release
+printf 'built in %d s\n' $((SECONDS - began))
+env -i "$check/target/release/packaged"

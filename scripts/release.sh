@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Makes the packages of all crates, with the kernels compiled, in target/package: the same bytes whenever and wherever it runs on the
+# same commit with the same tools. It packs what is committed, and refuses a tree with changes. It needs the device tool chain
+# (scripts/setup-device-toolchain.sh), zstd, and takes some minutes.
+#
+#     scripts/release.sh [--publish]
+set -euo pipefail
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+    '' | --publish) ;;
+    *) echo 'usage: scripts/release.sh [--publish]' >&2; exit 1 ;;
+esac
+
+# A registry takes no more.
+readonly most=$((10 * 1024 * 1024))
+
+for tool in zstd cargo; do
+    command -v "$tool" > /dev/null || { echo "release.sh needs $tool" >&2; exit 1; }
+done
+
+changes=$(git status --porcelain)
+if [ -n "$changes" ]; then
+    printf 'release.sh packs a commit, and these changes are in none:\n%s\n' "$changes" >&2
+    exit 1
+fi
+
+# Whatever the user's environment says of architectures, targets and folders.
+unset KERNEL_PRIMITIVES_ARCHS KERNEL_PRIMITIVES_REPORT_ARCHS KERNEL_PRIMITIVES_DUMP KERNEL_PRIMITIVES_LINE_INFO CARGO_BUILD_TARGET
+export CARGO_TARGET_DIR="$PWD/target"
+readonly packages="$PWD/target/package" out="$PWD/target/release-kernels"
+
+# The archive lies in a tree of its own, so that builds in this one take their kernels from the source.
+readonly tree="$PWD/target/release-tree"
+remove_tree() { git worktree remove --force "$tree" 2> /dev/null || rm -rf "$tree"; }
+remove_tree
+git worktree prune
+trap remove_tree EXIT
+git worktree add --quiet --detach "$tree" HEAD
+
+echo '== the kernels'
+mkdir -p "$out"
+cargo build --quiet --package primitives-build --example prebuild
+CARGO_PKG_NAME=kernel-primitives CARGO_MANIFEST_DIR="$PWD" OUT_DIR="$out" \
+    target/debug/examples/prebuild "$out/kernels" > "$out/log" || { cat "$out/log" >&2; exit 1; }
+zstd --quiet --force -19 --check --single-thread "$out/kernels" -o "$tree/prebuilt/kernels.zst"
+
+echo '== the packages'
+rm -f "$packages"/*.crate
+cd "$tree"
+# Git does not know the archive, so that the tree counts as changed. scripts/check-packages.sh builds a program from the packages.
+cargo package --quiet --workspace --allow-dirty --no-verify
+for package in "$packages"/*.crate; do
+    bytes=$(stat --format %s "$package")
+    printf '%9d  %s  %s\n' "$bytes" "$(sha256sum "$package" | cut -c1-16)" "${package##*/}"
+    if [ "$bytes" -gt "$most" ]; then
+        echo "$package is larger than the registry's limit of $most bytes" >&2
+        exit 1
+    fi
+done
+
+# Whether the version says what changed since the last release.
+if cargo semver-checks --version > /dev/null 2>&1; then
+    echo '== compatibility'
+    cargo semver-checks --workspace
+else
+    echo 'cargo-semver-checks is not installed: what changed for users since the last release is not checked' >&2
+fi
+
+if [ "${1:-}" = --publish ]; then
+    echo '== to the registry'
+    cargo publish --workspace --allow-dirty --no-verify
+fi

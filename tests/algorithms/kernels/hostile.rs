@@ -1,0 +1,90 @@
+//! Functors and types that keep no promise: what the library may not take on trust.
+
+#[cfg(not(target_arch = "nvptx64"))]
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use kernel_primitives::functor::Sum;
+use kernel_primitives::input::{self, Counting, Span};
+use kernel_primitives::kernels::device::{self, Binning};
+use kernel_primitives::prelude::*;
+
+/// Heads or tails. On the host the next one for the same number may be another.
+#[inline(always)]
+fn toss(number: u32) -> bool {
+    #[cfg(not(target_arch = "nvptx64"))]
+    let number = {
+        static TOSSES: AtomicU32 = AtomicU32::new(0);
+        number ^ TOSSES.fetch_add(1, Ordering::Relaxed)
+    };
+    (number ^ number >> 7).wrapping_mul(0x9e37_79b1) >> 31 != 0
+}
+
+/// A comparator, a predicate and a binning by chance.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Coin;
+
+impl BinaryFn<u32> for Coin {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        toss(a ^ b.rotate_left(7))
+    }
+}
+
+impl UnaryFn<u32> for Coin {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: u32) -> bool {
+        toss(x)
+    }
+}
+
+impl Binning<u32> for Coin {
+    #[inline(always)]
+    fn bin(&self, _: Global<'_, u32>, item: u32) -> Option<usize> {
+        if toss(item) { Some(usize::MAX >> (item % 64)) } else { None }
+    }
+}
+
+/// Offsets that move.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Drift;
+
+impl UnaryFn<u32> for Drift {
+    type Output = u32;
+    #[inline(always)]
+    fn apply(&self, x: u32) -> u32 {
+        if toss(x) && toss(!x) && toss(x >> 3) { x.wrapping_mul(0x9e37_79b1) } else { x }
+    }
+}
+
+/// A number that is equal to others by chance.
+#[derive(Clone, Copy, Debug, Element)]
+#[repr(transparent)]
+pub struct Fickle(pub u32);
+
+impl PartialEq for Fickle {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        toss(self.0 ^ other.0)
+    }
+}
+
+type Numbers = Span<u32>;
+type Drifting = input::Map<Numbers, Drift>;
+
+instantiate!(
+    kernel_primitives::algorithms::sort_by<u32, Coin>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, u32, Coin>,
+    kernel_primitives::algorithms::merge<u32, u32, Coin>,
+    kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, Coin>,
+    kernel_primitives::algorithms::segmented_sort<u32, Drifting, Coin>,
+    kernel_primitives::algorithms::select_if<u32, Coin>,
+    kernel_primitives::algorithms::partition<u32, Coin>,
+    kernel_primitives::algorithms::unique_by_key<Fickle, u32>,
+    kernel_primitives::algorithms::run_length_encode<Fickle, u32>,
+    kernel_primitives::algorithms::reduce_by_key<Fickle, Counting<u32>, Add>,
+    kernel_primitives::algorithms::inclusive_scan_by_key<Fickle, u32, Add>,
+    kernel_primitives::algorithms::segmented_reduce<u32, Drifting, Sum>
+);
+instantiate!(device::histogram_tiles<Numbers, Coin, u32>);

@@ -1,0 +1,317 @@
+//! What fits: blocks with little shared memory, inputs with more items than there is memory, workspaces of other devices.
+
+use std::collections::HashSet;
+
+use kernel_primitives::algorithms::{
+    Parameter, Run, Tuning, Workspace, histogram_even, reduce, segmented_reduce, select_flagged, sort_by, sort_keys,
+    sort_pairs, sort_pairs_by, transform,
+};
+use kernel_primitives::functor::{Identity, Less, Sum};
+use kernel_primitives::input::{Span, constant, counting};
+use kernel_primitives::kernels::device::{
+    MERGE_SORT_THREADS, MergeSortShape, SortShape, count_digits_bytes, histogram_counters, merge_sort_tiles_pairs,
+};
+use kernel_primitives::output::discard;
+use kernel_primitives::simt::FaultKind;
+use kernel_primitives::{Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
+
+use crate::capture::{ALL, Data, SIZES};
+use crate::kernels::Sixteen;
+use crate::support::{stream, values};
+
+/// Shared memory of a block by architecture: of sm_75, of sm_86, sm_89 and sm_120, of sm_80 and sm_87, and of sm_90 and sm_100. A kernel
+/// that can fault has 16 bytes of it itself, which the emulator does not need.
+const LIMITS: [usize; 4] = [64 << 10, 99 << 10, 163 << 10, 227 << 10];
+const OWN: usize = 16;
+
+fn emulator(max_shared_bytes: usize) -> Device {
+    let mut options = EmulatorOptions::default();
+    options.max_shared_bytes = max_shared_bytes;
+    Device::emulator_with(options)
+}
+
+#[test]
+fn every_algorithm_runs_with_the_shared_memory_of_any_architecture() -> Result<()> {
+    let usual = Device::emulator().stream()?;
+    // With the kernels of many items, which these are few for.
+    let mut tuning = Tuning::of_capability(None);
+    tuning.set(Parameter::ScanPipeline, None, 2)?;
+    tuning.set(Parameter::MergeSearching, None, 0)?;
+    let mut wrong = Vec::new();
+    // All others are as the last one.
+    for limit in [LIMITS[0], LIMITS[1], LIMITS[3]] {
+        let stream = emulator(limit - OWN).stream()?;
+        assert_eq!(stream.device().properties().max_shared_bytes, limit - OWN);
+        for &(name, algorithm) in ALL {
+            let len = SIZES[1];
+            let (mut data, mut expected) = (Data::new(&stream, len, 4)?, Data::new(&usual, len, 4)?);
+            algorithm(Run::on(&usual), &mut expected)?;
+            match algorithm(Run::on(&stream).tuned(&tuning), &mut data) {
+                Ok(()) if data.results()? == expected.results()? => {}
+                Ok(()) => wrong.push(format!("{name} differs with {limit} bytes")),
+                Err(error) => wrong.push(format!("{name}: {error}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Of more shared memory than there is, the emulator says what a GPU does.
+#[test]
+fn a_launch_that_does_not_fit_is_an_error() -> Result<()> {
+    let stream = emulator(4096).stream()?;
+    let mut out = stream.buffer_zeroed::<u32>(9)?;
+    let error = sort_keys(&stream, &stream.buffer_zeroed::<u32>(9)?, &mut out, Less).unwrap_err();
+    assert!(matches!(error, Error::LaunchLimit { what: "shared memory in bytes", limit: 4096, .. }), "{error}");
+    Ok(())
+}
+
+/// The tiles of sorts fit for keys and values of all sizes that are usual; and are as large as ever where they are to be fast.
+#[test]
+fn the_shapes_of_sorts_fit_everywhere() {
+    const RANKS: usize = 8224;
+    let shapes = |key, value| LIMITS.map(|limit| SortShape::of(key, value, limit));
+    for value in [0, 1, 2, 4, 8, 12, 16] {
+        for key in [1, 2, 4, 8] {
+            for (limit, shape) in LIMITS.into_iter().zip(shapes(key, value)) {
+                let needed = shape.shared_bytes + RANKS + OWN;
+                assert!(
+                    needed <= limit && shape.tile >= 2048,
+                    "{key} and {value} bytes: {needed} of {limit}, {shape:?}"
+                );
+            }
+        }
+        for key in [1, 2, 4, 8, 12, 16] {
+            for limit in LIMITS {
+                let shape = MergeSortShape::of(key, value, limit);
+                assert!(shape.shared_bytes + OWN <= limit, "{key} and {value} bytes: {shape:?} of {limit}");
+            }
+        }
+    }
+    for limit in LIMITS {
+        assert!([1, 2, 4, 8].iter().all(|&key| count_digits_bytes(key, limit) + OWN <= limit));
+        assert!(histogram_counters::<u32>(limit) * 4 + OWN <= limit);
+    }
+    assert_eq!(shapes(4, 4).map(|shape| shape.tile), [6144, 8192, 8192, 8192]);
+    assert_eq!(shapes(4, 0).map(|shape| shape.tile), [8192; 4]);
+    assert_eq!(LIMITS.map(|limit| MergeSortShape::of(4, 4, limit).tile), [4096, 8192, 8192, 8192]);
+    assert_eq!(LIMITS.map(histogram_counters::<u32>), [16_380, 16_384, 16_384, 16_384]);
+    assert_eq!(LIMITS.map(|limit| count_digits_bytes(4, limit)), [32 << 10, 64 << 10, 64 << 10, 64 << 10]);
+}
+
+/// Around the ends of the smaller tiles, whose numbers of items are not those of the larger ones.
+#[test]
+fn pairs_are_sorted_in_small_tiles() -> Result<()> {
+    let device = emulator(LIMITS[0] - OWN);
+    let stream = device.stream()?;
+    macro_rules! check {
+        ($($k:ty, $v:ty: $lens:expr;)*) => {$(
+            for len in $lens {
+                let (x, y) = (values::<$k>(len, 1), values::<$v>(len, 2));
+                let mut places: Vec<usize> = (0..len).collect();
+                places.sort_by_key(|&i| x[i]);
+                let sorted: Vec<$k> = places.iter().map(|&i| x[i]).collect();
+                let along: Vec<$v> = places.iter().map(|&i| y[i]).collect();
+                let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
+                let (mut out, mut values_out) = (stream.buffer_zeroed::<$k>(len)?, stream.buffer_zeroed::<$v>(len)?);
+                sort_pairs(&stream, &keys, &values, &mut out, &mut values_out, Less)?;
+                assert!(out.to_vec()? == sorted && values_out.to_vec()? == along, "{len} of {}", stringify!($k, $v));
+            }
+        )*};
+    }
+    check! {
+        u32, u32: [1000, 1025, 4096, 4097, 6143, 6144, 6145, 3 * 6144 + 5];
+        u64, u32: [4096, 4097, 10_000];
+        u32, u64: [4095, 4096, 4097];
+        u64, Sixteen: [1024, 1025, 2048, 2049, 5000];
+        u32, Sixteen: [2048, 2049, 7000];
+    }
+    for len in [2048, 2049, 4096, 4097, 8192, 8193, 20_000] {
+        let x: Vec<u32> = values::<u32>(len, 1).into_iter().map(|x| x % 99).collect();
+        let (keys, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u32>(len)?);
+        let mut places = stream.buffer_zeroed::<u32>(len)?;
+        let mut expected: Vec<u32> = (0..len as u32).collect();
+        expected.sort_by_key(|&i| x[i as usize]);
+        sort_pairs_by(&stream, &keys, counting(0u32, len), Less, &mut out, &mut places)?;
+        assert!(places.to_vec()? == expected, "{len}");
+        sort_by(&stream, &keys, Less, &mut out)?;
+        assert!(out.to_vec()?.into_iter().eq(expected.iter().map(|&i| x[i as usize])), "{len}");
+    }
+    Ok(())
+}
+
+#[test]
+fn bins_are_counted_in_little_shared_memory() -> Result<()> {
+    let stream = emulator(LIMITS[0] - OWN).stream()?;
+    let x = values::<u32>(30_000, 1);
+    for bins in [1, 512, 600, 16_379, 16_380, 16_381, 16_384, 20_000] {
+        let mut expected = vec![0u32; bins];
+        for &x in &x {
+            expected[((x as u64 * bins as u64) >> 32) as usize] += 1;
+        }
+        let mut counts = stream.buffer_zeroed::<u32>(bins)?;
+        histogram_even(&stream, &stream.buffer_from(&x)?, 0, 1 << 32, &mut counts)?;
+        assert!(counts.to_vec()? == expected, "{bins}");
+    }
+    Ok(())
+}
+
+/// A block's counters have 32 bits each; the counts of all may have more.
+#[test]
+fn more_items_than_a_block_can_count_are_counted() -> Result<()> {
+    let stream = stream()?;
+    // The emulator would take a day for so many.
+    let len = if stream.device().is_gpu() { 1usize << 40 } else { 100_000 };
+    let mut counts = stream.buffer_zeroed::<u64>(2)?;
+    histogram_even(&stream, constant(5u32, len), 0, 10, &mut counts)?;
+    assert_eq!(counts.to_vec()?, [0, len as u64]);
+    Ok(())
+}
+
+#[test]
+fn inputs_of_more_items_than_any_device_comes_to_the_end_of_are_refused() -> Result<()> {
+    let stream = stream()?;
+    let (flags, offsets) = (stream.buffer_zeroed::<bool>(3)?, stream.buffer_from(&[0u32, 1])?);
+    let (mut out, mut count) = (stream.buffer_zeroed::<u64>(3)?, stream.buffer_zeroed::<u64>(1)?);
+    for len in [(1 << 48) + 1, isize::MAX as usize, usize::MAX - 1, usize::MAX] {
+        let x = counting(0u64, len);
+        let errors = [
+            reduce(&stream, x, Sum, &mut out).unwrap_err(),
+            transform(&stream, x, Identity, discard(len)).unwrap_err(),
+            segmented_reduce(&stream, x, &offsets, Sum, &mut out).unwrap_err(),
+            histogram_even(&stream, constant(5u32, len), 0, 10, &mut count).unwrap_err(),
+        ];
+        for error in errors {
+            let Error::LaunchLimit { what, asked, .. } = &error else { panic!("{error}") };
+            assert_eq!((*what, *asked), ("the number of items", len as u64), "{error}");
+        }
+        // As many as both have.
+        select_flagged(&stream, x, &flags, &mut out, &mut count)?;
+        assert_eq!(count.to_vec()?, [0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_workspace_of_another_device_is_refused() -> Result<()> {
+    let (stream, other) = (stream()?, Device::emulator().stream()?);
+    if !stream.device().is_gpu() {
+        // There is one emulator only.
+        return Ok(());
+    }
+    let mut workspace = Workspace::new();
+    for len in [10, 100_000] {
+        let (x, mut sum) = (other.buffer_zeroed::<f32>(len)?, other.buffer_zeroed::<f32>(1)?);
+        reduce(Run::on(&other).with(&mut workspace), &x, Sum, &mut sum)?;
+        let (x, mut sum) = (stream.buffer_zeroed::<f32>(len)?, stream.buffer_zeroed::<f32>(1)?);
+        let error = reduce(Run::on(&stream).with(&mut workspace), &x, Sum, &mut sum).unwrap_err();
+        assert!(matches!(&error, Error::WrongDevice { argument, .. } if argument == "the workspace"), "{error}");
+    }
+    Ok(())
+}
+
+/// Calls that fail, at the door and by a fault, between those that are right.
+#[test]
+fn a_workspace_is_right_after_a_call_that_failed() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let mut workspace = Workspace::new();
+    let x: Vec<u32> = values(50_000, 3);
+    let flags = values::<bool>(50_000, 4);
+    let kept: Vec<u32> = x.iter().zip(&flags).filter(|(_, flag)| **flag).map(|(&x, _)| x).collect();
+    let (x, flags) = (stream.buffer_from(&x)?, stream.buffer_from(&flags)?);
+    let (mut out, mut count) = (stream.buffer_zeroed::<u32>(50_000)?, stream.buffer_zeroed::<u64>(1)?);
+    let mut none = stream.buffer_zeroed::<u64>(0)?;
+    for _ in 0..3 {
+        select_flagged(Run::on(&stream).with(&mut workspace), &x, &flags, &mut out, &mut count)?;
+        assert_eq!((&out.to_vec()?[..kept.len()], &count.to_vec()?[..]), (&kept[..], &[kept.len() as u64][..]));
+        let run = Run::on(&stream).with(&mut workspace);
+        let error = select_flagged(run, &x, &flags, &mut out, &mut none).unwrap_err();
+        assert!(matches!(error, Error::LengthMismatch { .. }), "{error}");
+        let run = Run::on(&stream).with(&mut workspace);
+        let error = select_flagged(run, &x, &flags, out.slice_mut(..1000)?, &mut count).unwrap_err();
+        assert!(matches!(error, Error::Fault(_)), "{error}");
+        out.copy_from(&[0; 50_000])?;
+    }
+    Ok(())
+}
+
+/// Threads with streams of their own take turns with one workspace.
+#[test]
+fn a_workspace_serves_two_threads_and_two_streams() -> Result<()> {
+    let device = Device::auto()?;
+    let workspace = std::sync::Mutex::new(Workspace::new());
+    let work = |seed: u64| -> Result<bool> {
+        let stream = device.stream()?;
+        let len = 30_000 + 5000 * seed as usize;
+        let x: Vec<u32> = values::<u32>(len, seed).into_iter().map(|x| x % 1000).collect();
+        let mut sorted = x.clone();
+        sorted.sort_unstable();
+        let (keys, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u32>(len)?);
+        let mut sum = stream.buffer_zeroed::<u32>(1)?;
+        let mut is_right = true;
+        for _ in 0..5 {
+            {
+                let mut workspace = workspace.lock().expect("no thread panics");
+                sort_keys(Run::on(&stream).with(&mut workspace), &keys, &mut out, Less)?;
+                reduce(Run::on(&stream).with(&mut workspace), &keys, Sum, &mut sum)?;
+            }
+            is_right &= out.to_vec()? == sorted && sum.to_vec()? == [x.iter().sum::<u32>()];
+            out.as_mut_slice().set_zero(&stream)?;
+        }
+        Ok(is_right)
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| work(1));
+        assert!(work(2)?);
+        assert!(other.join().expect("it does not panic")?);
+        Ok(())
+    })
+}
+
+#[test]
+fn each_algorithm_is_listed_once() {
+    let names: HashSet<&str> = ALL.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), ALL.len());
+    let source = include_str!("../../src/algorithms/mod.rs");
+    let exported = source.lines().filter_map(|line| line.strip_prefix("pub use ")).flat_map(|line| {
+        let items = line.split("::").last().unwrap_or_default().trim_matches(['{', '}', ';']);
+        items.split(", ").map(|item| item.trim_end_matches("};").to_owned()).collect::<Vec<_>>()
+    });
+    let missing: Vec<String> =
+        exported.filter(|name| name.starts_with(char::is_lowercase) && !names.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "no case of {missing:?} in `capture.rs`");
+}
+
+/// In a launch of one's own; what launches it otherwise checks the lengths before.
+#[test]
+fn a_tile_of_pairs_has_a_value_for_each_key() -> Result<()> {
+    let stream = stream()?;
+    let shape = MergeSortShape::of(4, 4, stream.device().properties().max_shared_bytes);
+    let keys = stream.buffer_from(&[3u32, 1, 2])?;
+    for (values, is_enough) in [(3, true), (2, false), (0, false)] {
+        let values = stream.buffer_from(&[10u32, 20, 30][..values])?;
+        let (mut out, mut values_out) = (stream.buffer_zeroed::<u32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+        let launched = merge_sort_tiles_pairs::<Span<u32>, Span<u32>, Less>::launch(
+            &stream,
+            Dims::new(1, MERGE_SORT_THREADS as u32).shared_bytes(shape.shared_bytes),
+            &keys,
+            &values,
+            &mut out,
+            &mut values_out,
+            Less,
+        );
+        match launched.and_then(|()| stream.synchronize()) {
+            Ok(()) => assert_eq!((is_enough, values_out.to_vec()?), (true, vec![20, 30, 10])),
+            Err(Error::Fault(fault)) => {
+                assert!(!is_enough);
+                assert!(
+                    matches!(&fault.diagnosis, Diagnosis::Raised(raised) if raised.kind == FaultKind::BadShape),
+                    "{fault}"
+                );
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(())
+}

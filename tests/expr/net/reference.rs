@@ -1,0 +1,365 @@
+//! What operators compute, in plain Rust.
+
+use kernel_primitives::expr::DType;
+
+use super::with;
+use crate::{Sample, Wide};
+
+/// Operators of one value, of its own type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum One {
+    Neg,
+    Abs,
+    Square,
+    Relu,
+    Not,
+    Recip,
+    Sqrt,
+    Floor,
+    Ceil,
+    Trunc,
+    Round,
+    RoundTiesEven,
+    Approximate(Approximate),
+}
+
+/// Functions of one value that round as they do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Approximate {
+    Rsqrt,
+    Cbrt,
+    Exp,
+    Exp2,
+    ExpM1,
+    Ln,
+    Log2,
+    Log10,
+    Ln1p,
+    Sin,
+    Cos,
+    Tan,
+    SinPi,
+    CosPi,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Erf,
+    Erfc,
+    /// The sine as a device function that is called.
+    Call,
+}
+
+/// Operators of two values of one type, of that type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Two {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    FloorDiv,
+    FloorRem,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    Pow,
+    Atan2,
+    Hypot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+pub(super) const COMPARE: [Compare; 6] = [Compare::Eq, Compare::Ne, Compare::Lt, Compare::Le, Compare::Gt, Compare::Ge];
+
+const APPROXIMATE: [Approximate; 25] = {
+    use Approximate::*;
+    [
+        Rsqrt, Cbrt, Exp, Exp2, ExpM1, Ln, Log2, Log10, Ln1p, Sin, Cos, Tan, SinPi, CosPi, Asin, Acos, Atan, Sinh,
+        Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc,
+    ]
+};
+
+/// The operators of one value that a type has. Half of those drawn are exact.
+pub(super) fn one(dtype: DType, number: u8) -> One {
+    use One::*;
+    let of = |all: &[One]| all[usize::from(number) % all.len()];
+    match dtype {
+        DType::Bool => Not,
+        dtype if dtype.is_integer() => of(&[Neg, Abs, Square, Relu, Not]),
+        DType::F32 | DType::F64 if number == 255 => Approximate(self::Approximate::Call),
+        _ if number % 2 == 1 => Approximate(APPROXIMATE[usize::from(number / 2) % APPROXIMATE.len()]),
+        _ => [Neg, Abs, Square, Relu, Recip, Sqrt, Floor, Ceil, Trunc, Round, RoundTiesEven]
+            [usize::from(number / 2) % 11],
+    }
+}
+
+/// The operators of two values that a type has.
+pub(super) fn two(dtype: DType, number: u8) -> Two {
+    use Two::*;
+    let of = |all: &[Two]| all[usize::from(number) % all.len()];
+    match dtype {
+        DType::Bool => of(&[And, Or, Xor, Min, Max]),
+        dtype if dtype.is_integer() => {
+            of(&[Add, Sub, Mul, Div, Rem, FloorDiv, FloorRem, Min, Max, And, Or, Xor, Shl, Shr])
+        }
+        _ => of(&[Add, Sub, Mul, Div, Add, Sub, Mul, Div, Rem, FloorDiv, FloorRem, Min, Max, Pow, Atan2, Hypot]),
+    }
+}
+
+/// How many units in the last place a result may be off.
+pub(super) fn ulps(dtype: DType) -> u64 {
+    match dtype {
+        DType::F16 | DType::BF16 => 1,
+        _ => 6,
+    }
+}
+
+/// A number in a type, by the rules of `as`: rounded once, wrapped.
+pub(super) fn convert(value: Wide, dtype: DType) -> Wide {
+    let value = match value {
+        // To `f64` with what is lost in the last bit, so that the next rounding is the only one.
+        Wide::Int(x) if matches!(dtype, DType::F16 | DType::BF16) => {
+            let low = (128 - x.unsigned_abs().leading_zeros()).saturating_sub(52);
+            let kept = x.unsigned_abs() >> low;
+            let sticky = u128::from(kept << low != x.unsigned_abs());
+            let magnitude = ((kept | sticky) << low) as f64;
+            Wide::Float(if x < 0 { -magnitude } else { magnitude })
+        }
+        other => other,
+    };
+    with!(dtype, T => T::of(value).wide())
+}
+
+fn float(value: Wide) -> f64 {
+    match value {
+        Wide::Int(x) => x as f64,
+        Wide::Float(x) => x,
+    }
+}
+
+fn int(value: Wide) -> i128 {
+    match value {
+        Wide::Int(x) => x,
+        Wide::Float(x) => unreachable!("{x} is no integer"),
+    }
+}
+
+pub(super) fn truth(value: Wide) -> bool {
+    int(value) != 0
+}
+
+/// IEEE's minimum and maximum: NaN if one is, and −0 is less than +0.
+fn extreme(a: f64, b: f64, least: bool) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a == b {
+        if a.is_sign_negative() == least { a } else { b }
+    } else if (a < b) == least {
+        a
+    } else {
+        b
+    }
+}
+
+/// The value of an operator, exactly or rounded once; of an approximation, that of the exact function rounded.
+pub(super) fn apply_one(op: One, dtype: DType, a: Wide) -> Wide {
+    if !dtype.is_float() {
+        let a = int(a);
+        let value = match op {
+            One::Neg => -a,
+            One::Abs => a.abs(),
+            One::Square => a.wrapping_mul(a),
+            One::Relu => a.max(0),
+            One::Not if dtype == DType::Bool => 1 - a,
+            One::Not => !a,
+            other => unreachable!("{other:?} of {dtype}"),
+        };
+        return convert(Wide::Int(value), dtype);
+    }
+    let a = float(a);
+    // In `f64` the result of one operation of a narrower type rounds, once more, to what it rounds to at once.
+    let value = match op {
+        One::Neg => -a,
+        One::Abs => a.abs(),
+        One::Square => a * a,
+        One::Relu => extreme(a, 0.0, false),
+        One::Recip => 1.0 / a,
+        One::Sqrt => a.sqrt(),
+        One::Floor => a.floor(),
+        One::Ceil => a.ceil(),
+        One::Trunc => a.trunc(),
+        One::Round => a.round(),
+        One::RoundTiesEven => a.round_ties_even(),
+        One::Approximate(function) => approximate(function, a),
+        One::Not => unreachable!("{op:?} of {dtype}"),
+    };
+    convert(Wide::Float(value), dtype)
+}
+
+fn approximate(function: Approximate, x: f64) -> f64 {
+    match function {
+        Approximate::Rsqrt => 1.0 / x.sqrt(),
+        Approximate::Cbrt => x.cbrt(),
+        Approximate::Exp => x.exp(),
+        Approximate::Exp2 => x.exp2(),
+        Approximate::ExpM1 => x.exp_m1(),
+        Approximate::Ln => x.ln(),
+        Approximate::Log2 => x.log2(),
+        Approximate::Log10 => x.log10(),
+        Approximate::Ln1p => x.ln_1p(),
+        Approximate::Sin | Approximate::Call => x.sin(),
+        Approximate::Cos => x.cos(),
+        Approximate::Tan => x.tan(),
+        Approximate::SinPi => crate::operators::sin_of_half_turns(x, 0.0),
+        Approximate::CosPi => crate::operators::sin_of_half_turns(x, 1.0),
+        Approximate::Asin => x.asin(),
+        Approximate::Acos => x.acos(),
+        Approximate::Atan => x.atan(),
+        Approximate::Sinh => x.sinh(),
+        Approximate::Cosh => x.cosh(),
+        Approximate::Tanh => x.tanh(),
+        Approximate::Asinh => libm::asinh(x),
+        Approximate::Acosh if x < 1.0 => f64::NAN,
+        Approximate::Acosh => libm::acosh(x),
+        Approximate::Atanh => libm::atanh(x),
+        Approximate::Erf => libm::erf(x),
+        Approximate::Erfc => libm::erfc(x),
+    }
+}
+
+/// As [`apply_one`]; a division of integers by zero is for the caller to avoid.
+pub(super) fn apply_two(op: Two, dtype: DType, a: Wide, b: Wide) -> Wide {
+    if !dtype.is_float() {
+        let (a, b) = (int(a), int(b));
+        let bits = 8 * dtype.size() as i128;
+        let rest = || {
+            let rest = a.rem_euclid(b);
+            if rest != 0 && b < 0 { rest + b } else { rest }
+        };
+        let value = match op {
+            Two::Add => a + b,
+            Two::Sub => a - b,
+            Two::Mul => a.wrapping_mul(b),
+            Two::Div => a / b,
+            Two::Rem => a % b,
+            Two::FloorRem => rest(),
+            Two::FloorDiv => (a - rest()) / b,
+            Two::Min => a.min(b),
+            Two::Max => a.max(b),
+            Two::And => a & b,
+            Two::Or => a | b,
+            Two::Xor => a ^ b,
+            // A count that is negative is more than there are bits.
+            Two::Shl => {
+                if (0..bits).contains(&b) {
+                    a << b
+                } else {
+                    0
+                }
+            }
+            Two::Shr => {
+                if (0..bits).contains(&b) {
+                    a >> b
+                } else {
+                    a >> 127
+                }
+            }
+            other => unreachable!("{other:?} of {dtype}"),
+        };
+        return convert(Wide::Int(value), dtype);
+    }
+    let (a, b) = (float(a), float(b));
+    let rest = a % b;
+    let floored = if rest == 0.0 {
+        rest.copysign(b)
+    } else if (rest < 0.0) != (b < 0.0) {
+        rest + b
+    } else {
+        rest
+    };
+    let value = match op {
+        Two::Add => a + b,
+        Two::Sub => a - b,
+        Two::Mul => a * b,
+        Two::Div => a / b,
+        Two::Rem => rest,
+        Two::FloorRem => floored,
+        Two::FloorDiv if b == 0.0 => a / b,
+        Two::FloorDiv => {
+            let down = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+            // In the type itself, as large quotients are rounded; of halves in `f32`.
+            let dtype = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+            let part = float(convert(Wide::Float(a - rest), dtype));
+            let quotient = float(convert(Wide::Float(part / b), dtype)).round_ties_even() - f64::from(u8::from(down));
+            if quotient == 0.0 { 0f64.copysign(a.signum() * b.signum()) } else { quotient }
+        }
+        Two::Min => extreme(a, b, true),
+        Two::Max => extreme(a, b, false),
+        Two::Pow => a.powf(b),
+        Two::Atan2 => a.atan2(b),
+        Two::Hypot => a.hypot(b),
+        other => unreachable!("{other:?} of {dtype}"),
+    };
+    convert(Wide::Float(value), dtype)
+}
+
+/// Whether an operator of two rounds as it does.
+pub(super) fn is_approximate(op: Two, dtype: DType) -> bool {
+    matches!(op, Two::Pow | Two::Atan2 | Two::Hypot) || dtype.is_float() && op == Two::FloorDiv
+}
+
+pub(super) fn compare(op: Compare, a: Wide, b: Wide) -> Wide {
+    let order = match (a, b) {
+        (Wide::Int(a), Wide::Int(b)) => Some(a.cmp(&b)),
+        (a, b) => float(a).partial_cmp(&float(b)),
+    };
+    let holds = match op {
+        Compare::Eq => order.is_some_and(|order| order.is_eq()),
+        Compare::Ne => order.is_none_or(|order| order.is_ne()),
+        Compare::Lt => order.is_some_and(|order| order.is_lt()),
+        Compare::Le => order.is_some_and(|order| order.is_le()),
+        Compare::Gt => order.is_some_and(|order| order.is_gt()),
+        Compare::Ge => order.is_some_and(|order| order.is_ge()),
+    };
+    Wide::Int(holds.into())
+}
+
+/// `a * b + c`, rounded once.
+pub(super) fn mul_add(dtype: DType, a: Wide, b: Wide, c: Wide) -> Wide {
+    let (a, b, c) = (float(a), float(b), float(c));
+    Wide::Float(match dtype {
+        DType::F64 => a.mul_add(b, c),
+        DType::F32 => (a as f32).mul_add(b as f32, c as f32).into(),
+        _ => {
+            // The product is exact in `f64`; where the sum is not, its last bit is set towards what is lost.
+            let (product, sum) = (a * b, a * b + c);
+            let part = sum - product;
+            let lost = (product - (sum - part)) + (c - part);
+            let odd = if lost.is_finite() && lost != 0.0 && sum.to_bits() & 1 == 0 {
+                let outward = (lost > 0.0) == (sum > 0.0);
+                f64::from_bits(if outward { sum.to_bits() + 1 } else { sum.to_bits() - 1 })
+            } else {
+                sum
+            };
+            return convert(Wide::Float(odd), dtype);
+        }
+    })
+}

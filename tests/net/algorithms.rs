@@ -1,0 +1,15 @@
+//! The algorithms over whole buffers: a module for each family.
+
+pub mod by_key;
+pub mod histogram;
+pub mod merge;
+pub mod reduce;
+pub mod scan;
+pub mod search;
+pub mod segmented_sort;
+pub mod segments;
+pub mod select;
+pub mod sort;
+pub mod top_k;
+pub mod transform;
+pub mod unique;

@@ -1,0 +1,89 @@
+//! Reductions of a block.
+
+use kernel_primitives::functor::{Add, BinaryFn, Min, Reducer};
+
+use super::{Shape, blocks, lengths, total};
+use crate::case::Case;
+use crate::data::{items, small};
+use crate::kernels::scan::block_reductions;
+use crate::kernels::{Compose, Latest, Map, Three};
+use crate::subject::{Subject, equal, subject};
+
+const COVERS: &[&str] = &[
+    "block_reduce",
+    "block_reduce_to_first",
+    "block_reduce_items",
+    "block_reduce_partial",
+    "block_x_reduce",
+    "block_group_reduce",
+    "block_y_reduce",
+];
+
+/// Threads of a group: around whole warps, and any.
+fn width(case: &Case, threads: usize) -> usize {
+    let mut param = case.param(24);
+    let warps = 32 * (1 + param.below(threads / 32 + 1));
+    [warps, warps, 1 + param.below(threads), threads, 1 + param.below(40), threads + 5][param.below(6)]
+}
+
+/// Items of a partial tile.
+fn valid(case: &Case, tile: usize) -> usize {
+    let mut param = case.param(25);
+    [0, 1, tile, tile - 1, param.below(tile + 1), param.below(tile + 1)][param.below(6)]
+}
+
+/// What each thread of a block gets.
+fn forms<T: Copy>(x: &[[T; 3]], case: &Case, shape: Shape, identity: T, op: impl Fn(T, T) -> T + Copy) -> Vec<[T; 7]> {
+    let threads = shape.threads();
+    let values: Vec<T> = x.iter().map(|items| items[0]).collect();
+    let (block, items) = (total(&values, op), total(x.as_flattened(), op));
+    let partial = total(&x.as_flattened()[..valid(case, 3 * threads)], op).unwrap_or(identity);
+    let (width, plane) = (width(case, threads), shape.x() * shape.y());
+    let of_thread = |thread: usize| {
+        let part = |width: usize| {
+            let first = thread / width * width;
+            total(&values[first..(first + width).min(threads)], op).expect("the thread is in it")
+        };
+        let first = thread % shape.x() + thread / plane * plane;
+        let column: Vec<T> = (0..shape.y()).map(|y| values[first + y * shape.x()]).collect();
+        let [block, items] = [block, items].map(|total| total.expect("no block is empty"));
+        let to_first = if thread == 0 { block } else { values[thread] };
+        let column = total(&column, op).expect("the thread is in it");
+        [block, to_first, items, partial, part(shape.x()), part(width), column]
+    };
+    (0..threads).map(of_thread).collect()
+}
+
+pub fn subjects() -> Vec<Subject> {
+    let mut all = Vec::new();
+    macro_rules! forms_of {
+        ($($name:literal, $t:ty, $op:ident, $most:literal, $storage:literal, $plain:expr, $items:ident;)*) => {$(
+            all.push(subject(
+                COVERS,
+                $name,
+                lengths(1024),
+                |case| ($items::<[$t; 3]>(case, 0, Shape::of(case, $most).threads() * blocks(case)),),
+                |case, (x,)| {
+                    let (shape, identity) = (Shape::of(case, $most), Reducer::<$t>::identity(&$op));
+                    let blocks = x.chunks(shape.threads());
+                    (equal(blocks.flat_map(|x| forms(x, case, shape, identity, $plain)).collect()),)
+                },
+                |case, place, (x,), (out,)| {
+                    let shape = Shape::of(case, $most);
+                    let threads = shape.threads();
+                    block_reductions::<$t, $op, $storage>::launch(
+                        place.stream, shape.dims(blocks(case)), width(case, threads) as u32,
+                        valid(case, 3 * threads) as u32, x.get(), out.exact(), $op,
+                    )
+                },
+            ));
+        )*};
+    }
+    forms_of! {
+        "f32, Add", f32, Add, 1024, 0, |a, b| a + b, small;
+        "i32, Min", i32, Min, 1024, 0, i32::min, items;
+        "Three, Latest", Three, Latest, 1024, 0, |a, b| Latest.apply(a, b), items;
+        "Map<u64>, Compose, 256", Map<u64>, Compose, 256, 256, |a, b| Compose.apply(a, b), items;
+    }
+    all
+}

@@ -1,0 +1,129 @@
+//! Exchanges between arrangements, and loads and stores in them.
+
+use super::striped;
+use crate::case::{Case, Lengths};
+use crate::data::{items, shuffled};
+use crate::items::Item;
+use crate::kernels::Three;
+use crate::kernels::neighbours::{compacted, exchanged};
+use crate::subject::{Subject, exact, subject};
+
+const COVERS: &[&str] = &[
+    "blocked_to_striped",
+    "striped_to_blocked",
+    "blocked_to_warp_striped",
+    "warp_striped_to_blocked",
+    "scatter_to_blocked",
+    "scatter_to_striped",
+    "load_striped",
+    "load_warp_striped",
+    "store_striped",
+];
+
+/// Which of a tile's items each item of each thread is, in the warp-striped arrangement.
+pub fn warp_striped(threads: usize, items: usize) -> Vec<usize> {
+    let of_thread = |thread: usize| {
+        let (warp, lane) = (thread / 32 * 32, thread % 32);
+        let lanes = (threads - warp).min(32);
+        (0..items).map(move |i| warp * items + i * lanes + lane)
+    };
+    (0..threads).flat_map(of_thread).collect()
+}
+
+/// Whole tiles: a scatter has a rank for each item.
+fn len(case: &Case, tile: usize) -> usize {
+    case.len.div_ceil(tile).min(3) * tile
+}
+
+/// The ranks of each tile's items.
+fn ranks(case: &Case, tile: usize) -> Vec<u32> {
+    let tiles = 0..len(case, tile) / tile;
+    tiles.flat_map(|n| shuffled(case, 5 + n as u64, tile)).map(|rank| rank as u32).collect()
+}
+
+fn exchanges<T: Item>(x: &[T], ranks: &[u32], (threads, items): (usize, usize)) -> Vec<[T; 8]> {
+    let (stripes, warp_stripes) = (striped(threads, items), warp_striped(threads, items));
+    let mut scattered = x.to_vec();
+    ranks.iter().zip(x).for_each(|(&rank, &x)| scattered[rank as usize] = x);
+    let results = (0..x.len()).map(|i| {
+        let (stripe, warp_stripe) = (stripes[i], warp_stripes[i]);
+        [x[stripe], x[i], x[warp_stripe], x[i], scattered[i], scattered[stripe], x[stripe], x[warp_stripe]]
+    });
+    results.collect()
+}
+
+/// Each tile of `x` with the items that flags mark first, and what each thread then adds to its own elements: nothing, read back.
+fn compact<T: Item>(x: &[T], keep: &[bool], tile: usize) -> (Vec<T>, Vec<u32>) {
+    let (mut out, mut counts) = (Vec::new(), Vec::new());
+    for (x, keep) in x.chunks(tile).zip(keep.chunks(tile)) {
+        let kept: Vec<T> = x.iter().zip(keep).filter(|(_, keep)| **keep).map(|(&x, _)| x).collect();
+        counts.push(kept.len() as u32);
+        out.extend(kept.iter().chain(&x[kept.len()..]));
+    }
+    (out, counts)
+}
+
+pub fn subjects() -> Vec<Subject> {
+    let mut all = Vec::new();
+    macro_rules! compactions_of {
+        ($($name:literal, $t:ty, $threads:literal, $items:literal;)*) => {$(
+            all.push(subject(
+                &["block_compact"],
+                $name,
+                Lengths::near(&[$threads * $items]).most(5 * $threads * $items),
+                |case| {
+                    let x = items::<$t>(case, 0, case.len);
+                    let keep = shuffled(case, 1, case.len).into_iter().map(|n| n % 3 != 0).collect();
+                    (x, keep)
+                },
+                |_, (x, keep): &(Vec<$t>, Vec<bool>)| {
+                    let (out, counts) = compact(x, keep, $threads * $items);
+                    (exact(out.clone()), exact(out), exact(counts))
+                },
+                |_, place, (x, keep), (out, again, counts)| {
+                    compacted::<$t, $items>::launch(
+                        place.stream, (2, $threads), x.get(), keep.get(), out.exact(), again.exact(), counts.exact(),
+                    )
+                },
+            ));
+        )*};
+    }
+    // One warp, a part of one, and several.
+    compactions_of! {
+        "u8, 32, 16", u8, 32, 16;
+        "f64, 20, 1", f64, 20, 1;
+        "i32, 128, 4", i32, 128, 4;
+        "Three, 65, 3", Three, 65, 3;
+    }
+    macro_rules! exchanges_of {
+        ($($name:literal, $t:ty, $threads:literal, $items:literal;)*) => {$(
+            all.push(subject(
+                COVERS,
+                $name,
+                Lengths::near(&[$threads * $items]).most(3 * $threads * $items),
+                |case| {
+                    let tile = $threads * $items;
+                    (items::<$t>(case, 0, len(case, tile)), ranks(case, tile))
+                },
+                |_, (x, ranks)| {
+                    let tile = $threads * $items;
+                    let tiles = x.chunks(tile).zip(ranks.chunks(tile));
+                    let all = tiles.flat_map(|(x, ranks)| exchanges(x, ranks, ($threads, $items))).collect();
+                    (exact(all), exact(x.clone()), exact(x.clone()))
+                },
+                |_, place, (x, ranks), (out, striped, warp_striped)| {
+                    exchanged::<$t, $threads, $items>::launch(
+                        place.stream, (2, $threads), x.get(), ranks.get(), out.exact(), striped.exact(),
+                        warp_striped.exact(),
+                    )
+                },
+            ));
+        )*};
+    }
+    exchanges_of! {
+        "u8, 65, 16", u8, 65, 16;
+        "f32, 128, 4", f32, 128, 4;
+        "Three, 33, 5", Three, 33, 5;
+    }
+    all
+}

@@ -1,0 +1,91 @@
+//! Neighbours: shifts, differences and flags.
+
+use kernel_primitives::functor::{BinaryFn, Sub};
+
+use super::{Shape, blocks};
+use crate::case::{Case, Lengths};
+use crate::data::items;
+use crate::items::Item;
+use crate::kernels::neighbours::beside;
+use crate::kernels::{Compose, Triangular};
+use crate::subject::{Subject, exact, subject};
+
+const COVERS: &[&str] = &[
+    "block_shift_up",
+    "block_shift_down",
+    "block_rotate",
+    "block_broadcast",
+    "adjacent_difference_left",
+    "adjacent_difference_right",
+    "adjacent_difference_left_open",
+    "adjacent_difference_right_open",
+    "flag_heads",
+    "flag_tails",
+    "flag_heads_and_tails",
+];
+
+/// Whole tiles of a block.
+fn len(case: &Case, items: usize) -> usize {
+    Shape::of(case, 1024).threads() * items * (1 + case.param(26).below(3))
+}
+
+/// How far a rotation goes, and the thread whose value all get.
+fn moves(case: &Case) -> [usize; 2] {
+    let threads = Shape::of(case, 1024).threads();
+    [case.param(27).below(2 * threads), case.param(28).below(threads)]
+}
+
+/// What the first items of a tile's threads get, and with those beside the tile.
+fn moved<T: Item>(x: &[T], tile: std::ops::Range<usize>, items: usize, [by, source]: [usize; 2]) -> Vec<[T; 4]> {
+    let own: Vec<T> = x[tile.clone()].iter().step_by(items).copied().collect();
+    let before = tile.start.checked_sub(1).map_or(T::ZERO, |i| x[i]);
+    let after = x.get(tile.end).copied().unwrap_or(T::ZERO);
+    let up = |i: usize| if i > 0 { own[i - 1] } else { before };
+    let down = |i: usize| own.get(i + 1).copied().unwrap_or(after);
+    (0..own.len()).map(|i| [up(i), down(i), own[(i + by) % own.len()], own[source]]).collect()
+}
+
+pub fn subjects() -> Vec<Subject> {
+    let mut all = Vec::new();
+    macro_rules! of {
+        ($($name:literal, $t:ty, $op:ident, $n:literal, $plain:expr;)*) => {$(
+            all.push(subject(
+                COVERS,
+                $name,
+                Lengths::near(&[256]).most(1000),
+                |case| (items::<$t>(case, 0, len(case, $n)),),
+                |case, (x,)| {
+                    let tile = Shape::of(case, 1024).threads() * $n;
+                    let tiles = (0..x.len()).step_by(tile).map(|first| first..first + tile);
+                    let f: fn($t, $t) -> $t = $plain;
+                    let zero = <$t as kernel_primitives::Element>::ZERO;
+                    let (before, after) = (|i: usize| (i > 0).then(|| x[i - 1]), |i: usize| x.get(i + 1).copied());
+                    let (opens, closes) = (|i: usize| i % tile == 0, |i: usize| i % tile == tile - 1);
+                    let differences = (0..x.len()).map(|i| {
+                        let [left, right] = [before(i), after(i)].map(|other| f(x[i], other.unwrap_or(zero)));
+                        [left, right, if opens(i) { x[i] } else { left }, if closes(i) { x[i] } else { right }]
+                    });
+                    let flags = (0..x.len()).map(|i| {
+                        let [head, tail] = [before(i), after(i)].map(|other| other.is_none_or(|other| other != x[i]));
+                        [head, tail, head || opens(i), tail || closes(i)]
+                    });
+                    let (differences, flags) = (differences.collect(), flags.collect());
+                    (exact(tiles.flat_map(|tile| moved(x, tile, $n, moves(case))).collect()), exact(differences), exact(flags))
+                },
+                |case, place, (x,), (moved, out, flags)| {
+                    let [by, source] = moves(case).map(|number| number as u32);
+                    let dims = Shape::of(case, 1024).dims(blocks(case));
+                    beside::<$t, $op, $n>::launch(
+                        place.stream, dims, by, source, x.get(), moved.exact(), out.exact(), flags.exact(), $op,
+                    )
+                },
+            ));
+        )*};
+    }
+    of! {
+        "i32, Sub, 1", i32, Sub, 1, i32::wrapping_sub;
+        "u8, Sub, 9", u8, Sub, 9, u8::wrapping_sub;
+        "Triangular, Compose, 4", Triangular, Compose, 4, |a, b| Compose.apply(a, b);
+    }
+    all
+}

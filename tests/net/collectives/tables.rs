@@ -1,0 +1,73 @@
+//! Histograms, and runs written out.
+
+use super::{Shape, blocks};
+use crate::case::{Case, Lengths};
+use crate::data::items;
+use crate::items::Item;
+use crate::kernels::Twelve;
+use crate::kernels::neighbours::{decoded, remainders};
+use crate::subject::{Subject, exact, subject};
+
+fn bins(case: &Case) -> usize {
+    let mut param = case.param(29);
+    [0, 1, 120, param.below(121)][param.below(4)]
+}
+
+/// The lengths of runs, which depend on the parameters alone, as does their sum.
+fn run_lengths(case: &Case, runs: usize) -> Vec<u32> {
+    let mut param = case.param(30);
+    let longest = param.one_of(&[1, 2, 5, 60]);
+    let mut lengths: Vec<u32> = (0..runs).map(|_| param.below(longest + 1) as u32).collect();
+    if param.below(3) == 0 {
+        let one = param.below(runs);
+        lengths.iter_mut().enumerate().for_each(|(i, length)| *length = if i == one { 500 } else { 0 });
+    }
+    lengths
+}
+
+/// The items of all runs with their distances, and a few that are none.
+fn written_out<T: Item>(values: &[T], lengths: &[u32]) -> (Vec<T>, Vec<u32>) {
+    let runs = || values.iter().zip(lengths);
+    let values = runs().flat_map(|(&value, &length)| (0..length).map(move |_| value)).chain([T::ZERO; 5]);
+    (values.collect(), lengths.iter().flat_map(|&length| 0..length).chain([0; 5]).collect())
+}
+
+pub fn subjects() -> Vec<Subject> {
+    let mut all = vec![subject(
+        &["block_histogram"],
+        "u32, 120",
+        Lengths::near(&[128 * 5, 1024]).most(4000),
+        |case| (items::<u32>(case, 0, case.len), vec![0u32; 120]),
+        |case, (x, _)| {
+            let mut counts = vec![0; 120];
+            x.iter().filter(|&x| ((x % 120) as usize) < bins(case)).for_each(|x| counts[(x % 120) as usize] += 1);
+            (exact(counts),)
+        },
+        |case, place, (x, zeros), (counts,)| {
+            let (dims, mut counts) = (Shape::of(case, 1024).dims(blocks(case)), counts.exact());
+            counts.copy_from_device(place.stream, zeros.get())?;
+            remainders::launch(place.stream, dims, bins(case) as u32, x.get(), &mut counts)
+        },
+    )];
+    macro_rules! decodes {
+        ($($name:literal, $t:ty, $threads:literal, $runs:literal;)*) => {$(
+            all.push(subject(
+                &["run_length_decode", "run_length_begin"],
+                $name,
+                Lengths::near(&[128]).most(500),
+                |case| (items::<$t>(case, 0, $threads * $runs), run_lengths(case, $threads * $runs)),
+                |_, (values, lengths)| {
+                    let (values, distances) = written_out(values, lengths);
+                    (exact(values), exact(distances))
+                },
+                |_, place, (values, lengths), (out, distances)| {
+                    decoded::<$t, $threads, $runs>::launch(
+                        place.stream, (1, $threads), values.get(), lengths.get(), out.exact(), distances.exact(),
+                    )
+                },
+            ));
+        )*};
+    }
+    decodes! { "u8, 32, 1", u8, 32, 1; "Twelve, 65, 3", Twelve, 65, 3; }
+    all
+}

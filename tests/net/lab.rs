@@ -1,0 +1,254 @@
+//! Runs subjects on cases, shrinks what fails, and reports.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use kernel_primitives::algorithms::{Tuning, Workspace};
+use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
+
+use crate::case::{Case, Mode};
+use crate::subject::{Place, Subject, Trial};
+
+/// Cases of a subject in `properties`, unless the environment says another number.
+const CASES: u64 = 40;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    let parse = |text: String| text.parse().unwrap_or_else(|_| panic!("{variable} is a number, and not `{text}`"));
+    std::env::var(variable).ok().map_or(otherwise, parse)
+}
+
+/// Two streams for each mode, and those of other devices whose results have the same bits.
+struct Lab {
+    modes: Vec<[Stream; 2]>,
+    others: Vec<Stream>,
+    tuning: Tuning,
+    gpu: bool,
+}
+
+impl Lab {
+    fn new() -> Result<Self> {
+        let device = Device::auto()?;
+        let mut devices = vec![device.clone()];
+        let with = |checked, threads, seed| {
+            let mut options = EmulatorOptions::default();
+            (options.checked, options.threads, options.seed) = (checked, threads, seed);
+            Device::emulator_with(options)
+        };
+        if !device.is_gpu() {
+            devices = vec![with(false, 1, None), with(false, 3, Some(5)), with(true, 1, Some(9))];
+        }
+        let streams = |device: &Device| Ok([device.stream()?, device.stream()?]);
+        let tuning = Tuning::of(&device)?.clone();
+        let modes = devices.iter().map(streams).collect::<Result<_>>()?;
+        let others = vec![with(false, 2, Some(3)).stream()?, with(false, 5, None).stream()?];
+        Ok(Self { modes, others, tuning, gpu: device.is_gpu() })
+    }
+
+    fn streams(&self, mode: Mode) -> &[Stream; 2] {
+        self.modes.get(mode as usize).unwrap_or(&self.modes[0])
+    }
+}
+
+/// What went wrong.
+struct Failure {
+    what: String,
+    /// The device is lost: nothing can be tried after that.
+    last: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { last: matches!(error, Error::ContextLost { .. }), what: format!("{error}").replace('\n', " ") }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Self {
+        Self { what, last: false }
+    }
+}
+
+type Check = fn(&Lab, &Subject, &Case) -> Result<(), Failure>;
+
+/// The check's answer; a panic is one, too.
+fn attempt(check: Check, lab: &Lab, subject: &Subject, case: &Case) -> Result<(), Failure> {
+    catch_unwind(AssertUnwindSafe(|| check(lab, subject, case))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.into()));
+        Err(Failure::from(format!("a panic: {}", text.unwrap_or_default())))
+    })
+}
+
+/// The simplest case that fails, and how; in a few hundred attempts.
+fn shrink(check: Check, lab: &Lab, subject: &Subject, mut case: Case, mut failure: Failure) -> (Case, Failure) {
+    let mut attempts = 0;
+    'simpler: while !failure.last && attempts < 300 {
+        for simpler in case.simpler() {
+            attempts += 1;
+            if let Err(found) = attempt(check, lab, subject, &simpler) {
+                (case, failure) = (simpler, found);
+                continue 'simpler;
+            }
+        }
+        break;
+    }
+    (case, failure)
+}
+
+/// A seed of the environment's seed, the subject and the number of the case.
+fn seed(test: &str, subject: &str, n: u64) -> u64 {
+    let seed = number("KERNEL_PRIMITIVES_NET_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let text = test.bytes().chain(subject.bytes());
+    let hash = text.fold(seed, |hash, byte| (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3));
+    hash.wrapping_add(n.wrapping_mul(0xd6e8_feb8_6659_fd93))
+}
+
+/// Checks all subjects, each on so many cases, and fails with a line for each that a case fails.
+fn drive(test: &str, subjects: Vec<Subject>, cases: u64, check: Check) {
+    let lab = Lab::new().expect("a device");
+    let only = std::env::var("KERNEL_PRIMITIVES_NET_CASE").ok();
+    let mut failures = Vec::new();
+    for subject in subjects {
+        let name = subject.name();
+        let mut failed = |case: Case, failure: Failure| {
+            let (case, failure) = shrink(check, &lab, &subject, case, failure);
+            let line = format!("net: {test}: {}: KERNEL_PRIMITIVES_NET_CASE='{name} {case}'", failure.what);
+            println!("{line}");
+            failures.push(line);
+            failure.last
+        };
+        if let Some(only) = &only {
+            if let Some(case) = only.strip_prefix(&name).and_then(|rest| rest.strip_prefix(" len=")) {
+                let case = format!("len={case}").parse().unwrap_or_else(|error| panic!("{only}: {error}"));
+                if let Err(Failure { what, .. }) = attempt(check, &lab, &subject, &case) {
+                    panic!("net: {test}: {what}: {name} {case}");
+                }
+            }
+            continue;
+        }
+        let mut done = 0;
+        let case = |n| Case::draw(seed(test, &name, n), &subject.lengths, lab.gpu);
+        let found = (0..cases).map(case).find_map(|case| {
+            done += 1;
+            attempt(check, &lab, &subject, &case).err().map(|failure| (case, failure))
+        });
+        println!("net: {test} {name} {done} cases");
+        if let Some((case, failure)) = found
+            && failed(case, failure)
+        {
+            break;
+        }
+    }
+    assert!(failures.is_empty(), "{} subjects fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn cases() -> u64 {
+    number("KERNEL_PRIMITIVES_NET_CASES", CASES)
+}
+
+fn some_cases() -> u64 {
+    (cases() / 8).max(1)
+}
+
+pub fn properties(subjects: Vec<Subject>) {
+    drive("properties", subjects, cases(), |lab, subject, case| {
+        let [stream, _] = lab.streams(case.mode);
+        let mut trial = subject.begin(std::slice::from_ref(case), stream)?;
+        trial.call(Place { stream, workspace: None, tuning: &case.tuning(&lab.tuning) })?;
+        Ok(trial.verify()?)
+    });
+}
+
+/// A graph, replayed twice with other items, with calls that share its workspace in between.
+pub fn captures(subjects: Vec<Subject>) {
+    drive("captures", subjects, some_cases(), |lab, subject, case| {
+        let [stream, _] = lab.streams(case.mode);
+        let tuning = case.tuning(&lab.tuning);
+        let cases = [case.clone(), case.refill(1), case.refill(2)];
+        let (mut captured, mut direct) = (subject.begin(&cases, stream)?, subject.begin(&cases[..1], stream)?);
+        let mut workspace = Workspace::new();
+        let call = |trial: &mut Box<dyn Trial>, stream: &Stream, workspace: &mut Workspace| {
+            trial.call(Place { stream, workspace: Some(workspace), tuning: &tuning })
+        };
+        call(&mut direct, stream, &mut workspace)?;
+        let graph = stream.capture(|stream| call(&mut captured, stream, &mut workspace))?;
+        for replay in 0..3 {
+            if replay > 0 {
+                captured.refill()?;
+            }
+            graph.launch(stream)?;
+            captured.verify().map_err(|what| format!("replay {replay}: {what}"))?;
+            call(&mut direct, stream, &mut workspace)?;
+        }
+        Ok(direct.verify().map_err(|what| format!("a call between replays: {what}"))?)
+    });
+}
+
+/// Calls of different lengths on two streams, from two threads that hand over the workspace, without a pause.
+pub fn workspaces(subjects: Vec<Subject>) {
+    drive("workspaces", subjects, some_cases(), |lab, subject, case| {
+        let [first, second] = lab.streams(case.mode);
+        let tuning = case.tuning(&lab.tuning);
+        let other = Case { len: (case.len / 2).max(1) + case.len % 3, ..case.refill(1) };
+        let mut trials = vec![subject.begin(std::slice::from_ref(case), first)?, subject.begin(&[other], second)?];
+        trials.push(trials[0].twin(first)?);
+        trials.push(trials[1].twin(second)?);
+        let mut workspace = Workspace::new();
+        let mut call = |trial: &mut Box<dyn Trial>, stream: &Stream| {
+            trial.call(Place { stream, workspace: Some(&mut workspace), tuning: &tuning })
+        };
+        for (trial, stream) in trials.iter_mut().zip([first, second]) {
+            call(trial, stream)?;
+        }
+        let from_another = thread::scope(|scope| {
+            let calls =
+                || (trials.iter_mut().skip(2).zip([second, first])).try_for_each(|(trial, stream)| call(trial, stream));
+            scope.spawn(calls).join().expect("no panic")
+        });
+        from_another?;
+        for (n, trial) in trials.iter().enumerate() {
+            trial.verify().map_err(|what| format!("call {n}: {what}"))?;
+        }
+        Ok(())
+    });
+}
+
+/// Two threads, each with a stream and results of its own, on the same inputs.
+pub fn threads(subjects: Vec<Subject>) {
+    drive("threads", subjects, some_cases(), |lab, subject, case| {
+        let streams = lab.streams(case.mode);
+        let tuning = case.tuning(&lab.tuning);
+        let first = subject.begin(std::slice::from_ref(case), &streams[0])?;
+        let second = first.twin(&streams[1])?;
+        thread::scope(|scope| {
+            let calls = [first, second].into_iter().zip(streams).map(|(mut trial, stream)| {
+                let tuning = &tuning;
+                scope.spawn(move || -> Result<(), Failure> {
+                    for _ in 0..2 {
+                        trial.call(Place { stream, workspace: None, tuning })?;
+                    }
+                    Ok(trial.verify()?)
+                })
+            });
+            let calls: Vec<_> = calls.collect();
+            calls.into_iter().try_for_each(|call| call.join().expect("no panic"))
+        })
+    });
+}
+
+/// The same bits on every run, with any number of blocks at once, and on every device.
+pub fn bits(subjects: Vec<Subject>) {
+    let of_floats = subjects.into_iter().filter(|subject| subject.types.contains("reals")).collect();
+    drive("bits", of_floats, some_cases(), |lab, subject, case| {
+        let mut found = Vec::new();
+        for stream in lab.streams(case.mode).iter().chain(&lab.others) {
+            let mut trial = subject.begin(std::slice::from_ref(case), stream)?;
+            trial.call(Place { stream, workspace: None, tuning: &lab.tuning })?;
+            found.push(trial.printed()?);
+        }
+        match found.iter().position(|bits| *bits != found[0]) {
+            Some(other) => Err(Failure::from(format!("run {other} has other bits than the first"))),
+            None => Ok(()),
+        }
+    });
+}

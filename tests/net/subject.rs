@@ -1,0 +1,322 @@
+//! Subjects: what the net calls, with what, and what must come out.
+
+use std::sync::Arc;
+
+use kernel_primitives::algorithms::{Run, Tuning, Workspace};
+use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Result, Stream};
+
+use crate::case::{Case, Lengths};
+use crate::items::Item;
+
+/// Where a call runs.
+pub struct Place<'a> {
+    pub stream: &'a Stream,
+    pub workspace: Option<&'a mut Workspace>,
+    pub tuning: &'a Tuning,
+}
+
+impl<'a> Place<'a> {
+    pub fn run(self) -> Run<'a> {
+        let run = Run::on(self.stream).tuned(self.tuning);
+        match self.workspace {
+            Some(workspace) => run.with(workspace),
+            None => run,
+        }
+    }
+}
+
+/// Items in a buffer, somewhere.
+pub struct Column<T> {
+    buffer: Buffer<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Item> Column<T> {
+    /// The items, to read.
+    pub fn get(&self) -> BufferSlice<'_, T> {
+        self.buffer.slice(self.start..self.start + self.len).expect("inside")
+    }
+
+    /// Room for the results, and more after it.
+    pub fn room(&mut self) -> BufferSliceMut<'_, T> {
+        self.buffer.slice_mut(self.start..).expect("inside")
+    }
+
+    /// Room for the results alone.
+    pub fn exact(&mut self) -> BufferSliceMut<'_, T> {
+        self.buffer.slice_mut(self.start..self.start + self.len).expect("inside")
+    }
+
+    fn upload(stream: &Stream, items: &[T], start: usize) -> Result<Self> {
+        let buffer = stream.buffer_from(&Self::among(items, start, 3))?;
+        Ok(Self { buffer, start, len: items.len() })
+    }
+
+    fn refill(&mut self, items: &[T]) -> Result<()> {
+        assert_eq!(items.len(), self.len, "a refill keeps the lengths");
+        self.buffer.copy_from(&Self::among(items, self.start, 3))
+    }
+
+    /// The items with others before and after them.
+    fn among(items: &[T], start: usize, after: usize) -> Vec<T> {
+        let beside = |range: std::ops::Range<usize>| range.map(T::beside);
+        beside(0..start).chain(items.iter().copied()).chain(beside(0..after)).collect()
+    }
+
+    fn for_results(stream: &Stream, len: usize, start: usize) -> Result<Self> {
+        let buffer = stream.buffer_from(&Self::untouched(len, start))?;
+        Ok(Self { buffer, start, len })
+    }
+
+    fn untouched(len: usize, start: usize) -> Vec<T> {
+        (0..start + len + AFTER).map(T::beside).collect()
+    }
+
+    fn verify(&self, want: &Want<T>) -> Result<(), String> {
+        let found = self.buffer.to_vec().map_err(|error| format!("{error}"))?;
+        let (before, rest) = found.split_at(self.start);
+        let (results, after) = rest.split_at(want.len);
+        (want.check)(results)?;
+        for (i, found) in before.iter().enumerate().chain((self.start + want.len..).zip(after)) {
+            if !found.same(&T::beside(i)) {
+                let from_end = i as i64 - (self.start + want.len) as i64;
+                return Err(format!("wrote {found:?} outside of the {} results, {from_end} after their end", want.len));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Elements of a buffer after the room for the results.
+const AFTER: usize = 19;
+
+/// What results must be.
+pub struct Want<T> {
+    len: usize,
+    #[allow(clippy::type_complexity, reason = "a function")]
+    check: Box<dyn Fn(&[T]) -> Result<(), String> + Send + Sync>,
+}
+
+fn want<T: Item, U: std::fmt::Debug + Send + Sync + 'static>(
+    expected: Vec<U>,
+    holds: impl Fn(&U, &T) -> bool + Send + Sync + 'static,
+) -> Want<T> {
+    let len = expected.len();
+    let check = move |found: &[T]| match expected.iter().zip(found).position(|(e, f)| !holds(e, f)) {
+        None => Ok(()),
+        Some(i) => Err(format!("result {i} of {len} is {:?} and not {:?}", found[i], expected[i])),
+    };
+    Want { len, check: Box::new(check) }
+}
+
+/// These bits.
+pub fn exact<T: Item>(expected: Vec<T>) -> Want<T> {
+    want(expected, T::same)
+}
+
+/// These bits, or NaN for NaN.
+pub fn alike<T: Item>(expected: Vec<T>) -> Want<T> {
+    #[allow(clippy::eq_op, reason = "NaN is not itself")]
+    want(expected, |a, b| a.same(b) || (a != a && b != b))
+}
+
+/// Equal values, or NaN for NaN.
+pub fn equal<T: Item>(expected: Vec<T>) -> Want<T> {
+    #[allow(clippy::eq_op, reason = "NaN is not itself")]
+    want(expected, |a, b| a == b || (a != a && b != b))
+}
+
+/// A number and how far results may be from it.
+pub fn near<T: Item + Into<f64>>(expected: Vec<(f64, f64)>) -> Want<T> {
+    want(expected, |&(value, bound): &(f64, f64), &found: &T| (Into::<f64>::into(found) - value).abs() <= bound)
+}
+
+/// Vectors in buffers.
+pub trait Inputs {
+    type Device: Send + Sync;
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device>;
+    fn refill(&self, device: &mut Self::Device) -> Result<()>;
+}
+
+/// Buffers, and what they must have.
+pub trait Outputs {
+    type Device: Send;
+    fn lens(&self) -> Vec<usize>;
+    fn room(stream: &Stream, start: usize, lens: &[usize]) -> Result<Self::Device>;
+    fn clear(device: &mut Self::Device) -> Result<()>;
+    fn verify(&self, device: &Self::Device) -> Result<(), String>;
+    /// All that is in the buffers, of floats every bit.
+    fn printed(device: &Self::Device) -> Result<String>;
+}
+
+/// Where the `n`th column begins, if the first does so at `start`.
+pub fn start_of(start: usize, n: usize) -> usize {
+    start * (2 * n + 1) % 17
+}
+
+macro_rules! columns {
+    ($($n:tt $t:ident),*) => {
+        impl<$($t: Item),*> Inputs for ($(Vec<$t>,)*) {
+            type Device = ($(Column<$t>,)*);
+            fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+                Ok(($(Column::upload(stream, &self.$n, start_of(start, $n))?,)*))
+            }
+            fn refill(&self, device: &mut Self::Device) -> Result<()> {
+                $(device.$n.refill(&self.$n)?;)*
+                Ok(())
+            }
+        }
+
+        impl<$($t: Item),*> Outputs for ($(Want<$t>,)*) {
+            type Device = ($(Column<$t>,)*);
+            fn lens(&self) -> Vec<usize> {
+                vec![$(self.$n.len),*]
+            }
+            fn room(stream: &Stream, start: usize, lens: &[usize]) -> Result<Self::Device> {
+                Ok(($(Column::for_results(stream, lens[$n], start_of(start, $n))?,)*))
+            }
+            fn clear(device: &mut Self::Device) -> Result<()> {
+                $(device.$n.buffer.copy_from(&Column::<$t>::untouched(device.$n.len, device.$n.start))?;)*
+                Ok(())
+            }
+            fn verify(&self, device: &Self::Device) -> Result<(), String> {
+                $(device.$n.verify(&self.$n).map_err(|what| format!("output {}: {what}", $n))?;)*
+                Ok(())
+            }
+            fn printed(device: &Self::Device) -> Result<String> {
+                Ok([$(format!("{:?}", device.$n.buffer.to_vec()?)),*].concat())
+            }
+        }
+    };
+}
+columns!(0 A);
+columns!(0 A, 1 B);
+columns!(0 A, 1 B, 2 C);
+columns!(0 A, 1 B, 2 C, 3 D);
+
+impl Inputs for () {
+    type Device = ();
+    fn upload(&self, _: &Stream, _: usize) -> Result<()> {
+        Ok(())
+    }
+    fn refill(&self, _: &mut ()) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A subject on a case, in buffers.
+pub trait Trial: Send {
+    fn call(&mut self, place: Place<'_>) -> Result<()>;
+
+    /// Whether the results are those of the present items, and nothing else was written.
+    fn verify(&self) -> Result<(), String>;
+
+    /// All that is in the buffers of results, of floats every bit.
+    fn printed(&self) -> Result<String>;
+
+    /// The same inputs, and results of its own.
+    fn twin(&self, stream: &Stream) -> Result<Box<dyn Trial>>;
+
+    /// The next of the cases' items in the same buffers, and nothing where the results will be; not of twins.
+    fn refill(&mut self) -> Result<()>;
+}
+
+/// What the net calls.
+pub struct Subject {
+    /// The functions of the library that it covers, of which the first one gives it its name.
+    pub covers: &'static [&'static str],
+    pub types: &'static str,
+    pub lengths: Lengths,
+    #[allow(clippy::type_complexity, reason = "a function")]
+    begin: Box<dyn Fn(&[Case], &Stream) -> Result<Box<dyn Trial>>>,
+}
+
+impl Subject {
+    pub fn name(&self) -> String {
+        format!("{}<{}>", self.covers[0], self.types)
+    }
+
+    /// Of the first case; the others are for [`Trial::refill`].
+    pub fn begin(&self, cases: &[Case], stream: &Stream) -> Result<Box<dyn Trial>> {
+        (self.begin)(cases, stream)
+    }
+}
+
+/// A subject by how its inputs are made, what they must give, and its call.
+pub fn subject<I, O>(
+    covers: &'static [&'static str],
+    types: &'static str,
+    lengths: Lengths,
+    inputs: impl Fn(&Case) -> I + 'static,
+    expected: impl Fn(&Case, &I) -> O + 'static,
+    call: impl Fn(&Case, Place<'_>, &I::Device, &mut O::Device) -> Result<()> + Send + Sync + 'static,
+) -> Subject
+where
+    I: Inputs + Send + Sync + 'static,
+    O: Outputs + Send + Sync + 'static,
+{
+    let call: Arc<Call<I, O>> = Arc::new(call);
+    let begin = move |cases: &[Case], stream: &Stream| -> Result<Box<dyn Trial>> {
+        let rounds: Vec<_> = cases.iter().map(|case| (case.clone(), inputs(case))).collect();
+        let rounds: Vec<Round<I, O>> =
+            rounds.into_iter().map(|(case, inputs)| (expected(&case, &inputs), inputs, case)).collect();
+        let lens = |n: usize| rounds.iter().map(|(wants, ..)| wants.lens()[n]).max().unwrap_or(0);
+        let lens: Vec<usize> = (0..rounds[0].0.lens().len()).map(lens).collect();
+        let (_, items, case) = &rounds[0];
+        Ok(Box::new(Begun::<I, O> {
+            inputs: Arc::new(items.upload(stream, case.offset)?),
+            outputs: O::room(stream, case.place, &lens)?,
+            rounds: Arc::new(rounds),
+            round: 0,
+            lens,
+            call: call.clone(),
+        }))
+    };
+    Subject { covers, types, lengths, begin: Box::new(begin) }
+}
+
+type Round<I, O> = (O, I, Case);
+type Call<I, O> =
+    dyn Fn(&Case, Place<'_>, &<I as Inputs>::Device, &mut <O as Outputs>::Device) -> Result<()> + Send + Sync;
+
+struct Begun<I: Inputs, O: Outputs> {
+    inputs: Arc<I::Device>,
+    outputs: O::Device,
+    rounds: Arc<Vec<Round<I, O>>>,
+    round: usize,
+    lens: Vec<usize>,
+    call: Arc<Call<I, O>>,
+}
+
+impl<I: Inputs + Send + Sync + 'static, O: Outputs + Send + Sync + 'static> Trial for Begun<I, O> {
+    fn call(&mut self, place: Place<'_>) -> Result<()> {
+        (self.call)(&self.rounds[self.round].2, place, &self.inputs, &mut self.outputs)
+    }
+
+    fn verify(&self) -> Result<(), String> {
+        self.rounds[self.round].0.verify(&self.outputs)
+    }
+
+    fn printed(&self) -> Result<String> {
+        O::printed(&self.outputs)
+    }
+
+    fn twin(&self, stream: &Stream) -> Result<Box<dyn Trial>> {
+        Ok(Box::new(Self {
+            inputs: self.inputs.clone(),
+            outputs: O::room(stream, self.rounds[0].2.place, &self.lens)?,
+            rounds: self.rounds.clone(),
+            round: self.round,
+            lens: self.lens.clone(),
+            call: self.call.clone(),
+        }))
+    }
+
+    fn refill(&mut self) -> Result<()> {
+        self.round += 1;
+        let inputs = Arc::get_mut(&mut self.inputs).expect("no twin has them");
+        self.rounds[self.round].1.refill(inputs)?;
+        O::clear(&mut self.outputs)
+    }
+}

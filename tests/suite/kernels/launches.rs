@@ -1,0 +1,63 @@
+//! Kernels whose launch is unsafe, or private to their module.
+
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::prelude::*;
+#[cfg(not(target_arch = "nvptx64"))]
+use kernel_primitives::{Buffer, BufferSlice, Error, Result, Stream};
+
+/// out ← the items of `x` at the places `at`
+///
+/// # Safety
+/// All places are below the length of `x`.
+#[kernel(equal_len(at, out), instantiate(<Span<f32>>))]
+pub unsafe fn gather<S: Source<Item: Element>>(cx: Block, x: Input<S>, at: Global<u32>, mut out: GlobalMut<S::Item>) {
+    for i in cx.items(out.len()) {
+        // SAFETY: the caller's contract.
+        let [item] = unsafe { x.items_inside(at[i] as usize) };
+        out.set(i, item);
+    }
+}
+
+/// The `width` elements of each row before its end, which lie in each of `rows`.
+#[kernel(launch())]
+pub fn ends_of_rows(cx: Block, x: Input<Span<u32>>, rows: u64, width: u64, mut out: GlobalMut<u32>) {
+    let columns = x.len() / rows as usize;
+    for i in cx.items(out.len()) {
+        let (row, column) = (i.index() / width as usize, i.index() % width as usize);
+        // SAFETY: what launches it has asked for rows that are as wide.
+        let [item] = unsafe { x.items_inside((row + 1) * columns - width as usize + column) };
+        out.set(i, item);
+    }
+}
+
+/// Counts the threads of its blocks, and says how many these have.
+#[kernel(threads(64))]
+pub fn sixty_four(cx: Block, counts: GlobalMut<u32, Atomic>) {
+    if cx.thread_rank() < 64 {
+        counts.at(0).fetch_add(1);
+    }
+}
+
+/// Calls the other kernel with blocks of any shape.
+#[kernel]
+pub fn as_sixty_four(cx: Block, counts: GlobalMut<u32, Atomic>) {
+    sixty_four(cx, counts);
+}
+
+/// Launches [`ends_of_rows`](enum@ends_of_rows) with what it relies on.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn ends(stream: &Stream, x: BufferSlice<'_, u32>, rows: usize, width: usize) -> Result<Buffer<u32>> {
+    let columns = x.len().checked_div(rows).unwrap_or(0);
+    if width > columns {
+        return Err(Error::LengthMismatch {
+            kernel: "ends_of_rows".into(),
+            first: "`width`".into(),
+            first_len: width,
+            second: "a row".into(),
+            second_len: columns,
+        });
+    }
+    let mut out = stream.buffer_zeroed(rows * width)?;
+    ends_of_rows::launch(stream, (3, 32), x, rows as u64, width as u64, &mut out)?;
+    Ok(out)
+}

@@ -1,0 +1,101 @@
+//! Where the source is another for a GPU than for the host, or for one architecture than for another, and why no test of the
+//! emulator misses what only a GPU runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Types, imports and constructors of one side, such as what the host knows of a kernel.
+const ONE_SIDE: &str = "of one side alone";
+/// An instruction, a register or a function of libdevice, and what the emulator has in its place; the tests that run on both
+/// compare the results.
+const INSTRUCTION: &str = "an instruction and its emulation";
+/// Shows the emulator an access, or has it check what a GPU's kernel promises.
+const SHOWN: &str = "shown to the emulator";
+/// Keeps LLVM or ptxas from a transformation; no value changes.
+const COMPILER: &str = "for the compiler";
+/// By architecture; the emulator takes the place of each, see `EmulatorOptions::arch`.
+const ARCHITECTURE: &str = "by architecture, in the emulator too";
+
+/// How many lines of each file choose, by reason.
+const CHOICES: &[(&str, &[(usize, &str)])] = &[
+    ("primitives-gpu/src/block/merge_sort.rs", &[(1, COMPILER)]),
+    ("primitives-gpu/src/block/radix_rank.rs", &[(1, ARCHITECTURE)]),
+    ("primitives-gpu/src/block/radix_sort.rs", &[(2, COMPILER)]),
+    ("primitives-gpu/src/element/arithmetic.rs", &[(3, ONE_SIDE), (6, INSTRUCTION)]),
+    ("primitives-gpu/src/element/float.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
+    ("primitives-gpu/src/element/halves.rs", &[(1, ONE_SIDE), (10, INSTRUCTION)]),
+    ("primitives-gpu/src/element/mod.rs", &[(2, INSTRUCTION)]),
+    ("primitives-gpu/src/element/ordered.rs", &[(2, ONE_SIDE), (9, INSTRUCTION)]),
+    ("primitives-gpu/src/functor/logic.rs", &[(1, COMPILER)]),
+    ("primitives-gpu/src/input.rs", &[(3, ONE_SIDE)]),
+    ("primitives-gpu/src/lib.rs", &[(2, ONE_SIDE)]),
+    ("primitives-gpu/src/output.rs", &[(2, ONE_SIDE)]),
+    ("primitives-gpu/src/simt/atomic.rs", &[(8, ONE_SIDE), (8, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/division.rs", &[(2, ONE_SIDE), (2, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/math.rs", &[(7, ONE_SIDE), (4, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/mod.rs", &[(13, ONE_SIDE), (3, ARCHITECTURE), (2, SHOWN), (34, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/print.rs", &[(1, ONE_SIDE), (3, INSTRUCTION)]),
+    ("primitives-gpu/src/simt/warp_ops.rs", &[(3, ONE_SIDE), (2, ARCHITECTURE), (16, INSTRUCTION), (2, COMPILER)]),
+    ("primitives-gpu/src/view/elements.rs", &[(1, ONE_SIDE), (2, INSTRUCTION), (11, SHOWN), (2, COMPILER)]),
+    ("primitives-gpu/src/view/raw.rs", &[(3, ONE_SIDE), (3, SHOWN), (9, INSTRUCTION), (1, COMPILER)]),
+    ("primitives-gpu/src/view/shared.rs", &[(2, ONE_SIDE), (8, SHOWN), (9, ARCHITECTURE), (10, INSTRUCTION)]),
+    ("primitives-gpu/src/view/split_barrier.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
+    ("primitives-macros/src/function.rs", &[(2, ONE_SIDE)]),
+    ("primitives-macros/src/group.rs", &[(1, ONE_SIDE)]),
+    ("primitives-macros/src/instance.rs", &[(1, ONE_SIDE)]),
+    ("primitives-macros/src/instantiate.rs", &[(1, ONE_SIDE)]),
+    ("primitives-macros/src/kernel.rs", &[(8, ONE_SIDE)]),
+    ("primitives-macros/src/shipped.rs", &[(2, ONE_SIDE)]),
+    ("src/kernels/columns.rs", &[(1, ONE_SIDE)]),
+    ("src/kernels/device/mod.rs", &[(1, ARCHITECTURE)]),
+    ("src/kernels/device/scan_by_key.rs", &[(1, COMPILER)]),
+    ("src/kernels/device/select.rs", &[(1, COMPILER)]),
+    ("src/kernels/device/unique.rs", &[(1, COMPILER)]),
+    ("src/kernels/functions.rs", &[(1, ONE_SIDE)]),
+    ("src/kernels/mod.rs", &[(2, ONE_SIDE)]),
+    ("src/lib.rs", &[(8, ONE_SIDE)]),
+];
+
+/// What makes a line a choice.
+const MARKS: [&str; 3] = ["target_arch", "nvptx::arch()", ".arch()"];
+
+#[test]
+fn every_choice_by_target_has_its_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = BTreeMap::new();
+    for folder in ["src", "primitives-gpu/src", "primitives-macros/src"] {
+        count(root, &root.join(folder), &mut found);
+    }
+    for (file, reasons) in CHOICES {
+        let listed: usize = reasons.iter().map(|(lines, _)| lines).sum();
+        let lines = found.remove(*file).unwrap_or_default();
+        assert_eq!(
+            lines.len(),
+            listed,
+            "{file} chooses by target in these lines; say here why, and prefer a choice that the emulator makes both ways:\n{}",
+            lines.join("\n")
+        );
+    }
+    assert!(found.is_empty(), "not in the list: {found:#?}");
+}
+
+/// The lines of the files below a folder that choose.
+fn count(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<String>>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            count(root, &path, found);
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source");
+        let chooses =
+            |line: &&str| MARKS.iter().any(|mark| line.contains(mark)) && !line.trim_start().starts_with("//");
+        let lines = text.lines().enumerate().filter(|(_, line)| chooses(line));
+        let lines: Vec<_> = lines.map(|(i, line)| format!("{}: {}", i + 1, line.trim())).collect();
+        if !lines.is_empty() {
+            let file = path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/");
+            found.insert(file, lines);
+        }
+    }
+}
