@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::Error;
 use crate::arch::{self, Arch};
-use crate::codegen::{self, Cubin, FunctionPtx, Kernel, Linked, Options};
+use crate::codegen::{self, Code, Compiler, Cubin, FunctionPtx, Kernel, Options};
 use crate::dump;
 use crate::files::{self, OutputDir};
 use crate::ir::{Entry, Function};
 use crate::module::{self, KernelModule, Package, Source};
 use crate::process;
 use crate::report::Report;
+use crate::store::Store;
 use crate::toolchain::{self, Ptxas, Toolchain};
 use crate::work::{self, Work};
 use crate::wrapper::Inner;
@@ -146,7 +146,7 @@ impl PtxBuilder {
         self
     }
 
-    /// Leaves the LLVM IR in `ir/` of the output folder: linked, and optimised for each architecture.
+    /// Leaves each kernel's LLVM IR in `ir/` of the output folder: linked, and optimised for each architecture.
     pub fn keep_ir(mut self, keep: bool) -> Self {
         self.keep_ir = keep;
         self
@@ -202,12 +202,15 @@ impl PtxBuilder {
             Some(value) if !value.is_empty() => value != "0",
             _ => self.line_info,
         };
-        let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info };
+        let options = Options { archs, fuse_multiply_add: self.fuse_multiply_add, line_info, keep_ir: self.keep_ir };
         let key =
             (&package.root, &facade, &self.dependencies, &tools.compiler.rustc, line_info, self.fuse_multiply_add);
         let work = Work::open(&package.name, key, &out_dir)?;
         let work = work.path();
-        let ptxas = self.assembler(&tools, work, &targets)?;
+        let store = Store::new(work::cache().as_deref());
+        let assembler = self.assembler(&tools, work, &targets)?;
+        let library = package.name.replace('-', "_");
+        let compiler = Compiler::new(&tools, &options, &store, work, assembler, library)?;
 
         let lock_file = package.root.ancestors().map(|dir| dir.join("Cargo.lock")).find(|path| path.is_file());
         let inner = Inner {
@@ -225,8 +228,7 @@ impl PtxBuilder {
         inputs.insert(facade.join("Cargo.toml"));
         inputs.extend([tools.compiler.rustc.clone(), tools.llvm.bin.join("llc"), tools.libdevice.clone()]);
         inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
-        // The compiler works on one crate at a time; meanwhile, those before are optimised.
-        let mut linked: Vec<(Arc<Linked>, Vec<Arch>)> = Vec::new();
+        // rustc works on one crate at a time, mostly on one core; meanwhile, the other cores compile the kernels of those before.
         let compiled = process::pipeline(
             |give| {
                 for (name, modules) in &crates {
@@ -239,41 +241,24 @@ impl PtxBuilder {
                     }
                     let compiled = inner.compile(name, modules)?;
                     inputs.extend(compiled.sources);
-                    let of_crate = Arc::new(codegen::link(&tools, work, name, &compiled.bitcode)?);
-                    if of_crate.exports.entries.is_empty() && of_crate.exports.functions.is_empty() {
+                    let units = codegen::units(&tools, name, &archs, &compiled.bitcode)?;
+                    if units.is_empty() {
                         println!("cargo::warning=no kernels and device functions in the kernel modules of `{name}`");
                     }
-                    archs.iter().for_each(|&arch| give((Arc::clone(&of_crate), arch)));
-                    linked.push((of_crate, archs));
+                    units.into_iter().for_each(&mut *give);
                 }
                 Ok(())
             },
-            |(linked, arch)| codegen::compile(&tools, &options, work, &linked, arch),
+            |unit| compiler.compile(&unit),
         )?;
-        let (kernels, functions): (Vec<_>, Vec<_>) = compiled.into_iter().unzip();
-        let kernels: Vec<Kernel> = kernels.into_iter().flatten().collect();
-        let functions: Vec<FunctionPtx> = functions.into_iter().flatten().collect();
-        let cubins = match &ptxas {
-            Some((ptxas, known)) => {
-                let library = package.name.replace('-', "_");
-                let mut tasks = Vec::new();
-                for &target in known {
-                    for (of_crate, archs) in &linked {
-                        let built = arch::runs_on(archs, target);
-                        let name = &of_crate.crate_name;
-                        let kernels = kernels.iter().filter(|kernel| Some(kernel.arch) == built && kernel.is_of(name));
-                        let is_wanted = |kernel: &&Kernel| target == kernel.arch || *name == library;
-                        tasks.extend(kernels.filter(is_wanted).map(|kernel| (kernel, target)));
-                    }
-                }
-                process::parallel(&tasks, |&(kernel, target)| codegen::assemble(ptxas, &options, work, kernel, target))?
-            }
-            None => Vec::new(),
-        };
+        store.trim();
+        let mut code = Code::default();
+        compiled.into_iter().for_each(|unit| code.append(unit));
+        let Code { kernels, functions, cubins, ir } = code;
 
         let mut output = OutputDir::new(out_dir.join("ptx"))?;
-        if self.keep_ir {
-            write_ir(&mut output, &tools, work, &linked)?;
+        for (name, text) in ir {
+            output.write(name, text)?;
         }
         write_functions(&mut output, &functions)?;
         let report = write_kernels(output, &kernels, cubins)?;
@@ -335,26 +320,6 @@ fn architectures(variable: &str, given: &[u32]) -> Result<Vec<Arch>, Error> {
         Some(list) if !list.is_empty() => arch::parse_list(&list.to_string_lossy()),
         _ => arch::resolve(given),
     }
-}
-
-fn write_ir(
-    output: &mut OutputDir,
-    tools: &Toolchain,
-    work: &Path,
-    crates: &[(Arc<Linked>, Vec<Arch>)],
-) -> Result<(), Error> {
-    let mut text_of = |bitcode: &Path, name: String| {
-        let text = process::run("reading bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
-        output.write(Path::new("ir").join(name), text.stdout)
-    };
-    for (linked, archs) in crates {
-        let name = &linked.crate_name;
-        text_of(&linked.bitcode, format!("{name}.linked.ll"))?;
-        for &arch in archs {
-            text_of(&codegen::optimised_bitcode(work, name, arch), format!("{name}.{}.ll", arch.name()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Where items lie that are of no exported function.

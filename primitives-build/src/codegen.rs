@@ -1,17 +1,19 @@
-//! From rustc's bitcode to one PTX module per kernel and the items of each device function, and from there to cubins.
+//! From rustc's bitcode to PTX and cubins: one module per kernel and per device function, each compiled by itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Error;
-use crate::arch::Arch;
+use crate::arch::{self, Arch};
 use crate::files;
 use crate::ir::{self, Entry, Exports, Function};
 use crate::process;
 use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
 use crate::runtime;
+use crate::split;
+use crate::store::{Key, Store};
 use crate::toolchain::{Ptxas, Toolchain};
 
 /// libdevice and LLVM ask for these by `__nvvm_reflect`. Square roots and divisions are correctly rounded and
@@ -24,15 +26,23 @@ pub(crate) struct Options {
     pub(crate) archs: Vec<Arch>,
     pub(crate) fuse_multiply_add: bool,
     pub(crate) line_info: bool,
+    pub(crate) keep_ir: bool,
 }
 
-/// A crate's kernels, linked with the runtime and libdevice.
+/// What a unit is compiled for.
+#[derive(Clone, Debug)]
+enum Export {
+    Kernel(Entry),
+    Function(Function),
+}
+
+/// A kernel or a device function of a crate, with all that it reaches, as LLVM IR.
 #[derive(Debug)]
-pub(crate) struct Linked {
-    pub(crate) crate_name: String,
-    pub(crate) exports: Exports,
-    pub(crate) bitcode: PathBuf,
-    public: PathBuf,
+pub(crate) struct Unit {
+    crate_name: String,
+    export: Export,
+    archs: Vec<Arch>,
+    ir: String,
 }
 
 /// One kernel's PTX for one architecture.
@@ -41,13 +51,6 @@ pub(crate) struct Kernel {
     pub(crate) entry: Entry,
     pub(crate) arch: Arch,
     pub(crate) ptx: String,
-}
-
-impl Kernel {
-    /// Whether it is of this crate.
-    pub(crate) fn is_of(&self, crate_name: &str) -> bool {
-        self.entry.path.split("::").next() == Some(crate_name)
-    }
 }
 
 /// One device function's PTX for one architecture: items of a module, what each needs before it.
@@ -65,111 +68,283 @@ pub(crate) struct Cubin {
     pub(crate) usage: Usage,
 }
 
-/// Names the kernels and links what they need.
-pub(crate) fn link(tools: &Toolchain, work: &Path, crate_name: &str, bitcode: &Path) -> Result<Linked, Error> {
+/// What became of units.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) functions: Vec<FunctionPtx>,
+    pub(crate) cubins: Vec<Cubin>,
+    /// If it is kept: a file's name and the text in it.
+    pub(crate) ir: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Code {
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.kernels.append(&mut other.kernels);
+        self.functions.append(&mut other.functions);
+        self.cubins.append(&mut other.cubins);
+        self.ir.append(&mut other.ir);
+    }
+}
+
+/// Names the kernels and device functions in a crate's bitcode, and cuts it into their units.
+pub(crate) fn units(tools: &Toolchain, crate_name: &str, archs: &[Arch], bitcode: &Path) -> Result<Vec<Unit>, Error> {
     let dis =
         process::run("reading the compiler's bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
-    let (text, exports) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
-    let kernels = work.join(format!("{crate_name}.kernels.ll"));
-    files::write(&kernels, text)?;
-    let runtime = work.join("runtime.ll");
-    let runtime_ir = runtime::ir();
-    files::write(&runtime, &runtime_ir)?;
-
-    let mut public: Vec<&str> = exports.entries.iter().map(|entry| entry.symbol.as_str()).collect();
-    public.extend(exports.functions.iter().map(|function| function.symbol.as_str()));
-    public.push(ir::CONTROL_SETTER);
-    public.extend(ir::public_variables(&runtime_ir));
-    let public_file = work.join(format!("{crate_name}.public.txt"));
-    files::write(&public_file, public.join("\n") + "\n")?;
-
-    let linked = work.join(format!("{crate_name}.linked.bc"));
-    process::run(
-        "linking the kernels with the runtime and libdevice",
-        tools
-            .llvm_tool("llvm-link")
-            .arg("--only-needed")
-            .args([&kernels, &runtime, &tools.libdevice])
-            .arg("-o")
-            .arg(&linked),
-    )?;
-    Ok(Linked { crate_name: crate_name.to_owned(), exports, bitcode: linked, public: public_file })
+    let (text, Exports { entries, functions }) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
+    let module = split::Module::parse(&text);
+    let exports = entries.into_iter().map(Export::Kernel).chain(functions.into_iter().map(Export::Function));
+    let unit = |export: Export| {
+        let ir = match &export {
+            Export::Kernel(entry) => module.cut(&[&entry.symbol]),
+            Export::Function(function) => module.cut(&[&function.symbol, ir::CONTROL_SETTER]),
+        };
+        Unit { crate_name: crate_name.to_owned(), export, archs: archs.to_vec(), ir }
+    };
+    Ok(exports.map(unit).collect())
 }
 
-/// Optimises and compiles a crate for one architecture, and cuts the result up.
-pub(crate) fn compile(
-    tools: &Toolchain,
-    options: &Options,
-    work: &Path,
-    linked: &Linked,
-    arch: Arch,
-) -> Result<(Vec<Kernel>, Vec<FunctionPtx>), Error> {
-    let name = arch.name();
-    let base = work.join(format!("{}.{name}", linked.crate_name));
-    let ptx_file = base.with_added_extension("ptx");
-    let optimised = optimised_bitcode(work, &linked.crate_name, arch);
-    let cpu = format!("-mcpu={name}");
-    let version = format!("-mattr=+ptx{}", arch.ptx);
+/// Compiles units.
+#[derive(Debug)]
+pub(crate) struct Compiler<'a> {
+    pub(crate) tools: &'a Toolchain,
+    pub(crate) options: &'a Options,
+    pub(crate) store: &'a Store,
+    /// For files that the tools read and write.
+    pub(crate) work: &'a Path,
+    /// The assembler, and the architectures of the report.
+    pub(crate) assembler: Option<(&'a Ptxas, Vec<Arch>)>,
+    /// The crate of which the report has more architectures than it is built for.
+    pub(crate) library: String,
+    runtime: String,
+    libdevice: Key,
+}
 
-    let mut opt = tools.llvm_tool("opt");
-    // Without -mcpu, opt would leave out the NVPTX passes, which fold the reflect calls.
-    opt.args([&cpu, &version, "-passes=internalize,globaldce,default<O3>"]);
-    // A thread's items are an array, and an array is in registers only if every index is a constant: loops of a constant
-    // length are unrolled, as `#pragma unroll` does elsewhere, up to this size.
-    opt.arg("--unroll-threshold=2000");
-    // Where two sums of floats are one instruction, it takes loads of 16 bytes apart for that.
-    opt.arg("--vectorize-slp=false");
-    let mut list = std::ffi::OsString::from("--internalize-public-api-file=");
-    list.push(&linked.public);
-    opt.arg(list);
-    opt.args(REFLECT.iter().map(|value| format!("--nvvm-reflect-add={value}")));
-    opt.arg(&linked.bitcode).arg("-o").arg(&optimised);
-
-    let mut llc = tools.llvm_tool("llc");
-    llc.args([&cpu, &version, "-O3", "-nvptx-prec-divf32=2", "-nvptx-prec-sqrtf32=1"])
-        .arg(format!("-fp-contract={}", if options.fuse_multiply_add { "fast" } else { "off" }))
-        .arg(&optimised)
-        .arg("-o")
-        .arg(&ptx_file);
-
-    let key_file = base.with_added_extension("key");
-    let key = files::key((
-        files::read(&linked.bitcode)?,
-        files::read(&linked.public)?,
-        process::display(&opt),
-        process::display(&llc),
-        &tools.llvm.version,
-    ));
-    let fresh = fs::read_to_string(&key_file).is_ok_and(|old| old == key) && ptx_file.is_file() && optimised.is_file();
-    if !fresh {
-        files::remove(&key_file)?;
-        process::run(&format!("optimising for {name}"), &mut opt)?;
-        process::run(&format!("generating PTX for {name}"), &mut llc)?;
-        files::write(&key_file, key)?;
+impl<'a> Compiler<'a> {
+    pub(crate) fn new(
+        tools: &'a Toolchain,
+        options: &'a Options,
+        store: &'a Store,
+        work: &'a Path,
+        assembler: Option<(&'a Ptxas, Vec<Arch>)>,
+        library: String,
+    ) -> Result<Self, Error> {
+        let (runtime, libdevice) = (runtime::ir(), Key::of(files::read(&tools.libdevice)?));
+        files::write(&work.join(RUNTIME), &runtime)?;
+        Ok(Self { tools, options, store, work, assembler, library, runtime, libdevice })
     }
 
-    let fail = |reason| Error::Ptx { crate_name: linked.crate_name.clone(), arch: name.clone(), reason };
-    let module = Module::parse(&ptx::respell(&files::read_text(&ptx_file)?)).map_err(fail)?;
-    let failed = |path: &str, symbol: &str, cut| match cut {
-        Cut::Unresolved(symbol) => Error::Unresolved { kernel: path.to_owned(), symbol },
-        Cut::NoEntry => fail(format!("no entry `{symbol}`")),
-    };
-    let kernels = linked.exports.entries.iter().map(|entry| {
-        let ptx = module.cut(&entry.symbol).map_err(|cut| failed(&entry.path, &entry.symbol, cut))?;
-        // The host reads the first line when it loads the kernel.
-        Ok(Kernel { entry: entry.clone(), arch, ptx: format!("// layout {}\n{ptx}", entry.layout) })
-    });
-    let mut cutter = module.functions(linked.exports.functions.iter().map(|function| function.symbol.as_str()));
-    let functions = linked.exports.functions.iter().map(|function| {
-        let items = cutter.cut(&function.symbol).map_err(|cut| failed(&function.path, &function.symbol, cut))?;
-        Ok(FunctionPtx { function: function.clone(), arch, items })
-    });
-    Ok((kernels.collect::<Result<_, Error>>()?, functions.collect::<Result<_, Error>>()?))
+    /// Compiles one unit for its architectures, and assembles it for those of the report, unless an earlier build did.
+    pub(crate) fn compile(&self, unit: &Unit) -> Result<Code, Error> {
+        let folder = self.work.join("units").join(unit.symbol());
+        let mut code = Code::default();
+        let mut linked = None;
+        for &arch in &unit.archs {
+            let key = self.ptx_key(unit, arch);
+            let known = if self.options.keep_ir { None } else { self.store.get(key) };
+            let text = match known.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(text) => text,
+                None => {
+                    let linked = match &linked {
+                        Some(linked) => linked,
+                        None => linked.insert(self.link(unit, &folder, &mut code)?),
+                    };
+                    let text = self.generate(unit, &folder, linked, arch, &mut code)?;
+                    self.store.put(key, text.as_bytes());
+                    text
+                }
+            };
+            self.cut(unit, arch, &text, &mut code)?;
+        }
+        if let (Some((ptxas, targets)), Export::Kernel(_)) = (&self.assembler, &unit.export) {
+            for &target in targets {
+                let built = arch::runs_on(&unit.archs, target);
+                let Some(kernel) = code.kernels.iter().find(|kernel| Some(kernel.arch) == built) else { continue };
+                if target == kernel.arch || unit.crate_name == self.library {
+                    let cubin = self.assemble(ptxas, &folder, kernel, target)?;
+                    code.cubins.push(cubin);
+                }
+            }
+        }
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
+        }
+        Ok(code)
+    }
+
+    /// All that a unit's PTX depends on.
+    fn ptx_key(&self, unit: &Unit, arch: Arch) -> Key {
+        let flags = (self.opt_flags(unit, arch), self.llc_flags(arch));
+        Key::of(("ptx", &unit.ir, &self.runtime, self.libdevice, flags, &self.tools.llvm.version))
+    }
+
+    /// The unit with what it needs of the runtime and libdevice.
+    fn link(&self, unit: &Unit, folder: &Path, code: &mut Code) -> Result<PathBuf, Error> {
+        let (kernels, linked) = (folder.join("unit.ll"), folder.join("linked.bc"));
+        files::write(&kernels, &unit.ir)?;
+        let mut link = self.tools.llvm_tool("llvm-link");
+        link.arg("--only-needed").args([&kernels, &self.work.join(RUNTIME), &self.tools.libdevice]);
+        process::run(&format!("linking {unit} with the runtime and libdevice"), link.arg("-o").arg(&linked))?;
+        self.keep_ir(unit, &linked, "linked.ll", code)?;
+        Ok(linked)
+    }
+
+    fn generate(
+        &self,
+        unit: &Unit,
+        folder: &Path,
+        linked: &Path,
+        arch: Arch,
+        code: &mut Code,
+    ) -> Result<String, Error> {
+        let name = arch.name();
+        let (optimised, ptx) = (folder.join(format!("{name}.bc")), folder.join(format!("{name}.llc.ptx")));
+        let mut opt = self.tools.llvm_tool("opt");
+        opt.args(self.opt_flags(unit, arch)).arg(linked).arg("-o").arg(&optimised);
+        process::run(&format!("optimising {unit} for {name}"), &mut opt)?;
+        self.keep_ir(unit, &optimised, &format!("{name}.ll"), code)?;
+        let mut llc = self.tools.llvm_tool("llc");
+        llc.args(self.llc_flags(arch)).arg(&optimised).arg("-o").arg(&ptx);
+        process::run(&format!("generating PTX of {unit} for {name}"), &mut llc)?;
+        files::read_text(&ptx)
+    }
+
+    fn opt_flags(&self, unit: &Unit, arch: Arch) -> Vec<String> {
+        let mut public = vec![unit.symbol()];
+        if let Export::Function(_) = unit.export {
+            public.push(ir::CONTROL_SETTER);
+        }
+        public.extend(ir::public_variables(&self.runtime));
+        let mut flags = vec![
+            // Without -mcpu, opt would leave out the NVPTX passes, which fold the reflect calls.
+            format!("-mcpu={}", arch.name()),
+            format!("-mattr=+ptx{}", arch.ptx),
+            "-passes=internalize,globaldce,default<O3>".to_owned(),
+            // A thread's items are an array, and an array is in registers only if every index is a constant: loops of a constant
+            // length are unrolled, as `#pragma unroll` does elsewhere, up to this size.
+            "--unroll-threshold=2000".to_owned(),
+            // Where two sums of floats are one instruction, it takes loads of 16 bytes apart for that.
+            "--vectorize-slp=false".to_owned(),
+            format!("--internalize-public-api-list={}", public.join(",")),
+        ];
+        flags.extend(REFLECT.iter().map(|value| format!("--nvvm-reflect-add={value}")));
+        flags
+    }
+
+    fn llc_flags(&self, arch: Arch) -> Vec<String> {
+        let contract = if self.options.fuse_multiply_add { "fast" } else { "off" };
+        vec![
+            format!("-mcpu={}", arch.name()),
+            format!("-mattr=+ptx{}", arch.ptx),
+            "-O3".to_owned(),
+            "-nvptx-prec-divf32=2".to_owned(),
+            "-nvptx-prec-sqrtf32=1".to_owned(),
+            format!("-fp-contract={contract}"),
+        ]
+    }
+
+    /// Cuts what `llc` wrote of a unit down to what the kernel or the function needs.
+    fn cut(&self, unit: &Unit, arch: Arch, text: &str, code: &mut Code) -> Result<(), Error> {
+        let fail = |reason| Error::Ptx { crate_name: unit.crate_name.clone(), arch: arch.name(), reason };
+        let module = Module::parse(&ptx::respell(text)).map_err(fail)?;
+        let failed = |cut| match cut {
+            Cut::Unresolved(symbol) => Error::Unresolved { kernel: unit.path().to_owned(), symbol },
+            Cut::NoEntry => fail(format!("no entry `{}`", unit.symbol())),
+        };
+        match &unit.export {
+            Export::Kernel(entry) => {
+                let ptx = module.cut(&entry.symbol).map_err(failed)?;
+                // The host reads the first line when it loads the kernel.
+                let ptx = format!("// layout {}\n{ptx}", entry.layout);
+                code.kernels.push(Kernel { entry: entry.clone(), arch, ptx });
+            }
+            Export::Function(function) => {
+                let items = module.functions([unit.symbol()].into_iter()).cut(unit.symbol()).map_err(failed)?;
+                code.functions.push(FunctionPtx { function: function.clone(), arch, items });
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_ir(&self, unit: &Unit, bitcode: &Path, name: &str, code: &mut Code) -> Result<(), Error> {
+        if self.options.keep_ir {
+            let mut dis = self.tools.llvm_tool("llvm-dis");
+            let text = process::run("reading bitcode", dis.arg(bitcode).args(["-o", "-"]))?;
+            let (module, function) = unit.path().rsplit_once("::").expect("checked when it was named");
+            code.ir.push((Path::new("ir").join(module).join(format!("{function}.{name}")), text.stdout));
+        }
+        Ok(())
+    }
+
+    /// Assembles one kernel for an architecture that its PTX runs on, unless an earlier build did.
+    fn assemble(&self, ptxas: &Ptxas, folder: &Path, kernel: &Kernel, arch: Arch) -> Result<Cubin, Error> {
+        let bounds = kernel.entry.bounds;
+        let mut flags = vec![format!("-arch={}", arch.name()), "-v".to_owned(), "-O3".to_owned()];
+        if self.options.line_info {
+            flags.push("-lineinfo".to_owned());
+        }
+        let key = Key::of(("cubin", &kernel.ptx, bounds, &kernel.entry.path, &flags, &ptxas.release));
+        let known = self.store.get(key).and_then(|content| {
+            let end = content.iter().position(|&byte| byte == b'\n')?;
+            let usage = Usage::from_line(std::str::from_utf8(&content[..end]).ok()?)?;
+            Some(Cubin { image: content[end + 1..].to_vec(), usage })
+        });
+        if let Some(cubin) = known {
+            return Ok(cubin);
+        }
+
+        let name = arch.name();
+        let (input, output) = (folder.join(format!("{name}.ptx")), folder.join(format!("{name}.cubin")));
+        files::write(&input, &kernel.ptx)?;
+        let mut command = Command::new(&ptxas.program);
+        command.args(&flags).arg(&input).arg("-o").arg(&output);
+        let what = format!("assembling `{}` for {name}", kernel.entry.path);
+        let result = process::run(&what, &mut command)?;
+        let mut text = String::from_utf8_lossy(&result.stderr).into_owned();
+        text.push_str(&String::from_utf8_lossy(&result.stdout));
+        let usage = Usage {
+            kernel: kernel.entry.path.clone(),
+            arch: arch.sm,
+            ptx: kernel.arch.sm,
+            threads: bounds.block_threads(),
+            dynamic: bounds.shared,
+            ..Usage::default()
+        };
+        let usage = usage.with(&text).ok_or_else(|| Error::Tool {
+            what: format!("{what}: reading the report"),
+            command: process::display(&command),
+            status: "no resource usage in it".to_owned(),
+            stderr: text,
+        })?;
+        let image = files::read(&output)?;
+        self.store.put(key, &[usage.to_line().as_bytes(), b"\n", &image].concat());
+        Ok(Cubin { image, usage })
+    }
 }
 
-/// Where [`compile`] leaves the bitcode that `llc` gets.
-pub(crate) fn optimised_bitcode(work: &Path, crate_name: &str, arch: Arch) -> PathBuf {
-    work.join(format!("{crate_name}.{}.bc", arch.name()))
+/// The runtime module's file.
+const RUNTIME: &str = "runtime.ll";
+
+impl Unit {
+    fn path(&self) -> &str {
+        match &self.export {
+            Export::Kernel(entry) => &entry.path,
+            Export::Function(function) => &function.path,
+        }
+    }
+
+    fn symbol(&self) -> &str {
+        match &self.export {
+            Export::Kernel(entry) => &entry.symbol,
+            Export::Function(function) => &function.symbol,
+        }
+    }
+}
+
+impl std::fmt::Display for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`", self.path())
+    }
 }
 
 /// Whether ptxas takes the architecture and its PTX version; its message if it does not.
@@ -193,58 +368,4 @@ pub(crate) fn probe(ptxas: &Ptxas, work: &Path, arch: Arch) -> Result<(), Error>
         arch: arch.name(),
         message: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
-}
-
-/// Assembles one kernel for an architecture that its PTX runs on, or takes what an earlier run made of the same text.
-pub(crate) fn assemble(
-    ptxas: &Ptxas,
-    options: &Options,
-    work: &Path,
-    kernel: &Kernel,
-    arch: Arch,
-) -> Result<Cubin, Error> {
-    let dir = work.join("cubin").join(arch.name());
-    files::create_dir(&dir)?;
-    let input = dir.join(format!("{}.ptx", kernel.entry.symbol));
-    let output = input.with_extension("cubin");
-    let memo = input.with_extension("memo");
-    let mut command = Command::new(&ptxas.program);
-    command.arg(format!("-arch={}", arch.name())).args(["-v", "-O3"]);
-    if options.line_info {
-        command.arg("-lineinfo");
-    }
-    command.arg(&input).arg("-o").arg(&output);
-
-    let bounds = kernel.entry.bounds;
-    let key = files::key((&kernel.ptx, bounds, process::display(&command), &ptxas.release));
-    let known = fs::read_to_string(&memo).ok().and_then(|text| {
-        let (old, line) = text.trim_end().split_once('\n')?;
-        (old == key).then(|| Usage::from_line(line)).flatten()
-    });
-    if let (Some(usage), Ok(image)) = (known, fs::read(&output)) {
-        return Ok(Cubin { image, usage });
-    }
-    files::remove(&memo)?;
-    files::write(&input, &kernel.ptx)?;
-    let what = format!("assembling `{}` for {}", kernel.entry.path, arch.name());
-    let result = process::run(&what, &mut command)?;
-    let mut text = String::from_utf8_lossy(&result.stderr).into_owned();
-    text.push_str(&String::from_utf8_lossy(&result.stdout));
-    let usage = Usage {
-        kernel: kernel.entry.path.clone(),
-        arch: arch.sm,
-        ptx: kernel.arch.sm,
-        threads: bounds.block_threads(),
-        dynamic: bounds.shared,
-        ..Usage::default()
-    };
-    let usage = usage.with(&text).ok_or_else(|| Error::Tool {
-        what: format!("{what}: reading the report"),
-        command: process::display(&command),
-        status: "no resource usage in it".to_owned(),
-        stderr: text,
-    })?;
-    let image = files::read(&output)?;
-    files::write(&memo, format!("{key}\n{}\n", usage.to_line()))?;
-    Ok(Cubin { image, usage })
 }

@@ -10,17 +10,23 @@
 //! }
 //! ```
 //!
-//! The first build with the feature `cuda` of `kernel-primitives` also compiles that library's kernels. It takes minutes, in which cargo shows
-//! nothing but the name of the build script. `KERNEL_PRIMITIVES_ARCHS=90` builds for one architecture, in less than half the time.
+//! The published packages of `kernel-primitives` contain that library's kernels, compiled. A build compiles the kernels of your crate alone,
+//! and what the variables below say of architectures, line tables and dumps is for those. With `KERNEL_PRIMITIVES_FROM_SOURCE=1`, and where
+//! the library is a dependency by `git` or `path`, the first build with its feature `cuda` compiles its kernels too, and the variables are
+//! for all. It takes minutes, in which cargo shows nothing but the name of the build script. `KERNEL_PRIMITIVES_ARCHS=90` builds for one
+//! architecture, in less than half the time.
 //!
 //! # What it does
 //!
 //! 1. It writes a wrapper crate that declares the module under the path it has on the host. It compiles that crate with
 //!    `core` and its dependencies for rustc's `nvptx64-nvidia-cuda` target, to a single module of LLVM bitcode.
-//! 2. It links the bitcode with a small runtime module and NVIDIA's libdevice.
-//! 3. For each architecture, it optimises the module and generates PTX, both with LLVM's own tools.
-//! 4. It cuts the PTX into one module per kernel and into the items of each device function. Where there is a ptxas, it
+//! 2. It cuts the module into one for each kernel and device function, and links each with a small runtime module and NVIDIA's
+//!    libdevice.
+//! 3. For each architecture, it optimises them and generates PTX, both with LLVM's own tools.
+//! 4. It cuts the PTX down to what the kernel reaches, and into the items of each device function. Where there is a ptxas, it
 //!    assembles each kernel.
+//!
+//! Steps 2 to 4 use all cores. A kernel's PTX does not depend on the other kernels.
 //!
 //! Arithmetic is IEEE: square roots and divisions are correctly rounded, denormals are kept, and multiplications
 //! are not contracted with additions unless [`PtxBuilder::fuse_multiply_add`] asks for it.
@@ -28,8 +34,8 @@
 //! # What it is built for
 //!
 //! The architectures are 75, 80, 90 and 100 unless [`PtxBuilder::arch`] names others: compute capabilities times ten. The environment
-//! variable `KERNEL_PRIMITIVES_ARCHS` (`90`, or `75,90`) overrides both, for the library's kernels and those of your crate. PTX
-//! also runs on later architectures, where the driver compiles it at the first launch.
+//! variable `KERNEL_PRIMITIVES_ARCHS` (`90`, or `75,90`) overrides both, for the kernels of your crate, and for the library's where
+//! they are compiled too. PTX also runs on later architectures, where the driver compiles it at the first launch.
 //!
 //! # What it leaves
 //!
@@ -51,10 +57,12 @@
 //!
 //! # How often it does it
 //!
-//! It compiles each kernel once. Intermediate files lie in the user's cache (`~/.cache/kernel-primitives`), in a folder for each package
-//! that has kernels. Every build of the package takes what is there and has not changed, whatever its profile, features and
-//! target folder. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps these
-//! files to itself. Files that no build has used for 30 days are removed.
+//! It compiles each kernel once. PTX and cubins lie in the user's cache (`~/.cache/kernel-primitives`), where their content finds
+//! them: the IR that a kernel is made from, and the tools. So a build with another profile, other features, another target folder or
+//! in another checkout takes them from there, and after an edit only the kernels that changed are compiled. Each package has a folder
+//! for rustc's files there. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps
+//! these files to itself. What is damaged is made again. What no build has used for 30 days is removed, and the oldest before that if
+//! all takes more than 2 GiB.
 //!
 //! # Looking at kernels
 //!
@@ -110,6 +118,8 @@ mod process;
 mod ptx;
 mod report;
 mod runtime;
+mod split;
+mod store;
 mod toolchain;
 mod work;
 mod wrapper;

@@ -358,8 +358,9 @@ const CONTROL: &str = "kp_control";
 /// neither the store nor the memory. LLVM sees the whole module, in which other kernels read it.
 fn without_unread_control(text: &str) -> String {
     let names = |line: &str| line.contains(CONTROL) && tokens(line).contains(&CONTROL);
-    let is_read =
-        |line: &str| names(line) && !line.trim_start().starts_with("st.shared") && !line.starts_with(".shared");
+    // A variable of one function alone is declared in it.
+    let is_no_read = |line: &str| ["st.shared", ".shared"].iter().any(|start| line.trim_start().starts_with(start));
+    let is_read = |line: &str| names(line) && !is_no_read(line);
     if text.lines().any(is_read) {
         return text.to_owned();
     }

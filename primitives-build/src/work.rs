@@ -28,7 +28,7 @@ impl Work {
     /// The folder in the user's cache, or in `out_dir` where there is none or nothing can be written to it. Waits for a build that
     /// has it. `key` is what differs between builds whose files have the same names.
     pub(crate) fn open(package: &str, key: impl Hash, out_dir: &Path) -> Result<Self, Error> {
-        if let Some(cache) = cache_dir(&|name| env::var_os(name)) {
+        if let Some(cache) = cache() {
             let dir = cache.join(format!("{package}-{}", files::key(key)));
             if let Ok(lock) = locked(&dir) {
                 remove_unused(&cache, SystemTime::now() - KEPT);
@@ -43,6 +43,11 @@ impl Work {
     pub(crate) fn path(&self) -> &Path {
         &self.dir
     }
+}
+
+/// The folder that all builds of a user share, if there is one.
+pub(crate) fn cache() -> Option<PathBuf> {
+    cache_dir(&|name| env::var_os(name))
 }
 
 fn cache_dir(var: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

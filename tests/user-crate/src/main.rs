@@ -1,6 +1,6 @@
 //! Launches a kernel of this crate and one of the library, on a GPU or in the emulator.
 
-use kernel_primitives::kernels::elementwise_unary;
+use kernel_primitives::kernels::map_unary;
 use kernel_primitives::{Device, Dims, Result};
 use user_crate::kernels::{Softsign, axpy};
 
@@ -16,7 +16,7 @@ fn main() -> Result<()> {
 
     let mut out = stream.buffer_zeroed::<f32>(x.len())?;
     let dims = Dims::for_items(x.len()).items_per_thread(4);
-    elementwise_unary::<f32, f32, Softsign, 4>::launch(&stream, dims, &x, &mut out, Softsign)?;
+    map_unary::<f32, f32, Softsign, 4>::launch(&stream, dims, &x, &mut out, Softsign)?;
     println!("softsign: {:?}", out.to_vec()?);
     Ok(())
 }
