@@ -39,6 +39,9 @@ git worktree prune
 trap remove_tree EXIT
 git worktree add --quiet --detach "$tree" HEAD
 
+echo '== that they fit all architectures, and spill on none'
+KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda --test ptx
+
 echo '== the kernels'
 mkdir -p "$out"
 cargo build --quiet --package primitives-build --example prebuild
