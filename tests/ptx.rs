@@ -47,31 +47,31 @@ fn count(text: &str, instruction: &str) -> usize {
 
 /// The exemptions. The oldest architecture has half the threads, and there ptxas gives these kernels half the registers; others keep
 /// two registers more than they may have where PTX of an older architecture is assembled for them. Items of a byte or two are many to
-/// an access: where each gets a place or a wide total beside it, they are more than the registers hold.
+/// an access: where each gets a place or a wide total beside it, they are more than the registers hold. Keys of eight bytes are a
+/// register or two too many for merges of segments, and values of another size than the keys for sorts by digits.
 fn may_spill(kernel: &str, sm: u32) -> bool {
     let names: &[&str] = match sm {
         75 => &["reduce_higher_dim__", "softmax_rows__f64", "layer_norm_rows__", "scan_tiles__", "scan_by_key_tiles__"],
         86 | 87 | 89 => &["scan_pipeline__Span_f64_", "scan_pipeline__Span_i64_", "scan_pipeline__Span_u64_"],
-        90 => &[
-            "scan_pipeline__Span_i8_M",
-            "scan_pipeline__Span_u8_M",
-            "segment_merge_tiles_pairs__i64_u32_",
-            "segment_merge_tiles_pairs__u64_u32_",
-            "segment_merge_ranks_pairs__f64_u32_",
-        ],
+        90 => &["scan_pipeline__Span_i8_M", "scan_pipeline__Span_u8_M"],
         120 => &["reduce_higher_dim__", "segment_merge_tiles_pairs__u32_u32_"],
         _ => &[],
     };
-    let of_small_items = |kernel: &str| {
+    let of_sizes = |kernel: &str| {
         let of = |name: &str, items: &[&str]| {
             kernel.strip_prefix(name).is_some_and(|rest| items.iter().any(|item| rest.starts_with(item)))
         };
         of("reduce_tiles__Span_", &["i8_", "u8_", "i16_Arg", "u16_Arg", "f16_Arg", "bf16_Arg"])
             || of("segment_tiles__Span_", &["i8_", "u8_"])
-            || of("sort_sweep_pairs__", &["u8_"])
+            || of("select_tiles__Span_", &["i8_", "u8_"])
+            || of("segment_merge_ranks__", &["f64_"])
+            || of("segment_merge_ranks_pairs__", &["f64_"])
+            || of("segment_merge_tiles_pairs__", &["i64_", "u64_", "f64_"])
+            || of("sort_sweep_pairs__", &["u8_", "u16_u8", "u16_u32", "f16_u8", "f16_u32", "bf16_u8", "bf16_u32"])
+            || of("sort_sweep_pairs__", &["u32_u16", "f32_u16", "f64_u64"])
             || (sm >= 90 && of("scan_tiles__Span_", &["i8_M", "u8_M"]))
     };
-    names.iter().any(|name| kernel.starts_with(name)) || of_small_items(kernel)
+    names.iter().any(|name| kernel.starts_with(name)) || of_sizes(kernel)
 }
 
 /// What ptxas reported, by kernel and architecture: the columns of a row by name.
