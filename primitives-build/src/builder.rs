@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::Error;
 use crate::arch::{self, Arch};
@@ -12,12 +13,14 @@ use crate::dump;
 use crate::files::{self, OutputDir};
 use crate::ir::{Entry, Function};
 use crate::module::{self, KernelModule, Package, Source};
+use crate::plan::{Folders, Plans};
 use crate::process;
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::store::Store;
 use crate::toolchain::{self, Ptxas, Toolchain};
 use crate::work::{self, Work};
-use crate::wrapper::Inner;
+use crate::wrapper::{Compiled, Inner};
 
 const ARCHS: &str = "KERNEL_PRIMITIVES_ARCHS";
 const REPORT_ARCHS: &str = "KERNEL_PRIMITIVES_REPORT_ARCHS";
@@ -228,6 +231,8 @@ impl PtxBuilder {
         inputs.insert(facade.join("Cargo.toml"));
         inputs.extend([tools.compiler.rustc.clone(), tools.llvm.bin.join("llc"), tools.libdevice.clone()]);
         inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
+        let progress = Progress::new();
+        let plans = Plans { store: &store, folders: Folders::new(&package.root, &facade) };
         // rustc works on one crate at a time, mostly on one core; meanwhile, the other cores compile the kernels of those before.
         let compiled = process::pipeline(
             |give| {
@@ -239,18 +244,43 @@ impl PtxBuilder {
                         );
                         continue;
                     }
-                    let compiled = inner.compile(name, modules)?;
-                    inputs.extend(compiled.sources);
-                    let units = codegen::units(&tools, name, &archs, &compiled.bitcode)?;
+                    let wrapper = inner.wrap(name, modules, &plans.folders)?;
+                    let known = plans
+                        .find(wrapper.key)
+                        .find_map(|(read, content)| Some((read, compiler.known(name, &archs, content)?)));
+                    let (read, units) = match known {
+                        Some(known) => known,
+                        None => {
+                            let started = SystemTime::now();
+                            progress.rustc(Some(name));
+                            let Compiled { bitcode, inputs: read } = inner.compile(&wrapper)?;
+                            progress.rustc(None);
+                            let units = codegen::units(&tools, name, &archs, &bitcode)?;
+                            if read.are_settled(started, work)
+                                && let Some(content) = plans.remember(wrapper.key, &read)
+                            {
+                                compiler.remember(content, &archs, &units);
+                            }
+                            (read, units)
+                        }
+                    };
+                    read.variables.iter().for_each(|name| println!("cargo::rerun-if-env-changed={name}"));
+                    inputs.extend(read.files);
                     if units.is_empty() {
                         println!("cargo::warning=no kernels and device functions in the kernel modules of `{name}`");
                     }
+                    progress.found(units.len());
                     units.into_iter().for_each(&mut *give);
                 }
                 Ok(())
             },
-            |unit| compiler.compile(&unit),
+            |unit| {
+                let code = compiler.compile(&unit);
+                progress.done();
+                code
+            },
         )?;
+        drop(progress);
         store.trim();
         let mut code = Code::default();
         compiled.into_iter().for_each(|unit| code.append(unit));

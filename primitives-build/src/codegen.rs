@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::Error;
 use crate::arch::{self, Arch};
 use crate::files;
-use crate::ir::{self, Entry, Exports, Function};
+use crate::ir::{self, Bounds, Entry, Exports, Function};
 use crate::process;
 use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
@@ -30,19 +30,27 @@ pub(crate) struct Options {
 }
 
 /// What a unit is compiled for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Export {
     Kernel(Entry),
     Function(Function),
 }
 
-/// A kernel or a device function of a crate, with all that it reaches, as LLVM IR.
+/// A kernel or a device function of a crate, with all that it reaches.
 #[derive(Debug)]
 pub(crate) struct Unit {
     crate_name: String,
     export: Export,
     archs: Vec<Arch>,
-    ir: String,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// LLVM IR, of which PTX is to be made.
+    Ir(String),
+    /// The PTX that an earlier build made, as `llc` wrote it, of each architecture.
+    Ptx(Vec<String>),
 }
 
 /// One kernel's PTX for one architecture.
@@ -99,7 +107,7 @@ pub(crate) fn units(tools: &Toolchain, crate_name: &str, archs: &[Arch], bitcode
             Export::Kernel(entry) => module.cut(&[&entry.symbol]),
             Export::Function(function) => module.cut(&[&function.symbol, ir::CONTROL_SETTER]),
         };
-        Unit { crate_name: crate_name.to_owned(), export, archs: archs.to_vec(), ir }
+        Unit { crate_name: crate_name.to_owned(), export, archs: archs.to_vec(), body: Body::Ir(ir) }
     };
     Ok(exports.map(unit).collect())
 }
@@ -138,23 +146,13 @@ impl<'a> Compiler<'a> {
     pub(crate) fn compile(&self, unit: &Unit) -> Result<Code, Error> {
         let folder = self.work.join("units").join(unit.symbol());
         let mut code = Code::default();
-        let mut linked = None;
-        for &arch in &unit.archs {
-            let key = self.ptx_key(unit, arch);
-            let known = if self.options.keep_ir { None } else { self.store.get(key) };
-            let text = match known.and_then(|bytes| String::from_utf8(bytes).ok()) {
-                Some(text) => text,
-                None => {
-                    let linked = match &linked {
-                        Some(linked) => linked,
-                        None => linked.insert(self.link(unit, &folder, &mut code)?),
-                    };
-                    let text = self.generate(unit, &folder, linked, arch, &mut code)?;
-                    self.store.put(key, text.as_bytes());
-                    text
+        match &unit.body {
+            Body::Ptx(texts) => {
+                for (&arch, text) in unit.archs.iter().zip(texts) {
+                    self.cut(unit, arch, text, &mut code)?;
                 }
-            };
-            self.cut(unit, arch, &text, &mut code)?;
+            }
+            Body::Ir(ir) => self.compile_ir(unit, ir, &folder, &mut code)?,
         }
         if let (Some((ptxas, targets)), Export::Kernel(_)) = (&self.assembler, &unit.export) {
             for &target in targets {
@@ -172,16 +170,90 @@ impl<'a> Compiler<'a> {
         Ok(code)
     }
 
+    fn compile_ir(&self, unit: &Unit, ir: &str, folder: &Path, code: &mut Code) -> Result<(), Error> {
+        let mut linked = None;
+        for &arch in &unit.archs {
+            let key = self.ptx_key(&unit.export, ir, arch);
+            let known = if self.options.keep_ir { None } else { self.store.get(key) };
+            let text = match known.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(text) => text,
+                None => {
+                    let linked = match &linked {
+                        Some(linked) => linked,
+                        None => linked.insert(self.link(unit, ir, folder, code)?),
+                    };
+                    let text = self.generate(unit, folder, linked, arch, code)?;
+                    self.store.put(key, text.as_bytes());
+                    text
+                }
+            };
+            self.cut(unit, arch, &text, code)?;
+        }
+        Ok(())
+    }
+
     /// All that a unit's PTX depends on.
-    fn ptx_key(&self, unit: &Unit, arch: Arch) -> Key {
-        let flags = (self.opt_flags(unit, arch), self.llc_flags(arch));
-        Key::of(("ptx", &unit.ir, &self.runtime, self.libdevice, flags, &self.tools.llvm.version))
+    fn ptx_key(&self, export: &Export, ir: &str, arch: Arch) -> Key {
+        let flags = (self.opt_flags(export, arch), self.llc_flags(arch));
+        Key::of(("ptx", ir, &self.runtime, self.libdevice, flags, &self.tools.llvm.version))
+    }
+
+    /// Where the store says what the units of a crate are, of this content and for an architecture, and which PTX is theirs.
+    fn plan_key(&self, content: Key, arch: Arch) -> Key {
+        let tools = (&self.runtime, self.libdevice, self.llc_flags(arch), &self.tools.llvm.version);
+        Key::of(("plan", content, tools))
+    }
+
+    /// The units of a crate of this content, if an earlier build made the PTX of all of them.
+    pub(crate) fn known(&self, crate_name: &str, archs: &[Arch], content: Key) -> Option<Vec<Unit>> {
+        if self.options.keep_ir {
+            return None;
+        }
+        let text_of = |key| String::from_utf8(self.store.get(key)?).ok();
+        let mut units: Option<Vec<Unit>> = None;
+        for &arch in archs {
+            let plan = text_of(self.plan_key(content, arch))?;
+            let planned: Vec<(Export, Key)> = plan.lines().map(Export::from_line).collect::<Option<_>>()?;
+            let units = units.get_or_insert_with(|| {
+                let unit = |export: &Export| Unit {
+                    crate_name: crate_name.to_owned(),
+                    export: export.clone(),
+                    archs: archs.to_vec(),
+                    body: Body::Ptx(Vec::new()),
+                };
+                planned.iter().map(|(export, _)| unit(export)).collect()
+            });
+            if units.len() != planned.len() {
+                return None;
+            }
+            for (unit, (export, key)) in units.iter_mut().zip(planned) {
+                let Body::Ptx(texts) = &mut unit.body else { return None };
+                if unit.export != export {
+                    return None;
+                }
+                texts.push(text_of(key)?);
+            }
+        }
+        units
+    }
+
+    /// Remembers the units of a crate of this content for [`known`](Self::known).
+    pub(crate) fn remember(&self, content: Key, archs: &[Arch], units: &[Unit]) {
+        for &arch in archs {
+            let line = |unit: &Unit| match &unit.body {
+                Body::Ir(ir) => Some(unit.export.to_line(self.ptx_key(&unit.export, ir, arch))),
+                Body::Ptx(_) => None,
+            };
+            if let Some(lines) = units.iter().map(line).collect::<Option<String>>() {
+                self.store.put(self.plan_key(content, arch), lines.as_bytes());
+            }
+        }
     }
 
     /// The unit with what it needs of the runtime and libdevice.
-    fn link(&self, unit: &Unit, folder: &Path, code: &mut Code) -> Result<PathBuf, Error> {
+    fn link(&self, unit: &Unit, ir: &str, folder: &Path, code: &mut Code) -> Result<PathBuf, Error> {
         let (kernels, linked) = (folder.join("unit.ll"), folder.join("linked.bc"));
-        files::write(&kernels, &unit.ir)?;
+        files::write(&kernels, ir)?;
         let mut link = self.tools.llvm_tool("llvm-link");
         link.arg("--only-needed").args([&kernels, &self.work.join(RUNTIME), &self.tools.libdevice]);
         process::run(&format!("linking {unit} with the runtime and libdevice"), link.arg("-o").arg(&linked))?;
@@ -200,7 +272,7 @@ impl<'a> Compiler<'a> {
         let name = arch.name();
         let (optimised, ptx) = (folder.join(format!("{name}.bc")), folder.join(format!("{name}.llc.ptx")));
         let mut opt = self.tools.llvm_tool("opt");
-        opt.args(self.opt_flags(unit, arch)).arg(linked).arg("-o").arg(&optimised);
+        opt.args(self.opt_flags(&unit.export, arch)).arg(linked).arg("-o").arg(&optimised);
         process::run(&format!("optimising {unit} for {name}"), &mut opt)?;
         self.keep_ir(unit, &optimised, &format!("{name}.ll"), code)?;
         let mut llc = self.tools.llvm_tool("llc");
@@ -209,9 +281,9 @@ impl<'a> Compiler<'a> {
         files::read_text(&ptx)
     }
 
-    fn opt_flags(&self, unit: &Unit, arch: Arch) -> Vec<String> {
-        let mut public = vec![unit.symbol()];
-        if let Export::Function(_) = unit.export {
+    fn opt_flags(&self, export: &Export, arch: Arch) -> Vec<String> {
+        let mut public = vec![export.symbol()];
+        if let Export::Function(_) = export {
             public.push(ir::CONTROL_SETTER);
         }
         public.extend(ir::public_variables(&self.runtime));
@@ -325,19 +397,50 @@ impl<'a> Compiler<'a> {
 /// The runtime module's file.
 const RUNTIME: &str = "runtime.ll";
 
-impl Unit {
+impl Export {
     fn path(&self) -> &str {
-        match &self.export {
-            Export::Kernel(entry) => &entry.path,
-            Export::Function(function) => &function.path,
+        match self {
+            Self::Kernel(entry) => &entry.path,
+            Self::Function(function) => &function.path,
         }
     }
 
     fn symbol(&self) -> &str {
-        match &self.export {
-            Export::Kernel(entry) => &entry.symbol,
-            Export::Function(function) => &function.symbol,
+        match self {
+            Self::Kernel(entry) => &entry.symbol,
+            Self::Function(function) => &function.symbol,
         }
+    }
+
+    /// A line of a plan: what it is, and where its PTX lies.
+    fn to_line(&self, ptx: Key) -> String {
+        let (ptx, path) = (ptx.name(), self.path());
+        match self {
+            Self::Kernel(Entry { layout, bounds, .. }) => format!("kernel {ptx} {layout} {} {path}\n", bounds.digits()),
+            Self::Function(_) => format!("function {ptx} {path}\n"),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<(Self, Key)> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["kernel", ptx, layout, bounds, path] => {
+                let entry = Entry::new(path, layout, Bounds::parse(bounds)?).ok()?;
+                Some((Self::Kernel(entry), Key::parse(ptx)?))
+            }
+            ["function", ptx, path] => Some((Self::Function(Function::new(path).ok()?), Key::parse(ptx)?)),
+            _ => None,
+        }
+    }
+}
+
+impl Unit {
+    fn path(&self) -> &str {
+        self.export.path()
+    }
+
+    fn symbol(&self) -> &str {
+        self.export.symbol()
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// Reads eight hexadecimal digits for each.
-    fn parse(digits: &str) -> Option<Self> {
+    pub(crate) fn parse(digits: &str) -> Option<Self> {
         let number = |i: usize| u32::from_str_radix(digits.get(8 * i..8 * i + 8)?, 16).ok();
         Some(Self {
             threads: [number(0)?, number(1)?, number(2)?],
@@ -104,6 +104,12 @@ impl Bounds {
             min_blocks: number(4)?,
             shared: number(5)?,
         })
+    }
+
+    /// What [`parse`](Self::parse) reads.
+    pub(crate) fn digits(self) -> String {
+        let [x, y, z] = self.threads;
+        [x, y, z, self.max_threads, self.min_blocks, self.shared].iter().map(|number| format!("{number:08x}")).collect()
     }
 
     /// The most threads of a block, 0 if nothing says.

@@ -59,10 +59,12 @@
 //!
 //! It compiles each kernel once. PTX and cubins lie in the user's cache (`~/.cache/kernel-primitives`), where their content finds
 //! them: the IR that a kernel is made from, and the tools. So a build with another profile, other features, another target folder or
-//! in another checkout takes them from there, and after an edit only the kernels that changed are compiled. Each package has a folder
-//! for rustc's files there. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps
+//! in another checkout takes them from there, and after an edit only the kernels that changed are compiled. Where a crate's sources
+//! are what they were in an earlier build, rustc does not run either. Each package has a folder for rustc's files there. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps
 //! these files to itself. What is damaged is made again. What no build has used for 30 days is removed, and the oldest before that if
 //! all takes more than 2 GiB.
+//!
+//! A build that takes longer than a few seconds tells on the terminal how far it is.
 //!
 //! # Looking at kernels
 //!
@@ -113,8 +115,10 @@ mod error;
 mod files;
 mod ir;
 mod module;
+mod plan;
 mod prebuilt;
 mod process;
+mod progress;
 mod ptx;
 mod report;
 mod runtime;

@@ -38,9 +38,16 @@ impl Key {
         }))
     }
 
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let [high, low] = self.0;
         format!("{high:016x}{low:016x}")
+    }
+
+    /// Reads a [name](Self::name).
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let half = |digits: Option<&str>| u64::from_str_radix(digits?, 16).ok();
+        let key = Self([half(name.get(..16))?, half(name.get(16..))?]);
+        (key.name() == name).then_some(key)
     }
 }
 
@@ -154,6 +161,13 @@ mod tests {
         let (dir, store) = store("get");
         let (one, two) = (Key::of(("a", 1)), Key::of(("a", 2)));
         assert_ne!(one, two);
+        assert_eq!(Key::parse(&one.name()), Some(one));
+        assert!(
+            ["", "é", "0123456789abcdef", "+123456789abcdef0123456789abcdef"]
+                .map(Key::parse)
+                .iter()
+                .all(Option::is_none)
+        );
         assert_eq!(store.get(one), None);
         store.put(one, b"content");
         store.put(two, b"");

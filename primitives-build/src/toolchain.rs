@@ -48,6 +48,15 @@ pub(crate) struct Compiler {
     pub(crate) llvm: u32,
 }
 
+impl Compiler {
+    /// What differs if it is another compiler: two nightlies have one release.
+    pub(crate) fn identity(&self) -> impl std::hash::Hash {
+        let file = std::fs::metadata(&self.rustc).ok();
+        let changed = file.as_ref().and_then(|file| file.modified().ok());
+        (self.rustc.clone(), self.release.clone(), self.llvm, file.map(|file| file.len()), changed)
+    }
+}
+
 /// A folder with LLVM's tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Llvm {

@@ -11,7 +11,9 @@ use std::process::Command;
 use crate::Error;
 use crate::files;
 use crate::module::Source;
+use crate::plan::{self, Folders, Inputs};
 use crate::process;
+use crate::store::Key;
 use crate::toolchain::Compiler;
 
 /// `#[kernel]` emits entries only in packages whose name starts so: the facade is compiled for the device as
@@ -38,26 +40,64 @@ pub(crate) struct Inner<'a> {
     pub(crate) compiler: &'a Compiler,
 }
 
+/// A wrapper as it stands on the disk.
+#[derive(Debug)]
+pub(crate) struct Wrapper<'a> {
+    crate_name: &'a str,
+    dir: PathBuf,
+    linked: Vec<Linked>,
+    /// Of all that goes in but the sources.
+    pub(crate) key: Key,
+}
+
 /// A compiled wrapper.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) bitcode: PathBuf,
-    /// The local sources that went in.
-    pub(crate) sources: Vec<PathBuf>,
+    /// The local sources that went in, and the variables.
+    pub(crate) inputs: Inputs,
 }
 
+/// What the kernels of a source depend on in this crate, beside its version: it may be one under development.
+const MAKERS: [&str; 4] =
+    [include_str!("wrapper.rs"), include_str!("ir.rs"), include_str!("split.rs"), include_str!("codegen.rs")];
+
 impl Inner<'_> {
-    /// Compiles the modules of one crate to a single bitcode module, dependencies and `core` included.
-    pub(crate) fn compile(&self, crate_name: &str, modules: &[Source]) -> Result<Compiled, Error> {
+    /// Writes the wrapper of the modules of one crate.
+    pub(crate) fn wrap<'c>(
+        &self,
+        crate_name: &'c str,
+        modules: &[Source],
+        folders: &Folders,
+    ) -> Result<Wrapper<'c>, Error> {
         let dir = self.work.join(crate_name);
         let tree = Tree::new(modules)?;
-        files::write(&dir.join("Cargo.toml"), self.manifest(crate_name))?;
+        let manifest = self.manifest(crate_name);
+        files::write(&dir.join("Cargo.toml"), &manifest)?;
         let mut linked = Vec::new();
         let src = dir.join("src");
         remove_links(&src)?;
         let root = self.root_source(&tree, &src, &mut linked)?;
-        files::write(&src.join("lib.rs"), root)?;
+        files::write(&src.join("lib.rs"), &root)?;
         self.copy_lock_file(&dir)?;
+
+        let flags = self.rustflags();
+        let maps: Vec<_> = self.path_maps(&linked);
+        let portable: Vec<String> = [manifest, root, format!("{flags:?}"), format!("{maps:?}")]
+            .iter()
+            .map(|text| folders.portable(text))
+            .collect();
+        // A line table has absolute paths.
+        let absolute = self.line_info.then_some((self.package_root, self.facade));
+        let lock = self.lock_file.map(files::read).transpose()?;
+        let config = cargo_config(self.line_info, Path::new(""));
+        let key = Key::of((MAKERS, portable, absolute, lock, config, self.compiler.identity()));
+        Ok(Wrapper { crate_name, dir, linked, key })
+    }
+
+    /// Compiles a crate's wrapper to a single bitcode module, dependencies and `core` included.
+    pub(crate) fn compile(&self, wrapper: &Wrapper<'_>) -> Result<Compiled, Error> {
+        let Wrapper { crate_name, dir, linked, .. } = wrapper;
         let config = self.work.join("cargo-config.toml");
         let target_dir = self.work.join("target");
         files::write(&config, cargo_config(self.line_info, &target_dir))?;
@@ -80,7 +120,7 @@ impl Inner<'_> {
         emit.push(&bitcode);
         // The bitcode is all that is wanted: the program `true` makes the link step succeed without a linker.
         command.arg(emit).args(["-C", "linker=true"]);
-        for (from, to) in self.path_maps(&linked) {
+        for (from, to) in self.path_maps(linked) {
             let mut flag = std::ffi::OsString::from("--remap-path-prefix=");
             flag.push(from);
             flag.push("=");
@@ -90,23 +130,36 @@ impl Inner<'_> {
         self.isolate(&mut command);
 
         // The linker leaves nothing, and cargo would compile anew what is not there. The bitcode, of which cargo knows nothing, must be
-        // there too.
+        // there too, and whole.
         let artefact = target_dir.join(TARGET).join("release/deps").join(crate_name).with_added_extension("ptx");
-        if !bitcode.is_file() {
+        let checksum = bitcode.with_added_extension("sum");
+        let sum_of = |path: &Path| fs::read(path).ok().map(|bytes| Key::of(bytes).name());
+        if sum_of(&bitcode).is_none_or(|sum| fs::read(&checksum).ok() != Some(sum.into())) {
             files::remove(&artefact)?;
+            files::remove(&bitcode)?;
         }
-        let output = process::output(&mut command)?;
-        if !output.status.success() || !bitcode.is_file() {
+        let mut output = process::output(&mut command)?;
+        if !output.status.success() && is_of_damage(&String::from_utf8_lossy(&output.stderr)) {
+            if target_dir.exists() {
+                fs::remove_dir_all(&target_dir).map_err(Error::io("remove", &target_dir))?;
+            }
+            output = process::output(&mut command)?;
+        }
+        let Some(sum) = sum_of(&bitcode).filter(|_| output.status.success()) else {
             return Err(Error::Compile {
-                crate_name: crate_name.to_owned(),
+                crate_name: (*crate_name).to_owned(),
                 command: format!("RUSTC={} {}", self.compiler.rustc.display(), process::display(&command)),
                 stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             });
-        }
+        };
+        files::write(&checksum, sum)?;
         files::write(&artefact, "")?;
         let dep_info = target_dir.join(TARGET).join("release").join(format!("{crate_name}.d"));
-        let sources = self.sources(&dep_info, &dir)?;
-        Ok(Compiled { bitcode, sources })
+        let variables = plan::variables(&target_dir.join(TARGET).join("release/deps"));
+        let mut inputs = Inputs { files: self.sources(&dep_info, dir)?.into_iter().collect(), variables };
+        inputs.variables.retain(|name| !is_of_outer_build(name));
+        inputs.add_manifests();
+        Ok(Compiled { bitcode, inputs })
     }
 
     fn manifest(&self, crate_name: &str) -> String {
@@ -240,6 +293,13 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
          incremental = false\n",
         toml_string(target_dir),
     )
+}
+
+/// Whether the compiler complains of files that an earlier build left, and not of a source.
+fn is_of_damage(stderr: &str) -> bool {
+    // Of crates that it cannot find or read.
+    const CODES: [&str; 4] = ["[E0460]", "[E0463]", "[E0514]", "[E0786]"];
+    CODES.iter().any(|code| stderr.contains(code)) || !stderr.contains("--> ")
 }
 
 /// Variables of the outer cargo, and of the build script it runs; where crates come from is kept.

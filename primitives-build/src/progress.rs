@@ -1,0 +1,132 @@
+//! Tells the user's terminal how far a long build is: cargo shows nothing of a build script before it ends.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// From one line to the next. A build that is faster than this says nothing.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Counts what is done. A thread of its own shows it until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    state: Arc<State>,
+    shown: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The crate that rustc compiles.
+    crate_name: Mutex<Option<String>>,
+    found: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl Progress {
+    /// Shows it on the terminal that the build was started from, if there is one.
+    pub(crate) fn new() -> Self {
+        // Cargo keeps what a build script writes to its standard streams.
+        let terminal = if cfg!(unix) { File::options().write(true).open("/dev/tty").ok() } else { None };
+        Self::on(terminal, INTERVAL)
+    }
+
+    fn on(output: Option<impl Write + Send + 'static>, interval: Duration) -> Self {
+        let state = Arc::<State>::default();
+        let shown = output.map(|mut output| {
+            let (stop, stopped) = mpsc::channel();
+            let (state, started) = (state.clone(), Instant::now());
+            let show = move || {
+                while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                    // Over cargo's own line, which comes again below. What cannot be shown is no failure of the build.
+                    let _ = write!(output, "\r\x1b[K{}\n", state.line(started.elapsed().as_secs()));
+                }
+            };
+            (stop, thread::spawn(show))
+        });
+        Self { state, shown }
+    }
+
+    /// rustc begins with a crate, or has done with it.
+    pub(crate) fn rustc(&self, crate_name: Option<&str>) {
+        *self.state.crate_name.lock().expect("nothing panics while it is held") = crate_name.map(str::to_owned);
+    }
+
+    /// There are more kernels to compile.
+    pub(crate) fn found(&self, kernels: usize) {
+        self.state.found.fetch_add(kernels, Ordering::Relaxed);
+    }
+
+    /// A kernel is compiled.
+    pub(crate) fn done(&self) {
+        self.state.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.shown.take() {
+            drop(stop);
+            // A panic of the thread loses lines, no more.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn line(&self, seconds: u64) -> String {
+        let (done, found) = (self.done.load(Ordering::Relaxed), self.found.load(Ordering::Relaxed));
+        let rustc = match &*self.crate_name.lock().expect("nothing panics while it is held") {
+            Some(name) => format!(", rustc compiles those of `{name}`"),
+            None => String::new(),
+        };
+        format!("    GPU kernels: {done} of {found} compiled{rustc} ({seconds} s)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_tells_the_crate_and_the_kernels() {
+        let progress = Progress::on(None::<Screen>, INTERVAL);
+        progress.found(2);
+        progress.rustc(Some("app"));
+        progress.done();
+        assert_eq!(progress.state.line(7), "    GPU kernels: 1 of 2 compiled, rustc compiles those of `app` (7 s)");
+        progress.rustc(None);
+        assert_eq!(progress.state.line(8), "    GPU kernels: 1 of 2 compiled (8 s)");
+    }
+
+    #[test]
+    fn lines_come_until_it_is_dropped_and_none_from_a_short_build() {
+        let screen = Screen::default();
+        drop(Progress::on(Some(screen.clone()), Duration::from_secs(3600)));
+        assert!(screen.0.lock().unwrap().is_empty());
+        let progress = Progress::on(Some(screen.clone()), Duration::from_millis(1));
+        while screen.0.lock().unwrap().is_empty() {
+            thread::yield_now();
+        }
+        drop(progress);
+        let text = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
+        assert!(text.starts_with("\r\x1b[K    GPU kernels: 0 of 0 compiled (0 s)\n"), "{text:?}");
+    }
+}
