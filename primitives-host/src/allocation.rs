@@ -7,6 +7,7 @@ use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::device::Backend;
 use crate::device::Device;
+use crate::in_kernel;
 use crate::memory::Memory;
 use crate::stream::{Stream, StreamInner};
 use crate::uses::Mode;
@@ -36,8 +37,14 @@ pub struct Allocation {
 
 /// An allocation's lock.
 pub(crate) enum Held<'a> {
-    Read { _guard: RwLockReadGuard<'a, ()> },
-    Write { _guard: RwLockWriteGuard<'a, ()> },
+    Read {
+        _guard: RwLockReadGuard<'a, ()>,
+    },
+    Write {
+        _guard: RwLockWriteGuard<'a, ()>,
+    },
+    /// By the launch on the emulator whose kernel makes the call, until it ends.
+    Outside,
 }
 
 /// The last uses of an allocation.
@@ -87,11 +94,18 @@ impl Allocation {
         &self.memory
     }
 
-    pub(crate) fn lock(&self, mode: Mode) -> Held<'_> {
-        match mode {
+    /// Locks the bytes.
+    ///
+    /// # Errors
+    /// [`Error::InKernel`](crate::Error::InKernel) in a kernel on the emulator whose launch has them locked otherwise.
+    pub(crate) fn lock(&self, mode: Mode) -> Result<Held<'_>> {
+        if let in_kernel::Access::Covered = in_kernel::access(self, mode)? {
+            return Ok(Held::Outside);
+        }
+        Ok(match mode {
             Mode::Read => Held::Read { _guard: self.lock.read().unwrap_or_else(PoisonError::into_inner) },
             Mode::Write => Held::Write { _guard: self.lock.write().unwrap_or_else(PoisonError::into_inner) },
-        }
+        })
     }
 
     /// Whether a copy to the host is under way. It stays so while the caller has the device's turn, or the lock to write.

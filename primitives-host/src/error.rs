@@ -164,6 +164,16 @@ pub enum Error {
         /// How many there are.
         len: usize,
     },
+    /// A call from inside a kernel, on the emulator, that waits for the end of that kernel, and so would never return.
+    #[error(
+        "a call in kernel `{kernel}` waits for {what}, which is held until the kernel ends: use another, or call it after the launch"
+    )]
+    InKernel {
+        /// The kernel.
+        kernel: String,
+        /// What the call waits for: the stream that the kernel runs on, or a buffer that it uses.
+        what: &'static str,
+    },
     /// An argument lies on another device than the stream.
     #[error("kernel `{kernel}` runs on {stream}, but its argument {argument} is on {buffer}")]
     WrongDevice {

@@ -10,7 +10,7 @@ use crate::device::{Backend, Device};
 use crate::emulator::EmulatorOptions;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::Uses;
-use crate::{Error, Result, trace};
+use crate::{Error, Result, in_kernel, trace};
 
 /// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
 /// fraction of what its launches cost the host one by one.
@@ -110,8 +110,9 @@ impl Graph {
         match (&self.program, &stream.0.queue, &stream.device().backend) {
             (_, Queue::Capture(_), _) => Err(Error::Capture { call: "`Graph::launch`", advice: NO_GRAPHS }),
             (Program::Emulator(steps), Queue::Emulator(busy), Backend::Emulator(options)) => {
-                let _held = self.uses.lock();
-                let _turn = StreamInner::turn(busy);
+                let _held = self.uses.lock()?;
+                let _turn = StreamInner::turn(busy)?;
+                let _running = in_kernel::enter("launch of a graph", busy, &self.uses);
                 self.note_launch(stream);
                 steps.iter().try_for_each(|step| step(options)).inspect_err(trace::fault)
             }
@@ -120,7 +121,7 @@ impl Graph {
                 queue.not_captured("`Graph::launch`", NO_GRAPHS)?;
                 // Before any lock, since it may wait.
                 queue.check_fault()?;
-                let _held = self.uses.lock();
+                let _held = self.uses.lock()?;
                 let mut ready = queue.ready()?;
                 if let Some(fault) = ready.take() {
                     return Err(fault).inspect_err(trace::fault);

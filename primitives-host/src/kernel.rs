@@ -25,7 +25,7 @@ use crate::output_arg::OutputArg;
 use crate::slice::{ReadArg, WriteArg, check_lengths};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
-use crate::{Error, Result, trace};
+use crate::{Error, Result, in_kernel, trace};
 
 /// A kernel's code for an architecture: compute capability times ten (`90`), PTX, and a cubin if one was made.
 pub type Image = (u32, &'static str, Option<&'static [u8]>);
@@ -393,8 +393,9 @@ impl<'a> Launch<'a> {
             (Queue::Emulator(busy), Backend::Emulator(options)) => {
                 let _ = params;
                 let Some(launch) = self.for_emulator()? else { return Ok(()) };
-                let _held = self.uses.lock();
-                let _turn = StreamInner::turn(busy);
+                let _held = self.uses.lock()?;
+                let _turn = StreamInner::turn(busy)?;
+                let _running = in_kernel::enter(launch.kernel, busy, &self.uses);
                 device.tally.launches.add(1);
                 let _span = trace::launch(launch.kernel, launch.grid, launch.block, launch.shared_bytes, device);
                 emulator::run(&launch, options, body).inspect_err(trace::fault)

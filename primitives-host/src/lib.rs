@@ -44,6 +44,7 @@ mod error;
 mod fault;
 mod function;
 mod graph;
+mod in_kernel;
 mod input_arg;
 mod kernel;
 mod memory;

@@ -78,7 +78,7 @@ impl<'a, T: Element> Part<'a, T> {
     fn copy_to(self, host: &mut [T]) -> Result<()> {
         check_lengths("copy to the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_to`", self.allocation)?;
-        let _held = self.allocation.lock(Mode::Read);
+        let _held = self.allocation.lock(Mode::Read)?;
         let _read = ReadByHost::new(self.allocation);
         let writer = self.allocation.writer();
         if T::ANY_BITS {
@@ -94,7 +94,7 @@ impl<'a, T: Element> Part<'a, T> {
     fn copy_from(self, host: &[T]) -> Result<()> {
         check_lengths("copy from the host", "the slice", self.len, "the host's", host.len())?;
         check_host_copy("`Buffer::copy_from`", self.allocation)?;
-        let _held = self.allocation.lock(Mode::Write);
+        let _held = self.allocation.lock(Mode::Write)?;
         let stream = self.allocation.writer();
         {
             let _turn = self.allocation.device().turn();
@@ -148,7 +148,7 @@ impl<'a, T: Element> Part<'a, T> {
         uses.add(access.0, mode);
         let (memory, bytes) = (access.0.memory(), self.len * size_of::<T>());
         Transfer::begin(stream, host, direction, |host| {
-            let _held = uses.lock();
+            let _held = uses.lock()?;
             let _turn = stream.device().turn();
             uses.enter(&stream.0)?;
             // SAFETY: as many bytes, which the transfer owns until the stream has come to its end.
@@ -314,7 +314,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         if let Queue::Capture(recording) = &stream.0.queue {
             return recording.add(|recorded| recorded.fill_zero(&uses, (target.0, self.0.start), bytes));
         }
-        let _held = uses.lock();
+        let _held = uses.lock()?;
         let _turn = stream.device().turn();
         uses.enter(&stream.0)?;
         target.0.memory().fill_zero(&stream.0, self.0.start, bytes)
@@ -333,7 +333,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
             let (to, from) = ((target.0, self.0.start), (source.0, other.0.start));
             return recording.add(|recorded| recorded.copy(&uses, to, from, bytes));
         }
-        let _held = uses.lock();
+        let _held = uses.lock()?;
         let _turn = stream.device().turn();
         uses.enter(&stream.0)?;
         target.0.memory().copy(&stream.0, self.0.start, source.0.memory(), other.0.start, bytes)

@@ -102,7 +102,7 @@ pub unsafe fn launch<'a>(
     #[cfg(feature = "cuda")]
     while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.0.is_read_by_host()) {
         drop(launch);
-        drop(storage.0.lock(Mode::Write));
+        drop(storage.0.lock(Mode::Write)?);
         launch = Launch::new(stream, info, dims);
     }
     for (storage, write) in uses {
@@ -179,8 +179,8 @@ pub unsafe fn run_on_host(
             Ok(())
         }),
         (Queue::Emulator(busy), Backend::Emulator(_)) => {
-            let _held = all.lock();
-            let _turn = StreamInner::turn(busy);
+            let _held = all.lock()?;
+            let _turn = StreamInner::turn(busy)?;
             stream.device().tally.launches.add(1);
             step().inspect_err(trace::fault)
         }

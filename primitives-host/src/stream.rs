@@ -9,12 +9,13 @@ use crate::counters::Tally;
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::graph::{Graph, Recording};
-use crate::{Buffer, Error, Result};
+use crate::{Buffer, Error, Result, in_kernel};
 use primitives_gpu::Element;
 
 /// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.
 ///
-/// Work is asynchronous on a GPU and immediate on the emulator.
+/// Work is asynchronous on a GPU and immediate on the emulator. There, a kernel may call the host's functions, too, as long as they do
+/// not wait for that kernel: those return [`Error::InKernel`].
 ///
 /// # Faults
 ///
@@ -48,8 +49,9 @@ pub(crate) enum Queue {
 
 impl StreamInner {
     /// The emulator's turn on this stream.
-    pub(crate) fn turn(busy: &Mutex<()>) -> MutexGuard<'_, ()> {
-        busy.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn turn(busy: &Mutex<()>) -> Result<MutexGuard<'_, ()>> {
+        in_kernel::check_stream(busy)?;
+        Ok(busy.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The position in the queue of a GPU's stream that its next work gets. The caller has the device's turn.
@@ -105,7 +107,7 @@ impl StreamInner {
     pub(crate) fn synchronize(&self) -> Result<()> {
         match &self.queue {
             Queue::Emulator(busy) => {
-                drop(Self::turn(busy));
+                drop(Self::turn(busy)?);
                 Ok(())
             }
             #[cfg(feature = "cuda")]

@@ -46,7 +46,10 @@ impl Uses {
 
     /// Locks the allocations. All work locks them in the order of the keys, and before it takes its turn on a stream or a device,
     /// so that no two wait for each other.
-    pub(crate) fn lock(&self) -> Vec<Held<'_>> {
+    ///
+    /// # Errors
+    /// As [`Allocation::lock`].
+    pub(crate) fn lock(&self) -> Result<Vec<Held<'_>>> {
         self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
     }
 

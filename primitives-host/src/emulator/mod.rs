@@ -60,6 +60,7 @@ use primitives_gpu::view::SharedParam;
 use primitives_gpu::{Block, Dim3};
 
 use crate::error::Error;
+use crate::in_kernel;
 use crate::kernel::EMULATOR_LIMITS;
 use crate::written::Written;
 use launch::LaunchState;
@@ -209,12 +210,15 @@ pub(crate) fn run(
     if threads == 0 || blocks == 0 {
         return Ok(());
     }
+    let running = in_kernel::running();
     if fiber::in_lane() || thread::panicking() {
         // A lane's stack is small, and lanes take a thread that unwinds for a sign that they do themselves.
         return fiber::to_the_end(|| {
-            thread::scope(|scope| {
-                scope.spawn(|| run(launch, options, body)).join().unwrap_or_else(|p| resume_unwind(p))
-            })
+            let run_elsewhere = move || {
+                let _running = in_kernel::resume(running);
+                run(launch, options, body)
+            };
+            thread::scope(|scope| scope.spawn(run_elsewhere).join().unwrap_or_else(|p| resume_unwind(p)))
         });
     }
     panics::install_hook();
@@ -229,10 +233,14 @@ pub(crate) fn run(
     thread::scope(|scope| {
         for number in 1..state.workers {
             state.watch.enter(number);
-            let state = &state;
+            let (state, running) = (&state, running.clone());
             let helper = thread::Builder::new().name("emulator".to_owned());
             // Without a helper, the others do its work.
-            if helper.spawn_scoped(scope, move || Worker::new(state, number).run()).is_err() {
+            let work = move || {
+                let _running = in_kernel::resume(running);
+                Worker::new(state, number).run();
+            };
+            if helper.spawn_scoped(scope, work).is_err() {
                 state.watch.leave(number);
             }
         }

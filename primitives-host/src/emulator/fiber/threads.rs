@@ -13,6 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use super::{Assignment, Pause};
 use crate::emulator::overflow::Registers;
 use crate::emulator::stacks::LaneStack;
+use crate::in_kernel;
 
 /// Lanes switch to their worker, which resumes the next.
 pub(in crate::emulator) const DIRECT: bool = false;
@@ -92,8 +93,11 @@ impl Fiber {
         let (orders, fiber_orders) = channel();
         let (fiber_pauses, pauses) = channel();
         let link = Link { orders: fiber_orders, pauses: fiber_pauses };
+        let running = in_kernel::running();
         let thread = Builder::new().stack_size(stack.bytes()).spawn(move || {
             super::be_lane();
+            // Fibers are of one launch.
+            let _running = in_kernel::resume(running);
             while let Ok(Order::Run(assignment)) = link.orders.recv() {
                 // SAFETY: who calls `Fiber::start` sees to it.
                 unsafe { assignment.run(Exit { number, link: &link }) };

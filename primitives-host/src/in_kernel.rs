@@ -1,0 +1,103 @@
+//! Calls from inside a kernel: on the emulator a kernel is a function of the host, which may launch and copy. A call that would
+//! wait for that very kernel is an error.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
+
+use crate::allocation::Allocation;
+use crate::uses::{Mode, Uses};
+use crate::{Error, Result};
+
+thread_local! {
+    /// The launch whose lanes the thread runs: the innermost one, if lanes of it launch others.
+    static RUNNING: Cell<Option<Arc<Running>>> = const { Cell::new(None) };
+}
+
+/// A launch on the emulator, and what it holds until it ends. Streams and allocations are known by the addresses of what is locked.
+pub(crate) struct Running {
+    kernel: Box<str>,
+    stream: usize,
+    allocations: Box<[(usize, Mode)]>,
+    /// The launch from whose lane this one was launched.
+    outer: Option<Arc<Running>>,
+}
+
+/// What a lane may do with an allocation.
+pub(crate) enum Access {
+    /// Lock it.
+    Lock,
+    /// Read it without a lock: the launch around the call has it locked to be read.
+    Covered,
+}
+
+/// Notes that the calling thread runs lanes of a launch, until this is dropped.
+pub(crate) struct Entered(Option<Arc<Running>>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        // A thread that is being torn down has no place for it.
+        let _ = RUNNING.try_with(|running| running.set(before));
+    }
+}
+
+/// The launch whose lanes the calling thread runs.
+pub(crate) fn running() -> Option<Arc<Running>> {
+    // By taking it out, and not by a borrow, which a lane that overflows its stack here would never give back.
+    let copy = RUNNING.try_with(|running| {
+        let innermost = running.take();
+        let copy = innermost.clone();
+        running.set(innermost);
+        copy
+    });
+    copy.ok().flatten()
+}
+
+/// Notes that the calling thread goes on with the lanes of a launch that another one has begun.
+pub(crate) fn resume(launch: Option<Arc<Running>>) -> Entered {
+    Entered(RUNNING.try_with(|running| running.replace(launch)).ok().flatten())
+}
+
+/// Notes that the calling thread runs a launch of `kernel`, which holds its stream and what it uses.
+pub(crate) fn enter(kernel: &str, stream: &Mutex<()>, uses: &Uses) -> Entered {
+    let allocations = uses.iter().map(|(allocation, mode)| (address(allocation), mode)).collect();
+    let stream = std::ptr::from_ref(stream).addr();
+    resume(Some(Arc::new(Running { kernel: kernel.into(), stream, allocations, outer: running() })))
+}
+
+fn address(allocation: &Allocation) -> usize {
+    std::ptr::from_ref(allocation).addr()
+}
+
+impl Running {
+    fn waits_for_itself(&self, what: &'static str) -> Error {
+        Error::InKernel { kernel: self.kernel.to_string(), what }
+    }
+}
+
+/// The launches whose lanes make the call, from the innermost out.
+fn launches() -> impl Iterator<Item = Arc<Running>> {
+    std::iter::successors(running(), |launch| launch.outer.clone())
+}
+
+/// Refuses to wait for a stream of the emulator on which a kernel runs that makes the call.
+pub(crate) fn check_stream(stream: &Mutex<()>) -> Result<()> {
+    let stream = std::ptr::from_ref(stream).addr();
+    match launches().find(|launch| launch.stream == stream) {
+        Some(launch) => Err(launch.waits_for_itself("the stream that it runs on")),
+        None => Ok(()),
+    }
+}
+
+/// How a lane comes to an allocation; an error if it would wait for a kernel that makes the call.
+pub(crate) fn access(allocation: &Allocation, mode: Mode) -> Result<Access> {
+    let address = address(allocation);
+    for launch in launches() {
+        match launch.allocations.iter().find(|(held, _)| *held == address) {
+            None => {}
+            Some((_, Mode::Read)) if mode == Mode::Read => return Ok(Access::Covered),
+            Some(_) => return Err(launch.waits_for_itself("a buffer that it uses")),
+        }
+    }
+    Ok(Access::Lock)
+}

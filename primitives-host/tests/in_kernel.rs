@@ -1,0 +1,177 @@
+//! Kernels of the emulator that call the host's functions: what would wait for the kernel is an error, and the rest works.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use primitives_gpu::view::LaunchBounds;
+use primitives_host::__private::{KernelInfo, Launch};
+use primitives_host::{Buffer, BufferSliceMut, Device, Dims, EmulatorOptions, Error, Graph, Result, Stream};
+
+static KERNEL: KernelInfo = KernelInfo::new("outer", "outer", &[], 0, 0, LaunchBounds::NONE);
+static INNER: KernelInfo = KernelInfo::new("inner", "inner", &[], 0, 0, LaunchBounds::NONE);
+
+/// Launches a kernel of one thread that reads and writes, and calls `body`.
+fn launch(
+    stream: &Stream,
+    info: &'static KernelInfo,
+    read: &[&Buffer<u32>],
+    write: &mut [BufferSliceMut<'_, u32>],
+    body: impl Fn() + Send + Sync + 'static,
+) -> Result<()> {
+    let mut launch = Launch::new(stream, info, Dims::new(1, 1));
+    for &buffer in read {
+        launch.read("x", buffer)?;
+    }
+    for slice in write {
+        launch.write("out", slice)?;
+    }
+    // SAFETY: the kernel has no parameters.
+    unsafe { launch.run(&mut [std::ptr::null_mut()], move |_| body()) }
+}
+
+/// What a call returns that a lane of a launch makes. The launch is on `stream`, and uses the buffers.
+fn in_kernel<R: Send + 'static>(
+    stream: &Stream,
+    read: &[&Buffer<u32>],
+    write: &mut [BufferSliceMut<'_, u32>],
+    call: impl Fn() -> R + Send + Sync + 'static,
+) -> Result<R> {
+    let result = Arc::new(Mutex::new(None));
+    let to = result.clone();
+    launch(stream, &KERNEL, read, write, move || *to.lock().unwrap() = Some(call()))?;
+    let result = result.lock().unwrap().take();
+    Ok(result.expect("the kernel has run"))
+}
+
+/// Runs a test, and ends the process if that hangs.
+fn soon(test: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    thread::scope(|scope| {
+        let (done, result) = mpsc::channel();
+        scope.spawn(move || done.send(test()));
+        result.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| {
+            eprintln!("\na kernel waits for itself");
+            std::process::exit(1)
+        })
+    })
+}
+
+#[track_caller]
+fn waits_for_itself<T>(result: Result<T>, kernel: &str, what: &str) {
+    match result {
+        Err(error @ Error::InKernel { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains(&format!("`{kernel}`")) && text.contains(what), "{text}");
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("no error"),
+    }
+}
+
+fn devices() -> [Device; 2] {
+    [true, false].map(|checked| {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.threads) = (checked, 2);
+        Device::emulator_with(options)
+    })
+}
+
+const STREAM: &str = "the stream that it runs on";
+const BUFFER: &str = "a buffer that it uses";
+
+#[test]
+fn a_lane_that_waits_for_its_own_stream_gets_an_error() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let stream = device.stream()?;
+            let graph = Arc::new(stream.capture(|s| launch(s, &INNER, &[], &mut [], || ()))?);
+            let of_stream = |call: fn(&Stream, &Graph) -> Result<()>| {
+                let (stream, graph) = (stream.clone(), graph.clone());
+                in_kernel(&stream.clone(), &[], &mut [], move || call(&stream, &graph))
+            };
+            waits_for_itself(of_stream(|stream, _| stream.synchronize())?, "outer", STREAM);
+            waits_for_itself(of_stream(|stream, _| launch(stream, &INNER, &[], &mut [], || ()))?, "outer", STREAM);
+            waits_for_itself(of_stream(|stream, graph| graph.launch(stream))?, "outer", STREAM);
+            waits_for_itself(of_stream(|stream, _| stream.buffer_zeroed::<u32>(1).map(drop))?, "outer", STREAM);
+            // Nothing is left behind.
+            stream.synchronize()?;
+            graph.launch(&stream)?;
+            assert_eq!(stream.buffer_from(&[3u32])?.to_vec()?, [3]);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_of_a_graph_that_waits_for_its_stream_gets_an_error() -> Result<()> {
+    soon(|| {
+        let stream = Device::emulator().stream()?;
+        let result = Arc::new(Mutex::new(None));
+        let (to, own) = (result.clone(), stream.clone());
+        let graph = stream
+            .capture(|s| launch(s, &KERNEL, &[], &mut [], move || *to.lock().unwrap() = Some(own.synchronize())))?;
+        graph.launch(&stream)?;
+        waits_for_itself(result.lock().unwrap().take().expect("it has run"), "launch of a graph", STREAM);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_that_waits_for_a_kernel_further_out_gets_an_error() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (one, two) = (device.stream()?, device.stream()?);
+            let (outer, inner) = (one.clone(), two.clone());
+            let result = in_kernel(&one, &[], &mut [], move || {
+                let outer = outer.clone();
+                in_kernel(&inner, &[], &mut [], move || outer.synchronize())
+            })?;
+            waits_for_itself(result?, "outer", STREAM);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_that_waits_for_a_buffer_of_its_kernel_gets_an_error() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let mut x = other.buffer_from(&[1u32, 2])?;
+            let reads_x = other.capture(|s| launch(s, &INNER, &[&x], &mut [], || ()))?;
+            let writes_x = other.capture(|s| launch(s, &INNER, &[], &mut [x.as_mut_slice()], || ()))?;
+            let graphs = Arc::new((reads_x, writes_x));
+            let calls = || {
+                let (graphs, other) = (graphs.clone(), other.clone());
+                move || (graphs.0.launch(&other), graphs.1.launch(&other))
+            };
+            let (reads, writes) = in_kernel(&stream, &[&x], &mut [], calls())?;
+            // What the kernel reads, others may read.
+            reads?;
+            waits_for_itself(writes, "outer", BUFFER);
+            let (reads, writes) = in_kernel(&stream, &[], &mut [x.as_mut_slice()], calls())?;
+            waits_for_itself(reads, "outer", BUFFER);
+            waits_for_itself(writes, "outer", BUFFER);
+            assert_eq!(x.to_vec()?, [1, 2]);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lane_uses_other_streams_and_buffers_as_the_host_does() -> Result<()> {
+    soon(|| {
+        for device in devices() {
+            let (stream, other) = (device.stream()?, device.stream()?);
+            let call = move || {
+                let mut x = other.buffer_from(&[5u32])?;
+                launch(&other, &INNER, &[], &mut [x.as_mut_slice()], || ())?;
+                other.record()?.synchronize()?;
+                other.synchronize()?;
+                x.to_vec()
+            };
+            assert_eq!(in_kernel(&stream, &[], &mut [], call)??, [5]);
+        }
+        Ok(())
+    })
+}
