@@ -81,10 +81,12 @@ mod sealed {
         fn bits(self) -> u64;
         fn of(bits: u64) -> Self;
         fn sum(self, other: Self) -> Self;
+        /// Zero of the same sign in place of what an addition in global memory takes for it.
+        fn flushed(self) -> Self;
     }
 
     macro_rules! words {
-        ($($t:ty, $u:ty, $wide:literal, $add:ident, $min:ident, $max:ident, $bits:expr, $of:expr, $sum:expr;)*) => {$(
+        ($($t:ty, $u:ty, $wide:literal, $add:ident, $min:ident, $max:ident, $bits:expr, $of:expr, $sum:expr, $flush:expr;)*) => {$(
             impl Word for $t {
                 const WIDE: bool = $wide;
                 const ADD: Update = Update::$add;
@@ -96,16 +98,18 @@ mod sealed {
                 fn of(bits: u64) -> Self { let f: fn($u) -> $t = $of; f(bits as $u) }
                 #[inline(always)]
                 fn sum(self, other: Self) -> Self { let f: fn($t, $t) -> $t = $sum; f(self, other) }
+                #[inline(always)]
+                fn flushed(self) -> Self { let f: fn($t) -> $t = $flush; f(self) }
             }
         )*};
     }
     words! {
-        u32, u32, false, Add, MinUnsigned, MaxUnsigned, |v| v, |b| b, |a, b| a.wrapping_add(b);
-        i32, u32, false, Add, MinSigned, MaxSigned, |v| v as u32, |b| b as i32, |a, b| a.wrapping_add(b);
-        u64, u64, true, Add, MinUnsigned, MaxUnsigned, |v| v, |b| b, |a, b| a.wrapping_add(b);
-        i64, u64, true, Add, MinSigned, MaxSigned, |v| v as u64, |b| b as i64, |a, b| a.wrapping_add(b);
-        f32, u32, false, AddFloat, Exchange, Exchange, |v| v.to_bits(), f32::from_bits, |a, b| a + b;
-        f64, u64, true, AddFloat, Exchange, Exchange, |v| v.to_bits(), f64::from_bits, |a, b| a + b;
+        u32, u32, false, Add, MinUnsigned, MaxUnsigned, |v| v, |b| b, |a, b| a.wrapping_add(b), |v| v;
+        i32, u32, false, Add, MinSigned, MaxSigned, |v| v as u32, |b| b as i32, |a, b| a.wrapping_add(b), |v| v;
+        u64, u64, true, Add, MinUnsigned, MaxUnsigned, |v| v, |b| b, |a, b| a.wrapping_add(b), |v| v;
+        i64, u64, true, Add, MinSigned, MaxSigned, |v| v as u64, |b| b as i64, |a, b| a.wrapping_add(b), |v| v;
+        f32, u32, false, AddFloat, Exchange, Exchange, |v| v.to_bits(), f32::from_bits, |a, b| a + b, |v| if v.is_subnormal() { 0f32.copysign(v) } else { v };
+        f64, u64, true, AddFloat, Exchange, Exchange, |v| v.to_bits(), f64::from_bits, |a, b| a + b, |v| v;
     }
 }
 use sealed::Word;
@@ -205,10 +209,15 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
     }
 
     /// Adds `value` (integers wrap) and returns what was there before.
+    ///
+    /// Of `f32` in global memory, GPUs take subnormal numbers for zeros of their sign: the element, `value` and the sum. So a sum of
+    /// subnormal numbers stays zero there. In shared memory, and of `f64`, they do not; and the emulator does as they do.
     #[inline(always)]
     #[track_caller]
     pub fn fetch_add(self, value: T) -> T {
-        self.update(T::ADD, value, |old| old.sum(value))
+        self.update(T::ADD, value, |old| {
+            if self.shared { old.sum(value) } else { old.flushed().sum(value.flushed()).flushed() }
+        })
     }
 
     /// Puts `value` in and returns what was there before.

@@ -3,6 +3,7 @@
 mod barriers;
 mod collectives;
 mod faults;
+mod floats;
 mod launches;
 #[cfg(all(
     target_os = "linux",
