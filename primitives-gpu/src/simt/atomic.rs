@@ -291,7 +291,8 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
     }
 
-    /// Replaces the element by what `f` returns, until no other lane interferes; returns what was there before.
+    /// Replaces the element by what `f` returns, until no other lane interferes; returns what was there before. The lane notes if
+    /// that has other bits.
     #[cfg(not(target_arch = "nvptx64"))]
     fn update_with(self, f: impl Fn(T) -> Option<T>) -> T {
         use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -301,8 +302,13 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
                 let cell = unsafe { <$atomic>::from_ptr(self.address.cast()) };
                 let mut old = cell.load(SeqCst);
                 while let Some(new) = f(T::of(old as u64)) {
-                    match cell.compare_exchange_weak(old, new.bits() as $bits, SeqCst, SeqCst) {
-                        Ok(_) => break,
+                    let new = new.bits() as $bits;
+                    match cell.compare_exchange_weak(old, new, SeqCst, SeqCst) {
+                        Ok(_) if new == old => break,
+                        Ok(_) => {
+                            self.cx.lane_state().changed_memory.set(true);
+                            break;
+                        }
                         Err(now) => old = now,
                     }
                 }

@@ -31,6 +31,8 @@ pub struct Lane<'m> {
     pub arch: u32,
     /// The copies to shared memory that the lane has begun.
     pub copies: Copies,
+    /// Set by an atomic access that changes memory, for the machine to see whether a wait may end.
+    pub changed_memory: Cell<bool>,
     /// True if the machine wants to see every access through [`Machine::access`].
     pub checked: bool,
     /// The machine.

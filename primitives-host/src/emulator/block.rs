@@ -297,6 +297,7 @@ impl<'l> BlockState<'l> {
             shared_len: self.launch.shared_bytes,
             arch: self.launch.arch,
             copies: Copies::default(),
+            changed_memory: Cell::new(false),
             checked: self.launch.options.checked,
             machine: self,
         };
@@ -427,6 +428,14 @@ impl<'l> BlockState<'l> {
         }
     }
 
+    /// Takes it for a sign that the block gets on if the lane, which waits, has changed memory by atomics since it waited last.
+    #[inline(always)]
+    fn note_changes(&self, lane: &Lane<'_>) {
+        if lane.changed_memory.take() {
+            self.changed.set(true);
+        }
+    }
+
     /// Whether the block goes on after a race.
     #[inline(always)]
     fn has_race(&self) -> bool {
@@ -495,6 +504,7 @@ impl Machine for BlockState<'_> {
         let state = &self.lanes[rank as usize];
         let (number, bit) = ((rank / WARP) as usize, 1 << (rank % WARP));
         state.place.set(place);
+        self.note_changes(lane);
 
         let barrier = &self.barrier;
         let arrived = barrier.arrived.get() + 1;
@@ -652,6 +662,7 @@ impl Machine for BlockState<'_> {
             state.spun.set(Some(place));
             self.changed.set(true);
         }
+        self.note_changes(lane);
         let spinning = &self.warps[(rank / WARP) as usize].spinning;
         spinning.set(spinning.get() | 1 << (rank % WARP));
         self.suspend(state);
@@ -666,7 +677,7 @@ impl Machine for BlockState<'_> {
 
     #[inline]
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place) {
-        if let AccessKind::Write | AccessKind::AtomicWrite(..) = access.kind {
+        if access.kind == AccessKind::Write {
             self.changed.set(true);
         }
         if self.has_race() {

@@ -1,10 +1,10 @@
 //! Deadlock detection: noticing that all that is left of a launch waits in spin loops.
 //!
 //! No machine can know whether a loop ends. What counts as getting on is a lane that finishes, one that waits in a spin
-//! loop in another place than the last time, and, in a checked launch, a lane that stores to memory; in an unchecked one,
-//! where stores are not seen, a barrier that completes. Read-modify-writes do not count, since a lock that is never
-//! released is polled by them. A launch whose resident blocks, all of them, do nothing of the kind for many rounds and a
-//! noticeable time, while no block can start, is taken for dead.
+//! loop in another place than the last time, one that has changed memory by an atomic access, and, in a checked launch, a
+//! lane that stores to memory; in an unchecked one, where such stores are not seen, a barrier that completes. An atomic that
+//! leaves what was there does not count: a lock that is never released is polled by such. A launch whose resident blocks, all
+//! of them, do nothing of the kind for many rounds and a noticeable time, while no block can start, is taken for dead.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -42,8 +42,10 @@ impl Watch {
         self.workers[worker].store(RUNNING, Ordering::SeqCst);
     }
 
-    /// Says that a worker has nothing left to run, or could not be started.
+    /// Says that a worker has nothing left to run, or could not be started. The others may have yet to see what it did last: a new
+    /// epoch lets them look once more.
     pub(super) fn leave(&self, worker: usize) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
         self.workers[worker].store(ABSENT, Ordering::SeqCst);
     }
 }
@@ -124,7 +126,8 @@ impl<'l> Patience<'l> {
         self.watch.workers[self.worker].store(epoch, Ordering::SeqCst);
         // Those that are stuck in this same epoch have not got on since they got stuck, nor has this worker.
         let mut states = self.watch.workers.iter().map(|state| state.load(Ordering::SeqCst));
-        states.all(|state| state == epoch || state == ABSENT)
+        // One that went, or got on, while the states of others were looked at has begun another epoch before.
+        states.all(|state| state == epoch || state == ABSENT) && self.watch.epoch.load(Ordering::SeqCst) == epoch
     }
 }
 
@@ -134,5 +137,42 @@ impl Drop for Patience<'_> {
             self.leave_idle();
         }
         self.watch.leave(self.worker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets a worker wait in vain until it would give up.
+    fn wait(patience: &mut Patience<'_>) {
+        while patience.fruitless_round() == 0 {}
+    }
+
+    #[test]
+    fn a_worker_that_goes_lets_the_others_look_once_more() {
+        let watch = Watch::new(2);
+        watch.enter(0);
+        watch.enter(1);
+        let mut waits = Patience::new(&watch, 0, Duration::ZERO);
+        let mut runs = Patience::new(&watch, 1, Duration::ZERO);
+        wait(&mut waits);
+        assert!(!waits.give_up(), "the other one runs");
+        // What it does last is what the first one waits for.
+        runs.progress();
+        drop(runs);
+        assert!(!waits.give_up(), "the other one has got on since");
+        wait(&mut waits);
+        assert!(waits.give_up(), "nobody is left");
+    }
+
+    #[test]
+    fn workers_that_all_wait_in_vain_give_up() {
+        let watch = Watch::new(3);
+        (0..3).for_each(|worker| watch.enter(worker));
+        let mut waiting = [0, 1].map(|worker| Patience::new(&watch, worker, Duration::ZERO));
+        drop(Patience::new(&watch, 2, Duration::ZERO));
+        waiting.iter_mut().for_each(wait);
+        assert!(!waiting[0].give_up() && waiting[1].give_up());
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use primitives_gpu::view::{Atomic, GlobalMut};
+
 use super::*;
 
 #[test]
@@ -228,4 +230,62 @@ fn a_long_wait_is_no_deadlock_while_another_worker_runs() {
         }
     })
     .unwrap();
+}
+
+/// Words as a kernel's argument has them.
+fn view<'k>(cx: Block<'k>, words: &'k [AtomicU32]) -> GlobalMut<'k, u32, Atomic> {
+    // SAFETY: so many words, which are accessed by atomics.
+    unsafe { GlobalMut::from_raw(cx, words[0].as_ptr(), words.len()) }
+}
+
+/// Gives up as soon as it may.
+fn hasty(options: EmulatorOptions) -> EmulatorOptions {
+    EmulatorOptions { deadlock_after: Duration::ZERO, ..options }
+}
+
+/// Two threads hand on to each other for many more rounds than a deadlock takes, and all that they change are atomics.
+#[test]
+fn handing_on_by_atomics_is_no_deadlock() {
+    type HandOn = fn(GlobalMut<'_, u32, Atomic>, u32);
+    let ways: [HandOn; 3] = [
+        |count, _| _ = count.at(0).fetch_add(1),
+        |count, turn| _ = count.at(0).compare_exchange(turn, turn + 1),
+        |count, turn| count.at(0).store(turn + 1),
+    ];
+    for (options, hand_on) in modes().into_iter().flat_map(|options| ways.map(|way| (options.clone(), way))) {
+        let count = atomics(1);
+        go(&hasty(options), 1, 64, |cx| {
+            let number = cx.warp();
+            if cx.lane() == 0 {
+                for turn in (number..20_000).step_by(2) {
+                    while view(cx, &count).at(0).load() != turn {
+                        cx.spin(20);
+                    }
+                    hand_on(view(cx, &count), turn);
+                }
+            }
+        })
+        .unwrap();
+        assert_eq!(count[0].load(Relaxed), 20_000);
+    }
+}
+
+#[test]
+fn a_lock_that_is_never_released_is_a_deadlock() {
+    type Try = fn(GlobalMut<'_, u32, Atomic>) -> u32;
+    let ways: [Try; 3] = [
+        |lock| lock.at(0).exchange(1),
+        |lock| lock.at(0).compare_exchange(0, 1),
+        // What it leaves is what was there.
+        |lock| lock.at(0).fetch_or(1),
+    ];
+    for (options, lock_word) in modes().into_iter().flat_map(|options| ways.map(|way| (options.clone(), way))) {
+        let lock = atomics(1);
+        let fault = fails(&hasty(options), 1, 64, |cx| {
+            while lock_word(view(cx, &lock)) != 0 {
+                cx.spin(20);
+            }
+        });
+        assert!(deadlock(&fault).contains("62 more spin"), "{fault}");
+    }
 }
