@@ -170,7 +170,10 @@ impl<'l> BlockState<'l> {
                 mixed: Cell::new(false),
                 result: Cell::new(0),
             },
-            memory: memory.map(|memory| (memory, BlockMemory::new(launch.threads, address, bytes))),
+            memory: memory.map(|memory| {
+                let block = memory.block(launch.threads, address, bytes);
+                (memory, block)
+            }),
             race: RefCell::new(None),
             after_race: Cell::new(0),
             changed: Cell::new(false),

@@ -12,18 +12,27 @@
 //! That is a vector clock which is worked out only on demand: a question that the two numbers do not answer walks the
 //! graph, newest first, and keeps what it has seen.
 //!
+//! When the graph has become large, the clocks of all nodes that a lane or an atomic has are worked out. They take the places of
+//! all nodes: see `causality/summaries.rs`. So the memory depends on how many lanes have released, and not on how often.
+//!
 //! # Scopes
 //!
 //! An atomic's scope always includes who shares its memory: shared memory is the block's, and in global memory the scope is
 //! the device at least. So only a fence's scope can be too narrow.
 
+mod summaries;
+#[cfg(test)]
+mod tests;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::{Rc, Weak};
 
 use primitives_gpu::simt::emulated::{AccessKind, Space};
 use primitives_gpu::simt::{AtomicOrder, Scope, WARP};
 
 use super::MAX_BLOCK_THREADS;
+use summaries::{SMALL_GRAPH, Summaries};
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
 
@@ -33,14 +42,15 @@ type NodeId = u32;
 /// The node of those who have learnt nothing.
 const NOTHING: NodeId = 0;
 
-/// The block of nodes that only join others.
+/// The block of nodes that only join others, and of those in whose places summaries are.
 const NO_BLOCK: u32 = u32::MAX;
 
 /// Blocks whose narrow releases an atomic remembers.
 const NARROW_RELEASES: usize = 64;
 
-/// Walks through the graph that are kept.
+/// Walks through the graph that are kept, and nodes that these have seen.
 const KEPT_WALKS: usize = 64;
+const KEPT_STEPS: usize = 1 << 18;
 
 /// An access, as far as its order is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +72,16 @@ struct Node {
     barrier: u32,
     warp_sync: u32,
     before: [NodeId; 2],
+    /// The number of its summary, if it is one: see [`Summaries`].
+    summary: Option<u32>,
     /// Whether others than the lanes of `mask` may have it.
     shared: bool,
 }
 
 impl Node {
-    fn joins(&self, node: NodeId) -> bool {
-        self.block == NO_BLOCK && self.before.contains(&node)
+    /// Whether it was made from `node`, and so knows all that this knows.
+    fn knows(&self, node: NodeId) -> bool {
+        self.before.contains(&node)
     }
 
     fn covers(&self, past: Moment) -> bool {
@@ -99,12 +112,20 @@ struct Walk {
     ahead: VecDeque<NodeId>,
     seen: HashSet<NodeId>,
     blocks: HashMap<u32, Vec<NodeId>>,
+    summaries: Vec<u32>,
 }
 
 /// The graph of a launch.
 pub(super) struct Causality {
     nodes: Vec<Node>,
     walks: HashMap<NodeId, Walk>,
+    /// Nodes that the walks have seen.
+    steps: usize,
+    summaries: Summaries,
+    /// So many nodes are too many.
+    limit: usize,
+    /// The clocks of the blocks.
+    clocks: Vec<Weak<BlockClock>>,
 }
 
 /// What a lane knows beyond its block's barrier and its warp's.
@@ -138,8 +159,15 @@ pub(super) struct BlockClock {
     pub(super) variables: RefCell<Variables>,
 }
 
+impl LaneClock {
+    /// Where it has nodes that others must not lose.
+    fn nodes(&self) -> [&Cell<NodeId>; 5] {
+        [&self.knows, &self.seen_wide, &self.seen_narrow, &self.fence, &self.wide_fence]
+    }
+}
+
 impl BlockClock {
-    pub(super) fn new(threads: u32) -> Self {
+    fn new(threads: u32) -> Self {
         Self {
             block: Cell::new(0),
             time: Cell::new(1),
@@ -153,16 +181,18 @@ impl BlockClock {
     }
 
     /// Begins the block of that rank.
-    pub(super) fn start(&mut self, rank: u32) {
+    pub(super) fn start(&self, rank: u32) {
         if self.touched.take() {
-            self.lanes.fill_with(LaneClock::default);
+            for lane in &self.lanes {
+                lane.nodes().into_iter().chain([&lane.learnt]).for_each(|node| node.set(NOTHING));
+            }
         }
         self.block.set(rank);
         self.time.set(1);
         self.barrier.set(0);
-        self.warp_syncs = [const { Cell::new(0) }; MAX_WARPS];
+        self.warp_syncs.iter().for_each(|time| time.set(0));
         self.uneven.set(false);
-        self.variables.get_mut().clear();
+        self.variables.borrow_mut().clear();
     }
 
     /// Now, for a lane.
@@ -196,9 +226,17 @@ impl Default for Causality {
             barrier: 0,
             warp_sync: 0,
             before: [NOTHING; 2],
+            summary: None,
             shared: true,
         };
-        Self { nodes: vec![nothing], walks: HashMap::new() }
+        Self {
+            nodes: vec![nothing],
+            walks: HashMap::new(),
+            steps: 0,
+            summaries: Summaries::default(),
+            limit: SMALL_GRAPH,
+            clocks: Vec::new(),
+        }
     }
 }
 
@@ -212,15 +250,15 @@ impl Causality {
     }
 
     fn join(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        match (a, b) {
-            (NOTHING, one) | (one, NOTHING) => {
-                // Whoever gets it may not have been there.
-                self.nodes[one as usize].shared = true;
-                one
-            }
-            _ if a == b || self.nodes[a as usize].joins(b) => a,
-            _ => self.add(Node { before: [a, b], ..self.nodes[NOTHING as usize] }),
-        }
+        let all = match (a, b) {
+            (NOTHING, one) | (one, NOTHING) => one,
+            _ if a == b || self.nodes[a as usize].knows(b) => a,
+            _ if self.nodes[b as usize].knows(a) => b,
+            _ => return self.add(Node { before: [a, b], ..self.nodes[NOTHING as usize] }),
+        };
+        // Whoever gets it may not have been there.
+        self.nodes[all as usize].shared = true;
+        all
     }
 
     /// The moment of lanes that know `before`.
@@ -234,6 +272,7 @@ impl Causality {
             barrier: clock.barrier.get(),
             warp_sync: clock.warp_syncs[warp as usize].get(),
             before: [before, NOTHING],
+            summary: None,
             shared,
         })
     }
@@ -385,7 +424,9 @@ impl Causality {
             if wide != NOTHING || narrow != NOTHING {
                 let variable =
                     variables.entry(address).or_insert_with(|| Variable { releaser: block, ..Variable::default() });
-                variable.wide = self.join(variable.wide, wide);
+                // A lane that has acquired what was there knows it where it releases.
+                let acquired = reads && order == AtomicOrder::AcqRel;
+                variable.wide = if acquired { wide } else { self.join(variable.wide, wide) };
                 if variable.releaser != block && wide != NOTHING {
                     variable.releaser = NO_BLOCK;
                 }
@@ -411,168 +452,51 @@ impl Causality {
         if node == NOTHING {
             return false;
         }
-        if self.walks.len() >= KEPT_WALKS && !self.walks.contains_key(&node) {
+        let is_new = self.walks.len() >= KEPT_WALKS && !self.walks.contains_key(&node);
+        if is_new || self.steps > KEPT_STEPS {
             self.walks.clear();
+            self.steps = 0;
         }
         let walk = self.walks.entry(node).or_insert_with(|| Walk {
             ahead: VecDeque::from([node]),
             seen: HashSet::new(),
             blocks: HashMap::new(),
+            summaries: Vec::new(),
         });
-        let nodes = &self.nodes;
-        if walk.blocks.get(&past.block).is_some_and(|seen| seen.iter().any(|&id| nodes[id as usize].covers(past))) {
+        let (nodes, summaries) = (&self.nodes, &self.summaries);
+        if walk.blocks.get(&past.block).is_some_and(|seen| seen.iter().any(|&id| nodes[id as usize].covers(past)))
+            || walk.summaries.iter().any(|&summary| summaries.covers(summary, past))
+        {
             return true;
         }
         while let Some(id) = walk.ahead.pop_front() {
             if id == NOTHING || !walk.seen.insert(id) {
                 continue;
             }
+            self.steps += 1;
             let node = &nodes[id as usize];
             walk.ahead.extend(node.before);
             if node.block != NO_BLOCK {
                 walk.blocks.entry(node.block).or_default().push(id);
             }
-            if node.covers(past) {
+            walk.summaries.extend(node.summary);
+            if node.covers(past) || node.summary.is_some_and(|summary| summaries.covers(summary, past)) {
                 return true;
             }
         }
         false
     }
+
+    /// The clock of a block, which has no rank yet.
+    pub(super) fn clock(&mut self, threads: u32) -> Rc<BlockClock> {
+        let clock = Rc::new(BlockClock::new(threads));
+        self.clocks.push(Rc::downgrade(&clock));
+        clock
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use primitives_gpu::simt::AtomicOrder::{Acquire, Relaxed, Release};
-
-    const FLAG: usize = 64;
-
-    /// Causality and the atomics of one memory.
-    #[derive(Default)]
-    struct Graph(Causality, Variables);
-
-    impl Graph {
-        fn atomic(&mut self, clock: &BlockClock, lane: u32, kind: AccessKind, space: Space, address: usize) {
-            self.0.atomic(&mut self.1, clock, lane, kind, space, address);
-        }
-    }
-
-    fn write(order: AtomicOrder) -> AccessKind {
-        AccessKind::AtomicWrite(order, Scope::Device)
-    }
-
-    fn read(order: AtomicOrder) -> AccessKind {
-        AccessKind::AtomicRead(order, Scope::Device)
-    }
-
-    fn clocks() -> [BlockClock; 3] {
-        let mut clocks = [BlockClock::new(64), BlockClock::new(64), BlockClock::new(64)];
-        for (rank, clock) in clocks.iter_mut().enumerate() {
-            clock.start(rank as u32);
-        }
-        clocks
-    }
-
-    #[test]
-    fn a_barrier_orders_the_block() {
-        let (mut causality, [clock, ..]) = (Graph::default(), clocks());
-        let past = clock.now(3);
-        assert!(causality.0.is_before(past, &clock, 3) && !causality.0.is_before(past, &clock, 4));
-        causality.0.barrier(&clock);
-        assert!(causality.0.is_before(past, &clock, 4) && causality.0.is_before(past, &clock, 63));
-        assert!(!causality.0.is_before(clock.now(3), &clock, 4));
-    }
-
-    #[test]
-    fn a_warp_barrier_orders_the_lanes_of_its_mask() {
-        let (mut causality, [clock, ..]) = (Graph::default(), clocks());
-        for _ in 0..3 {
-            let past = clock.now(3);
-            causality.0.sync_warp(&clock, 0, 0x0000_00ff, !0);
-            assert!(causality.0.is_before(past, &clock, 7));
-            assert!(!causality.0.is_before(past, &clock, 8) && !causality.0.is_before(past, &clock, 35));
-            let of_another = clock.now(20);
-            causality.0.sync_warp(&clock, 0, 0x0000_00ff, !0);
-            assert!(!causality.0.is_before(of_another, &clock, 3));
-            causality.0.sync_warp(&clock, 0, !0, !0);
-            assert!(causality.0.is_before(past, &clock, 8) && causality.0.is_before(of_another, &clock, 3));
-            assert!(!causality.0.is_before(past, &clock, 35));
-        }
-        assert!(causality.0.nodes.len() < 10, "repeated meetings of one mask take one node");
-    }
-
-    #[test]
-    fn a_meeting_that_was_released_stays_what_it_was() {
-        let (mut causality, [one, other, _]) = (Graph::default(), clocks());
-        causality.0.sync_warp(&one, 0, 0xff, !0);
-        causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
-        let later = one.now(5);
-        causality.0.sync_warp(&one, 0, 0xff, !0);
-        causality.atomic(&other, 9, read(Acquire), Space::Global, FLAG);
-        assert!(!causality.0.is_before(later, &other, 9));
-    }
-
-    #[test]
-    fn a_chain_of_releases_and_acquires_orders_blocks() {
-        let (mut causality, [one, two, three]) = (Graph::default(), clocks());
-        let past = one.now(40);
-        causality.0.barrier(&one);
-        let unreleased = one.now(41);
-        causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
-        let after = one.now(0);
-        causality.atomic(&two, 5, read(Acquire), Space::Global, FLAG);
-        assert!(causality.0.is_before(past, &two, 5) && !causality.0.is_before(past, &two, 6));
-        assert!(!causality.0.is_before(unreleased, &two, 5) && !causality.0.is_before(after, &two, 5));
-        causality.0.barrier(&two);
-        assert!(causality.0.is_before(past, &two, 63));
-        causality.atomic(&two, 63, write(Release), Space::Global, FLAG + 4);
-        causality.atomic(&three, 1, read(Acquire), Space::Global, FLAG + 4);
-        assert!(causality.0.is_before(past, &three, 1) && !causality.0.is_before(unreleased, &three, 1));
-    }
-
-    #[test]
-    fn relaxed_accesses_need_fences_on_both_sides_of_sufficient_scope() {
-        for (release, acquire, ordered) in [
-            (Some(Scope::Device), Some(Scope::Device), true),
-            (Some(Scope::System), Some(Scope::Device), true),
-            (Some(Scope::Block), Some(Scope::Device), false),
-            (Some(Scope::Device), Some(Scope::Block), false),
-            (None, Some(Scope::Device), false),
-            (Some(Scope::Device), None, false),
-        ] {
-            let (mut causality, [one, other, _]) = (Graph::default(), clocks());
-            let past = one.now(0);
-            release.inspect(|&scope| causality.0.fence(&one, 0, scope));
-            causality.atomic(&one, 0, write(Relaxed), Space::Global, FLAG);
-            causality.atomic(&other, 0, read(Relaxed), Space::Global, FLAG);
-            acquire.inspect(|&scope| causality.0.fence(&other, 0, scope));
-            assert_eq!(causality.0.is_before(past, &other, 0), ordered, "{release:?} {acquire:?}");
-        }
-    }
-
-    #[test]
-    fn inside_a_block_its_scope_suffices() {
-        for space in [Space::Shared, Space::Global] {
-            let (mut causality, [clock, ..]) = (Graph::default(), clocks());
-            let past = clock.now(0);
-            causality.0.fence(&clock, 0, Scope::Block);
-            causality.atomic(&clock, 0, write(Relaxed), space, FLAG);
-            causality.atomic(&clock, 50, read(Relaxed), space, FLAG);
-            assert!(!causality.0.is_before(past, &clock, 50));
-            causality.0.fence(&clock, 50, Scope::Block);
-            assert!(causality.0.is_before(past, &clock, 50) && !causality.0.is_before(past, &clock, 51));
-        }
-    }
-
-    #[test]
-    fn a_store_ends_what_was_released_and_an_update_does_not() {
-        for (kind, ordered) in [(write(Relaxed), false), (AccessKind::AtomicUpdate(Relaxed, Scope::Device), true)] {
-            let (mut causality, [one, two, three]) = (Graph::default(), clocks());
-            let past = one.now(0);
-            causality.atomic(&one, 0, write(Release), Space::Global, FLAG);
-            causality.atomic(&two, 0, kind, Space::Global, FLAG);
-            causality.atomic(&three, 0, read(Acquire), Space::Global, FLAG);
-            assert_eq!(causality.0.is_before(past, &three, 0), ordered);
-        }
+impl Variable {
+    fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.narrow.iter().map(|&(_, node)| node).chain([self.wide])
     }
 }

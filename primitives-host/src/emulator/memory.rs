@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use primitives_gpu::simt::emulated::{Access, AccessKind, Space};
 use primitives_gpu::simt::{Place, Scope};
@@ -55,9 +56,16 @@ struct State {
     foreign: HashMap<usize, Pages>,
 }
 
+impl State {
+    #[inline(always)]
+    fn make_room(&mut self) {
+        self.causality.make_room(&mut self.variables);
+    }
+}
+
 /// A block's shared memory, and its clock.
 pub(super) struct BlockMemory {
-    clock: BlockClock,
+    clock: Rc<BlockClock>,
     shared: RefCell<Pages>,
     unwritten: Cell<Option<Unwritten>>,
     /// What raw pointers may have written.
@@ -84,10 +92,9 @@ impl Order for LaneOrder<'_> {
 }
 
 impl BlockMemory {
-    /// Of a block of so many threads, with the shared memory at `address`.
-    pub(super) fn new(threads: u32, address: usize, len: usize) -> Self {
+    fn new(clock: Rc<BlockClock>, address: usize, len: usize) -> Self {
         Self {
-            clock: BlockClock::new(threads),
+            clock,
             shared: RefCell::new(Pages::new(address, len)),
             unwritten: Cell::new(None),
             exposed: RefCell::default(),
@@ -123,6 +130,11 @@ impl<'l> LaunchMemory<'l> {
         Self { launch, state: RefCell::new(state) }
     }
 
+    /// The memory of a block of so many threads, with the shared memory at `address`.
+    pub(super) fn block(&self, threads: u32, address: usize, len: usize) -> BlockMemory {
+        BlockMemory::new(self.state.borrow_mut().causality.clock(threads), address, len)
+    }
+
     /// Notes that all lanes of a block have met.
     #[inline(always)]
     pub(super) fn barrier(&self, block: &BlockMemory) {
@@ -142,6 +154,7 @@ impl<'l> LaunchMemory<'l> {
     #[inline(always)]
     fn with(&self, f: impl FnOnce(&mut State)) {
         if let Ok(mut state) = self.state.try_borrow_mut() {
+            state.make_room();
             f(&mut state);
         }
     }
@@ -164,6 +177,7 @@ impl<'l> LaunchMemory<'l> {
     pub(super) fn access(&self, block: &BlockMemory, lane: u32, access: Access, place: Place) -> Result<(), Earlier> {
         let Ok(mut state) = self.state.try_borrow_mut() else { return Ok(()) };
         let state = &mut *state;
+        state.make_room();
         let found = match access.space {
             Space::Shared => self.shared_access(state, block, lane, access, place),
             Space::Global => self.global_access(state, block, lane, access, place),

@@ -13,7 +13,7 @@
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
 //! | `memory.rs`, `shadow.rs` | checked launches: each access, and what is remembered of each byte |
-//! | `causality.rs` | what happens before what |
+//! | `causality.rs`, `causality/` | what happens before what |
 //! | `watch.rs` | when a launch is dead |
 //! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
 //!
