@@ -20,8 +20,9 @@ use primitives_cuda_driver::sys::{self, CUresult};
 use crate::{DriverError, Error};
 
 /// Result codes after which the driver refuses the context for good.
-const STICKY: [CUresult; 12] = [
+const STICKY: [CUresult; 15] = [
     CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
+    CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
     CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
     CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
     CUresult::CUDA_ERROR_ASSERT,
@@ -33,6 +34,8 @@ const STICKY: [CUresult; 12] = [
     CUresult::CUDA_ERROR_LAUNCH_FAILED,
     CUresult::CUDA_ERROR_CONTAINED,
     CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK,
+    CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED,
+    CUresult::CUDA_ERROR_EXTERNAL_DEVICE,
 ];
 
 /// Whether the driver refuses the context for good after a call that has returned this code.
