@@ -173,6 +173,16 @@ impl Usage {
             Some(reader) => reader.at = at,
             None => {
                 self.writer.is_before(stream)?;
+                // A stream whose reads are done is not kept from being used again, by a buffer that many read and nobody writes. Not
+                // asked each time, as all may be under way.
+                if self.readers.len().is_power_of_two() {
+                    let before = self.readers.len();
+                    self.readers.retain(|reader| !reader.stream.is_done(reader.at));
+                    if self.readers.len() < before {
+                        // So is the write that they waited for. Who comes again does not wait for it.
+                        self.writer.stream.note_done(self.writer.at);
+                    }
+                }
                 self.readers.push(Use { stream: stream.clone(), at });
             }
         }

@@ -86,6 +86,28 @@ impl StreamInner {
         }
     }
 
+    /// Whether the work up to a position is done; false if that cannot be told. The caller has the device's turn.
+    pub(crate) fn is_done(&self, at: u64) -> bool {
+        match &self.queue {
+            Queue::Emulator(_) => true,
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.is_done(at),
+            Queue::Capture(_) => {
+                let _ = at;
+                false
+            }
+        }
+    }
+
+    /// Notes that the work up to a position is done.
+    pub(crate) fn note_done(&self, at: u64) {
+        match &self.queue {
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(stream) => stream.note_done(at),
+            _ => _ = at,
+        }
+    }
+
     /// Whether code that is not of this library captures the stream.
     pub(crate) fn is_captured_by_others(&self) -> Result<bool> {
         match &self.queue {

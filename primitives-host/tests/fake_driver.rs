@@ -484,3 +484,42 @@ fn pinned_memory_of_the_emulator_is_not_for_a_gpu() -> Result<()> {
     fake.no_mistakes();
     Ok(())
 }
+
+/// The streams that launches of the log were on.
+fn streams_of(log: &[String]) -> std::collections::BTreeSet<&str> {
+    log.iter().filter_map(|line| line.strip_prefix("launch ")).collect()
+}
+
+#[test]
+fn streams_that_have_read_a_long_lived_buffer_are_used_again() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let (writer, busy) = (device.stream()?, device.stream()?);
+    let mut x = writer.buffer_zeroed::<u32>(10)?;
+    fake.log();
+    for _ in 0..50 {
+        launch(&device.stream()?, &KERNEL, &[&x], &mut [])?;
+    }
+    let log = fake.log();
+    assert!(streams_of(&log).len() <= 4, "{:?}", streams_of(&log));
+
+    // Reads that are under way are waited for, however many came after.
+    launch(&busy, &KERNEL, &[&x], &mut [])?;
+    fake.call::<()>("fake_busy", Some(busy.as_raw()));
+    for _ in 0..50 {
+        launch(&device.stream()?, &KERNEL, &[&x], &mut [])?;
+    }
+    let read = fake.log();
+    launch(&writer, &KERNEL, &[], &mut [&mut x])?;
+    let log = [read, fake.log()].concat();
+    let event_of = |line: &String| {
+        line.strip_prefix("record ")?.split_once(' ').map(|(event, on)| (event.to_owned(), on.to_owned()))
+    };
+    let recorded: Vec<_> =
+        log.iter().filter_map(event_of).filter(|(_, on)| *on == format!("s{}", fake.number(&busy))).collect();
+    let waits = |event: &str| log.contains(&format!("wait s{} {event}", fake.number(&writer)));
+    assert!(recorded.iter().any(|(event, _)| waits(event)), "{log:#?}");
+    busy.synchronize()?;
+    fake.no_mistakes();
+    Ok(())
+}

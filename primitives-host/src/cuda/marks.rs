@@ -24,7 +24,7 @@ const AHEAD: u32 = 64;
 pub(super) struct Marks {
     /// Of the last work in the queue. Changed in the context's turn, after the work is there.
     enqueued: AtomicU64,
-    /// Of the last work that the host has waited for.
+    /// Of the last work that the host knows to be done.
     done: AtomicU64,
     /// How many more pieces of work get a mark.
     ahead: AtomicU32,
@@ -74,9 +74,14 @@ impl Marks {
         self.enqueued.load(Ordering::Acquire)
     }
 
-    /// Notes that the host has waited for the work up to this position.
+    /// Notes that the work up to this position is done.
     pub(super) fn done(&self, at: u64) {
         self.done.fetch_max(at, Ordering::Release);
+    }
+
+    /// Whether the host knows that the work up to this position is done.
+    pub(super) fn is_done(&self, at: u64) -> bool {
+        at <= self.done.load(Ordering::Acquire)
     }
 
     /// Leaves the events to other streams.
@@ -135,7 +140,7 @@ impl RawStream {
     /// # Errors
     /// [`Error::Capture`] if `other` is captured by others.
     pub(crate) fn wait_for(&self, other: &RawStream, at: u64) -> Result<()> {
-        if at <= other.marks.done.load(Ordering::Acquire) {
+        if other.marks.is_done(at) {
             return Ok(());
         }
         self.context.make_current()?;

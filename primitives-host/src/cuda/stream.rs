@@ -206,6 +206,27 @@ impl RawStream {
         Ok(())
     }
 
+    /// Whether the work up to a position is done. The caller has the context's turn.
+    pub(crate) fn is_done(&self, at: u64) -> bool {
+        if self.marks.is_done(at) {
+            return true;
+        }
+        let Ok(false) = self.is_captured() else { return false };
+        let Ok(_relaxed) = self.context.relaxed() else { return false };
+        let enqueued = self.marks.enqueued();
+        // SAFETY: the stream is alive.
+        let is_idle = unsafe { sys::cuStreamQuery(self.raw) } == CUresult::CUDA_SUCCESS;
+        if is_idle {
+            self.marks.done(enqueued);
+        }
+        is_idle
+    }
+
+    /// Notes that the work up to a position is done.
+    pub(crate) fn note_done(&self, at: u64) {
+        self.marks.done(at);
+    }
+
     /// Waits for the work in the queue, and leaves faults to the next who asks.
     pub(crate) fn drain(&self) -> Result<()> {
         self.wait_idle(&self.context.relaxed()?)
