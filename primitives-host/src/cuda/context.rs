@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use primitives_cuda_driver::sys::{
@@ -12,6 +13,7 @@ use primitives_gpu::{Dim3, Element};
 
 use super::fault::Faults;
 use super::marks::SpareMarks;
+use super::module::Modules;
 use super::stream::IdleStreams;
 use super::{adoption, call, describe, is_sticky};
 use crate::allocation::Orphan;
@@ -30,6 +32,9 @@ pub(crate) struct Context {
     pub(super) faults: Faults,
     pub(super) idle_streams: IdleStreams,
     pub(super) spare_marks: SpareMarks,
+    pub(super) modules: Modules,
+    /// Whether a stream was dropped that could not be waited for, so that its kernels may run as long as the process.
+    pub(super) has_unfinished: AtomicBool,
     /// Memory whose buffers have gone while others captured a stream that used it.
     pub(crate) orphans: Mutex<Vec<Orphan>>,
     /// Held while a launch or a copy notes its use of buffers and is put in the queue: between the two, another thread's
@@ -74,6 +79,11 @@ impl Drop for Context {
         }
         self.spare_marks.destroy();
         self.faults.free();
+        if !*self.has_unfinished.get_mut() {
+            // Whoever made the context may have it for long, and a primary context may be somebody else's too.
+            // SAFETY: all streams have been waited for, and none is left that a kernel could be launched on.
+            unsafe { self.modules.unload() };
+        }
         // SAFETY: made by `new` or null, destroyed once. Memory that is still being freed keeps its pool.
         unsafe {
             if !self.aside.is_null() {
@@ -315,6 +325,8 @@ impl Context {
             faults: Faults::default(),
             idle_streams: IdleStreams::default(),
             spare_marks: SpareMarks::default(),
+            modules: Modules::default(),
+            has_unfinished: AtomicBool::new(false),
             orphans: Mutex::default(),
             order: Mutex::new(()),
             pool: std::ptr::null_mut(),

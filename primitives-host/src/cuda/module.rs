@@ -28,6 +28,32 @@ impl LoadedKernels {
     }
 }
 
+/// The modules of a context, which go with it.
+#[derive(Default)]
+pub(super) struct Modules(Mutex<Vec<Module>>);
+
+struct Module(CUmodule);
+
+// SAFETY: a module may be unloaded by any thread.
+unsafe impl Send for Module {}
+
+impl Modules {
+    fn add(&self, module: CUmodule) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Module(module));
+    }
+
+    /// Unloads all. The context is current.
+    ///
+    /// # Safety
+    /// No kernel of them runs, or is launched after this.
+    pub(super) unsafe fn unload(&mut self) {
+        for Module(module) in self.0.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // SAFETY: loaded by `Context::load`, unloaded once; the rest is the caller's contract.
+            unsafe { sys::cuModuleUnload(module) };
+        }
+    }
+}
+
 /// A kernel that is ready to be launched. Its module stays loaded as long as the context.
 pub(crate) struct LoadedKernel {
     pub(super) function: CUfunction,
@@ -74,10 +100,13 @@ impl Context {
     fn load(&self, info: &'static KernelInfo) -> Result<LoadedKernel> {
         let _relaxed = self.relaxed()?;
         let (module, ptx) = self.load_module(info)?;
-        self.prepare(info, module, ptx).inspect_err(|_| {
+        let prepared = self.prepare(info, module, ptx);
+        match prepared {
+            Ok(_) => self.modules.add(module),
             // SAFETY: nothing of the module is used.
-            unsafe { sys::cuModuleUnload(module) };
-        })
+            Err(_) => _ = unsafe { sys::cuModuleUnload(module) },
+        }
+        prepared
     }
 
     /// Finds the kernel in its module and makes it ready.

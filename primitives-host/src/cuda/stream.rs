@@ -382,6 +382,8 @@ impl Drop for RawStream {
             }
             if synchronized && !lost {
                 self.context.faults.give_back(control);
+            } else {
+                self.context.has_unfinished.store(true, Ordering::Relaxed);
             }
         }
     }

@@ -27,7 +27,7 @@ static int streams, events, captures, busy_streams, mistakes, last_mistake_line;
 static volatile int hold_loads, hold_copies, loads_held, copies_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
-static int default_pool, own_pool, context, module, function;
+static int default_pool, own_pool, context, other_context, module, function;
 static uint32_t number_of_kernel;
 static int next_fill, next_copy, next_pool;
 static __thread int contexts_on_stack;
@@ -85,7 +85,11 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     NOTE("release\n");
     return device;
 }
-int cuCtxSetCurrent(void *c) { return c != &context; }
+/* Of somebody else. */
+static __thread void *current;
+int cuCtxSetCurrent(void *c) { return current = c, c != &context && c != &other_context; }
+int cuCtxGetDevice(int *device) { return *device = 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { return *flags = 0, *active = 1, device; }
 int cuCtxPushCurrent_v2(void *c) { return c != &context; }
 int cuCtxCreate_v2(void **c, unsigned flags, int device) {
     contexts_on_stack++;
@@ -166,7 +170,7 @@ int cuStreamDestroy_v2(stream *s) {
 }
 int cuStreamGetCtx(stream *s, void **c) {
     (void)s;
-    return *c = &context, 0;
+    return *c = current, 0;
 }
 int cuStreamQuery(stream *s) {
     UNSAFE();
@@ -248,9 +252,14 @@ int cuModuleLoadDataEx(void **m, const void *image, unsigned count, void *option
     (void)image, (void)options, (void)values;
     UNSAFE();
     held(&hold_loads, &loads_held);
+    NOTE("load\n");
     return *m = &module, count != 2;
 }
-int cuModuleUnload(void *m) { return m != &module; }
+int cuModuleUnload(void *m) {
+    if (busy_streams) MISTAKE(0);
+    NOTE("unload\n");
+    return m != &module;
+}
 int cuModuleGetFunction(void **f, void *m, const char *name) {
     (void)name;
     return *f = &function, m != &module;
@@ -315,6 +324,8 @@ void fake_hold_copies(int hold) { hold_copies = hold; }
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
 void fake_next_pool(int code) { next_pool = code; }
+/* A context that is not the primary one. */
+void *fake_other_context(void) { return &other_context; }
 /* Contexts that this thread has pushed and not popped. */
 int fake_contexts_on_stack(void) { return contexts_on_stack; }
 int fake_held(void) { return loads_held + copies_held; }
