@@ -14,6 +14,7 @@ use std::time::Duration;
 use fake::fake;
 use primitives_gpu::view::LaunchBounds;
 use primitives_host::__private::{Images, KernelInfo, Launch};
+use primitives_host::storage::{self, Storage};
 use primitives_host::{Buffer, BufferSliceMut, Device, Dims, DriverError, Error, Result, Stream};
 
 const IMAGES: Images = &[(90, "// layout 0000000000000000\n.version 8.0\n", None)];
@@ -552,6 +553,38 @@ fn the_modules_of_a_context_go_with_it() -> Result<()> {
         assert_eq!(count("release") + count("destroy"), round % 2, "{log:#?}");
     }
     // The driver takes it for a mistake to unload what may run.
+    fake.no_mistakes();
+    Ok(())
+}
+
+#[test]
+fn a_shared_handle_writes_after_a_copy_to_the_host_is_over() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let (one, two) = (device.stream()?, device.stream()?);
+    let shared = Storage::of(one.buffer_from(&[1u32; 10])?);
+    let write = || {
+        // SAFETY: the driver runs nothing, and the kernel has no parameters.
+        unsafe { storage::launch(&two, &KERNEL, Dims::new(1, 32), [(&shared, true)].into_iter(), &mut [null_mut()]) }
+    };
+    write()?;
+    fake.log();
+    fake.set("fake_hold_copies", 1);
+    thread::scope(|scope| {
+        // SAFETY: it was a buffer of these.
+        let copying = scope.spawn(|| unsafe { shared.as_slice::<u32>() }.to_vec());
+        while fake.call::<c_int>("fake_held", None) == 0 {
+            thread::yield_now();
+        }
+        let writing = scope.spawn(write);
+        thread::sleep(Duration::from_millis(100));
+        let log = fake.log();
+        fake.set("fake_hold_copies", 0);
+        assert!(!log.iter().any(|line| line.starts_with("launch")), "a copy is under way: {log:#?}");
+        assert_eq!(copying.join().expect("no panic")?, [1; 10]);
+        writing.join().expect("no panic")
+    })?;
+    assert!(fake.log().iter().any(|line| line.starts_with("launch")));
     fake.no_mistakes();
     Ok(())
 }
