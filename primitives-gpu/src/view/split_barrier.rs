@@ -107,7 +107,9 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             // SAFETY: inside; the storage is the barriers' alone.
             return unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) };
         }
-        word(barrier).store((warps as u64) << 32);
+        // No atomic, so that the emulator reports a warp that uses the barrier although nothing lies in between.
+        // SAFETY: any bits are a barrier's, and they are written at once.
+        unsafe { barrier.set(0, (warps as u64) << 32) };
     }
 
     /// Arrives and goes on: what the warp did before happens before what those do that wait for the phase. All its lanes call it.
@@ -181,6 +183,6 @@ fn in_hardware() -> bool {
 
 #[inline(always)]
 fn word(barrier: SharedArray<'_, u64>) -> AtomicRef<'_, u64> {
-    // SAFETY: it has one word, and all accesses are these.
+    // SAFETY: it has one word, which others access by these, and `begin` at once.
     unsafe { barrier.at(0) }
 }

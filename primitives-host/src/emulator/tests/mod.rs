@@ -12,6 +12,7 @@ mod launches;
     not(any(miri, emulator_thread_fibers))
 ))]
 mod overflow;
+mod split_barriers;
 mod waiting;
 mod warps;
 
