@@ -43,6 +43,17 @@ pub(super) enum Pause {
     Overflowed(u32),
 }
 
+/// What a fault turned out to be.
+#[allow(dead_code, reason = "some systems have no handler that asks")]
+pub(super) enum Overflow {
+    /// None of a lane's stack.
+    None,
+    /// One after which the thread goes on.
+    Handled,
+    /// One of a lane that can neither go on nor stop.
+    Fatal,
+}
+
 /// A lane of a block, by its rank.
 #[derive(Clone, Copy)]
 struct Assignment {
@@ -215,34 +226,33 @@ impl Fibers {
         pause
     }
 
-    /// In a signal handler: deals with a fault at the end of the stack of a lane that the thread runs, and returns whether it
-    /// was one that it could deal with.
+    /// In a signal handler: deals with a fault at the end of the stack of a lane that the thread runs.
     ///
     /// With `stop`, the thread goes on with its worker, which is told of the [overflow](Pause::Overflowed). Without, the
     /// lane goes on with more stack, once.
     ///
     /// # Safety
-    /// `registers` are the thread's at the fault. If this returns `true`, the thread goes on with them as they then are;
+    /// `registers` are the thread's at the fault. If this returns [`Overflow::Handled`], the thread goes on with them as they then are;
     /// and with `stop`, what the lane does is something that may stop there for good.
     #[allow(dead_code, reason = "some systems have no handler that calls it")]
-    pub(super) unsafe fn handle_overflow(fault: usize, registers: &mut Registers, stop: bool) -> bool {
+    pub(super) unsafe fn handle_overflow(fault: usize, registers: &mut Registers, stop: bool) -> Overflow {
         // SAFETY: whoever set it keeps the fibers, and changes nothing in them before it sets null.
-        let Some(this) = (unsafe { RUNNING.get().as_ref() }) else { return false };
+        let Some(this) = (unsafe { RUNNING.get().as_ref() }) else { return Overflow::None };
         let stack_pointer = registers.stack_pointer();
         let Some(fiber) = this.fibers.iter().find(|fiber| fiber.stack_range().contains(&stack_pointer)) else {
-            return false;
+            return Overflow::None;
         };
         let end = fiber.stack_range().start;
         if !overflow::is_beyond_limit(end, fault) {
-            return false;
+            return Overflow::None;
         }
         if !stop {
             this.reserves_open.set(true);
-            return overflow::open_reserve(end, fault);
+            return if overflow::open_reserve(end, fault) { Overflow::Handled } else { Overflow::Fatal };
         }
         // SAFETY: the thread runs on this fiber; the rest is the caller's promise.
         unsafe { fiber.abandon(&this.home, registers) };
-        true
+        Overflow::Handled
     }
 }
 

@@ -134,7 +134,8 @@ pub struct EmulatorOptions {
     /// A lane that needs more ends its launch with [`Diagnosis::StackOverflow`](crate::Diagnosis::StackOverflow), on Linux
     /// with glibc on x86-64 and AArch64, in a thread that has a stack for signals as those of the standard library do. The
     /// lane cannot be unwound: what it owns is leaked, and the locks that it holds stay locked. Elsewhere the process ends,
-    /// at a guard page; as it does everywhere if the lane is in the C library, or unwinds, and 64 KiB more do not do.
+    /// at a guard page; as it does everywhere if the lane is in the C library, or unwinds, and 64 KiB more do not do; and with a
+    /// message if the program has an allocator of its own, such as mimalloc, which the lane might be in.
     pub stack_bytes: usize,
     /// Shuffles the order in which blocks start and lanes run: a kernel whose result depends on it has a race. In a
     /// checked launch the order is the same for the same seed. Without a seed, blocks start in rank order.

@@ -17,7 +17,11 @@
 //! - those of a lane that unwinds, which its thread counts as panicking;
 //! - those of the emulator that others wait for, see [`to_the_end`](super::fiber::to_the_end).
 //!
-//! For the first two a stack has a reserve, between its guard page and its limit, that is closed until they need it. The
+//! An allocator that is linked into the program, as mimalloc or jemalloc, cannot be told from the program's own code. If there is
+//! one, which a probe finds out, all frames may be its, and none is left. One that takes its memory from the C library block by
+//! block is not found: what it holds stays held.
+//!
+//! For these, but for the emulator's, a stack has a reserve, between its guard page and its limit, that is closed until they need it. The
 //! lanes of a failed launch need it too, to unwind from wherever they wait. If the reserve does not do, the process ends.
 //!
 //! One kind of frame cannot be told: a function of the lane that lends to others what does not outlive the launch, and

@@ -1,10 +1,12 @@
 //! The handler of faults on Linux with glibc.
 //!
-//! The handler calls nothing of the system but `sysconf`, `mprotect`, `sigaction` and `raise`, which do no more than
-//! the system does. It allocates nothing, and what it reads needs no initialisation. It runs on the stack for signals
+//! The handler calls nothing of the system but `sysconf`, `mprotect`, `sigaction`, `raise`, `write` and `abort`, which do no
+//! more than the system does. It allocates nothing, and what it reads needs no initialisation. It runs on the stack for signals
 //! that every thread of the standard library has; on a thread without one, the process ends.
 
+use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
+use std::hint::black_box;
 use std::io;
 use std::mem::{MaybeUninit, transmute};
 use std::ops::Range;
@@ -15,7 +17,7 @@ use std::thread::panicking;
 
 use libc::{SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGSEGV, dl_phdr_info, sigaction, siginfo_t, ucontext_t};
 
-use crate::emulator::fiber::Fibers;
+use crate::emulator::fiber::{Fibers, Overflow};
 
 /// What a thread goes on with when the handler returns.
 #[repr(transparent)]
@@ -111,6 +113,8 @@ struct Known {
     previous: sigaction,
     /// The addresses of the program's own code, and of what is linked with it.
     code: Range<usize>,
+    /// Whether an allocator is, or may be, in that code.
+    has_allocator: bool,
 }
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
@@ -137,10 +141,37 @@ pub(in crate::emulator) fn install_handler() {
         action.sa_sigaction = handler as usize;
         // The stack of a lane has no room for it. What the previous handler wants blocked is blocked for it too.
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        KNOWN.get_or_init(|| Known { previous, code });
+        KNOWN.get_or_init(|| Known { previous, code, has_allocator: !allocates_in_libc() });
         // SAFETY: the handler passes on what it does not know.
         unsafe { sigaction(SIGSEGV, &action, null_mut()) };
     });
+}
+
+/// Whether the program's memory comes from the C library's allocator, and not from one that is linked into it.
+///
+/// Blocks of more than 32 MiB have mappings of their own there, which it counts. Nobody touches these; if there is no room for them,
+/// or the environment forbids such mappings, the answer is no.
+fn allocates_in_libc() -> bool {
+    const BLOCK: Layout = match Layout::from_size_align(40 << 20, 16) {
+        Ok(layout) => layout,
+        Err(_) => unreachable!(),
+    };
+    const BLOCKS: usize = 3;
+    // SAFETY: it only returns numbers.
+    let mappings = || unsafe { libc::mallinfo() }.hblks as usize;
+    let grows = || {
+        let before = mappings();
+        // SAFETY: the layout has a size.
+        let blocks: [*mut u8; BLOCKS] = std::array::from_fn(|_| black_box(unsafe { alloc(BLOCK) }));
+        let grown = mappings().wrapping_sub(before);
+        for block in blocks.into_iter().filter(|block| !block.is_null()) {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(block, BLOCK) };
+        }
+        grown == BLOCKS && mappings() == before
+    };
+    // Other threads may have made or freed such blocks meanwhile.
+    (0..5).any(|_| grows())
 }
 
 /// The addresses of the program or shared library that `address` is in.
@@ -179,6 +210,11 @@ fn object_around(address: usize) -> Range<usize> {
     search.found
 }
 
+/// Why a process ends whose allocator is its own.
+const NO_WAY_OUT: &str = "\nThe stack of a kernel's lane is used up. This program has an allocator of its own, which may be in the midst \
+                          of changing its heap, so the lane cannot be left there and the process ends. Raise \
+                          `EmulatorOptions::stack_bytes`, or move large arrays to shared memory.\n";
+
 /// The handler.
 ///
 /// # Safety
@@ -189,12 +225,20 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     let (fault, registers) = unsafe { (&*info, &mut *context.cast::<Registers>()) };
     // A fault, and not a signal that somebody sent.
     if fault.si_code > 0 {
-        let stop = known.code.contains(&registers.instruction()) && !panicking();
+        let stop = known.code.contains(&registers.instruction()) && !known.has_allocator && !panicking();
         // SAFETY: faults have an address. The registers are those of the fault. A lane may stop for good in the program's
         // own code, unless it unwinds: the description of `overflow.rs` tells why.
-        let handled = unsafe { Fibers::handle_overflow(fault.si_addr().addr(), registers, stop) };
-        if handled {
-            return;
+        let outcome = unsafe { Fibers::handle_overflow(fault.si_addr().addr(), registers, stop) };
+        match outcome {
+            Overflow::Handled => return,
+            Overflow::Fatal if known.has_allocator => {
+                // SAFETY: the text has so many bytes; the process ends here.
+                unsafe {
+                    libc::write(libc::STDERR_FILENO, NO_WAY_OUT.as_ptr().cast(), NO_WAY_OUT.len());
+                    libc::abort()
+                }
+            }
+            Overflow::Fatal | Overflow::None => {}
         }
     }
     // SAFETY: the system's arguments.
