@@ -490,7 +490,7 @@ mod text {
             let (sign, digits) = shown.split_at(shown.starts_with('-').into());
             format!("{prefix}{sign}{digits:0>0$}", width.saturating_sub(sign.len()))
         } else if spec.left {
-            format!("{shown:<width$}")
+            format!("{prefix}{shown:<width$}")
         } else {
             format!("{prefix}{shown:>width$}")
         }
@@ -560,6 +560,7 @@ mod tests {
         check(both!("{:x} {:X}", -1i8, -2i32), "%llx %llX", "ff FFFFFFFE");
         check(both!("{:#x} {:#x}", 0u32, 255usize), "0x%llx 0x%llx", "0x0 0xff");
         check(both!("{:#06x} {:#01X}", 255u8, 255u8), "0x%04llx 0x%llX", "0x00ff 0xFF");
+        check(both!("{:<#x} [{:<4x}]", 255u8, 255u8), "0x%-llx [%-4llx]", "0xff [ff  ]");
         check(both!("[{:5}|{:<5}|{:05}]", -42, 42, -42), "[%5lld|%-5lld|%05lld]", "[  -42|42   |-0042]");
         check(both!("{:3}", 12345), "%3lld", "12345");
     }
