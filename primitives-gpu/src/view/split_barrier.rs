@@ -109,7 +109,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         }
         // No atomic, so that the emulator reports a warp that uses the barrier although nothing lies in between.
         // SAFETY: any bits are a barrier's, and they are written at once.
-        unsafe { barrier.set(0, (warps as u64) << 32) };
+        unsafe { barrier.set(0, warps as u64) };
     }
 
     /// Arrives and goes on: what the warp did before happens before what those do that wait for the phase. All its lanes call it.
@@ -125,7 +125,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         }
         cx.sync_warp(FULL_MASK);
         if cx.lane() == 0 {
-            word(barrier).order(AtomicOrder::AcqRel).fetch_add(1);
+            word(barrier).order(AtomicOrder::AcqRel).fetch_add(ARRIVAL);
         }
     }
 
@@ -152,10 +152,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         }
         if cx.lane() == 0 {
             loop {
-                let word = word(barrier).order(AtomicOrder::Acquire).load();
-                let (arrived, takes) = (word as u32, (word >> 32) as u32);
-                // The phase that is on has the other parity.
-                if arrived / takes.max(1) % 2 != parity.0 {
+                if is_over(word(barrier).order(AtomicOrder::Acquire).load(), parity) {
                     break;
                 }
                 cx.spin(WAIT);
@@ -174,15 +171,50 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     }
 }
 
-/// Whether the architecture has such barriers; else a word counts the warps that arrived, with how many a phase takes in its upper half.
+/// Whether the architecture has such barriers; else a word counts the warps that arrived by [`ARRIVAL`], with how many a phase takes below.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn in_hardware() -> bool {
     nvptx::arch() >= 800
 }
 
+/// An arrival in the word of a barrier. A phase takes fewer warps than this, and the count above them is not full in the life of a kernel.
+const ARRIVAL: u64 = 1 << 8;
+
+/// Whether a barrier with this word is past a phase of this parity, which is the one before the phase that is on.
+#[inline(always)]
+fn is_over(word: u64, parity: Parity) -> bool {
+    let (arrived, takes) = (word / ARRIVAL, word % ARRIVAL);
+    (arrived / takes.max(1) % 2) as u32 != parity.0
+}
+
 #[inline(always)]
 fn word(barrier: SharedArray<'_, u64>) -> AtomicRef<'_, u64> {
     // SAFETY: it has one word, which others access by these, and `begin` at once.
     unsafe { barrier.at(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The word of a barrier whose phases take so many warps, after so many arrivals.
+    fn word_after(arrivals: u64, takes: u64) -> u64 {
+        (0..64).filter(|bit| arrivals >> bit & 1 != 0).fold(takes, |word, bit| word + (ARRIVAL << bit))
+    }
+
+    #[test]
+    fn phases_go_on_past_two_to_the_32_arrivals() {
+        for takes in [1, 2, 3, 31, 32] {
+            for around in [0, 1 << 31, 1 << 32, 1 << 33, 3 << 40] {
+                for arrivals in around..around + 70 {
+                    let phase = arrivals / takes;
+                    let word = word_after(arrivals, takes);
+                    let parities = [Parity::default(), Parity::default().other()];
+                    let over = parities.map(|parity| is_over(word, parity));
+                    assert_eq!(over, [phase % 2 == 1, phase % 2 == 0], "{arrivals} arrivals, {takes} a phase");
+                }
+            }
+        }
+    }
 }
