@@ -300,6 +300,11 @@ impl<'k, S: Source> Input<'k, S> {
     #[inline(always)]
     #[track_caller]
     pub fn vectors<const N: usize, const M: usize>(self, first: usize, stride: usize) -> Option<[[S::Item; N]; M]> {
+        const { assert!(M > 0, "one vector at least") };
+        // Larger strides lead outside any memory, and the span of these does not overflow.
+        if stride > const { (usize::MAX - N) / M } {
+            return None;
+        }
         let (len, span) = (self.len(), (M - 1) * stride + N);
         if len < span || first > len - span {
             return None;

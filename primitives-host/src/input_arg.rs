@@ -135,10 +135,12 @@ impl<I: Enter<Source: Source>> Enter for Strided<I> {
     type Source = Strided<I::Source>;
     fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source> {
         let source = self.source.enter(launch, name)?;
-        Ok(Strided { source, step: self.step, len: source.len().div_ceil(self.step) })
+        // As `strided` has it; the fields can be written too.
+        let step = self.step.max(1);
+        Ok(Strided { source, step, len: source.len().div_ceil(step) })
     }
     fn count(&self) -> usize {
-        self.source.count().div_ceil(self.step)
+        self.source.count().div_ceil(self.step.max(1))
     }
 }
 

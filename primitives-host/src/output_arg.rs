@@ -87,10 +87,12 @@ impl<A: EnterMut<Sink: Sink>> EnterMut for Strided<A> {
     type Sink = Strided<A::Sink>;
     fn enter_mut(&mut self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Sink> {
         let source = self.source.enter_mut(launch, name)?;
-        Ok(Strided { source, step: self.step, len: source.len().div_ceil(self.step) })
+        // As `strided` has it; the fields can be written too.
+        let step = self.step.max(1);
+        Ok(Strided { source, step, len: source.len().div_ceil(step) })
     }
     fn count_mut(&self) -> usize {
-        self.source.count_mut().div_ceil(self.step)
+        self.source.count_mut().div_ceil(self.step.max(1))
     }
 }
 

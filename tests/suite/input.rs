@@ -108,6 +108,48 @@ fn a_permutation_gathers_sanitize() -> Result<()> {
 }
 
 #[test]
+fn vectors_lie_inside_or_are_none() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&(100..164).collect::<Vec<u32>>())?;
+    let mut out = stream.buffer_zeroed::<[u32; 3]>(1)?;
+    let back = |by: usize| by.wrapping_neg();
+    for (first, stride, expected) in [
+        (0, 4, [1, 100, 107]),
+        (60, 0, [1, 160, 163]),
+        (56, 4, [1, 156, 163]),
+        (0, 60, [1, 100, 163]),
+        (57, 4, [0; 3]),
+        (0, 61, [0; 3]),
+        (64, back(4), [0; 3]),
+        (60, back(4), [0; 3]),
+        (8, back(8), [0; 3]),
+        (usize::MAX, 1, [0; 3]),
+        (0, usize::MAX / 2, [0; 3]),
+        (64, usize::MAX, [0; 3]),
+    ] {
+        kernels::two_vectors::launch(&stream, (1, 1), first, stride, &x, &mut out)?;
+        assert_eq!(out.to_vec()?, [expected], "from {first} on, {stride} apart");
+    }
+    Ok(())
+}
+
+/// The fields of what `strided` makes can be written.
+#[test]
+fn a_step_of_zero_is_one_however_it_is_made() -> Result<()> {
+    use kernel_primitives::input::{Span, Strided, strided};
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1u16, 2, 3])?;
+    let mut all = strided(&x, 0);
+    for step in [1, 0] {
+        all.step = step;
+        let mut out = stream.buffer_zeroed::<u16>(3)?;
+        kernels::collect::<Strided<Span<u16>>, u16, 2>::launch(&stream, (1, 32), all, &mut out)?;
+        assert_eq!(out.to_vec()?, [1, 2, 3]);
+    }
+    Ok(())
+}
+
+#[test]
 fn an_input_of_another_length_is_an_error() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_zeroed::<f32>(10)?;

@@ -666,3 +666,32 @@ rows! {
     rows_of_bytes_are_read_and_written: u8, 16;
     rows_of_halves_are_read_and_written: f16, 1;
 }
+
+/// A round that no row can have is no round of another thread.
+#[test]
+fn rounds_that_a_row_does_not_have_are_not_written() -> Result<()> {
+    let stream = stream()?;
+    for (round, written, by_warps) in [(0, 256, 512), (3, 256, 0), (4, 0, 0), (1 << 20, 0, 0)] {
+        check_rounds(&stream, round, written, by_warps)?;
+    }
+    // With 256 elements in a round and 512 in a tile, these come round to the beginning of the row, or of the next round.
+    for round in [1 << 56, (1 << 56) + 1, 1 << 55, (1 << 55) + 1, usize::MAX / 256, usize::MAX / 512 + 1, usize::MAX] {
+        check_rounds(&stream, round, 0, 0)?;
+    }
+    Ok(())
+}
+
+/// Checks how many elements of each row a round has, in a block of 64 threads with four each, and in one whose warps have two rounds.
+#[track_caller]
+fn check_rounds(stream: &Stream, round: usize, written: usize, by_warps: usize) -> Result<()> {
+    let columns = 1024;
+    let mut rows = [stream.buffer_zeroed::<u32>(3 * columns)?, stream.buffer_zeroed::<u32>(3 * columns)?];
+    let [out, warps] = &mut rows;
+    kernels::write_rounds::launch(stream, (2, 64), round, columns, out, warps)?;
+    for (rows, written) in rows.iter().zip([written, by_warps]) {
+        for row in rows.to_vec()?.chunks(columns) {
+            assert_eq!(row.iter().sum::<u32>() as usize, written, "round {round}");
+        }
+    }
+    Ok(())
+}

@@ -251,6 +251,13 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
     }
 }
 
+/// The last of the steps of a block, such as the rounds of a row, that have places, if each thread has `items` elements in a step:
+/// `(step + 1) * items * block_threads` does not overflow. The steps before have more than 2^53 elements, so that no memory has this one.
+pub(super) const fn last_step(items: usize) -> usize {
+    const BLOCK_THREADS: usize = 1024;
+    usize::MAX / BLOCK_THREADS / items - 1
+}
+
 /// A block's row of a [`GlobalMut`], which its threads read and write in rounds: in round `r`, thread `t` of `T` has the
 /// `ITEMS` elements from `(r * T + t) * ITEMS` on, as far as the row has them.
 pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
@@ -280,9 +287,10 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         self.elements.in_vectors::<ITEMS>()
     }
 
-    /// The first element of this thread in a round; it may lie outside.
+    /// The first element of this thread in a round; it may lie outside. Of a round that no row can have, it is any that lies outside.
     #[inline(always)]
     pub fn first(&self, round: usize) -> usize {
+        let round = round.min(const { last_step(ITEMS) });
         round * self.stride() + self.rank as usize * ITEMS
     }
 

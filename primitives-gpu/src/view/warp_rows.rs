@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use super::elements::{Elements, opaque};
+use super::global_mut::last_step;
 use super::partition::{Row, Rows};
 use super::{Global, GlobalMut};
 use crate::element::Element;
@@ -61,9 +62,10 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
         self.elements.cx().block_threads() as usize * (ITEMS * ROUNDS)
     }
 
-    /// This thread's first element of a tile; it may lie outside.
+    /// This thread's first element of a tile; it may lie outside. Of a tile that no row can have, it is any that lies outside.
     #[inline(always)]
     pub fn first(&self, tile: usize) -> usize {
+        let tile = tile.min(const { last_step(ITEMS * ROUNDS) });
         tile * self.tile() + self.first as usize
     }
 

@@ -41,3 +41,16 @@ pub fn squares(cx: Block, x: Input<Map<Span<f32>, Square>>, mut out: GlobalMut<f
         out.set(i, x.at(i.index()));
     }
 }
+
+/// Of two vectors, `stride` apart from `first` on: whether both are inside, and if so the first and the last of their items.
+#[kernel]
+pub fn two_vectors(
+    _cx: Block,
+    first: usize,
+    stride: usize,
+    x: Input<Span<u32>>,
+    mut out: GlobalMut<[u32; 3], PerBlock>,
+) {
+    let vectors = x.vectors::<4, 2>(first, stride);
+    out.store(vectors.map_or([0; 3], |vectors| [1, vectors[0][0], vectors[1][3]]));
+}

@@ -270,3 +270,23 @@ pub fn divided<I: IndexInt + Element>(cx: Block, x: Global<I>, by: FastDivMod<I>
         out.set(i, [quotient, remainder]);
     }
 }
+
+/// Writes a round of each row, and a tile of each row by warps.
+#[kernel]
+pub fn write_rounds(
+    cx: Block,
+    round: usize,
+    columns: usize,
+    mut out: GlobalMut<u32, Rows<4>>,
+    mut by_warps: GlobalMut<u32, Rows<4>>,
+) {
+    for row in cx.rows(out.len() / columns) {
+        // SAFETY: the number of columns is the launch's.
+        let mut to = unsafe { out.row(row, columns) };
+        to.set_items(round, &[1; 4]);
+        to.set_vectors(round, &[[1; 4]; 1]);
+        // SAFETY: as above; no other arrangement before.
+        let mut to = unsafe { by_warps.row_by_warps::<2>(row, columns) };
+        to.set_vectors(round, &[[1; 4]; 2]);
+    }
+}
