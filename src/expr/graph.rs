@@ -142,6 +142,31 @@ pub(crate) fn arguments<const N: usize>(nodes: [Arc<Node>; N]) -> Arguments {
     std::array::from_fn(|_| nodes.next())
 }
 
+/// A node.
+pub(crate) fn node(kind: Kind, dtype: DType, arguments: Arguments) -> Arc<Node> {
+    Arc::new(Node { kind, dtype, arguments })
+}
+
+/// The value in another type; itself if it has it.
+pub(crate) fn convert(value: Arc<Node>, dtype: DType) -> Arc<Node> {
+    if value.dtype == dtype { value } else { node(Kind::Op(Op::Cast), dtype, arguments([value])) }
+}
+
+/// By how many bits an integer of this type is shifted, in its type. A count that the type does not hold becomes one of more bits than it
+/// has, as a negative one is.
+pub(crate) fn shift_count(by: Arc<Node>, dtype: DType) -> Arc<Node> {
+    if by.dtype.size() <= dtype.size() {
+        return convert(by, dtype);
+    }
+    let unsigned = match by.dtype.size() {
+        2 => DType::U16,
+        4 => DType::U32,
+        _ => DType::U64,
+    };
+    let many = node(Kind::Constant(64), unsigned, arguments([]));
+    convert(node(Kind::Op(Op::Min), unsigned, arguments([convert(by, unsigned), many])), dtype)
+}
+
 impl Node {
     pub(crate) fn arguments(&self) -> impl DoubleEndedIterator<Item = &Arc<Node>> {
         self.arguments.iter().flatten()

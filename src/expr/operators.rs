@@ -5,7 +5,7 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Su
 use half::{bf16, f16};
 
 use super::dtype::{Integral, Logical, Numeric, Promote, Scalar};
-use super::graph::{Expr, Op, Operand, scalar};
+use super::graph::{Expr, Op, Operand, scalar, shift_count};
 use super::tensor::Tensor;
 
 /// An operator of any two operands, in their common type; and of an operand and a number of its type.
@@ -76,13 +76,13 @@ binary! {
     BitXor bitxor Xor Logical;
 }
 
-/// Shifts: by integers of any type, each of which is taken in the type of what is shifted.
+/// Shifts: by integers of any type.
 macro_rules! shifts {
     ($($trait:ident $method:ident $op:ident: $($a:ty),*;)*) => {$($(
         impl<T: Integral, B: Operand<Elem: Integral>> $trait<B> for $a {
             type Output = Expr<T>;
             fn $method(self, by: B) -> Expr<T> {
-                Expr::binary(Op::$op, self.expr(), by.expr().convert::<T>())
+                Expr::binary(Op::$op, self.expr(), Expr::<T>::of_node(shift_count(by.expr().node, T::DTYPE)))
             }
         }
     )*)*};

@@ -1,5 +1,6 @@
 //! Plans: operators with the descriptors of their operands, checked once.
 
+use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -8,13 +9,13 @@ use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Strea
 
 use super::memory::Place;
 use super::operator::Operator;
-use super::value::{Mistake, Value, convert};
+use super::value::{Mistake, Value};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, overlaps};
-use crate::expr::graph::{View, describe};
+use crate::expr::graph::{Kind, Node, View, convert, describe};
 use crate::expr::nest::Nest;
 use crate::expr::overlap::repeats;
-use crate::expr::program::{Lowered, Program, What, lower};
+use crate::expr::program::{Lowered, Program, lower};
 use crate::expr::shape::{IntoShape, Layout, MAX_RANK, Shape};
 
 /// The element type, the shape and the strides of an operand.
@@ -175,17 +176,13 @@ impl Plan {
             let reason = format!("a result of {} is not converted to {} without a `cast`", root.dtype, output.dtype);
             return refuse(ExpressionErrorKind::BadDtype, reason);
         }
-        let root = convert(root, output.dtype);
-        let Lowered { program, parameters, scalars, .. } = lower([&root]);
-        // A closure may have kept values of another operator.
-        let foreign = |what: What, dtype| match what {
-            What::Load(input) => inputs.get(parameters[input as usize] as usize).is_none_or(|desc| desc.dtype != dtype),
-            _ => false,
-        };
-        if program.code.iter().any(|one| foreign(one.what, one.dtype)) {
-            let reason = format!("`{}` uses a value of another operator's inputs", operator.name());
+        // A closure may have kept values of another plan.
+        if has_foreign(&root, &values) {
+            let reason = format!("`{}` uses a value of another plan's inputs", operator.name());
             return refuse(ExpressionErrorKind::BadDtype, reason);
         }
+        let root = convert(root, output.dtype);
+        let Lowered { program, parameters, scalars, .. } = lower([&root]);
         let mut all = Vec::with_capacity(inputs.len());
         for (i, input) in inputs.iter().enumerate() {
             let Some(layout) = input.layout.broadcast_to(&shape) else {
@@ -323,6 +320,19 @@ impl std::fmt::Debug for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Plan({}, where {})", self.text, operands(&self.output, &self.inputs).join(", "))
     }
+}
+
+/// Whether a value is computed of a parameter that is none of these.
+fn has_foreign(root: &Arc<Node>, parameters: &[Value]) -> bool {
+    let own: HashSet<*const Node> = parameters.iter().flat_map(|value| &value.0).map(Arc::as_ptr).collect();
+    let (mut seen, mut left) = (HashSet::new(), vec![root]);
+    while let Some(node) = left.pop() {
+        if matches!(node.kind, Kind::Parameter(_)) && !own.contains(&Arc::as_ptr(node)) {
+            return true;
+        }
+        left.extend(node.arguments().filter(|node| seen.insert(Arc::as_ptr(node))));
+    }
+    false
 }
 
 /// Whether each element of an input has the bytes of the target's in its place.

@@ -6,7 +6,7 @@ use primitives_gpu::element::ConvertTo;
 use primitives_host::ExpressionErrorKind;
 
 use crate::expr::dtype::{Bits, DType, Scalar, with_type};
-use crate::expr::graph::{Arguments, Kind, Math, Node, Op, arguments};
+use crate::expr::graph::{Kind, Math, Node, Op, arguments, convert, node, shift_count};
 
 /// A value in an operator: an element of an input, or what was computed of some.
 ///
@@ -57,10 +57,6 @@ impl Class {
 
 fn bad_dtype(reason: String) -> Mistake {
     Mistake { kind: ExpressionErrorKind::BadDtype, reason }
-}
-
-fn node(kind: Kind, dtype: DType, arguments: Arguments) -> Arc<Node> {
-    Arc::new(Node { kind, dtype, arguments })
 }
 
 impl Value {
@@ -158,10 +154,15 @@ impl Value {
                 let there: T = number.convert();
                 ConvertTo::<f64>::convert(there).is_finite() || !number.is_finite()
             }),
-            dtype => with_type!(dtype, T => {
-                let there: T = number.convert();
-                ConvertTo::<f64>::convert(there) == number
-            }),
+            dtype => {
+                // The number after the largest, which the conversion below takes for the largest.
+                let end = 2f64.powi(8 * dtype.size() as i32 - i32::from(dtype.is_signed()));
+                number < end
+                    && with_type!(dtype, T => {
+                        let there: T = number.convert();
+                        ConvertTo::<f64>::convert(there) == number
+                    })
+            }
         };
         if !fits {
             return Err(bad_dtype(format!("{number} is no {dtype}")));
@@ -169,11 +170,6 @@ impl Value {
         let word = with_type!(dtype, T => ConvertTo::<T>::convert(number).to_word());
         Ok(Self(Ok(node(Kind::Scalar(word), dtype, arguments([])))))
     }
-}
-
-/// The value in another type; itself if it has it.
-pub(super) fn convert(value: Arc<Node>, dtype: DType) -> Arc<Node> {
-    if value.dtype == dtype { value } else { node(Kind::Op(Op::Cast), dtype, arguments([value])) }
 }
 
 /// The values in their common type.
@@ -204,7 +200,7 @@ fn shifted(name: &str, a: &Value, by: &Value) -> Result<[Arc<Node>; 2], Mistake>
         }
     }
     let dtype = a.dtype;
-    Ok([a, convert(by, dtype)])
+    Ok([a, shift_count(by, dtype)])
 }
 
 /// An operator of one value, by its name.
@@ -321,8 +317,8 @@ binary! {
         #[doc = "The bits that either has."] or Or,
         #[doc = "The bits that one of the two has."] xor Xor;
     Integer:
-        #[doc = "Shifted up by `b` bits."] shl Shl,
-        #[doc = "Shifted down by `b` bits."] shr Shr;
+        #[doc = "Shifted up by `b` bits: 0 for a negative number, and for as many bits as there are or more."] shl Shl,
+        #[doc = "Shifted down by `b` bits: 0, or −1 for a negative number to shift, for a negative `b` and for as many bits as there are or more."] shr Shr;
     Float:
         #[doc = "This to the power of `b`."] pow Pow,
         #[doc = "The angle of the point (`b`, this)."] atan2 Atan2,

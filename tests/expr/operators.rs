@@ -55,6 +55,37 @@ fn bits<T: Sample>(x: T) -> T {
     x
 }
 
+/// A count that the type of what is shifted does not hold is more than it has bits, and so is a negative one.
+#[test]
+fn shifts_by_counts_of_other_types() -> Result<()> {
+    macro_rules! check {
+        ($($t:ident by $($by:ident)*;)*) => {$($(
+            let counts = [0i128, 1, 3, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 200, 255, 256, 257, 1 << 16, 1 << 32, -1, -8, -256, -1 << 32];
+            let counts: Vec<$by> = counts.into_iter().filter_map(|count| count.try_into().ok()).collect();
+            for x in $t::samples() {
+                let by = |count: $by| u32::try_from(count).unwrap_or(u32::MAX).min(200);
+                let pairs = || (vec![x; counts.len()], counts.clone());
+                check_pairs("<<", pairs(), |a, b| a << b, 0, |a: $t, b| (0..by(b)).fold(a, |a, _| a.wrapping_add(a)))?;
+                check_pairs(">>", pairs(), |a, b| a >> b, 0, |a: $t, b| (0..by(b)).fold(a, |a, _| a >> 1))?;
+            }
+        )*)*};
+    }
+    check! {
+        u8 by u16 u32 u64 i8 i16 i32 i64;
+        i8 by u8 i16 u32 u64 i64;
+        u16 by u8 u32 i32 i64;
+        i32 by i8 u64 i64;
+        u64 by i8 u32 i64;
+    }
+    // One count for all.
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 3, &[1u8, 2, 255])?;
+    let z = Tensor::uninit(&stream, 3)?;
+    z.assign(&x << scalar(256i32))?;
+    assert_eq!(z.to_vec()?, [0; 3]);
+    Ok(())
+}
+
 macro_rules! integers {
     ($($name:ident $t:ident;)*) => {$(
         #[test]

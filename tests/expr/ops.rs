@@ -153,6 +153,21 @@ fn named_operators_are_those_of_expressions() -> Result<()> {
     Ok(())
 }
 
+/// Counts that the type of what is shifted does not hold are more than it has bits.
+#[test]
+fn shifts_by_counts_of_wider_types() -> Result<()> {
+    let stream = stream()?;
+    let counts = [0i64, 1, 7, 8, 255, 256, 257, 1 << 32, -1, -256, i64::MIN];
+    let by = Memory::from_slice(&stream, &counts)?;
+    for (name, expected) in [("shl", [-127i8, 2, -128]), ("shr", [-127, -64, -1])] {
+        let x = Memory::from_slice(&stream, &[-127i8; 11])?;
+        let rest = if name == "shl" { 0 } else { -1 };
+        let expected = [&expected[..], &[rest; 8]].concat();
+        assert_eq!(apply::<i8>(&Operator::named(name)?, 11, &[x, by.clone()])?, expected, "{name}");
+    }
+    Ok(())
+}
+
 #[test]
 fn operators_of_three_inputs() -> Result<()> {
     let stream = stream()?;
@@ -464,8 +479,18 @@ fn values_of_another_operator() -> Result<()> {
     let second = Operator::new("second", 2, move |x| x[1].cast(DType::F64) + &stale);
     for inputs in [[narrow; 2], [wide, narrow]] {
         let plan = Plan::new(&second, &wide, &inputs);
-        assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another operator"]);
+        assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another plan"]);
     }
+    // Of the same number and type too.
+    for inputs in [[wide; 2], [narrow, wide]] {
+        let plan = Plan::new(&second, &wide, &inputs);
+        assert_error(plan, ExpressionErrorKind::BadDtype, &["`second`", "another plan"]);
+    }
+    // What is no input is of no plan.
+    let scale = Value::scalar(2.0f64);
+    let doubled = Operator::new("doubled", 1, move |x| &x[0] * &scale);
+    Plan::new(&doubled, &wide, &[wide])?;
+    Plan::new(&doubled, &wide, &[wide])?;
     let stale = kept.lock().unwrap().take().unwrap();
     let third = Operator::new("third", 1, move |_| stale.clone());
     assert_error(Plan::new(&third, &wide, &[wide]), ExpressionErrorKind::BadDtype, &["`third`"]);
@@ -477,6 +502,22 @@ fn numbers_that_a_type_does_not_hold() -> Result<()> {
     let desc = TensorDesc::contiguous(DType::F16, 4)?;
     let scaled = Operator::new("scaled", 1, |x| &x[0] * 1e6);
     assert_error(Plan::new(&scaled, &desc, &[desc]), ExpressionErrorKind::BadDtype, &["1000000 is no f16"]);
+    for (dtype, least, end) in [
+        (DType::U8, 0.0f64, 256.0f64),
+        (DType::I16, -32768.0, 32768.0),
+        (DType::I64, -9223372036854775808.0, 9223372036854775808.0),
+        (DType::U64, 0.0, 18446744073709551616.0),
+    ] {
+        let desc = TensorDesc::contiguous(dtype, 4)?;
+        let plan = |number: f64| Plan::new(&Operator::new("sum", 1, move |x| &x[0] + number), &desc, &[desc]);
+        let last = f64::from_bits(end.to_bits() - 1);
+        for (number, holds) in [(least, true), (end, false), (2.0 * end, false), (f64::INFINITY, false)] {
+            assert_eq!(plan(number).is_ok(), holds, "{number} as {dtype}");
+        }
+        // The largest whole number of a float below the end, if it is one.
+        assert_eq!(plan(last).is_ok(), last.fract() == 0.0, "{last} as {dtype}");
+        assert!(plan(f64::NAN).is_err(), "{dtype}");
+    }
     let endless = Operator::new("endless", 1, |x| &x[0] * f64::INFINITY + 0.1);
     Plan::new(&endless, &desc, &[desc])?;
     Ok(())
