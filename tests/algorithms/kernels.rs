@@ -367,5 +367,8 @@ instantiate!(
     kernel_primitives::algorithms::generate<Digits, Zip<Discard<u64>, Reversed<SpanMut<u32>>>>,
     kernel_primitives::algorithms::gather<u16, Reversed<Counting<i64>>, u16>,
     kernel_primitives::algorithms::scatter<u8, Reversed<Counting<i64>>>,
-    kernel_primitives::algorithms::scatter<Twelve, u32>
+    kernel_primitives::algorithms::gather<u16, i64, u16>,
+    kernel_primitives::algorithms::scatter<u16, i64>,
+    kernel_primitives::algorithms::scatter<Twelve, u32>,
+    kernel_primitives::kernels::device::check_offsets<Constant<u64>>
 );

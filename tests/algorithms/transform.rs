@@ -4,6 +4,7 @@ use kernel_primitives::algorithms::{fill, gather, generate, scatter, transform};
 use kernel_primitives::functor::{Identity, Mul, Square, of_pair};
 use kernel_primitives::input::{counting, reversed, zip};
 use kernel_primitives::output::{discard, permutation, strided};
+use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
 use crate::LENGTHS;
@@ -168,6 +169,26 @@ fn a_place_outside_is_a_fault_and_too_few_places_are_an_error() -> Result<()> {
     assert!(error.unwrap_err().to_string().contains('3'));
     let error = gather(&stream, &x, &stream.buffer_from(&[0u32, 2])?, &mut out).and_then(|()| stream.synchronize());
     assert!(error.unwrap_err().to_string().contains('2'));
+    Ok(())
+}
+
+/// None of them is dropped, the largest neither.
+#[test]
+fn no_index_stands_for_no_place() -> Result<()> {
+    let x = [1u16; 9];
+    for index in [-1i64, -2, i64::MIN, i64::MAX, 9] {
+        let stream = stream()?;
+        let x = stream.buffer_from(&x)?;
+        let mut at: Vec<i64> = (0..9).collect();
+        at[4] = index;
+        let (at, mut out) = (stream.buffer_from(&at)?, stream.buffer_zeroed::<u16>(9)?);
+        for result in [scatter(&stream, &x, &at, &mut out), gather(&stream, &x, &at, &mut out)] {
+            let error = result.and_then(|()| stream.synchronize()).unwrap_err();
+            let Error::Fault(fault) = &error else { panic!("{error}") };
+            let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{error}") };
+            assert_eq!((raised.kind, raised.args), (FaultKind::OutOfBounds, [index as u64, 9]), "{error}");
+        }
+    }
     Ok(())
 }
 

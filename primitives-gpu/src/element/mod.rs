@@ -82,7 +82,8 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
 ///
 /// # Safety
 /// The type is `Copy` plain data without padding bytes and without pointers, and all its bytes zero are a valid value,
-/// [`ZERO`](Element::ZERO).
+/// [`ZERO`](Element::ZERO). If not all bit patterns are valid values, those are that have in each byte what some valid value has there:
+/// two threads that write one element leave a mix of the bytes of both.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in device memory",
     label = "not an `Element`",

@@ -70,22 +70,21 @@ where
     I: Source<Item: Integer + ConvertTo<usize>>,
 {
     let (first, stride) = (first_of_warp::<1>(cx, SCATTER_ITEMS), const { warp_items(1, 1) });
+    let len = x.len().min(at.len());
     // Rounds of single items, so that a warp reads side by side whatever the types; all reads before all writes.
     let mut values = [S::Item::ZERO; SCATTER_ITEMS];
-    let mut places = [NOWHERE; SCATTER_ITEMS];
+    let mut places = [0; SCATTER_ITEMS];
     for round in 0..SCATTER_ITEMS {
         let index = first + round * stride;
-        if let (Some(value), Some(place)) = (x.get(index), at.get(index)) {
-            (values[round], places[round]) = (value, place.convert());
+        if index < len {
+            (values[round], places[round]) = (x.at(index), at.at(index).convert());
         }
     }
     for round in 0..SCATTER_ITEMS {
-        if places[round] != NOWHERE {
+        // Any index may be there, so none can stand for no item.
+        if first + round * stride < len {
             // SAFETY: as for the permutations of `transform_tiles`, which may name a place twice.
             unsafe { out.write(places[round], values[round]) };
         }
     }
 }
-
-/// No place: no buffer is as long.
-const NOWHERE: usize = usize::MAX;
