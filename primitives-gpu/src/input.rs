@@ -898,7 +898,7 @@ pub struct Segments<S> {
 /// For each index below `len` how many of the offsets are not above it: 0 before the first segment, 1 in that of
 /// `offsets[0]..offsets[1]`, and so on. Keys, for what is done by key to be done by segment.
 ///
-/// `offsets` are integers of any type that do not decrease; else the numbers are any. An item costs as many looks at the offsets as
+/// `offsets` are integers of any type that do not decrease; else the numbers are any. Numbers of 2^32 and more wrap. An item costs as many looks at the offsets as
 /// their number has bits, and a vector of items hardly more.
 pub fn segments<S>(offsets: S, len: usize) -> Segments<S> {
     Segments { offsets, len }

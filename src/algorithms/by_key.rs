@@ -2,9 +2,8 @@
 
 use super::chained::chained;
 use super::kernels::algorithm;
-use super::run::{Run, check_output};
+use super::run::{Run, check_output, check_values};
 use super::tuning::Parameter;
-use super::unique::check_values;
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::element::{ConvertTo, Segmented};
@@ -78,7 +77,7 @@ where
     let (run, mut out_keys, mut out_values, mut count) = (run.into(), out_keys.into(), out_values.into(), count.into());
     let len = run.items("reduce_by_key", &keys)?;
     check_values("reduce_by_key", len, values.items())?;
-    check_output("reduce_by_key", count.len(), 1)?;
+    check_output("reduce_by_key", "count", count.len(), 1)?;
     let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
     let tiles = device::ReduceByKeyStorage::<K, V>::tiles(len, enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
@@ -149,7 +148,7 @@ where
     let (kernel,) = <S::Short as RunLengthEncode<L, Tag>>::kernels();
     let (run, mut items, mut lengths, mut count) = (run.into(), items.into(), lengths.into(), count.into());
     let len = run.items("run_length_encode", &x)?;
-    check_output("run_length_encode", count.len(), 1)?;
+    check_output("run_length_encode", "count", count.len(), 1)?;
     let enough = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
     let tiles = device::RunLengthItems::<S>::tiles(len, enough);
     let tile = (tiles.tile, device::STAGE_THREADS);
@@ -223,7 +222,7 @@ where
 {
     let (kernel,) = <K::Short as InclusiveScanByKey<V::Short, R, Tag>>::kernels();
     let first = op.identity();
-    scan_by_key(kernel, run.into(), keys, values, (first, false), op, out.into())
+    scan_by_key("inclusive_scan_by_key", kernel, run.into(), keys, values, (first, false), op, out.into())
 }
 
 algorithm! {
@@ -273,10 +272,12 @@ where
     K::Short: ExclusiveScanByKey<V::Short, R, Tag>,
 {
     let (kernel,) = <K::Short as ExclusiveScanByKey<V::Short, R, Tag>>::kernels();
-    scan_by_key(kernel, run.into(), keys, values, (first, true), op, out.into())
+    scan_by_key("exclusive_scan_by_key", kernel, run.into(), keys, values, (first, true), op, out.into())
 }
 
+#[allow(clippy::too_many_arguments, reason = "those of the algorithms, and which one it is")]
 pub(super) fn scan_by_key<I, J, K, V, R>(
+    algorithm: &str,
     kernel: Entry<scan_by_key_tiles<K, V, R>>,
     run: Run<'_>,
     keys: I,
@@ -292,9 +293,9 @@ where
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
 {
-    let len = run.items("scan_by_key", &keys)?;
-    check_values("scan_by_key", len, values.items())?;
-    check_output("scan_by_key", out.len(), len)?;
+    let len = run.items(algorithm, &keys)?;
+    check_values(algorithm, len, values.items())?;
+    check_output(algorithm, "out", out.len(), len)?;
     let enough = run.tuning(Parameter::RunTiles, size_of::<K::Item>())?;
     let tiles = device::ScanByKeyItems::<K, V>::tiles(len, enough);
     let tile = (tiles.tile, device::SCAN_THREADS);

@@ -58,7 +58,7 @@ where
     let (tiles,) = <S::Short as AdjacentDifference<F, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
     let len = run.items("adjacent_difference", &x)?;
-    check_output("adjacent_difference", out.len(), len)?;
+    check_output("adjacent_difference", "out", out.len(), len)?;
     let items = const { device::warp_items(device::DIFFERENCE_VECTORS, S::VECTOR) };
     let dims = run.dims_of_warps(len, items, Parameter::DifferenceThreads, size_of::<S::Item>())?;
     device::difference_tiles::launch_entry(tiles, run.stream, dims, x, &mut out, f)

@@ -1,14 +1,14 @@
 //! Merges.
 
 use super::kernels::algorithm;
-use super::run::{Run, bytes_of, check_output};
+use super::run::{Run, bytes_of, check_output, check_values};
 use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::functor::Comparator;
 use crate::input::Source;
 use crate::kernels::device::{self, MergePass};
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and orders that [`merge`] has kernels for.
@@ -65,7 +65,7 @@ where
     let stream = run.stream;
     let len = run.items("merge", &a)? + run.items("merge", &b)?;
     let tiles = MergeTiles::of(&run, len, size_of::<S::Item>(), 0)?;
-    check_output("merge", out.len(), tiles.len)?;
+    check_output("merge", "out", out.len(), tiles.len)?;
     let mut out = out.into_slice(..tiles.len)?;
     let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
     let mut splits = memory.parts().take::<u64>(tiles.splits())?;
@@ -144,8 +144,8 @@ where
     check_values("merge_pairs", b.items(), b_values.items())?;
     let len = run.items("merge_pairs", &a)? + run.items("merge_pairs", &b)?;
     let tiles = MergeTiles::of(&run, len, size_of::<S::Item>(), size_of::<X::Item>())?;
-    check_output("merge_pairs", keys_out.len(), tiles.len)?;
-    check_output("merge_pairs", values_out.len(), tiles.len)?;
+    check_output("merge_pairs", "keys_out", keys_out.len(), tiles.len)?;
+    check_output("merge_pairs", "values_out", values_out.len(), tiles.len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..tiles.len)?, values_out.into_slice(..tiles.len)?);
     let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
     let mut splits = memory.parts().take::<u64>(tiles.splits())?;
@@ -178,20 +178,6 @@ where
         MergePass::INPUTS,
         order,
     )
-}
-
-/// An error unless there are as many values as keys.
-pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Result<()> {
-    if keys == values {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch {
-        kernel: algorithm.into(),
-        first: "`keys`".into(),
-        first_len: keys,
-        second: "`values`".into(),
-        second_len: values,
-    })
 }
 
 /// The tiles of one pass of merges.
@@ -237,7 +223,7 @@ mod tests {
     use super::*;
     use crate::functor::Less;
     use crate::input::Span;
-    use crate::{Device, Diagnosis};
+    use crate::{Device, Diagnosis, Error};
 
     /// Splits that are none, as they may be where another graph has the memory, give some of the items, in their places or others.
     #[test]

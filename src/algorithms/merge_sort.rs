@@ -1,8 +1,8 @@
 //! Sorts by any comparator.
 
 use super::kernels::algorithm;
-use super::merge::{MergeTiles, check_values};
-use super::run::{Run, Scratch, bytes_of, check_output};
+use super::merge::MergeTiles;
+use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::functor::Comparator;
@@ -64,7 +64,7 @@ where
     let kernels = <S::Short as SortBy<C, Tag>>::kernels();
     let (run, out) = (run.into(), out.into());
     let len = run.items("sort_by", &x)?;
-    check_output("sort_by", out.len(), len)?;
+    check_output("sort_by", "out", out.len(), len)?;
     first_of(kernels, run, x, order, out.into_slice(..len)?)
 }
 
@@ -180,8 +180,8 @@ where
     let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
     let len = run.items("sort_pairs_by", &keys)?;
     check_values("sort_pairs_by", len, values.items())?;
-    check_output("sort_pairs_by", out.len(), len)?;
-    check_output("sort_pairs_by", values_out.len(), len)?;
+    check_output("sort_pairs_by", "keys_out", out.len(), len)?;
+    check_output("sort_pairs_by", "values_out", values_out.len(), len)?;
     first_of_pairs(kernels, run, keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
 }
 

@@ -67,7 +67,7 @@ where
 {
     let (tiles,) = <S::Short as Reduce<R, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
-    check_output("reduce", out.len(), 1)?;
+    check_output("reduce", "out", out.len(), 1)?;
     let bytes = size_of::<S::Item>();
     let rounds = run.items("reduce", &x)?.div_ceil(device::REDUCE_THREADS * S::VECTOR * device::REDUCE_VECTORS);
     let most = run.tuning(Parameter::ReduceBlocks, bytes)?;

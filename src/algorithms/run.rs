@@ -361,8 +361,8 @@ impl Workspace {
     }
 }
 
-/// An error unless the output has a place for each of `needed` items.
-pub(super) fn check_output(algorithm: &str, output: usize, needed: usize) -> Result<()> {
+/// An error unless the output of this name has a place for each of `needed` items.
+pub(super) fn check_output(algorithm: &str, name: &str, output: usize, needed: usize) -> Result<()> {
     if output >= needed {
         return Ok(());
     }
@@ -370,8 +370,22 @@ pub(super) fn check_output(algorithm: &str, output: usize, needed: usize) -> Res
         kernel: algorithm.into(),
         first: "the result".into(),
         first_len: needed,
-        second: "`out`".into(),
+        second: format!("`{name}`"),
         second_len: output,
+    })
+}
+
+/// An error unless each key has its value.
+pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Result<()> {
+    if keys == values {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        kernel: algorithm.into(),
+        first: "`keys`".into(),
+        first_len: keys,
+        second: "`values`".into(),
+        second_len: values,
     })
 }
 

@@ -130,8 +130,9 @@ where
     S: Source<Item: Element>,
     R: Reducer<S::Item> + KernelParam,
 {
-    let len = run.items("scan", &x)?;
-    check_output("scan", out.len(), len)?;
+    let algorithm = if EXCLUSIVE { "exclusive_scan" } else { "inclusive_scan" };
+    let len = run.items(algorithm, &x)?;
+    check_output(algorithm, "out", out.len(), len)?;
     let bytes = size_of::<S::Item>();
     let tile = const { device::scan_pipeline_tile::<S>() };
     if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {

@@ -62,7 +62,7 @@ where
     let (run, mut positions) = (run.into(), positions.into());
     run.items("lower_bound", &sorted)?;
     let len = run.items("lower_bound", &queries)?;
-    check_output("lower_bound", positions.len(), len)?;
+    check_output("lower_bound", "positions", positions.len(), len)?;
     let dims = dims(&run, len, size_of::<S::Item>())?;
     device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
 }
@@ -98,7 +98,7 @@ where
     let (run, mut positions) = (run.into(), positions.into());
     run.items("upper_bound", &sorted)?;
     let len = run.items("upper_bound", &queries)?;
-    check_output("upper_bound", positions.len(), len)?;
+    check_output("upper_bound", "positions", positions.len(), len)?;
     let dims = dims(&run, len, size_of::<S::Item>())?;
     device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
 }

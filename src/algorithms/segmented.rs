@@ -78,14 +78,13 @@ where
     let (warps, tiles_kernel, ends) = <S::Short as SegmentedReduce<O::Short, R, Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
     let segments = segments_of("segmented_reduce", run.items("segmented_reduce", &offsets)?)?;
-    check_output("segmented_reduce", out.len(), segments)?;
-    if segments == 0 {
-        return Ok(());
-    }
+    check_output("segmented_reduce", "out", out.len(), segments)?;
     let (stream, len) = (run.stream, run.items("segmented_reduce", &x)?);
     let are_short = segments * device::segment_warp_items::<S>() >= len;
-    if segments <= SEGMENTS && len <= if are_short { 1 << 20 } else { 1 << 16 } {
-        let blocks = segments.div_ceil(device::SEGMENT_PAIRS) as u32;
+    let are_few = segments <= SEGMENTS && len <= if are_short { 1 << 20 } else { 1 << 16 };
+    // Without a segment there is an offset to look at.
+    if segments == 0 || are_few {
+        let blocks = segments.div_ceil(device::SEGMENT_PAIRS).max(1) as u32;
         let dims = Dims::new(blocks, device::SEGMENT_WARPS_THREADS as u32);
         return device::segment_warps::launch_entry(warps, stream, dims, x, offsets, &mut out, op);
     }
@@ -165,7 +164,7 @@ algorithm! {
 /// # Errors
 /// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than the input, and the errors of a launch and of an
 /// allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
-/// smaller number.
+/// smaller number. So are 2^32 and more offsets that are equal.
 pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -186,7 +185,7 @@ where
     let len = run.items("segmented_inclusive_scan", &x)?;
     check(check_kernel, "segmented_inclusive_scan", &run, &offsets, len)?;
     let first = op.identity();
-    scan_by_key(scan, run, segments(offsets, len), x, (first, false), op, out.into())
+    scan_by_key("segmented_inclusive_scan", scan, run, segments(offsets, len), x, (first, false), op, out.into())
 }
 
 algorithm! {
@@ -238,7 +237,7 @@ where
     let run = run.into();
     let len = run.items("segmented_exclusive_scan", &x)?;
     check(check_kernel, "segmented_exclusive_scan", &run, &offsets, len)?;
-    scan_by_key(scan, run, segments(offsets, len), x, (first, true), op, out.into())
+    scan_by_key("segmented_exclusive_scan", scan, run, segments(offsets, len), x, (first, true), op, out.into())
 }
 
 /// Looks at the offsets before anything depends on them.

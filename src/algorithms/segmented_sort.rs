@@ -1,8 +1,8 @@
 //! Sorts of segments.
 
 use super::kernels::algorithm;
-use super::merge::{MergeTiles, check_values};
-use super::run::{Run, Scratch, bytes_of, check_output};
+use super::merge::MergeTiles;
+use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use super::segmented::segments_of;
 use crate::__algorithms::*;
 use crate::functor::Comparator;
@@ -71,7 +71,7 @@ where
     let (run, out) = (run.into(), out.into());
     let (stream, len) = (run.stream, run.items("segmented_sort", &x)?);
     let segments = segments_of("segmented_sort", run.items("segmented_sort", &offsets)?)?;
-    check_output("segmented_sort", out.len(), len)?;
+    check_output("segmented_sort", "out", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
     let passes = Passes::of(&run, len, segments, [size_of::<S::Item>(), 0])?;
     let [borders, marks] = passes.table();
@@ -164,8 +164,8 @@ where
     let (stream, len) = (run.stream, run.items("segmented_sort_pairs", &keys)?);
     let segments = segments_of("segmented_sort_pairs", run.items("segmented_sort_pairs", &offsets)?)?;
     check_values("segmented_sort_pairs", len, values.items())?;
-    check_output("segmented_sort_pairs", out.len(), len)?;
-    check_output("segmented_sort_pairs", values_out.len(), len)?;
+    check_output("segmented_sort_pairs", "keys_out", out.len(), len)?;
+    check_output("segmented_sort_pairs", "values_out", values_out.len(), len)?;
     let (mut out, mut values_out) = (out.into_slice(..len)?, values_out.into_slice(..len)?);
     let passes = Passes::of(&run, len, segments, [size_of::<S::Item>(), size_of::<X::Item>()])?;
     let [borders, marks] = passes.table();

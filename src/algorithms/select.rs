@@ -66,7 +66,7 @@ where
 {
     let (kernel,) = <S::Short as SelectIf<P, Tag>>::kernels();
     let none = constant((), x.items());
-    select(kernel, run.into(), x, none, predicate, out.into(), count.into())
+    select("select_if", kernel, run.into(), x, none, predicate, out.into(), count.into())
 }
 
 algorithm! {
@@ -112,10 +112,12 @@ where
     S::Short: SelectFlagged<F::Short, Tag>,
 {
     let (kernel,) = <S::Short as SelectFlagged<F::Short, Tag>>::kernels();
-    select(kernel, run.into(), x, flags, Flagged, out.into(), count.into())
+    select("select_flagged", kernel, run.into(), x, flags, Flagged, out.into(), count.into())
 }
 
+#[allow(clippy::too_many_arguments, reason = "those of the algorithms, and which one it is")]
 fn select<I, J, S, F, C>(
+    algorithm: &str,
     kernel: Entry<select_tiles<S, F, C, false>>,
     run: Run<'_>,
     x: I,
@@ -131,9 +133,9 @@ where
     F: Source,
     C: Choice<S::Item, F::Item> + KernelParam,
 {
-    check_output("select", count.len(), 1)?;
+    check_output(algorithm, "count", count.len(), 1)?;
     // What there is both of counts.
-    let len = if x.items() <= flags.items() { run.items("select", &x)? } else { run.items("select", &flags)? };
+    let len = if x.items() <= flags.items() { run.items(algorithm, &x)? } else { run.items(algorithm, &flags)? };
     let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         device::select_tiles::launch_entry(
@@ -209,8 +211,8 @@ where
     let (kernel,) = <S::Short as Partition<P, Tag>>::kernels();
     let (run, mut out, mut count) = (run.into(), out.into(), count.into());
     let len = run.items("partition", &x)?;
-    check_output("partition", count.len(), 1)?;
-    check_output("partition", out.len(), len)?;
+    check_output("partition", "count", count.len(), 1)?;
+    check_output("partition", "out", out.len(), len)?;
     let tiles = tiles::<S>(&run, len)?;
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
         let none = constant((), len);
@@ -273,8 +275,8 @@ where
     let (kernel,) = <S::Short as Partition<P, Tag>>::kernels();
     let (run, out, count) = (run.into(), out.into(), count.into());
     let len = run.items("stable_partition", &x)?;
-    check_output("stable_partition", count.len(), 1)?;
-    check_output("stable_partition", out.len(), len)?;
+    check_output("stable_partition", "count", count.len(), 1)?;
+    check_output("stable_partition", "out", out.len(), len)?;
     let (mut count, (mut empty, mut out)) = (count.into_slice(..1)?, out.split_at(0)?);
     let none = || constant((), len);
     let tiles = tiles::<S>(&run, len)?;

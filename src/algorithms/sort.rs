@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kernels::algorithm;
-use super::run::{Parts, Run, Scratch, bytes_of, check_output};
+use super::run::{Parts, Run, Scratch, bytes_of, check_output, check_values};
 use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
@@ -199,7 +199,7 @@ where
     K: SortKey,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
-    check_output("sort_keys", out.len(), len)?;
+    check_output("sort_keys", "out", out.len(), len)?;
     let mut out = out.into_slice(..len)?;
     let passes = Passes::of::<K, ()>(&run, len, portion, order);
     let Order { begin, end, turned } = order;
@@ -251,17 +251,9 @@ where
     V: Element,
 {
     let (stream, len, part) = (run.stream, keys.len(), run.part());
-    if values.len() != len {
-        return Err(Error::LengthMismatch {
-            kernel: "sort_pairs".into(),
-            first: "`keys`".into(),
-            first_len: len,
-            second: "`values`".into(),
-            second_len: values.len(),
-        });
-    }
-    check_output("sort_pairs", keys_out.len(), len)?;
-    check_output("sort_pairs", values_out.len(), len)?;
+    check_values("sort_pairs", len, values.len())?;
+    check_output("sort_pairs", "keys_out", keys_out.len(), len)?;
+    check_output("sort_pairs", "values_out", values_out.len(), len)?;
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..len)?, values_out.into_slice(..len)?);
     let passes = Passes::of::<K, V>(&run, len, portion, order);
     let Order { begin, end, turned } = order;
@@ -547,6 +539,42 @@ mod tests {
             let found = around.to_vec()?;
             assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
         }
+        Ok(())
+    }
+
+    /// Whatever stands before the first tile's state, the walk over the tiles before ends there.
+    #[test]
+    fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
+        let stream = Device::auto()?.stream()?;
+        let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
+        let run = Run::on(&stream);
+        let tile = SortShape::of(4, 0, run.shared_bytes()).tile;
+        let keys = stream.buffer_from(&vec![3u32; 2 * tile])?;
+        let mut out = stream.buffer_from(&vec![77u32; 2 * tile])?;
+        let passes = Passes::of::<u32, ()>(&run, 2 * tile, SORT_PORTION, order);
+        let part = run.part();
+        let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
+        let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
+        // One block, of the second tile; all rows of states say that they count their tile, which has none of a digit.
+        let mut tickets = vec![0; shared.tickets.len()];
+        tickets[0] = 1;
+        shared.tickets.copy_from(&tickets)?;
+        shared.states.copy_from(&vec![1 << 30; shared.states.len()])?;
+        passes.each(|step| {
+            device::sort_sweep::<u32>::launch(
+                &stream,
+                passes.dims(1),
+                &keys,
+                &mut out,
+                &mut shared.counts,
+                &mut shared.states,
+                &mut shared.tickets,
+                step.pass,
+            )
+        })?;
+        stream.synchronize()?;
+        let expected = [vec![3; tile], vec![77; tile]].concat();
+        assert!(out.to_vec()? == expected);
         Ok(())
     }
 }

@@ -1,9 +1,8 @@
 //! The first few of many.
 
 use super::kernels::algorithm;
-use super::merge::check_values;
 use super::merge_sort::{first_of, first_of_pairs};
-use super::run::{Run, Scratch, bytes_of, check_output};
+use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::functor::{Comparator, Direction, Turned};
@@ -65,7 +64,8 @@ where
     let (run, out) = (run.into(), out.into());
     let stream = run.stream;
     let len = run.items("top_k", &x)?;
-    check("top_k", k, len, out.len())?;
+    check("top_k", k, len)?;
+    check_output("top_k", "out", out.len(), k)?;
     let mut out = out.into_slice(..k)?;
     if k == 0 {
         return Ok(());
@@ -165,8 +165,9 @@ where
     let stream = run.stream;
     let len = run.items("top_k_pairs", &keys)?;
     check_values("top_k_pairs", len, values.items())?;
-    check("top_k_pairs", k, len, out.len())?;
-    check_output("top_k_pairs", values_out.len(), k)?;
+    check("top_k_pairs", k, len)?;
+    check_output("top_k_pairs", "keys_out", out.len(), k)?;
+    check_output("top_k_pairs", "values_out", values_out.len(), k)?;
     let (mut out, mut values_out) = (out.into_slice(..k)?, values_out.into_slice(..k)?);
     if k == 0 {
         return Ok(());
@@ -213,12 +214,9 @@ fn last() -> Dims {
     Dims::new(1, device::TOP_K_THREADS as u32)
 }
 
-/// An error unless there are `k` items, and places for them.
-fn check(algorithm: &'static str, k: usize, len: usize, output: usize) -> Result<()> {
-    if k > len {
-        return Err(Error::TooFew { algorithm, wanted: k, len });
-    }
-    check_output(algorithm, output, k)
+/// An error unless there are `k` items.
+fn check(algorithm: &'static str, k: usize, len: usize) -> Result<()> {
+    if k <= len { Ok(()) } else { Err(Error::TooFew { algorithm, wanted: k, len }) }
 }
 
 /// How many blocks there are, and tiles of each: of the first `more` one more.

@@ -43,11 +43,18 @@ where
     S::Short: Transform<F, O::Short, Tag>,
 {
     let (tiles,) = <S::Short as Transform<F, O::Short, Tag>>::kernels();
-    transform_by(tiles, run.into(), x, f, out)
+    transform_by("transform", tiles, run.into(), x, f, out)
 }
 
 /// [`transform`] by a kernel.
-fn transform_by<I, S, F, A, O>(tiles: Entry<transform_tiles<S, F, O>>, run: Run<'_>, x: I, f: F, out: A) -> Result<()>
+fn transform_by<I, S, F, A, O>(
+    algorithm: &str,
+    tiles: Entry<transform_tiles<S, F, O>>,
+    run: Run<'_>,
+    x: I,
+    f: F,
+    out: A,
+) -> Result<()>
 where
     I: InputArg<S>,
     S: Source,
@@ -55,8 +62,8 @@ where
     A: OutputArg<O>,
     O: Sink<Item = F::Output>,
 {
-    let len = run.items("transform", &x)?;
-    check_output("transform", out.places(), len)?;
+    let len = run.items(algorithm, &x)?;
+    check_output(algorithm, "out", out.places(), len)?;
     let items = const { device::warp_items(device::transform_vectors::<S>(), S::VECTOR) };
     let dims = run.dims_of_warps(len, items, Parameter::TransformThreads, size_of::<F::Output>())?;
     device::transform_tiles::launch_entry(tiles, run.stream, dims, x, out, f)
@@ -98,7 +105,7 @@ where
     F: Generate<O::Short, Tag>,
 {
     let (tiles,) = <F as Generate<O::Short, Tag>>::kernels();
-    transform_by(tiles, run.into(), counting(0, out.places()), f, out)
+    transform_by("generate", tiles, run.into(), counting(0, out.places()), f, out)
 }
 
 algorithm! {
@@ -143,7 +150,7 @@ where
     S::Short: Gather<P::Short, O::Short, Tag>,
 {
     let (tiles,) = <S::Short as Gather<P::Short, O::Short, Tag>>::kernels();
-    transform_by(tiles, run.into(), permutation(x, at), Identity, out)
+    transform_by("gather", tiles, run.into(), permutation(x, at), Identity, out)
 }
 
 algorithm! {
@@ -243,5 +250,5 @@ where
 {
     let (tiles,) = <T as Fill<Tag>>::kernels();
     let out = out.into();
-    transform_by(tiles, run.into(), constant(value, out.len()), Identity, out)
+    transform_by("fill", tiles, run.into(), constant(value, out.len()), Identity, out)
 }

@@ -2,13 +2,13 @@
 
 use super::chained::chained;
 use super::kernels::algorithm;
-use super::run::{Run, check_output};
+use super::run::{Run, check_output, check_values};
 use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
-use crate::{BufferSliceMut, Element, Error, InputArg, Result};
+use crate::{BufferSliceMut, Element, InputArg, Result};
 
 algorithm! {
     /// Inputs that [`unique`] has kernels for.
@@ -58,7 +58,7 @@ where
     let (kernel,) = <S::Short as Unique<Tag>>::kernels();
     let (run, mut out) = (run.into(), out.into());
     let (nothing, mut none) = (constant(0u8, x.items()), run.stream.buffer_uninit::<u8>(0)?);
-    unique_of(kernel, run, x, nothing, &mut out, &mut none.as_mut_slice(), count.into())
+    unique_of("unique", kernel, run, x, nothing, &mut out, &mut none.as_mut_slice(), count.into())
 }
 
 algorithm! {
@@ -111,10 +111,12 @@ where
     let (kernel,) = <K::Short as UniqueByKey<V::Short, Tag>>::kernels();
     check_values("unique_by_key", keys.items(), values.items())?;
     let (mut out_keys, mut out_values) = (out_keys.into(), out_values.into());
-    unique_of(kernel, run.into(), keys, values, &mut out_keys, &mut out_values, count.into())
+    unique_of("unique_by_key", kernel, run.into(), keys, values, &mut out_keys, &mut out_values, count.into())
 }
 
+#[allow(clippy::too_many_arguments, reason = "two inputs, three outputs")]
 fn unique_of<I, J, K, V, const VALUES: bool>(
+    algorithm: &str,
     kernel: Entry<unique_tiles<K, V, VALUES>>,
     run: Run<'_>,
     keys: I,
@@ -129,8 +131,8 @@ where
     K: Source<Item: Element + PartialEq>,
     V: Source<Item: Element>,
 {
-    let len = run.items("unique", &keys)?;
-    check_output("unique", count.len(), 1)?;
+    let len = run.items(algorithm, &keys)?;
+    check_output(algorithm, "count", count.len(), 1)?;
     let blocks = run.blocks(Parameter::UniqueBlocks, size_of::<K::Item>())?;
     let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), len, blocks);
     chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
@@ -150,26 +152,12 @@ where
     })
 }
 
-/// An error unless each key has its value.
-pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Result<()> {
-    if keys == values {
-        return Ok(());
-    }
-    Err(Error::LengthMismatch {
-        kernel: algorithm.into(),
-        first: "`keys`".into(),
-        first_len: keys,
-        second: "`values`".into(),
-        second_len: values,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::input::Span;
     use crate::simt::FaultKind;
-    use crate::{Device, Diagnosis};
+    use crate::{Device, Diagnosis, Error};
 
     /// A chain that says what is not so sends no item out of the output, wherever that is.
     #[test]

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 
 use kernel_primitives::algorithms::{
-    Parameter, Run, Tuning, Workspace, histogram_even, reduce, segmented_reduce, select_flagged, sort_by, sort_keys,
-    sort_pairs, sort_pairs_by, transform,
+    Parameter, Run, Tuning, Workspace, exclusive_scan, exclusive_scan_by_key, gather, histogram_even, inclusive_scan,
+    inclusive_scan_by_key, lower_bound, merge_pairs, partition, reduce, reduce_by_key, run_length_encode,
+    segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort_pairs, select_flagged,
+    select_if, sort_by, sort_keys, sort_pairs, sort_pairs_by, stable_partition, top_k_pairs, transform, unique,
+    unique_by_key,
 };
-use kernel_primitives::functor::{Identity, Less, Sum};
+use kernel_primitives::functor::{Add, Identity, Less, LessThan, Sum, bind_second};
 use kernel_primitives::input::{Span, constant, counting};
 use kernel_primitives::kernels::device::{
     MERGE_SORT_THREADS, MergeSortShape, SortShape, count_digits_bytes, histogram_counters, merge_sort_tiles_pairs,
@@ -189,6 +192,51 @@ fn inputs_of_more_items_than_any_device_comes_to_the_end_of_are_refused() -> Res
         // As many as both have.
         select_flagged(&stream, x, &flags, &mut out, &mut count)?;
         assert_eq!(count.to_vec()?, [0]);
+    }
+    Ok(())
+}
+
+/// An error of lengths names the algorithm that was called and the argument that is too short.
+#[test]
+fn errors_name_the_algorithm_and_the_argument() -> Result<()> {
+    let stream = stream()?;
+    let x = stream.buffer_from(&[1u32, 1, 2])?;
+    let offsets = stream.buffer_from(&[0u32, 3])?;
+    let (mut out, mut values) = (stream.buffer_zeroed::<u32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+    let (mut short, mut other) = (stream.buffer_zeroed::<u32>(2)?, stream.buffer_zeroed::<u32>(2)?);
+    let (flags, mut places) = (stream.buffer_zeroed::<bool>(3)?, stream.buffer_zeroed::<u64>(2)?);
+    let mut no_count = stream.buffer_zeroed::<u64>(0)?;
+    let keep = bind_second(LessThan, 2u32);
+    macro_rules! check {
+        ($($algorithm:ident($($arg:expr),*) names $argument:literal;)*) => {$(
+            let error = $algorithm(&stream, $($arg),*).unwrap_err();
+            let Error::LengthMismatch { kernel, second, .. } = &error else { panic!("{error}") };
+            assert_eq!((&kernel[..], &second[..]), (stringify!($algorithm), concat!("`", $argument, "`")), "{error}");
+        )*};
+    }
+    check! {
+        unique(&x, &mut out, &mut no_count) names "count";
+        unique_by_key(&x, &x, &mut out, &mut values, &mut no_count) names "count";
+        select_if(&x, keep, &mut out, &mut no_count) names "count";
+        select_flagged(&x, &flags, &mut out, &mut no_count) names "count";
+        partition(&x, keep, &mut out, &mut no_count) names "count";
+        stable_partition(&x, keep, &mut out, &mut no_count) names "count";
+        run_length_encode(&x, &mut out, &mut values, &mut no_count) names "count";
+        reduce_by_key(&x, &x, Add, &mut out, &mut values, &mut no_count) names "count";
+        inclusive_scan(&x, Add, &mut short) names "out";
+        exclusive_scan(&x, 0, Add, &mut short) names "out";
+        inclusive_scan_by_key(&x, &x, Add, &mut short) names "out";
+        exclusive_scan_by_key(&x, &x, 0, Add, &mut short) names "out";
+        segmented_inclusive_scan(&x, &offsets, Add, &mut short) names "out";
+        segmented_exclusive_scan(&x, &offsets, 0, Add, &mut short) names "out";
+        sort_pairs(&x, &x, &mut short, &mut values, Less) names "keys_out";
+        sort_pairs(&x, &x, &mut out, &mut short, Less) names "values_out";
+        sort_pairs_by(&x, &x, Less, &mut out, &mut short) names "values_out";
+        segmented_sort_pairs(&x, &x, &offsets, Less, &mut short, &mut other) names "keys_out";
+        top_k_pairs(&x, counting(0u32, 3), 3, Less, &mut out, &mut short) names "values_out";
+        merge_pairs((&x, &x), (&x, &x), Less, &mut out, &mut values) names "keys_out";
+        lower_bound(&x, &x, &mut places) names "positions";
+        gather(&x, &x, &mut short) names "out";
     }
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! Reductions of segments, against iterators over each.
 
-use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
-use kernel_primitives::functor::{Add, All, Any, ArgMax, BinaryFn, MaxOf, MinOf, Reduction, Sum};
-use kernel_primitives::input::counting;
-use kernel_primitives::{Complex, Diagnosis, Error, Result, Stream, f16};
+use kernel_primitives::algorithms::{
+    segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
+};
+use kernel_primitives::functor::{Add, All, Any, ArgMax, BinaryFn, Less, MaxOf, MinOf, Reduction, Sum};
+use kernel_primitives::input::{Constant, constant, counting};
+use kernel_primitives::kernels::device::{SEGMENT_THREADS, check_offsets};
+use kernel_primitives::simt::FaultKind;
+use kernel_primitives::{Complex, Diagnosis, Dims, Error, Result, Stream, f16};
 
 use crate::kernels::{Compose, Map, Moments};
 use crate::support::{stream, values};
@@ -286,5 +290,50 @@ fn without_an_offset_there_is_no_end_of_no_segments() -> Result<()> {
     segmented_reduce(&stream, &numbers, &one, Sum, &mut sums)?;
     segmented_inclusive_scan(&stream, &stream.buffer_from(&[1u32; 10])?, &one, Add, &mut out)?;
     assert_eq!(out.to_vec()?, [1, 2, 3, 4, 1, 2, 3, 4, 5, 6]);
+    Ok(())
+}
+
+#[test]
+fn a_lone_offset_lies_in_the_input() -> Result<()> {
+    for (len, offset, is_inside) in
+        [(10, 10, true), (10, 11, false), (0, 0, true), (0, 1, false), (100_000, 100_001, false)]
+    {
+        let stream = stream()?;
+        let x = stream.buffer_from(&whole(len))?;
+        let at = stream.buffer_from(&[offset])?;
+        let (mut none, mut out) = (stream.buffer_zeroed::<f32>(0)?, stream.buffer_zeroed::<f32>(len)?);
+        let results = [
+            ("reduce", segmented_reduce(&stream, &x, &at, Sum, &mut none).and_then(|()| stream.synchronize())),
+            ("scan", segmented_inclusive_scan(&stream, &x, &at, Add, &mut out).and_then(|()| stream.synchronize())),
+            ("sort", segmented_sort(&stream, &x, &at, Less, &mut out).and_then(|()| stream.synchronize())),
+        ];
+        for (name, result) in results {
+            match result {
+                Ok(()) => assert!(is_inside, "{name} of {len} items with an offset {offset}"),
+                Err(Error::Fault(fault)) => {
+                    let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{name}: {fault}") };
+                    assert_eq!((is_inside, raised.args), (false, [offset as u64, len as u64]), "{name}: {fault}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Two segments with 2^32 empty ones between them have one number.
+#[test]
+fn more_equal_offsets_than_numbers_are_a_fault() -> Result<()> {
+    let stream = stream()?;
+    let result = check_offsets::<Constant<u64>>::launch(
+        &stream,
+        Dims::new(1 << 16, SEGMENT_THREADS as u32),
+        constant(0u64, 1 << 32),
+        3,
+    );
+    let error = result.and_then(|()| stream.synchronize()).unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{error}") };
+    assert_eq!((raised.kind, raised.args), (FaultKind::BadShape, [1 << 32, (1 << 32) - 1]), "{error}");
     Ok(())
 }

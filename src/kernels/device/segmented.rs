@@ -84,12 +84,21 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
     const ALIGN: usize = 16;
 }
 
-/// Faults unless the offsets do not decrease and are at most `len`: what scans of segments begin with.
+/// Faults unless the offsets do not decrease and are at most `len`, and fewer than 2^32 of them are equal: what scans of segments begin
+/// with.
+///
+/// The scans tell segments apart by their [numbers](kernel_primitives::input::segments), of 32 bits: with 2^32 empty segments between
+/// them, two would have one number.
 #[kernel(threads(SEGMENT_THREADS))]
 pub fn check_offsets<O>(cx: Block, offsets: Input<O>, len: usize)
 where
     O: Source<Item: Integer + ConvertTo<u64>>,
 {
+    const EQUAL: usize = u32::MAX as usize;
+    for i in cx.items(offsets.len().saturating_sub(EQUAL)) {
+        let (first, last): (u64, u64) = (offsets.at(i.index()).convert(), offsets.at(i.index() + EQUAL).convert());
+        cx.require_at_most(EQUAL + (first == last) as usize, EQUAL);
+    }
     check(cx, offsets, len);
 }
 
@@ -97,8 +106,9 @@ where
 #[inline(always)]
 #[track_caller]
 pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
-    for segment in cx.items(offsets.len().saturating_sub(1)) {
-        let (begin, end) = bounds(offsets, segment.index());
+    for i in cx.items(offsets.len()) {
+        let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
+        let (begin, end): (u64, u64) = (at(i.index().wrapping_sub(1)), at(i.index()));
         cx.require_at_most(begin as usize, end as usize);
         cx.require_at_most(end as usize, len);
     }
@@ -322,9 +332,10 @@ pub fn segment_warps<S, O, R>(
 {
     let first = cx.block_rank() * SEGMENT_PAIRS;
     let (segment, half) = (first + cx.warp() as usize / 2, cx.warp() as usize % 2);
+    // After the last segment come empty ones at its end, so that the last offset is looked at even if it is the only one.
     let range = |segment: usize| {
-        let (begin, end) = if segment < offsets.len() - 1 { bounds(offsets, segment) } else { (0, 0) };
-        begin as usize..end as usize
+        let at = |index: usize| offsets.get(index.min(offsets.len() - 1)).map_or(0, ConvertTo::<u64>::convert) as usize;
+        at(segment)..at(segment + 1)
     };
     let own = range(segment);
     cx.require_at_most(own.start, own.end);

@@ -213,7 +213,7 @@ pub fn sort_tile<K: SortKey>(
     mut ranks: Shared<RadixRankStorage<SORT_THREADS>>,
     shared: SharedSlice<u64>,
 ) {
-    let bits = (begin, end.min(K::SORT_BITS), turned);
+    let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
     by_len!(cx, keys.len(), K, Nothing, tile(cx, (keys, &mut out), None, bits, &mut ranks), shared);
 }
 
@@ -232,7 +232,7 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     shared: SharedSlice<u64>,
 ) {
     let values = Some((values, &mut values_out));
-    let bits = (begin, end.min(K::SORT_BITS), turned);
+    let bits = (begin.min(K::SORT_BITS), end.min(K::SORT_BITS), turned);
     by_len!(cx, keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks), shared);
 }
 
@@ -680,7 +680,7 @@ fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, 
         let mut i = 0;
         while i < SORT_AHEAD as usize {
             let state = known[i];
-            walking &= state >= OF_TILE;
+            walking &= left > 0 && state >= OF_TILE;
             if walking {
                 before += state % OF_TILE;
                 left -= 1;
