@@ -2,6 +2,7 @@
 
 use kernel_primitives::block::{ExchangeStorage, blocked_to_striped};
 use kernel_primitives::prelude::*;
+use kernel_primitives::view::Phases;
 
 /// 32 items of 8 bytes for each of 1024 threads: 256 KiB.
 #[kernel]
@@ -23,5 +24,20 @@ fn two_storages_that_do_not_fit_together(
 
 #[kernel]
 fn a_scalar(_cx: Block, _shared: Shared<u32>) {} //~ `u32` is no storage of shared memory: write an array, `Shared<[u32; 1]>`
+
+/// What is accessed atomically in one phase is not in the next.
+#[kernel]
+fn an_element_of_another_phase(cx: Block, mut shared: Shared<Phases<([u32; 64], ReduceStorage<u32>)>>) {
+    let counter = shared.phase::<[u32; 64]>().at(0);
+    let _ = block_reduce(cx, shared.phase::<ReduceStorage<u32>>(), 1, Add); //~ cannot borrow `shared` as mutable more than once at a time
+    counter.fetch_add(1);
+}
+
+#[kernel]
+fn an_element_that_becomes_a_storage(cx: Block, shared: SharedSlice<u32>) {
+    let counter = shared.at(0);
+    let _ = block_reduce(cx, &mut shared.storage::<ReduceStorage<u32>>(), 1, Add); //~ cannot move out of `shared` because it is borrowed
+    counter.fetch_add(1);
+}
 
 fn main() {}

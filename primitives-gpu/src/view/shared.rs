@@ -588,10 +588,11 @@ impl<'k, T: Element, const N: usize> Shared<'k, [T; N]> {
         shared_set(self.cx, self.address.cast(), N, index, value);
     }
 
-    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
+    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault. It borrows the memory, which
+    /// becomes that of another phase, or is written otherwise, only after the last use.
     #[inline(always)]
     #[track_caller]
-    pub fn at(&self, index: usize) -> AtomicRef<'k, T>
+    pub fn at(&self, index: usize) -> AtomicRef<'_, T>
     where
         T: AtomicElement,
     {
@@ -670,10 +671,11 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         shared_set(self.cx, self.address, self.len, index, value);
     }
 
-    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault.
+    /// An element, to access atomically, at block scope unless asked otherwise. An index outside is a fault. It borrows the memory, which
+    /// becomes that of another phase, or is written otherwise, only after the last use.
     #[inline(always)]
     #[track_caller]
-    pub fn at(&self, index: usize) -> AtomicRef<'k, T>
+    pub fn at(&self, index: usize) -> AtomicRef<'_, T>
     where
         T: AtomicElement,
     {
