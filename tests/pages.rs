@@ -10,7 +10,8 @@ use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 #[allow(unreachable_pub, reason = "a user's file")]
 mod ranks;
 
-/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature.
+/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature. The last line has
+/// those of VexCL's stencils.
 const SEED: &str = "
     ElementwiseAdd ElementwiseAddImpl ReduceHigherDimKernel HigherDimImpl
     KPStream KPDevice _ptr_ __simd__ HOSTDEVICE THREAD_ID_X THREAD_ID_Y THREAD_ID_Z BLOCK_NUM_X BLOCK_NUM_Y BLOCK_NUM_Z
@@ -34,6 +35,7 @@ const SEED: &str = "
     ElementwiseConstant ElementwiseRandom ReturnsCount StateType curandStatePhilox4_32_10_t hiprandStatePhilox4_32_10_t
     Reduce Cumsum SHARED_SIZE_LIMIT CONFLICT_FREE_OFFSET NUM_BANKS LOG_NUM_BANKS
     Sort(out,in,num,monotonic_type) Sort(out,out_index,in,in_index,num,monotonic_type) monotonic_type
+    VEX_STENCIL_OPERATOR StencilOperator X[-1]
 ";
 
 /// The cells of the page's tables, row by row, without heads.

@@ -396,6 +396,8 @@ pub enum ExpressionErrorKind {
     BadCount,
     /// A name that no operator has.
     UnknownName,
+    /// A stencil of what it cannot read at a distance, or whose neighbours its boundary makes no sense of.
+    BadStencil,
 }
 
 impl std::fmt::Display for ExpressionError {

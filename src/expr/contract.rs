@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::dtype::Scalar;
-use super::graph::{Arguments, Expr, Kind, Node, Op, arguments};
-use super::program::FastMap;
+use super::graph::{Arguments, Expr, Kind, Node, Op, arguments, rewritten, with_arguments};
 
 impl<T: Scalar> Expr<T> {
     /// The same with each sum or difference of a product, where both are of floats, as one
@@ -31,28 +30,11 @@ impl<T: Scalar> Expr<T> {
     /// ```
     #[must_use]
     pub fn contract(self) -> Self {
-        Self::of_node(contracted(&self.node))
+        Self::of_node(rewritten(&self.node, rebuilt))
     }
 }
 
-/// Parts that stay as they are stay the same nodes. Without recursion, as graphs may be deep.
-fn contracted(root: &Arc<Node>) -> Arc<Node> {
-    let mut done: FastMap<*const Node, Arc<Node>> = FastMap::default();
-    let mut open = vec![root];
-    while let Some(&node) = open.last() {
-        let before = open.len();
-        open.extend(node.arguments().filter(|argument| !done.contains_key(&Arc::as_ptr(argument))));
-        if open.len() == before {
-            open.pop();
-            let of = |argument: &Arc<Node>| done[&Arc::as_ptr(argument)].clone();
-            let new = rebuilt(node, node.arguments.each_ref().map(|argument| argument.as_ref().map(of)));
-            done.insert(Arc::as_ptr(node), new);
-        }
-    }
-    done[&Arc::as_ptr(root)].clone()
-}
-
-/// A node with other arguments, contracted.
+/// A node with other arguments, contracted. Parts that stay as they are stay the same nodes.
 fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
     let make = |op, arguments| Arc::new(Node { kind: Kind::Op(op), dtype: node.dtype, arguments });
     if let (Kind::Op(op @ (Op::Add | Op::Sub)), [Some(a), Some(b), ..]) = (&node.kind, &new)
@@ -66,8 +48,7 @@ fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
             return make(Op::MulAdd, arguments([negated(&x), y, a.clone()]));
         }
     }
-    let same = node.arguments().zip(new.iter().flatten()).all(|(old, new)| Arc::ptr_eq(old, new));
-    if same { node.clone() } else { Arc::new(Node { kind: node.kind.clone(), dtype: node.dtype, arguments: new }) }
+    with_arguments(node, new)
 }
 
 /// Of a product.

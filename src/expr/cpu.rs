@@ -13,6 +13,7 @@ use primitives_host::Diagnosis;
 
 use super::dtype::{DType, with_type};
 use super::graph::{Distribution, Math, Op};
+use super::neighbour::{Shift, copy_neighbours};
 use super::nest::Nest;
 use super::parallel::pieces;
 use super::program::{Program, What};
@@ -96,6 +97,13 @@ enum Step {
     /// Elements of an input that do not lie in a row.
     Pack {
         input: usize,
+        to: usize,
+    },
+    /// Elements of an input beside the places.
+    Neighbour {
+        input: usize,
+        /// Along the axes of the nest.
+        shift: Shift,
         to: usize,
     },
     /// The places of an operand without memory.
@@ -200,6 +208,12 @@ impl Job {
                         plan.steps.push(Step::Pack { input: input as usize, to });
                         Place::Register(to)
                     }
+                }
+                What::Neighbour(input, shift) => {
+                    let to = plan.register(&mut free);
+                    let shift = self.program.shifts[shift as usize].along(&self.nest.apart);
+                    plan.steps.push(Step::Neighbour { input: input as usize, shift, to });
+                    Place::Register(to)
                 }
                 What::Scalar(scalar) => plan.uniform(self.scalars[scalar as usize].to_le_bytes()),
                 What::Constant(word) => plan.uniform(word.to_le_bytes()),
@@ -426,6 +440,13 @@ impl Plan<'_> {
                         }
                     });
                 }
+                Step::Neighbour { input, shift, to } => {
+                    let memory = &job.inputs[*input];
+                    let lie = &job.nest.operands[job.lie(memory)];
+                    // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; the
+                    // register has the chunk's length.
+                    unsafe { copy_neighbours(&job.nest, lie, memory, shift, places.clone(), register(*to)) };
+                }
                 Step::Fill { uniform, size, to } => {
                     // SAFETY: of the chunk's length.
                     unsafe { copy_run(self.uniforms[*uniform].0.as_ptr(), 0, register(*to), 1, len, *size) };
@@ -492,7 +513,14 @@ unsafe fn read_word(from: *const u8, size: usize) -> u64 {
 ///
 /// # Safety
 /// So many elements of that size and its alignment at both; elements of the two are apart, or the same in the same place.
-unsafe fn copy_run(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize, size: usize) {
+pub(super) unsafe fn copy_run(
+    from: *const u8,
+    from_stride: isize,
+    to: *mut u8,
+    to_stride: isize,
+    len: usize,
+    size: usize,
+) {
     /// # Safety
     /// As above.
     unsafe fn each<T: Copy>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, len: usize) {

@@ -80,8 +80,11 @@ pub(crate) fn prepare<'a>(
 ) -> Result<Nest> {
     let shape = targets.first().map_or(Shape::SCALAR, |first| first.layout.shape);
     let fail = |kind, reason| mistake(place, kind, reason, &roots());
+    if let Some((kind, reason)) = &lowered.wrong {
+        return Err(fail(*kind, reason.to_string()));
+    }
     let layouts = lie(&shape, targets, lowered, &fail)?;
-    Nest::new(&shape, layouts.iter())
+    Nest::keeping(&shape, layouts.iter(), lowered.program.shifted())
         .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
@@ -120,10 +123,13 @@ fn lie(
         let mut loads = layouts[targets.len()..].iter();
         for (input, view) in lowered.program.inputs.iter().zip(&lowered.inputs) {
             let layout = if input.gathered { &view.layout } else { loads.next().expect("one for each") };
-            let in_place = !input.gathered && layout.same_places(&target.layout);
+            let in_place = !input.gathered && !input.shifted && layout.same_places(&target.layout);
             if !in_place && overlaps(target, view) {
-                let reason = "the target overlaps what is read, and not element by element: assign to another tensor, \
-                              or read a copy";
+                let reason = if input.shifted {
+                    "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy"
+                } else {
+                    "the target overlaps what is read, and not element by element: assign to another tensor, or read a copy"
+                };
                 return Err(fail(ExpressionErrorKind::Overlap, reason.into()));
             }
         }
@@ -260,7 +266,7 @@ fn reduced(
     };
     layouts.extend(indices);
     let groups = [&outer[..], axes, &columns[..]];
-    let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups) else {
+    let Some((nest, ranks)) = Nest::grouped(shape, layouts.iter(), groups, lowered.program.shifted()) else {
         return Err(fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")));
     };
     Ok(Some(Reduced { nest, ranks, spec }))

@@ -108,8 +108,11 @@ impl<'a> Operands<'a> {
         let program = &self.lowered.program;
         // Divisions of integers take so many registers that 16 at once would spill some.
         let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, if program.divides_integers() { 8 } else { 16 });
-        let most = 1 << most.ilog2();
+        let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
+        if !program.shifts.is_empty() {
+            return variant.shifted(program, self.nest);
+        }
         if variant.rank < 2 {
             return variant.sized(program, self.nest.elements);
         }
@@ -203,6 +206,7 @@ impl<'a> Operands<'a> {
                 let edge = variant.turn.map_or(1, |turn| turn.edge.into());
                 words.extend(divisor(self.along(variant, which).div_ceil(edge)));
             }
+            Param::Extent(axis) => words.push(self.nest.extents[axis] as u64),
             Param::Edge(which) => words.push(self.along(variant, which) as u64),
             Param::Stride(operand, axis) => {
                 words.push((self.nest.operands[operand].strides[axis] * self.sizes[operand] as isize) as u64);
@@ -336,7 +340,8 @@ impl Operands<'_> {
         let [outer, middle, inner] = *ranks;
         let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
         let columns = extent(outer + middle..nest.rank);
-        let (mut variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks);
+        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks);
+        let mut variant = variant.shifted(&self.lowered.program, nest);
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };

@@ -3,11 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use primitives_host::Stream;
 use primitives_host::storage::Storage;
+use primitives_host::{ExpressionErrorKind, Stream};
 
 use super::call::FunctionRef;
 use super::dtype::{DType, Scalar};
+use super::neighbour::Shift;
+use super::program::FastMap;
 use super::shape::Layout;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
@@ -123,6 +125,10 @@ pub(crate) enum Kind {
     Gather(Arc<View>),
     Random(Distribution),
     Call(FunctionRef),
+    /// An element of a view beside the place that is computed.
+    Neighbour(Arc<View>, Arc<Shift>),
+    /// What has no value, and why: for errors of functions that return expressions.
+    Wrong(ExpressionErrorKind, Arc<str>),
 }
 
 pub(crate) struct Node {
@@ -194,6 +200,30 @@ impl Drop for Node {
             }
         }
     }
+}
+
+/// The graph of `root` made anew: `new` gives a node for one of it and its new arguments, after those of its arguments. Without
+/// recursion, as graphs may be deep.
+pub(crate) fn rewritten(root: &Arc<Node>, mut new: impl FnMut(&Arc<Node>, Arguments) -> Arc<Node>) -> Arc<Node> {
+    let mut done: FastMap<*const Node, Arc<Node>> = FastMap::default();
+    let mut open = vec![root];
+    while let Some(&node) = open.last() {
+        let before = open.len();
+        open.extend(node.arguments().filter(|argument| !done.contains_key(&Arc::as_ptr(argument))));
+        if open.len() == before {
+            open.pop();
+            let of = |argument: &Arc<Node>| done[&Arc::as_ptr(argument)].clone();
+            let made = new(node, node.arguments.each_ref().map(|argument| argument.as_ref().map(of)));
+            done.insert(Arc::as_ptr(node), made);
+        }
+    }
+    done[&Arc::as_ptr(root)].clone()
+}
+
+/// A node with these arguments: itself if they are its own.
+pub(crate) fn with_arguments(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
+    let same = node.arguments().zip(new.iter().flatten()).all(|(old, new)| Arc::ptr_eq(old, new));
+    if same { node.clone() } else { Arc::new(Node { kind: node.kind.clone(), dtype: node.dtype, arguments: new }) }
 }
 
 /// A computation, element by element, whose results are of type `T`.
@@ -311,6 +341,10 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
     };
     let (call, first): (String, Option<String>) = match &node.kind {
         Kind::View(view) => return name(view),
+        Kind::Neighbour(view, shift) => {
+            return format!("{}{:?}", name(view), shift.offsets(view.layout.shape.rank()));
+        }
+        Kind::Wrong(..) => ("stencil".into(), None),
         Kind::Parameter(number) => return format!("x{number}"),
         Kind::Scalar(word) | Kind::Constant(word) => return value(*word),
         Kind::Index(None) => return "index".into(),

@@ -31,6 +31,7 @@
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
+//! | neighbours | [`stencil`], with a rule for those outside: [`Boundary`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
@@ -71,6 +72,7 @@ mod fold;
 mod functions;
 mod gpu;
 pub(crate) mod graph;
+mod neighbour;
 pub(crate) mod nest;
 mod operators;
 pub(crate) mod overlap;
@@ -79,6 +81,7 @@ pub(crate) mod program;
 mod ptx;
 mod reduce;
 pub(crate) mod shape;
+mod stencil;
 mod tensor;
 
 pub use assignments::{Assignment, Prepared, assign_all};
@@ -88,4 +91,5 @@ pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
+pub use stencil::{Boundary, IntoOffsets, Neighbours, stencil};
 pub use tensor::Tensor;

@@ -12,6 +12,27 @@ pub(crate) struct Nest {
     pub(crate) operands: Vec<Lie>,
     /// The number of elements.
     pub(crate) elements: usize,
+    /// Where the axes are that stay apart, counted from the shape's innermost axis.
+    pub(crate) apart: [Option<Apart>; MAX_RANK],
+}
+
+/// An axis of the shape that is an axis of the nest by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Apart {
+    /// Of the nest.
+    pub(crate) axis: u8,
+    /// Whether the nest runs from its last index to its first.
+    pub(crate) backwards: bool,
+}
+
+/// Axes by bits, counted from the innermost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Axes(pub(crate) u16);
+
+impl Axes {
+    pub(crate) fn contains(self, from_innermost: usize) -> bool {
+        self.0 >> from_innermost & 1 != 0
+    }
 }
 
 /// Where an operand's elements lie, in elements of its memory.
@@ -25,12 +46,20 @@ impl Nest {
     /// The nest of operands that have `shape` all, in the order in which the first one's elements lie. `None` if there are more
     /// elements than can be counted.
     pub(crate) fn new<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>) -> Option<Self> {
+        Self::keeping(shape, layouts, Axes::default())
+    }
+
+    /// As [`new`](Self::new); some axes, which have more than one index, stay apart.
+    pub(crate) fn keeping<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, apart: Axes) -> Option<Self> {
         let elements = shape.elements()?;
         let mut operands: Vec<Lie> =
             layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
         let mut axes: Vec<usize> = (0..shape.rank()).filter(|&axis| shape[axis] != 1).collect();
+        let mut backwards = [false; MAX_RANK];
         if elements == 0 {
-            axes.clear();
+            axes.retain(|&axis| apart.contains(shape.rank() - 1 - axis));
+            // Steps that are never taken may be of any size.
+            operands.iter_mut().for_each(|operand| operand.strides = [0; MAX_RANK]);
         }
         if let Some(first) = operands.first().copied() {
             // Backwards where the first operand lies backwards.
@@ -40,34 +69,46 @@ impl Nest {
                     operand.offset = operand.offset.wrapping_add_signed(last);
                     operand.strides[axis] = -operand.strides[axis];
                 }
+                backwards[axis] = true;
             }
             axes.sort_by_key(|&axis| std::cmp::Reverse(first.strides[axis].abs()));
         }
-        let mut nest = Self { rank: 0, extents: [1; MAX_RANK], operands, elements };
-        nest.take_axes(shape, &[&axes]);
+        let mut nest = Self::of(operands, elements);
+        nest.take_axes(shape, &[&axes], apart);
+        for (from_innermost, apart) in nest.apart.iter_mut().enumerate() {
+            if let Some(apart) = apart {
+                apart.backwards = backwards[shape.rank() - 1 - from_innermost];
+            }
+        }
         Some(nest)
     }
 
+    fn of(operands: Vec<Lie>, elements: usize) -> Self {
+        Self { rank: 0, extents: [1; MAX_RANK], operands, elements, apart: [None; MAX_RANK] }
+    }
+
     /// The nest of operands whose axes come in groups, in which they are in order; and how many axes of each group are left. Axes
-    /// of different groups stay apart, and none is empty. `None` if there are more elements than can be counted.
+    /// of different groups stay apart, as do those of `apart`, and none is empty. `None` if there are more elements than can be
+    /// counted.
     pub(crate) fn grouped<'a, const N: usize>(
         shape: &Shape,
         layouts: impl Iterator<Item = &'a Layout>,
         groups: [&[usize]; N],
+        apart: Axes,
     ) -> Option<(Self, [usize; N])> {
         let elements = shape.elements()?;
         let operands = layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
-        let mut nest = Self { rank: 0, extents: [1; MAX_RANK], operands, elements };
+        let mut nest = Self::of(operands, elements);
         let kept = groups.map(|group| group.iter().copied().filter(|&axis| shape[axis] != 1).collect::<Vec<_>>());
-        let ranks = nest.take_axes(shape, &kept.each_ref().map(|group| &group[..]));
+        let ranks = nest.take_axes(shape, &kept.each_ref().map(|group| &group[..]), apart);
         let mut all = [0; N];
         all.copy_from_slice(&ranks);
         Some((nest, all))
     }
 
-    /// Takes axes, outermost first; those of a group that continue each other, for every operand, become one. Returns how many
-    /// are left of each group.
-    fn take_axes(&mut self, shape: &Shape, groups: &[&[usize]]) -> Vec<usize> {
+    /// Takes axes, outermost first; those of a group that continue each other, for every operand, become one, unless they stay
+    /// apart. Returns how many are left of each group.
+    fn take_axes(&mut self, shape: &Shape, groups: &[&[usize]], apart: Axes) -> Vec<usize> {
         let given: Vec<Strides> = self.operands.iter().map(|operand| operand.strides).collect();
         for operand in &mut self.operands {
             operand.strides = [0; MAX_RANK];
@@ -75,10 +116,15 @@ impl Nest {
         let mut ranks = Vec::with_capacity(groups.len());
         for group in groups {
             let before = self.rank;
+            let mut alone = false;
             for &axis in *group {
                 let extent = shape[axis];
+                let (from_innermost, after_one) = (shape.rank() - 1 - axis, alone);
+                alone = apart.contains(from_innermost);
                 // The axis before this one goes on where this one ends.
                 let merges = self.rank > before
+                    && !alone
+                    && !after_one
                     && self.operands.iter().zip(&given).all(|(operand, strides)| {
                         strides[axis].checked_mul(extent as isize) == Some(operand.strides[self.rank - 1])
                     });
@@ -87,6 +133,9 @@ impl Nest {
                 } else {
                     self.extents[self.rank] = extent;
                     self.rank += 1;
+                }
+                if alone {
+                    self.apart[from_innermost] = Some(Apart { axis: self.rank as u8 - 1, backwards: false });
                 }
                 for (operand, strides) in self.operands.iter_mut().zip(&given) {
                     operand.strides[self.rank - 1] = strides[axis];
@@ -119,6 +168,41 @@ impl Nest {
         self.operands[operand].strides[..self.rank].iter().all(|&stride| stride == 0)
     }
 
+    /// Whether some axes stay apart.
+    pub(crate) fn has_apart(&self) -> bool {
+        self.apart.iter().any(Option::is_some)
+    }
+
+    /// The indices of a place.
+    fn index(&self, place: usize) -> [usize; MAX_RANK] {
+        let mut index = [0; MAX_RANK];
+        let mut rest = place;
+        for axis in (0..self.rank).rev() {
+            index[axis] = rest % self.extents[axis];
+            rest /= self.extents[axis];
+        }
+        index
+    }
+
+    /// Calls `row` with (first place among `places`, its indices, length) of each run along the innermost axis, of which there is
+    /// one.
+    pub(crate) fn rows(&self, places: std::ops::Range<usize>, mut row: impl FnMut(usize, &[usize; MAX_RANK], usize)) {
+        let (inner, mut index, mut done) = (self.rank - 1, self.index(places.start), 0);
+        while done < places.len() {
+            let len = (self.extents[inner] - index[inner]).min(places.len() - done);
+            row(done, &index, len);
+            done += len;
+            index[inner] = 0;
+            for axis in (0..inner).rev() {
+                index[axis] += 1;
+                if index[axis] < self.extents[axis] {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    }
+
     /// Calls `run` with (first place among `places`, the operand's first element, stride, length) of each run of an operand along
     /// the innermost axis.
     pub(crate) fn runs(
@@ -135,13 +219,7 @@ impl Nest {
             return;
         };
         let extents = &self.extents;
-        // The indices of the first place.
-        let mut index = [0; MAX_RANK];
-        let mut rest = places.start;
-        for axis in (0..self.rank).rev() {
-            index[axis] = rest % extents[axis];
-            rest /= extents[axis];
-        }
+        let mut index = self.index(places.start);
         let mut at =
             (0..self.rank).fold(*offset, |at, axis| at.wrapping_add_signed(strides[axis] * index[axis] as isize));
         let mut done = 0;
@@ -199,10 +277,28 @@ mod tests {
     }
 
     #[test]
+    fn axes_that_stay_apart_are_known() {
+        let shape = Shape::new(&[2, 6, 4, 3, 5]).unwrap();
+        let dense = Layout::contiguous(shape);
+        let nest = Nest::keeping(&shape, [&dense].into_iter(), Axes(0b10)).unwrap();
+        assert_eq!(nest.extents(), [48, 3, 5]);
+        assert_eq!(nest.apart[1], Some(Apart { axis: 1, backwards: false }));
+        assert_eq!(nest.apart.iter().flatten().count(), 1);
+        // The innermost axis backwards, and as the outermost.
+        let back = layout(&[2, 6, 4, 3, 5], &[72, 12, 3, 1, -144], 4 * 144);
+        let nest = Nest::keeping(&shape, [&back].into_iter(), Axes(0b1)).unwrap();
+        assert_eq!(nest.extents(), [5, 144]);
+        assert_eq!(nest.apart[0], Some(Apart { axis: 0, backwards: true }));
+        let mut rows = Vec::new();
+        nest.rows(140..290, |first, index, len| rows.push((first, [index[0], index[1]], len)));
+        assert_eq!(rows, [(0, [0, 140], 4), (4, [1, 0], 144), (148, [2, 0], 2)]);
+    }
+
+    #[test]
     fn runs_cover_places_in_order() {
         let shape = Shape::new(&[2, 3, 4]).unwrap();
         let view = layout(&[2, 3, 4], &[100, -10, 2], 50);
-        let (nest, _) = Nest::grouped(&shape, [&view].into_iter(), [&[0, 1, 2]]).unwrap();
+        let (nest, _) = Nest::grouped(&shape, [&view].into_iter(), [&[0, 1, 2]], Axes::default()).unwrap();
         let expected: Vec<usize> = (0..24).map(|i| (50 + 100 * (i / 12) + 2 * (i % 4)) - 10 * (i / 4 % 3)).collect();
         for places in [0..24, 3..21, 5..6, 7..7] {
             let mut got = vec![0; places.len()];

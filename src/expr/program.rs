@@ -4,9 +4,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
+use primitives_host::ExpressionErrorKind;
+
 use super::call::FunctionRef;
 use super::dtype::DType;
 use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
+use super::neighbour::Shift;
+use super::nest::Axes;
 use super::shape::{Layout, MAX_RANK, Shape};
 
 /// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
@@ -16,6 +20,8 @@ pub(crate) struct Program {
     pub(crate) inputs: Vec<Input>,
     /// The types of the scalars.
     pub(crate) scalars: Vec<DType>,
+    /// From the place that is computed to those of neighbours.
+    pub(crate) shifts: Vec<Shift>,
     /// The values that are results, in the order of the roots.
     pub(crate) results: Vec<u32>,
 }
@@ -26,6 +32,8 @@ pub(crate) struct Input {
     pub(crate) dtype: DType,
     /// Read at places that are computed; else at the results' place.
     pub(crate) gathered: bool,
+    /// Read beside the results' place too.
+    pub(crate) shifted: bool,
 }
 
 /// One value. Arguments are numbers of earlier values, unless the instruction says otherwise.
@@ -42,6 +50,8 @@ pub(crate) enum What {
     Load(u32),
     /// Of this input, which has one axis and is not broadcast, the element that the argument counts.
     Gather(u32),
+    /// Of this input, the element at a distance: the shift of that number.
+    Neighbour(u32, u32),
     /// This scalar.
     Scalar(u32),
     /// This value.
@@ -58,7 +68,7 @@ impl Instruction {
     /// The numbers of the values that it takes.
     pub(crate) fn takes(&self) -> &[u32] {
         let count = match self.what {
-            What::Load(_) | What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
+            What::Load(_) | What::Neighbour(..) | What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
             What::Gather(_) => 1,
             What::Random(_) => 2,
             What::Call(function) => function.0.code().params().len(),
@@ -109,6 +119,11 @@ impl Program {
         })
     }
 
+    /// The axes along which neighbours are.
+    pub(crate) fn shifted(&self) -> Axes {
+        self.shifts.iter().fold(Axes::default(), |all, shift| Axes(all.0 | shift.axes().0))
+    }
+
     pub(crate) fn divides_integers(&self) -> bool {
         let divides = |one: &Instruction| matches!(one.what, What::Op(op) if op.divides_integers(one.dtype));
         self.code.iter().any(divides)
@@ -122,6 +137,8 @@ pub(crate) struct Lowered {
     /// The operands that are given later, where there are such: then all inputs are.
     pub(crate) parameters: Vec<u32>,
     pub(crate) scalars: Vec<u64>,
+    /// Why there is no such program, if there is none.
+    pub(crate) wrong: Option<(ExpressionErrorKind, Arc<str>)>,
 }
 
 impl Lowered {
@@ -152,6 +169,7 @@ fn lower_numbers<'a>(roots: impl IntoIterator<Item = &'a Arc<Node>>, fixed: bool
             inputs: Vec::new(),
             parameters: Vec::new(),
             scalars: Vec::new(),
+            wrong: None,
         },
     };
     for root in roots {
@@ -213,6 +231,21 @@ impl Lowering {
             Kind::Op(op) => What::Op(*op),
             Kind::Random(distribution) => What::Random(*distribution),
             Kind::Call(function) => What::Call(*function),
+            Kind::Neighbour(view, shift) => {
+                let input = self.input(view, false);
+                let Program { inputs, shifts, .. } = &mut self.lowered.program;
+                inputs[input as usize].shifted = true;
+                let known = shifts.iter().position(|known| *known == **shift);
+                let shift = known.unwrap_or_else(|| {
+                    shifts.push(**shift);
+                    shifts.len() - 1
+                });
+                What::Neighbour(input, shift as u32)
+            }
+            Kind::Wrong(kind, reason) => {
+                self.lowered.wrong.get_or_insert((*kind, reason.clone()));
+                What::Constant(0)
+            }
         };
         let instruction = Instruction { what, dtype: node.dtype, arguments };
         let code = &mut self.lowered.program.code;
@@ -225,7 +258,7 @@ impl Lowering {
     fn parameter(&mut self, number: u32, dtype: DType) -> u32 {
         let Lowered { program, parameters, .. } = &mut self.lowered;
         let at = parameters.iter().position(|&known| known == number).unwrap_or_else(|| {
-            program.inputs.push(Input { dtype, gathered: false });
+            program.inputs.push(Input { dtype, gathered: false, shifted: false });
             parameters.push(number);
             parameters.len() - 1
         });
@@ -236,7 +269,7 @@ impl Lowering {
         let Lowered { program, inputs, .. } = &mut self.lowered;
         let known = (0..inputs.len()).find(|&at| program.inputs[at].gathered == gathered && inputs[at].same_as(view));
         let at = known.unwrap_or_else(|| {
-            program.inputs.push(Input { dtype: view.dtype, gathered });
+            program.inputs.push(Input { dtype: view.dtype, gathered, shifted: false });
             inputs.push(view.clone());
             inputs.len() - 1
         });

@@ -221,6 +221,9 @@ impl<T: Scalar> ReductionExpr<T> {
     /// The shape of what is reduced, the axes, and the shape of the result.
     fn shapes(&self, place: &Location<'_>, lowered: &Lowered) -> Result<(Shape, Vec<usize>, Shape)> {
         let fail = |kind, reason: String| mistake(place, kind, reason, &[&self.root]);
+        if let Some((kind, reason)) = &lowered.wrong {
+            return Err(fail(*kind, reason.to_string()));
+        }
         let mut shape = match &self.over {
             Some((_, extents)) => Shape::new(extents).ok_or_else(|| {
                 fail(

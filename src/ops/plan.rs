@@ -278,6 +278,7 @@ impl Plan {
             inputs: views,
             parameters: Vec::new(),
             scalars: self.scalars.clone(),
+            wrong: None,
         };
         launch(place, &[&target], &lowered, &nest, &|| self.text.clone())
     }

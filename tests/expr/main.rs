@@ -10,6 +10,7 @@ mod ops;
 mod pools;
 mod random;
 mod reductions;
+mod stencil;
 mod views;
 
 use half::{bf16, f16};

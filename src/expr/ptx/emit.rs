@@ -244,7 +244,8 @@ impl Emitter {
         }
     }
 
-    fn select(&mut self, dtype: DType, which: Reg, a: Reg, b: Reg) -> Reg {
+    /// `a` where `which` is true, else `b`.
+    pub(super) fn select(&mut self, dtype: DType, which: Reg, a: Reg, b: Reg) -> Reg {
         match Class::of(dtype) {
             Class::Pred => {
                 let yes = self.op(Class::Pred, "and.pred", &[which, a]);

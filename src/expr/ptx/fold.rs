@@ -13,6 +13,7 @@ use super::{At, Folding, Kernel, Param, THREADS, Way};
 use crate::expr::dtype::{Bits, DType, with_type};
 use crate::expr::graph::{Math, Op};
 use crate::expr::reduce::{Finish, Fold};
+use crate::expr::shape::MAX_RANK;
 
 /// Lanes of a warp, and threads along columns.
 pub(crate) const LANES: usize = 32;
@@ -87,7 +88,7 @@ impl Kernel<'_> {
             let writes = self.e.op(Class::Pred, "and.pred", &[leader, inside]);
             let skip = self.e.label();
             op!(self.e, "@!{writes} bra {skip};");
-            self.finish(fold, &[item], bases[0]);
+            self.finish(fold, &[item], bases.addresses[0]);
             self.e.place(&skip);
             return;
         }
@@ -108,7 +109,7 @@ impl Kernel<'_> {
         }
         let leader = self.e.op_with(Class::Pred, "setp.eq.u32", &[thread], 0);
         op!(self.e, "@!{leader} bra {done};");
-        self.finish(fold, &[item], bases[0]);
+        self.finish(fold, &[item], bases.addresses[0]);
         self.e.place(&done);
     }
 
@@ -149,19 +150,20 @@ impl Kernel<'_> {
         }
         let writes = self.e.op(Class::Pred, "and.pred", &[leader, inside]);
         op!(self.e, "@!{writes} bra {done};");
-        self.finish(fold, &items, bases[0]);
+        self.finish(fold, &items, bases.addresses[0]);
         self.e.place(&done);
     }
 
-    /// The addresses of the operands' first elements for a row of results, and a vector of columns.
-    fn bases(&mut self, fold: Folding, row: Reg, column: Option<Reg>) -> Vec<Option<Reg>> {
+    /// The place of the first element of a row of results, and a vector of columns.
+    fn bases(&mut self, fold: Folding, row: Reg, column: Option<Reg>) -> At {
         let [outer, reduced, inner] = fold.ranks.map(usize::from);
-        let mut bases: Vec<Option<Reg>> = (0..self.variant.operands.len())
+        let addresses: Vec<Option<Reg>> = (0..self.variant.operands.len())
             .map(|operand| {
                 let single = operand > 0 && self.variant.operands[operand] == Way::Single;
                 (!single).then(|| self.argument(Param::Operand(operand))[0])
             })
             .collect();
+        let mut bases = At { offsets: vec![0; addresses.len()], addresses, index: vec![None; MAX_RANK] };
         self.walk_axes(&mut bases, 0..outer, row, 1);
         if let Some(column) = column {
             let first = outer + reduced;
@@ -170,8 +172,8 @@ impl Kernel<'_> {
         bases
     }
 
-    /// Moves addresses to the place that `rest` counts along some axes; the innermost is counted in `width` elements.
-    fn walk_axes(&mut self, addresses: &mut [Option<Reg>], axes: std::ops::Range<usize>, rest: Reg, width: usize) {
+    /// Moves to the place that `rest` counts along some axes; the innermost is counted in `width` elements.
+    fn walk_axes(&mut self, at: &mut At, axes: std::ops::Range<usize>, rest: Reg, width: usize) {
         let wide = self.variant.wide;
         let last = axes.end.wrapping_sub(1);
         let mut rest = match (wide, rest.class) {
@@ -188,8 +190,9 @@ impl Kernel<'_> {
                 let name = if wide { "mul.lo.u64" } else { "mul.lo.u32" };
                 index = self.e.op_with(index.class, name, &[index], width);
             }
+            at.index[axis] = Some(index);
             let name = if wide { "mad.lo.s64" } else { "mad.wide.s32" };
-            for (operand, address) in addresses.iter_mut().enumerate() {
+            for (operand, address) in at.addresses.iter_mut().enumerate() {
                 let Some(base) = *address else { continue };
                 let stride = self.argument(Param::Stride(operand, axis)).first().copied();
                 if let Some(stride) = stride {
@@ -203,20 +206,20 @@ impl Kernel<'_> {
     }
 
     /// The place of what is reduced that `place` counts, in vectors.
-    fn reduced_place(&mut self, fold: Folding, bases: &[Option<Reg>], place: Reg, width: usize) -> At {
+    fn reduced_place(&mut self, fold: Folding, bases: &At, place: Reg, width: usize) -> At {
         let [outer, reduced, _] = fold.ranks.map(usize::from);
-        let mut addresses = bases.to_vec();
+        let mut at = bases.clone();
         // The result does not move along what is reduced.
-        addresses[0] = None;
-        self.walk_axes(&mut addresses, outer..outer + reduced, place, width);
-        At { offsets: vec![0; addresses.len()], addresses }
+        at.addresses[0] = None;
+        self.walk_axes(&mut at, outer..outer + reduced, place, width);
+        at
     }
 
     /// Reduces what a thread has: places from `first` to `end`, `step` apart. Returns an accumulator for each element of a vector.
     fn accumulate(
         &mut self,
         fold: Folding,
-        bases: &[Option<Reg>],
+        bases: &At,
         (first, step, end): (Reg, Reg, Reg),
         width: usize,
     ) -> Vec<Item> {

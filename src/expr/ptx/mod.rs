@@ -6,6 +6,7 @@
 mod emit;
 mod fold;
 mod memory;
+mod neighbours;
 mod random;
 mod turn;
 
@@ -13,10 +14,13 @@ use std::fmt::Write;
 
 use emit::{Class, Emitter, Reg, op};
 pub(crate) use fold::{LANES, WARPS};
+pub(crate) use neighbours::most as most_around;
+
+use neighbours::Around;
 
 use super::dtype::DType;
 use super::graph::Op;
-use super::nest::Nest;
+use super::nest::{Apart, Nest};
 use super::program::{Program, What};
 use super::reduce::Spec;
 use super::shape::MAX_RANK;
@@ -49,6 +53,8 @@ pub(crate) struct Variant {
     pub(crate) turn: Option<Turn>,
     /// Set for a reduction: its result is the first operand.
     pub(crate) fold: Option<Folding>,
+    /// The axes along which neighbours are, counted from the innermost of the shape.
+    pub(crate) apart: [Option<Apart>; MAX_RANK],
 }
 
 /// How many of a nest's operands are results, and how many have memory: all but the indices.
@@ -127,6 +133,8 @@ pub(crate) enum Param {
     Tiles(u8),
     /// The extent along the innermost axis (0), and along that which tiles turn by (1).
     Edge(u8),
+    /// The extent along an axis of the nest along which neighbours are: 32 or 64 bits.
+    Extent(usize),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
     /// Of a reduction: the outer results; the vectors, or elements, that are reduced for each; the elements that are; and their
@@ -189,6 +197,7 @@ impl Variant {
                 params.extend((0..rank - 1).filter(|&axis| axis != usize::from(turn.axis)).map(Param::Divisor));
             }
         }
+        params.extend(self.apart.iter().flatten().map(|apart| Param::Extent(apart.axis.into())));
         for operand in 0..self.operands.len() {
             params.extend(
                 (0..rank).filter(|&axis| self.has_stride(operand, axis)).map(|axis| Param::Stride(operand, axis)),
@@ -204,7 +213,8 @@ impl Variant {
         let Kinds { results, memories } = kinds;
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
-        let flat = (0..sizes.len()).all(|operand| nest.is_linear(operand) || nest.is_single(operand));
+        let flat =
+            !nest.has_apart() && (0..sizes.len()).all(|operand| nest.is_linear(operand) || nest.is_single(operand));
         let mut operands: Vec<Way> = (0..sizes.len())
             .map(|operand| {
                 let stride = if rank > 0 { nest.operands[operand].strides[inner] } else { 0 };
@@ -260,7 +270,7 @@ impl Variant {
             }
         }
         let (width, vectors) = (width as u8, vectors as u8);
-        Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }
+        Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None, apart: nest.apart }
     }
 
     /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
@@ -348,7 +358,8 @@ impl Variant {
                 && outer.iter().all(|stride| (stride * sizes[operand] as isize) % bytes as isize == 0)
         });
         let whole = rank > 0 && nest.extents[inner].is_multiple_of(width);
-        let rest = rank == 1 && ranks[1] == 1 && !whole && fits;
+        // Vectors of neighbours begin in a row, and end there.
+        let rest = rank == 1 && ranks[1] == 1 && !whole && fits && !nest.has_apart();
         if !fits || !(whole || rest) {
             width = 1;
         }
@@ -364,7 +375,9 @@ impl Variant {
         };
         let wide = vast(nest, width) || (0..sizes.len()).any(far);
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
-        (Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None }, rest && width > 1)
+        let apart = nest.apart;
+        let rest = rest && width > 1;
+        (Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None, apart }, rest)
     }
 
     /// Threads of a block.
@@ -379,9 +392,10 @@ impl Variant {
     }
 }
 
-/// Whether the number of a vector, or an index along an axis, needs more than 31 bits.
+/// Whether the number of a vector, or an index along an axis, needs more than 31 bits; or twice an index where there are neighbours.
 fn vast(nest: &Nest, width: usize) -> bool {
-    nest.elements / width >= 1 << 31 || nest.extents[..nest.rank].iter().any(|&extent| extent >= 1 << 31)
+    let most = if nest.has_apart() { 1 << 30 } else { 1 << 31 };
+    nest.elements / width >= 1 << 31 || nest.extents[..nest.rank].iter().any(|&extent| extent >= most)
 }
 
 /// Why there is no kernel for a program.
@@ -469,10 +483,13 @@ struct Kernel<'a> {
 }
 
 /// What a thread is to compute: addresses of operands, or values of indices.
+#[derive(Clone)]
 struct At {
     /// None for single operands.
     addresses: Vec<Option<Reg>>,
     offsets: Vec<usize>,
+    /// Along the axes of the nest, where neighbours need them.
+    index: Vec<Option<Reg>>,
 }
 
 impl Kernel<'_> {
@@ -511,7 +528,7 @@ impl Kernel<'_> {
                 Param::Divisor(_) if self.variant.wide => vec![Class::B64],
                 Param::Divisor(_) | Param::Tiles(_) => vec![Class::B32; 3],
                 Param::Edge(_) => vec![Class::B32],
-                Param::Stride(..) => vec![narrow],
+                Param::Stride(..) | Param::Extent(_) => vec![narrow],
             };
             let count = classes.len();
             let mut registers = Vec::new();
@@ -687,13 +704,13 @@ impl Kernel<'_> {
                 _ => None,
             });
         }
-        At { offsets: vec![0; addresses.len()], addresses }
+        At { offsets: vec![0; addresses.len()], addresses, index: Vec::new() }
     }
 
     /// A place so many elements further on, of operands in a row.
     fn further(&self, base: &At, elements: usize) -> At {
         let offsets = (0..base.addresses.len()).map(|operand| elements * self.size(operand)).collect();
-        At { addresses: base.addresses.clone(), offsets }
+        At { addresses: base.addresses.clone(), offsets, index: Vec::new() }
     }
 
     /// The place of the vector `place` of a nest.
@@ -742,7 +759,7 @@ impl Kernel<'_> {
             }
             addresses.push(Some(address));
         }
-        At { offsets: vec![0; addresses.len()], addresses }
+        At { offsets: vec![0; addresses.len()], addresses, index }
     }
 
     /// Quotient and remainder by what a parameter says.
@@ -765,10 +782,15 @@ impl Kernel<'_> {
     /// What is loaded at a place: for each instruction its values, as far as they are known.
     fn loaded(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
         let mut values = Vec::with_capacity(self.program.code.len());
+        let cells = self.read_around(place, width);
         for (at, instruction) in self.program.code.iter().enumerate() {
             values.push(match (self.uniform[at], instruction.what) {
                 (Some(value), _) => vec![value],
-                (None, What::Load(input)) => self.load(input, instruction.dtype, place, width),
+                (None, what @ What::Load(input)) => match self.of_cells(what, &cells, width) {
+                    Some(values) => values,
+                    None => self.load(input, instruction.dtype, place, width),
+                },
+                (None, what @ What::Neighbour(..)) => self.of_cells(what, &cells, width).unwrap_or_default(),
                 _ => Vec::new(),
             });
         }
@@ -777,9 +799,13 @@ impl Kernel<'_> {
 
     /// Computes what is not loaded.
     fn fill(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
+        let mut around = Around::default();
         for at in 0..self.program.code.len() {
             if values[at].is_empty() {
-                values[at] = self.value(at, values, place, width);
+                values[at] = match self.program.code[at].what {
+                    what @ What::Neighbour(..) => self.neighbours(what, place, width, &mut around),
+                    _ => self.value(at, values, place, width),
+                };
             }
         }
     }
@@ -912,6 +938,7 @@ impl Kernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::nest::Axes;
     use crate::expr::shape::{Layout, Shape};
 
     /// Vectors may be few enough for 32 bits where elements are not.
@@ -921,7 +948,8 @@ mod tests {
             let shape = Shape::new(&[extent]).unwrap();
             let (row, single) =
                 (Layout::contiguous(shape), Layout { strides: [0; MAX_RANK], ..Layout::contiguous(shape) });
-            let (nest, ranks) = Nest::grouped(&shape, [&single, &row].into_iter(), [&[], &[0], &[]]).unwrap();
+            let (nest, ranks) =
+                Nest::grouped(&shape, [&single, &row].into_iter(), [&[], &[0], &[]], Axes::default()).unwrap();
             Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks).0
         };
         assert_eq!((folding(1 << 30).width, folding(1 << 30).wide), (16, false));

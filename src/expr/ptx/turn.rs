@@ -210,7 +210,7 @@ impl Kernel<'_> {
         op!(self.e, "bar.sync 0;");
         // Lanes along x, warps along y.
         let mut places: Vec<At> =
-            (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new() }).collect();
+            (0..lanes * warps).map(|_| At { addresses: Vec::new(), offsets: Vec::new(), index: Vec::new() }).collect();
         for (operand, column) in columns.into_iter().enumerate() {
             let size = self.size(operand);
             if let Some(column) = column {
@@ -269,7 +269,7 @@ impl Kernel<'_> {
         });
         op!(self.e, "bar.sync 0;");
         self.each_element(thread, (width, height), edge, |kernel, x, y| {
-            let mut at = At { addresses: Vec::new(), offsets: vec![0; tile.addresses.len()] };
+            let mut at = At { addresses: Vec::new(), offsets: vec![0; tile.addresses.len()], index: Vec::new() };
             for operand in 0..tile.addresses.len() {
                 let size = kernel.size(operand);
                 if let Some(shared) = tile.shared[operand] {

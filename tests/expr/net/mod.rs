@@ -16,6 +16,7 @@ mod overlaps;
 mod plans;
 mod reductions;
 mod reference;
+mod stencils;
 mod tree;
 
 use proptest::prelude::*;

@@ -1,0 +1,192 @@
+//! Neighbours: elements of a view at a distance from the place that is computed, with a rule for those outside of it.
+//!
+//! A shift is made for the extents of its view, so that every rule takes one step: no distance is longer than the axis, and axes of
+//! one index have none. An axis along which a neighbour is at a distance therefore has the view's extent in all shapes that the view
+//! broadcasts to.
+
+use std::ops::Range;
+
+use super::cpu::{Memory, copy_run};
+use super::nest::{Apart, Axes, Lie, Nest};
+use super::shape::MAX_RANK;
+
+/// What is read at an index outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Rule {
+    /// The nearest index inside.
+    Clamp,
+    /// The index on the other side, as if copies followed each other.
+    Periodic,
+    /// The mirror image; the index at the edge is the mirror.
+    Mirror,
+    /// The mirror image; the mirror is beside the index at the edge.
+    Symmetric,
+    /// A value, by its bits.
+    Constant(u64),
+}
+
+impl Rule {
+    /// The distance that stands for `by` on an axis, which takes one step of the rule at most. `None` if the neighbour is outside
+    /// wherever it starts; an error if the rule makes no sense of it.
+    pub(crate) fn reduced(self, by: isize, extent: usize) -> Result<Option<isize>, &'static str> {
+        let longest = isize::try_from(extent.saturating_sub(1)).unwrap_or(isize::MAX);
+        if extent == 0 || by == 0 {
+            return Ok(Some(0));
+        }
+        match self {
+            Self::Clamp => Ok(Some(by.clamp(-longest, longest))),
+            Self::Periodic => Ok(Some(by % longest.saturating_add(1))),
+            Self::Mirror if by.unsigned_abs() > extent - 1 => Err("a mirror shows each element once"),
+            Self::Symmetric if by.unsigned_abs() > extent => Err("a mirror shows each element once"),
+            Self::Symmetric if extent == 1 => Ok(Some(0)),
+            Self::Mirror | Self::Symmetric => Ok(Some(by)),
+            Self::Constant(_) => Ok((by.unsigned_abs() < extent).then_some(by)),
+        }
+    }
+
+    /// The index that is read in place of `at`, which a reduced distance leads to; `None` for the constant.
+    fn index(self, at: isize, extent: isize) -> Option<isize> {
+        if (0..extent).contains(&at) {
+            return Some(at);
+        }
+        let low = at < 0;
+        match self {
+            Self::Clamp => Some(if low { 0 } else { extent - 1 }),
+            Self::Periodic => Some(if low { at + extent } else { at - extent }),
+            Self::Mirror => Some(if low { -at } else { 2 * (extent - 1) - at }),
+            Self::Symmetric => Some(if low { -1 - at } else { 2 * extent - 1 - at }),
+            Self::Constant(_) => None,
+        }
+    }
+}
+
+/// From a place to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shift {
+    /// Reduced distances along the view's axes, counted from the innermost.
+    pub(crate) by: [isize; MAX_RANK],
+    pub(crate) rule: Rule,
+}
+
+impl Shift {
+    /// The axes along which it leads somewhere.
+    pub(crate) fn axes(&self) -> Axes {
+        (0..MAX_RANK).fold(Axes::default(), |axes, k| Axes(axes.0 | u16::from(self.by[k] != 0) << k))
+    }
+
+    /// The distances along the axes of a view, outermost first.
+    pub(crate) fn offsets(&self, rank: usize) -> Vec<isize> {
+        self.by[..rank].iter().rev().copied().collect()
+    }
+
+    /// The same along the axes of a nest.
+    pub(crate) fn along(&self, apart: &[Option<Apart>; MAX_RANK]) -> Self {
+        let mut by = [0; MAX_RANK];
+        for (distance, apart) in self.by.into_iter().zip(apart) {
+            if let (true, Some(apart)) = (distance != 0, apart) {
+                by[usize::from(apart.axis)] = if apart.backwards { -distance } else { distance };
+            }
+        }
+        Self { by, rule: self.rule }
+    }
+}
+
+/// Copies the neighbours of places into a row. `shift` is along the axes of the nest. Only the neighbours outside, at the ends of
+/// rows, take arithmetic each.
+///
+/// # Safety
+/// `lie` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; there
+/// is room for as many elements as there are places.
+pub(super) unsafe fn copy_neighbours(
+    nest: &Nest,
+    lie: &Lie,
+    memory: &Memory,
+    shift: &Shift,
+    places: Range<usize>,
+    to: *mut u8,
+) {
+    let (inner, size, Shift { by, rule }) = (nest.rank - 1, memory.size, *shift);
+    let constant = if let Rule::Constant(word) = rule { word.to_le_bytes() } else { [0; 8] };
+    let stride = lie.strides[inner];
+    nest.rows(places, |first, index, len| {
+        // SAFETY: inside of the room.
+        let to = |i: isize| unsafe { to.add((first + i as usize) * size) };
+        // SAFETY: elements of the view, since a rule leads inside; places of the row from `i` on.
+        let copy = |from: usize, from_stride: isize, i: isize, len: isize| unsafe {
+            copy_run(memory.at(from), from_stride, to(i), 1, len as usize, size);
+        };
+        // SAFETY: as above; the bytes are those of an element.
+        let fill = |i: isize, len: isize| unsafe { copy_run(constant.as_ptr(), 0, to(i), 1, len as usize, size) };
+        let len = len as isize;
+        let mut row = lie.offset;
+        for axis in 0..inner {
+            let Some(at) = rule.index(index[axis] as isize + by[axis], nest.extents[axis] as isize) else {
+                return fill(0, len);
+            };
+            row = row.wrapping_add_signed(lie.strides[axis] * at);
+        }
+        let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
+        let element = |at: isize| row.wrapping_add_signed(stride * at);
+        // Those inside, which lie in a row as the places do.
+        let low = (-start).clamp(0, len);
+        let high = (extent - start).clamp(low, len);
+        if high > low {
+            copy(element(start + low), stride, low, high - low);
+        }
+        for outside in [0..low, high..len] {
+            match rule {
+                _ if outside.is_empty() => {}
+                Rule::Constant(_) => fill(outside.start, outside.end - outside.start),
+                Rule::Clamp => {
+                    let edge = if start + outside.start < 0 { 0 } else { extent - 1 };
+                    copy(element(edge), 0, outside.start, outside.end - outside.start);
+                }
+                _ => {
+                    for i in outside {
+                        let at = rule.index(start + i, extent).expect("only a constant has none");
+                        copy(element(at), 0, i, 1);
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Padding as numpy names it: `edge`, `wrap`, `reflect`, `symmetric`.
+    #[test]
+    fn rules_are_those_of_padding() {
+        let read = |rule: Rule, extent: usize| -> Vec<Option<isize>> {
+            let reach = extent as isize - 1;
+            (-reach..extent as isize + reach).map(|at| rule.index(at, extent as isize)).collect()
+        };
+        let some = |indices: &[isize]| indices.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(read(Rule::Clamp, 4), some(&[0, 0, 0, 0, 1, 2, 3, 3, 3, 3]));
+        assert_eq!(read(Rule::Periodic, 4), some(&[1, 2, 3, 0, 1, 2, 3, 0, 1, 2]));
+        assert_eq!(read(Rule::Mirror, 4), some(&[3, 2, 1, 0, 1, 2, 3, 2, 1, 0]));
+        assert_eq!(read(Rule::Symmetric, 4), some(&[2, 1, 0, 0, 1, 2, 3, 3, 2, 1]));
+        let constant = read(Rule::Constant(7), 4);
+        assert!(constant[..3].iter().chain(&constant[7..]).all(Option::is_none));
+        assert_eq!(constant[3..7], some(&[0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn distances_are_reduced_to_one_step() {
+        assert_eq!(Rule::Clamp.reduced(isize::MIN, 4), Ok(Some(-3)));
+        assert_eq!(Rule::Clamp.reduced(9, 1), Ok(Some(0)));
+        assert_eq!(Rule::Periodic.reduced(-9, 4), Ok(Some(-1)));
+        assert_eq!(Rule::Periodic.reduced(isize::MIN, 1), Ok(Some(0)));
+        assert_eq!(Rule::Mirror.reduced(3, 4), Ok(Some(3)));
+        assert!(Rule::Mirror.reduced(-4, 4).is_err() && Rule::Mirror.reduced(1, 1).is_err());
+        assert_eq!(Rule::Symmetric.reduced(-4, 4), Ok(Some(-4)));
+        assert_eq!(Rule::Symmetric.reduced(1, 1), Ok(Some(0)));
+        assert!(Rule::Symmetric.reduced(5, 4).is_err());
+        assert_eq!(Rule::Constant(0).reduced(3, 4), Ok(Some(3)));
+        assert_eq!(Rule::Constant(0).reduced(-4, 4), Ok(None));
+        // Of nothing, any.
+        assert_eq!(Rule::Mirror.reduced(5, 0), Ok(Some(0)));
+    }
+}

@@ -1,0 +1,382 @@
+//! Neighbours in kernels.
+//!
+//! A thread reads each element around its vector once, however many of the vector's elements are its neighbours. Where all of them are
+//! inside, as nearly everywhere, their addresses are at constant distances, and those in a row are read by vectors that begin where the
+//! thread's own does, or a whole number of vectors before or after. Where some are outside, indices are computed axis by axis, each
+//! once, and elements are read one by one. Both ways meet before anything is computed.
+//!
+//! Where that takes more registers than there are, each neighbour is read where it is needed, by its index.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use super::emit::{Class, Reg, op};
+use super::{At, Kernel, Param, Variant, Way};
+use crate::expr::neighbour::Rule;
+use crate::expr::nest::{Apart, Nest};
+use crate::expr::program::{Program, What};
+use crate::expr::shape::MAX_RANK;
+
+/// The most registers of 32 bits for what is read around a vector.
+const REGISTERS: usize = 96;
+
+/// The most instructions of a kernel whose threads take several elements at once.
+const INSTRUCTIONS: usize = 1024;
+
+/// An element that is read around a vector: at distances from its first element, along the axes of the nest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cell {
+    input: u32,
+    rule: Rule,
+    by: [isize; MAX_RANK],
+}
+
+/// What is known around a vector.
+#[derive(Default)]
+pub(super) struct Around {
+    /// The index at a distance along an axis, and whether it is inside, if that matters.
+    indices: BTreeMap<(usize, isize, Rule), (Reg, Option<Reg>)>,
+    /// The address of a row's first element, and whether the row is inside.
+    rows: BTreeMap<Cell, (Reg, Option<Reg>)>,
+}
+
+/// How the operands lie that neighbours are read of.
+struct Field<'a> {
+    program: &'a Program,
+    apart: &'a [Option<Apart>; MAX_RANK],
+    /// The innermost axis of the nest.
+    inner: usize,
+}
+
+impl Field<'_> {
+    /// What an instruction reads for element `i` of a vector; none if it reads nothing of a shifted input.
+    fn cell(&self, what: What, i: usize, width: usize) -> Option<Cell> {
+        let (input, rule, mut by) = match what {
+            What::Load(input) if self.program.inputs[input as usize].shifted => (input, Rule::Clamp, [0; MAX_RANK]),
+            What::Neighbour(input, shift) => {
+                let shift = self.program.shifts[shift as usize].along(self.apart);
+                (input, shift.rule, shift.by)
+            }
+            _ => return None,
+        };
+        by[self.inner] += i as isize;
+        // Elements of the vector itself are inside.
+        let own = (0..width as isize).contains(&by[self.inner]) && by[..self.inner].iter().all(|&by| by == 0);
+        Some(Cell { input, rule: if own { Rule::Clamp } else { rule }, by })
+    }
+
+    fn cells(&self, width: usize) -> BTreeSet<Cell> {
+        let code = self.program.code.iter();
+        code.flat_map(|one| (0..width).filter_map(|i| self.cell(one.what, i, width))).collect()
+    }
+
+    /// The registers that cells take.
+    fn registers(&self, cells: &BTreeSet<Cell>) -> usize {
+        cells.iter().map(|cell| self.program.inputs[cell.input as usize].dtype.size().div_ceil(4)).sum()
+    }
+}
+
+/// How many elements a thread of a program with neighbours takes at most.
+pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
+    let field = Field { program, apart: &nest.apart, inner: nest.rank - 1 };
+    let fits = |&width: &usize| {
+        program.code.len() * width <= INSTRUCTIONS && field.registers(&field.cells(width)) <= REGISTERS
+    };
+    [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+impl Variant {
+    /// The same for a program that has neighbours, if it has.
+    pub(crate) fn shifted(mut self, program: &Program, nest: &Nest) -> Self {
+        if program.shifts.is_empty() {
+            return self;
+        }
+        self.vectors = 1;
+        let loads = program.inputs.iter().filter(|input| !input.gathered);
+        for (input, operand) in loads.zip(program.results.len()..) {
+            if input.shifted {
+                // Each has an address, which neighbours are at a distance from.
+                self.operands[operand] = match nest.operands[operand].strides[nest.rank - 1] {
+                    1 => Way::Row,
+                    0 => Way::Repeated,
+                    _ => Way::Strided,
+                };
+            }
+        }
+        self
+    }
+}
+
+impl Kernel<'_> {
+    fn field(&self) -> Field<'_> {
+        let inner = usize::from(self.variant.rank).saturating_sub(1);
+        Field { program: self.program, apart: &self.variant.apart, inner }
+    }
+
+    /// Reads all that is read around a vector; nothing if that takes too many registers.
+    pub(super) fn read_around(&mut self, place: &At, width: usize) -> BTreeMap<Cell, Reg> {
+        if self.program.shifts.is_empty() {
+            return BTreeMap::new();
+        }
+        let field = self.field();
+        let cells = field.cells(width);
+        if field.registers(&cells) > REGISTERS {
+            return BTreeMap::new();
+        }
+        let mut registers = BTreeMap::new();
+        for &cell in &cells {
+            registers.insert(cell, self.e.reg(Class::of(self.program.inputs[cell.input as usize].dtype)));
+        }
+        let (border, both) = (self.e.label(), self.e.label());
+        let inside = self.all_inside(&cells, place, width);
+        op!(self.e, "@!{inside} bra {border};");
+        let values = self.read_inside(&cells, place, width);
+        self.keep(&registers, values);
+        op!(self.e, "bra {both};");
+        self.e.place(&border);
+        let mut around = Around::default();
+        let values = cells.iter().map(|&cell| (cell, self.read_cell(cell, place, width, &mut around))).collect();
+        self.keep(&registers, values);
+        self.e.place(&both);
+        registers
+    }
+
+    fn keep(&mut self, registers: &BTreeMap<Cell, Reg>, values: Vec<(Cell, Reg)>) {
+        for (cell, value) in values {
+            let to = registers[&cell];
+            op!(self.e, "mov.{} {to}, {value};", to.class.ptx());
+        }
+    }
+
+    /// What an instruction reads for the elements of a vector, of what was read around it.
+    pub(super) fn of_cells(&self, what: What, cells: &BTreeMap<Cell, Reg>, width: usize) -> Option<Vec<Reg>> {
+        let field = self.field();
+        (0..width).map(|i| cells.get(&field.cell(what, i, width)?).copied()).collect()
+    }
+
+    /// What an instruction reads for the elements of a vector, one by one.
+    pub(super) fn neighbours(&mut self, what: What, place: &At, width: usize, around: &mut Around) -> Vec<Reg> {
+        (0..width)
+            .map(|i| {
+                let cell = self.field().cell(what, i, width).expect("a neighbour");
+                self.read_cell(cell, place, width, around)
+            })
+            .collect()
+    }
+
+    /// `s32`, or `s64` where places need that.
+    fn signed(&self) -> &'static str {
+        if self.variant.wide { "s64" } else { "s32" }
+    }
+
+    fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Reg {
+        let (inner, s) = (self.field().inner, self.signed());
+        let axes: BTreeSet<usize> = self.variant.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
+        let mut all: Option<Reg> = None;
+        for axis in axes {
+            let along = || cells.iter().map(|cell| cell.by[axis]);
+            let (low, high) = (along().min().unwrap_or(0), along().max().unwrap_or(0));
+            let index = place.index[axis].expect("an index along each axis that stays apart");
+            let own = if axis == inner { width as isize } else { 1 };
+            let mut sides = Vec::new();
+            if low < 0 {
+                sides.push(self.e.op_with(Class::Pred, &format!("setp.ge.{s}"), &[index], -low));
+            }
+            if high >= own {
+                let extent = self.argument(Param::Extent(axis))[0];
+                let end = self.e.op_with(extent.class, &format!("sub.{s}"), &[extent], high);
+                sides.push(self.e.op(Class::Pred, &format!("setp.lt.{s}"), &[index, end]));
+            }
+            for side in sides {
+                all = Some(self.both(all, Some(side)).expect("one at least"));
+            }
+        }
+        all.expect("a shift leads somewhere")
+    }
+
+    fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.e.op(Class::Pred, "and.pred", &[a, b])),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// `address` moved by some steps of an operand along an axis.
+    fn stepped(&mut self, operand: usize, axis: usize, address: Reg, steps: isize) -> Reg {
+        let Some(&stride) = self.argument(Param::Stride(operand, axis)).first() else { return address };
+        let name = if self.variant.wide { "mad.lo.s64" } else { "mad.wide.s32" };
+        self.e.op_with(Class::B64, name, &[stride], format_args!("{steps}, {address}"))
+    }
+
+    /// Reads cells that are all inside.
+    fn read_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Vec<(Cell, Reg)> {
+        let inner = self.field().inner;
+        // By input and row, then by the distance along the row, which several rules may have in common.
+        let mut rows: BTreeMap<(u32, [isize; MAX_RANK]), BTreeMap<isize, Vec<Cell>>> = BTreeMap::new();
+        for &cell in cells {
+            let (mut row, along) = (cell.by, cell.by[inner]);
+            row[inner] = 0;
+            rows.entry((cell.input, row)).or_default().entry(along).or_default().push(cell);
+        }
+        let mut values = Vec::new();
+        for ((input, row), along) in rows {
+            let (operand, dtype) = (self.operand_of(input), self.program.inputs[input as usize].dtype);
+            let size = dtype.size();
+            let mut address = place.addresses[operand].expect("no single operand");
+            for axis in (0..inner).filter(|&axis| row[axis] != 0) {
+                address = self.stepped(operand, axis, address, row[axis]);
+            }
+            let mut read: BTreeMap<isize, Reg> = BTreeMap::new();
+            match self.variant.operands[operand] {
+                Way::Row => {
+                    let block = |at: isize| at.div_euclid(width as isize);
+                    let first = along.first_key_value().map_or(0, |(&at, _)| block(at) * width as isize);
+                    if first != 0 {
+                        address = self.e.op_with(Class::B64, "add.s64", &[address], first * size as isize);
+                    }
+                    let blocks: BTreeSet<isize> = along.keys().map(|&at| block(at)).collect();
+                    for number in blocks {
+                        let start = number * width as isize;
+                        let offset = |at: isize| (at - first) as usize * size;
+                        let needed: Vec<isize> =
+                            along.range(start..start + width as isize).map(|(&at, _)| at).collect();
+                        if let [only] = needed[..] {
+                            read.insert(only, self.e.load("global", dtype, address, offset(only), 1)[0]);
+                            continue;
+                        }
+                        let vector = self.e.load("global", dtype, address, offset(start), width);
+                        read.extend((start..).zip(vector));
+                    }
+                }
+                way => {
+                    for &at in along.keys() {
+                        let moves = at != 0 && way == Way::Strided;
+                        let address = if moves { self.stepped(operand, inner, address, at) } else { address };
+                        read.insert(at, self.e.load("global", dtype, address, 0, 1)[0]);
+                    }
+                }
+            }
+            for (at, cells) in along {
+                values.extend(cells.into_iter().map(|cell| (cell, read[&at])));
+            }
+        }
+        values
+    }
+
+    /// Reads a cell that may be outside.
+    fn read_cell(&mut self, cell: Cell, place: &At, width: usize, around: &mut Around) -> Reg {
+        let inner = self.field().inner;
+        let (operand, dtype) = (self.operand_of(cell.input), self.program.inputs[cell.input as usize].dtype);
+        let (row, row_inside) = self.row_around(cell, place, width, around);
+        let (index, index_inside) = self.index_around(inner, cell.by[inner], cell.rule, place, width, around);
+        let address = self.indexed(operand, inner, row, index);
+        let value = self.e.load("global", dtype, address, 0, 1)[0];
+        match (cell.rule, self.both(row_inside, index_inside)) {
+            (Rule::Constant(word), Some(inside)) => {
+                let constant = self.e.constant(dtype, word);
+                self.e.select(dtype, inside, value, constant)
+            }
+            _ => value,
+        }
+    }
+
+    /// `address` moved to an index of an operand along an axis.
+    fn indexed(&mut self, operand: usize, axis: usize, address: Reg, index: Reg) -> Reg {
+        let name = if self.variant.wide { "mad.lo.s64" } else { "mad.wide.s32" };
+        if let Some(&stride) = self.argument(Param::Stride(operand, axis)).first() {
+            return self.e.op(Class::B64, name, &[index, stride, address]);
+        }
+        if self.variant.operands[operand] == Way::Row {
+            let size = self.size(operand);
+            return self.e.op_with(Class::B64, name, &[index], format_args!("{size}, {address}"));
+        }
+        address
+    }
+
+    /// The address of the first element of a cell's row.
+    fn row_around(&mut self, mut cell: Cell, place: &At, width: usize, around: &mut Around) -> (Reg, Option<Reg>) {
+        let inner = self.field().inner;
+        cell.by[inner] = 0;
+        if let Some(&known) = around.rows.get(&cell) {
+            return known;
+        }
+        let operand = self.operand_of(cell.input);
+        let (mut address, mut inside) = (self.argument(Param::Operand(operand))[0], None);
+        for axis in 0..inner {
+            let (index, index_inside) = self.index_around(axis, cell.by[axis], cell.rule, place, width, around);
+            address = self.indexed(operand, axis, address, index);
+            inside = self.both(inside, index_inside);
+        }
+        around.rows.insert(cell, (address, inside));
+        (address, inside)
+    }
+
+    /// The index that is read at a distance along an axis.
+    fn index_around(
+        &mut self,
+        axis: usize,
+        by: isize,
+        rule: Rule,
+        place: &At,
+        width: usize,
+        around: &mut Around,
+    ) -> (Reg, Option<Reg>) {
+        let key = (axis, by, rule);
+        if let Some(&known) = around.indices.get(&key) {
+            return known;
+        }
+        let index = place.index[axis].expect("an index along each axis");
+        let own = if axis == self.field().inner { width as isize } else { 1 };
+        let s = self.signed();
+        let named = |name: &str| format!("{name}.{s}");
+        let class = index.class;
+        let at = if by == 0 { index } else { self.e.op_with(class, &named("add"), &[index], by) };
+        let known = if (0..own).contains(&by) {
+            (at, None)
+        } else {
+            let (low, extent) = (by < 0, self.argument(Param::Extent(axis))[0]);
+            match rule {
+                Rule::Clamp | Rule::Constant(_) => {
+                    let nearest = if low {
+                        self.e.op_with(class, &named("max"), &[at], 0)
+                    } else {
+                        let last = self.e.op_with(class, &named("sub"), &[extent], 1);
+                        self.e.op(class, &named("min"), &[at, last])
+                    };
+                    let inside = matches!(rule, Rule::Constant(_)).then(|| {
+                        if low {
+                            self.e.op_with(Class::Pred, &named("setp.ge"), &[at], 0)
+                        } else {
+                            self.e.op(Class::Pred, &named("setp.lt"), &[at, extent])
+                        }
+                    });
+                    (nearest, inside)
+                }
+                Rule::Periodic => {
+                    let (name, outside) = if low {
+                        ("add", self.e.op_with(Class::Pred, &named("setp.lt"), &[at], 0))
+                    } else {
+                        ("sub", self.e.op(Class::Pred, &named("setp.ge"), &[at, extent]))
+                    };
+                    let turned = self.e.op(class, &named(name), &[at, extent]);
+                    (self.e.op(class, &format!("selp.{}", class.ptx()), &[turned, at, outside]), None)
+                }
+                Rule::Mirror | Rule::Symmetric => {
+                    let image = if low {
+                        // −1 − at for the symmetric one.
+                        let name = if rule == Rule::Mirror { named("neg") } else { format!("not.{}", class.ptx()) };
+                        self.e.op(class, &name, &[at])
+                    } else {
+                        let twice = self.e.op(class, &named("add"), &[extent, extent]);
+                        let twice =
+                            self.e.op_with(class, &named("sub"), &[twice], 1 + isize::from(rule == Rule::Mirror));
+                        self.e.op(class, &named("sub"), &[twice, at])
+                    };
+                    (self.e.op(class, &named(if low { "max" } else { "min" }), &[at, image]), None)
+                }
+            }
+        };
+        around.indices.insert(key, known);
+        known
+    }
+}

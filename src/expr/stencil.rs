@@ -1,0 +1,327 @@
+//! Stencils: functions of an element's neighbours.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use primitives_host::ExpressionErrorKind;
+
+use super::dtype::Scalar;
+use super::graph::{Expr, Kind, Math, Node, Op, Operand, View, arguments, describe, rewritten, with_arguments};
+use super::neighbour::{Rule, Shift};
+use super::program::FastMap;
+use super::shape::{Layout, MAX_RANK, Shape};
+
+/// What a [`stencil`] reads for neighbours outside of the tensor.
+///
+/// | boundary | `a b c d` goes on as | NumPy's `pad` | SciPy's `ndimage` |
+/// |---|---|---|---|
+/// | `Clamp` | `a a ∣ a b c d ∣ d d` | `edge` | `nearest` |
+/// | `Periodic` | `c d ∣ a b c d ∣ a b` | `wrap` | `grid-wrap` |
+/// | `Mirror` | `c b ∣ a b c d ∣ c b` | `reflect` | `mirror` |
+/// | `Symmetric` | `b a ∣ a b c d ∣ d c` | `symmetric` | `reflect` |
+/// | `Constant(k)` | `k k ∣ a b c d ∣ k k` | `constant` | `grid-constant` |
+/// | `Interior` | it does not: the result is smaller | | |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Boundary<T> {
+    /// The nearest element. VexCL's boundary.
+    Clamp,
+    /// The tensor repeats.
+    Periodic,
+    /// The tensor is mirrored in its outermost element, which is not repeated. A neighbour is at most one less than the extent away.
+    Mirror,
+    /// The tensor is mirrored beside its outermost element, which is repeated. A neighbour is at most the extent away.
+    Symmetric,
+    /// This value. It is a part of the kernel: another value makes another kernel.
+    Constant(T),
+    /// Only places whose neighbours are all inside: the result has fewer elements. If the neighbours along an axis are from `-a` to
+    /// `b` away, the result's index 0 is the tensor's index `a`, and its extent is smaller by `a + b`.
+    Interior,
+}
+
+/// Distances along the innermost axes: a number, an array, or a slice.
+pub trait IntoOffsets {
+    #[doc(hidden)]
+    fn offsets(&self) -> &[isize];
+}
+
+impl IntoOffsets for isize {
+    fn offsets(&self) -> &[isize] {
+        std::slice::from_ref(self)
+    }
+}
+impl<const N: usize> IntoOffsets for [isize; N] {
+    fn offsets(&self) -> &[isize] {
+        self
+    }
+}
+impl IntoOffsets for &[isize] {
+    fn offsets(&self) -> &[isize] {
+        self
+    }
+}
+impl IntoOffsets for Vec<isize> {
+    fn offsets(&self) -> &[isize] {
+        self
+    }
+}
+
+/// A function of each element's neighbours, as an expression.
+///
+/// `f` is called once, and traced: [`n.at([-1, 0])`](Neighbours::at) is the element one index before along the axis before the last.
+/// Offsets that are fewer than the axes are along the innermost ones, so that a stencil of two axes works on each matrix of a batch.
+/// `f` may do anything that expressions can, and use other tensors, which it reads at their own places.
+///
+/// The result has the shape of `x`, unless the boundary is [`Interior`](Boundary::Interior). It fuses with what is around it, and can
+/// be reduced.
+///
+/// `x` is a tensor, or arithmetic of tensors, which is done again for each neighbour. What takes longer, and whatever depends on the
+/// place, is to be assigned to a tensor first.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Boundary, Tensor, stencil};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, [3, 3], &[0.0f32, 0.0, 0.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0])?;
+/// let y = Tensor::uninit(&stream, [3, 3])?;
+/// let mean = |boundary| {
+///     stencil(&x, boundary, |n| 0.25 * (n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1])))
+/// };
+/// y.assign(mean(Boundary::Clamp))?;
+/// assert_eq!(y.to_vec()?, [0.0, 2.0, 0.0, 2.0, 0.0, 3.0, 0.0, 3.0, 2.0]);
+///
+/// // Differences of elements side by side; there is one less.
+/// let d = Tensor::uninit(&stream, [3, 2])?;
+/// d.assign(stencil(&x, Boundary::Interior, |n| n.at(1) - n.at(0)))?;
+/// assert_eq!(d.to_vec()?, [0.0, 0.0, 8.0, -8.0, 0.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// The call that evaluates the expression returns [`Error::Expression`](primitives_host::Error::Expression):
+///
+/// - `BadStencil` if there are more offsets than axes; for a neighbour farther away than [`Mirror`](Boundary::Mirror) or
+///   [`Symmetric`](Boundary::Symmetric) allow; if no place has all neighbours inside, for `Interior`; if `x` has parts that must be
+///   assigned first; for [`Constant`](Boundary::Constant) if `x` is no tensor.
+/// - `Overlap` if the target has elements in common with what is read: a stencil in place would read elements that are new already.
+///
+/// # Source
+///
+/// VexCL's `stencil` and its user-defined stencil operators.
+pub fn stencil<X: Operand, R: Operand>(
+    x: X,
+    boundary: Boundary<X::Elem>,
+    f: impl FnOnce(&Neighbours<X::Elem>) -> R,
+) -> Expr<R::Elem> {
+    let neighbours = Neighbours::new(x.expr().node, boundary);
+    let value = f(&neighbours).expr();
+    match boundary {
+        Boundary::Interior => Expr::of_node(neighbours.interior(value.node)),
+        _ => value,
+    }
+}
+
+/// Distances along axes, counted from the innermost.
+type By = [isize; MAX_RANK];
+
+/// The neighbours of an element, for the function of a [`stencil`].
+pub struct Neighbours<T> {
+    source: Arc<Node>,
+    shape: Shape,
+    /// `None` for the interior alone.
+    rule: Option<Rule>,
+    /// What is wrong with the source.
+    wrong: Option<String>,
+    /// The nodes of all neighbours that were asked for.
+    known: RefCell<FastMap<By, Arc<Node>>>,
+    _elements: PhantomData<fn() -> T>,
+}
+
+impl<T: Scalar> Neighbours<T> {
+    fn new(source: Arc<Node>, boundary: Boundary<T>) -> Self {
+        let rule = match boundary {
+            Boundary::Clamp => Some(Rule::Clamp),
+            Boundary::Periodic => Some(Rule::Periodic),
+            Boundary::Mirror => Some(Rule::Mirror),
+            Boundary::Symmetric => Some(Rule::Symmetric),
+            Boundary::Constant(value) => Some(Rule::Constant(value.to_word())),
+            Boundary::Interior => None,
+        };
+        let (shape, mut wrong) = match shape_of(&source) {
+            Ok(shape) => (shape, None),
+            Err(reason) => (Shape::SCALAR, Some(reason)),
+        };
+        if let (Some(Rule::Constant(_)), false) = (rule, matches!(source.kind, Kind::View(_))) {
+            let reason = "a stencil with a constant outside reads a tensor: assign what it reads to one first";
+            wrong.get_or_insert(reason.into());
+        }
+        Self { source, shape, rule, wrong, known: RefCell::default(), _elements: PhantomData }
+    }
+
+    /// The shape of what the stencil reads.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The element at these distances along the innermost axes: one index farther on for 1, the element itself for 0.
+    pub fn at(&self, offsets: impl IntoOffsets) -> Expr<T> {
+        let offsets = offsets.offsets();
+        if offsets.len() > self.shape.rank() && self.wrong.is_none() {
+            let (given, shape) = (offsets.len(), self.shape);
+            let reason =
+                format!("{given} offsets, {offsets:?}, along the axes of what a stencil reads, of shape {shape}");
+            return Expr::of_node(self.no_value(reason));
+        }
+        let mut by = [0; MAX_RANK];
+        for (by, &offset) in by.iter_mut().zip(offsets.iter().rev()) {
+            *by = offset;
+        }
+        Expr::of_node(self.known.borrow_mut().entry(by).or_insert_with(|| self.neighbour(by)).clone())
+    }
+
+    fn no_value(&self, reason: String) -> Arc<Node> {
+        let kind = Kind::Wrong(ExpressionErrorKind::BadStencil, reason.into());
+        Arc::new(Node { kind, dtype: T::DTYPE, arguments: arguments([self.source.clone()]) })
+    }
+
+    fn neighbour(&self, mut by: By) -> Arc<Node> {
+        if let Some(reason) = &self.wrong {
+            return self.no_value(reason.clone());
+        }
+        let Some(rule) = self.rule else {
+            return self.no_value("a neighbour of an interior stencil stands outside of the stencil's function".into());
+        };
+        for (by, &extent) in by.iter_mut().zip(self.shape.iter().rev()) {
+            match rule.reduced(*by, extent) {
+                Ok(Some(reduced)) => *by = reduced,
+                Ok(None) => {
+                    let Rule::Constant(word) = rule else { unreachable!("others lead inside") };
+                    let kind = Kind::Constant(word);
+                    return Arc::new(Node { kind, dtype: T::DTYPE, arguments: arguments([]) });
+                }
+                Err(why) => {
+                    let (by, shape) = (*by, self.shape);
+                    return self.no_value(format!(
+                        "a neighbour {by} away along an axis of extent {extent}, of what has the shape {shape}: {why}"
+                    ));
+                }
+            }
+        }
+        self.moved(|view| {
+            // Axes that the view lacks, or repeats, lead nowhere.
+            let mut own = [0; MAX_RANK];
+            for ((own, by), &extent) in own.iter_mut().zip(by).zip(view.layout.shape.iter().rev()) {
+                *own = if extent == 1 { 0 } else { by };
+            }
+            match own {
+                _ if own == [0; MAX_RANK] => Kind::View(view.clone()),
+                by => Kind::Neighbour(view.clone(), Arc::new(Shift { by, rule })),
+            }
+        })
+    }
+
+    /// The source with other leaves for its views.
+    fn moved(&self, leaf: impl Fn(&Arc<View>) -> Kind) -> Arc<Node> {
+        rewritten(&self.source, |node, new| match &node.kind {
+            Kind::View(view) => Arc::new(Node { kind: leaf(view), dtype: node.dtype, arguments: new }),
+            _ => with_arguments(node, new),
+        })
+    }
+
+    /// `value` at the places whose neighbours are all inside: neighbours become views of the source.
+    fn interior(&self, value: Arc<Node>) -> Arc<Node> {
+        if self.wrong.is_some() {
+            return value;
+        }
+        let known = self.known.borrow();
+        let (mut before, mut after) = ([0usize; MAX_RANK], [0usize; MAX_RANK]);
+        for by in known.keys() {
+            for (k, by) in by.iter().enumerate() {
+                let side = if *by < 0 { &mut before[k] } else { &mut after[k] };
+                *side = (*side).max(by.unsigned_abs());
+            }
+        }
+        let mut inside = [0usize; MAX_RANK];
+        for (k, &extent) in self.shape.iter().rev().enumerate() {
+            let around = before[k].saturating_add(after[k]);
+            inside[k] = extent.saturating_sub(around);
+            if around > 0 && inside[k] == 0 {
+                let reason = format!(
+                    "no place has all its neighbours inside: they are {} indices along an axis of extent {extent}, of what has \
+                     the shape {}",
+                    around.saturating_add(1),
+                    self.shape
+                );
+                let kind = Kind::Wrong(ExpressionErrorKind::BadStencil, reason.into());
+                return Arc::new(Node { kind, dtype: value.dtype, arguments: arguments([self.source.clone()]) });
+            }
+        }
+        let slice = |view: &Arc<View>, by: &By| {
+            let Layout { shape, strides, mut offset } = view.layout;
+            let (rank, empty) = (shape.rank(), shape.contains(&0));
+            let shape = shape.map(|extents| {
+                for (axis, extent) in extents.iter_mut().enumerate() {
+                    let k = rank - 1 - axis;
+                    if *extent != 1 && !empty {
+                        let first = before[k] as isize + by[k];
+                        offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(first));
+                    }
+                    if *extent != 1 {
+                        *extent = inside[k];
+                    }
+                }
+            });
+            let layout = Layout { shape: shape.unwrap_or(Shape::SCALAR), strides, offset };
+            let (storage, stream) = (view.storage.clone(), view.stream.clone());
+            Kind::View(Arc::new(View { storage, stream, layout, dtype: view.dtype }))
+        };
+        let views: FastMap<*const Node, Arc<Node>> =
+            known.iter().map(|(by, node)| (Arc::as_ptr(node), self.moved(|view| slice(view, by)))).collect();
+        rewritten(&value, |node, new| match views.get(&Arc::as_ptr(node)) {
+            Some(view) => view.clone(),
+            None => with_arguments(node, new),
+        })
+    }
+}
+
+/// The shape of what a stencil reads; an error if that cannot be read at a distance.
+fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
+    let (mut shape, mut wrong) = (Ok(Shape::SCALAR), None);
+    rewritten(source, |node, new| {
+        match &node.kind {
+            Kind::View(view) => {
+                let other = view.layout.shape;
+                shape = shape.clone().and_then(|shape: Shape| {
+                    shape.broadcast(&other).ok_or_else(|| format!("shapes {shape} and {other} do not broadcast"))
+                });
+            }
+            Kind::Scalar(_) | Kind::Constant(_) => {}
+            Kind::Op(op) if is_cheap(*op) && !op.divides_integers(node.dtype) => {}
+            _ => {
+                wrong.get_or_insert_with(|| {
+                    format!(
+                        "a stencil reads tensors, and arithmetic of tensors that it can do again for each neighbour; assign `{}` \
+                         to a tensor first",
+                        describe(&[node]).0.join("")
+                    )
+                });
+            }
+        }
+        with_arguments(node, new)
+    });
+    wrong.map_or(shape, Err)
+}
+
+/// Whether an operator takes a few instructions.
+fn is_cheap(op: Op) -> bool {
+    match op {
+        Op::Math(math) => {
+            matches!(math, Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::RoundTiesEven)
+        }
+        op => !matches!(op, Op::Pow | Op::Atan2 | Op::Hypot),
+    }
+}
