@@ -168,6 +168,85 @@ fn fused_and_turned_kernels_spill_nothing() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn stencils_of_every_type_and_boundary_spill_nothing() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    macro_rules! types {
+        ($($t:ty: $outside:expr),*) => {$({
+            let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [64, 1024]).unwrap());
+            // No multiple of a vector, and not at its beginning.
+            let odd = |x: &Tensor<$t>| x.slice((1.., 3..)).unwrap();
+            for (name, boundary) in [
+                ("clamp", Boundary::Clamp),
+                ("periodic", Boundary::Periodic),
+                ("mirror", Boundary::Mirror),
+                ("symmetric", Boundary::Symmetric),
+                ("constant", Boundary::Constant($outside)),
+            ] {
+                let most = |x: &Tensor<$t>| {
+                    stencil(x, boundary, |n| {
+                        let (across, along) = (maximum(n.at(-1), n.at(1)), maximum(n.at([-1, 0]), n.at([1, 0])));
+                        maximum(maximum(across, along), n.at(0))
+                    })
+                };
+                let name = |what: &str| format!("stencil.{what}.{name}.{}", <$t as Scalar>::DTYPE);
+                // The row itself and those beside it.
+                kernels.kernel(&name("five"), |arch| y.ptx(most(&x), arch), |text| wide(text, 3))?;
+                kernels.kernel(
+                    &name("odd"),
+                    |arch| odd(&y).ptx(most(&odd(&x)), arch),
+                    |text| !text.contains("global.v"),
+                )?;
+                for axes in [&[][..], &[0], &[1]] {
+                    kernels.kernel(&name(&format!("max{axes:?}")), |arch| most(&x).max().axes(axes).ptx(arch), |_| true)?;
+                }
+            }
+        })*};
+    }
+    types!(bool: true, i8: -3, u16: 3, i32: -9, u64: 9, f16: f16::ONE, bf16: bf16::ONE, f32: 2.5, f64: 2.5);
+    kernels.finish();
+    Ok(())
+}
+
+/// Each element around a vector is read once, by a vector unless it is the only one of its 16 bytes.
+#[test]
+fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
+    for (width, vectors, single) in [(3, 1, 2), (9, 3, 0), (33, 9, 0)] {
+        let weights = vec![0.5f32; width];
+        let sums = || convolve(&x, &weights, width as isize / 2, Boundary::Clamp).contract();
+        kernels.kernel(
+            &format!("convolve.{width}"),
+            |arch| y.ptx(sums(), arch),
+            |text| {
+                // Where some are outside, elements come one by one: four results have so many.
+                let around = width + 3;
+                text.matches("ld.global.v4").count() == vectors
+                    && text.matches("ld.global.f32").count() == single + around
+            },
+        )?;
+    }
+    // Of more elements than 31 bits count.
+    let many = x.slice(..1)?.broadcast_to(1 << 31)?;
+    for (name, boundary) in [("constant", Boundary::Constant(1.0)), ("mirror", Boundary::Mirror)] {
+        let sum = || stencil(&many, boundary, |n| n.at(-1) + n.at(1)).sum();
+        kernels.kernel(&format!("many.{name}"), |arch| sum().ptx(arch), |text| text.contains("setp.lt.s64"))?;
+    }
+    for reach in [1isize, 2, 3] {
+        let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [32, 64, 128]).unwrap());
+        let along = move || -reach..=reach;
+        let cube = |n: &Neighbours<f32>| {
+            let all = along().flat_map(|z| along().flat_map(move |y| along().map(move |x| [z, y, x])));
+            all.map(|by| n.at(by)).reduce(|a, b| a + b).unwrap()
+        };
+        let sums = || stencil(&x, Boundary::Mirror, cube);
+        kernels.kernel(&format!("cube.{reach}"), |arch| y.ptx(sums(), arch), |_| true)?;
+    }
+    kernels.finish();
+    Ok(())
+}
+
 /// By the text: how often an instruction stands in it.
 #[test]
 fn equal_parts_are_computed_once() -> Result<()> {

@@ -35,7 +35,7 @@ const SEED: &str = "
     ElementwiseConstant ElementwiseRandom ReturnsCount StateType curandStatePhilox4_32_10_t hiprandStatePhilox4_32_10_t
     Reduce Cumsum SHARED_SIZE_LIMIT CONFLICT_FREE_OFFSET NUM_BANKS LOG_NUM_BANKS
     Sort(out,in,num,monotonic_type) Sort(out,out_index,in,in_index,num,monotonic_type) monotonic_type
-    VEX_STENCIL_OPERATOR StencilOperator X[-1]
+    VEX_STENCIL_OPERATOR StencilOperator X[-1] vex::stencil(queue,begin,end,center) x*s
 ";
 
 /// The cells of the page's tables, row by row, without heads.

@@ -31,7 +31,7 @@
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
-//! | neighbours | [`stencil`], with a rule for those outside: [`Boundary`] |
+//! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
@@ -91,5 +91,5 @@ pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
-pub use stencil::{Boundary, IntoOffsets, Neighbours, stencil};
+pub use stencil::{Boundary, IntoOffsets, Neighbours, convolve, stencil};
 pub use tensor::Tensor;

@@ -4,12 +4,16 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use primitives_gpu::Element as _;
 use primitives_host::ExpressionErrorKind;
 
 use super::dtype::Scalar;
-use super::graph::{Expr, Kind, Math, Node, Op, Operand, View, arguments, describe, rewritten, with_arguments};
+use super::graph::{
+    Expr, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, rewritten, scalar, with_arguments,
+};
 use super::neighbour::{Rule, Shift};
 use super::program::FastMap;
+use super::reduce::Summed;
 use super::shape::{Layout, MAX_RANK, Shape};
 
 /// What a [`stencil`] reads for neighbours outside of the tensor.
@@ -123,6 +127,56 @@ pub fn stencil<X: Operand, R: Operand>(
         Boundary::Interior => Expr::of_node(neighbours.interior(value.node)),
         _ => value,
     }
+}
+
+/// Weighted sums of neighbours along the innermost axis: `Σ weights[k] * x[i + k - origin]`.
+///
+/// `weights[origin]` is that of the element itself, and weights are in the order of the elements that they multiply, as in VexCL and in
+/// neural networks; a convolution of signals has them reversed. Products are formed and added in the order of the weights, of `f16` and
+/// `bf16` in `f32`, and rounded each; [`contract`](Expr::contract) makes multiply-adds of them.
+///
+/// It is a [`stencil`], whose code is as long as there are weights: a thread reads each element once for all results that it computes, up
+/// to about 90 elements. Up to 64 weights, others make no other kernel; more are a part of it.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Boundary, Tensor, convolve};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 5, &[0.0f32, 0.0, 4.0, 0.0, 8.0])?;
+/// let y = Tensor::uninit(&stream, 5)?;
+/// y.assign(convolve(&x, &[0.25, 0.5, 0.25], 1, Boundary::Clamp))?;
+/// assert_eq!(y.to_vec()?, [0.0, 1.0, 2.0, 3.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`stencil`].
+///
+/// # Source
+///
+/// VexCL's `stencil`, whose `center` is `origin`.
+pub fn convolve<X: Operand<Elem: Summed>>(
+    x: X,
+    weights: &[X::Elem],
+    origin: isize,
+    boundary: Boundary<X::Elem>,
+) -> Expr<X::Elem> {
+    type Sum<X> = <<X as Operand>::Elem as Summed>::Sum;
+    /// The most weights that are no part of the kernel.
+    const FEW: usize = 64;
+    let number = if weights.len() <= FEW { scalar } else { constant };
+    stencil(x, boundary, |n| {
+        let product = |(k, &weight): (isize, &X::Elem)| -> Expr<Sum<X>> {
+            let value = n.at(k.saturating_sub(origin)).convert::<Sum<X>>();
+            Expr::binary(Op::Mul, value, number(weight).convert::<Sum<X>>())
+        };
+        let sum = (0..).zip(weights).map(product).reduce(|sum, term| Expr::binary(Op::Add, sum, term));
+        sum.map_or_else(|| number(X::Elem::ZERO), |sum| sum.convert())
+    })
 }
 
 /// Distances along axes, counted from the innermost.

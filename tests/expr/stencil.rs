@@ -284,6 +284,43 @@ fn steps(count: usize) -> Vec<i32> {
     row
 }
 
+/// VexCL's widths.
+#[test]
+fn convolutions_of_all_widths() -> Result<()> {
+    let stream = stream()?;
+    let data = numbers::<f64>(3000, 5);
+    let x = Tensor::from_slice(&stream, 3000, &data)?;
+    let y = Tensor::uninit(&stream, 3000)?;
+    for width in (1..=64).chain([2048]) {
+        let weights = numbers::<f64>(width, 6);
+        // At the first weight, the last, outside of them, and between.
+        let origin = [0, width as isize - 1, width as isize + 3, width as isize / 2][width % 4];
+        let boundary = boundaries()[width % 5];
+        y.assign(convolve(&x, &weights, origin, boundary))?;
+        let term = |i: usize, k: usize| at(&data, i as isize + k as isize - origin, boundary) * weights[k];
+        for (i, got) in y.to_vec()?.into_iter().enumerate() {
+            let expected = (1..width).fold(term(i, 0), |sum, k| sum + term(i, k));
+            assert_eq!(got, expected, "width {width}, element {i}");
+        }
+    }
+    y.assign(convolve(&x, &[], 0, Boundary::Clamp))?;
+    assert_eq!(y.to_vec()?, [0.0; 3000]);
+    Ok(())
+}
+
+/// Sums of halves that the type itself would not hold on the way; rows of a batch.
+#[test]
+fn convolutions_of_halves_are_summed_in_f32() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, [2, 300], &[half::f16::from_f32(1.0); 600])?;
+    let y = Tensor::uninit(&stream, [2, 300])?;
+    let mut weights = vec![half::f16::from_f32(0.0625); 100];
+    weights[0] = half::f16::from_f32(2048.0);
+    y.assign(convolve(&x, &weights, 0, Boundary::Periodic))?;
+    assert_eq!(y.to_vec()?, [half::f16::from_f32(2048.0 + 99.0 * 0.0625); 600]);
+    Ok(())
+}
+
 #[test]
 fn what_a_stencil_cannot_read() -> Result<()> {
     let stream = stream()?;
