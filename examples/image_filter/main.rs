@@ -1,4 +1,4 @@
-//! Filters of a picture: a blur, and edges by Sobel's operator, each one kernel of shifted views.
+//! Filters of a picture: a blur, and edges by Sobel's operator, each one kernel that reads neighbours.
 //!
 //! ```text
 //! cargo run --release --example image_filter [picture.png]
@@ -7,15 +7,13 @@
 //! The picture is a rendered scene of shaded balls over a chequered floor. The PNG has the scene, the blurred scene and its edges side
 //! by side.
 
-#![allow(clippy::reversed_empty_ranges, reason = "negative bounds of slices count from the end")]
-
 #[path = "../common/picture.rs"]
 mod picture;
 
 use std::error::Error;
 
-use kernel_primitives::expr::{Expr, Functions, Operand, Tensor, clamp, hypot, scalar};
-use kernel_primitives::{Device, Result};
+use kernel_primitives::Device;
+use kernel_primitives::expr::{Boundary, Expr, Functions, Operand, Tensor, clamp, hypot, scalar, stencil};
 
 use picture::Picture;
 
@@ -29,24 +27,14 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let scene = scene();
     let picture = Tensor::from_slice(&stream, [HEIGHT, WIDTH, 3], &scene)?;
 
-    // The picture as numbers, with a margin of one pixel that repeats the outermost ones.
-    let padded = Tensor::<f32>::uninit(&stream, [HEIGHT + 2, WIDTH + 2, 3])?;
-    padded.slice((1..-1, 1..-1))?.assign(picture.cast::<f32>())?;
-    for edge in [0, -1] {
-        padded.slice((edge, 1..-1))?.assign(picture.slice(edge)?.cast::<f32>())?;
-    }
-    padded.slice((.., 0))?.assign(padded.slice((.., 1))?)?;
-    padded.slice((.., -1))?.assign(padded.slice((.., -2))?)?;
-
     let blurred = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH, 3])?;
-    blurred.assign(to_bytes(blur(&padded)?))?;
+    blurred.assign(to_bytes(blur(&picture)))?;
 
-    // Of the brightness of all pixels, margin and all.
-    let grey = Tensor::<f32>::uninit(&stream, [HEIGHT + 2, WIDTH + 2])?;
-    let channel = |c: isize| padded.slice((.., .., c));
-    grey.assign(channel(0)? * 0.299 + channel(1)? * 0.587 + channel(2)? * 0.114)?;
+    // Of the brightness, which is computed on the way.
+    let channel = |c: isize| picture.slice((.., .., c)).map(|channel| channel.cast::<f32>());
+    let grey = channel(0)? * 0.299 + channel(1)? * 0.587 + channel(2)? * 0.114;
     let edges = Tensor::<u8>::uninit(&stream, [HEIGHT, WIDTH])?;
-    edges.assign(to_bytes(sobel(&grey)?))?;
+    edges.assign(to_bytes(sobel(grey)))?;
 
     let (blurred, edges) = (blurred.to_vec()?, edges.to_vec()?);
     check(&scene, &blurred, &edges);
@@ -64,32 +52,30 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The pixels of a picture with a margin, moved by up to one pixel.
-fn shifted(x: &Tensor<f32>, down: isize, right: isize) -> Result<Tensor<f32>> {
-    let (height, width) = (x.shape()[0] as isize - 2, x.shape()[1] as isize - 2);
-    x.slice((1 + down..1 + down + height, 1 + right..1 + right + width))
-}
-
-/// Weights 1 2 1 along both axes.
-fn blur(x: &Tensor<f32>) -> Result<Expr<f32>> {
-    let mut sum = scalar(0.0f32);
-    for (down, a) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
-        for (right, b) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
-            sum = sum + shifted(x, down, right)? * (a * b / 16.0);
+/// Weights 1 2 1 along both axes, of each channel.
+fn blur(picture: &Tensor<u8>) -> Expr<f32> {
+    stencil(picture.cast::<f32>(), Boundary::Clamp, |n| {
+        let mut sum = scalar(0.0f32);
+        for (down, a) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+            for (right, b) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+                sum = sum + n.at([down, right, 0]) * (a * b / 16.0);
+            }
         }
-    }
-    Ok(sum)
+        sum
+    })
 }
 
 /// The length of the gradient.
-fn sobel(x: &Tensor<f32>) -> Result<Expr<f32>> {
-    let line = |from: [(isize, isize); 3]| -> Result<Expr<f32>> {
-        let [a, b, c] = from.map(|(down, right)| shifted(x, down, right));
-        Ok(a? + b? * 2.0 + c?)
-    };
-    let across = line([(-1, 1), (0, 1), (1, 1)])? - line([(-1, -1), (0, -1), (1, -1)])?;
-    let along = line([(1, -1), (1, 0), (1, 1)])? - line([(-1, -1), (-1, 0), (-1, 1)])?;
-    Ok(hypot(across, along))
+fn sobel(grey: Expr<f32>) -> Expr<f32> {
+    stencil(grey, Boundary::Clamp, |n| {
+        let line = |from: [[isize; 2]; 3]| {
+            let [a, b, c] = from.map(|by| n.at(by));
+            a + b * 2.0 + c
+        };
+        let across = line([[-1, 1], [0, 1], [1, 1]]) - line([[-1, -1], [0, -1], [1, -1]]);
+        let along = line([[1, -1], [1, 0], [1, 1]]) - line([[-1, -1], [-1, 0], [-1, 1]]);
+        hypot(across, along)
+    })
 }
 
 fn to_bytes(x: impl Operand<Elem = f32>) -> Expr<u8> {
