@@ -46,6 +46,7 @@
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
 //! | [`DivideBy`], [`Clamp`], [`Fill`] | with values that are chosen at run time | |
 //! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`ReduceBy`] of an operator; [`FirstPass`] and [`LastPass`] of one | | |
+//! | [`PlusTimes`], [`Semiring`] of two operators: reductions of a matrix's rows times a vector; [`Overwrite`] and [`Axpby`], an [`Epilogue`] each | | |
 //! | [`Flagged`], and every function to `bool`, as a [`Choice`] of selections | | |
 //! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
@@ -60,6 +61,7 @@ mod pass;
 mod real;
 mod reduction;
 mod segment;
+mod semiring;
 
 pub use activation::{Gelu, GeluTanh, Relu, Sigmoid, Silu};
 pub use arithmetic::{
@@ -87,6 +89,7 @@ pub use reduction::{
     NanSum, PNorm, Prod, ReduceBy, Reduction, Sum,
 };
 pub use segment::BySegment;
+pub use semiring::{Axpby, Epilogue, Overwrite, PlusTimes, Semiring};
 
 use crate::element::{Element, SortKey};
 use crate::simt::Block;

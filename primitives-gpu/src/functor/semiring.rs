@@ -1,0 +1,182 @@
+//! The operators of a matrix times a vector, and what becomes of each row.
+
+use super::{BinaryFn, Reducer, Reduction};
+use crate::KernelParam;
+use crate::element::{Accumulate, Arithmetic, Element};
+
+/// The usual arithmetic of matrix products: the sum of the products, in the type that accumulates.
+///
+/// It is a [`Reduction`] of pairs, of an entry of the matrix and the vector's item at its column. The two may have different types if
+/// they accumulate in the same one, such as `f16` and `f32`.
+///
+/// ```
+/// use kernel_primitives::functor::{PlusTimes, Reduction};
+///
+/// assert_eq!(PlusTimes.of(&[(2.0f32, 10.0f32), (3.0, 100.0)]), 320.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+pub struct PlusTimes;
+
+impl<V: Accumulate, X: Accumulate<Accum = V::Accum>> Reduction<(V, X)> for PlusTimes {
+    type Accum = V::Accum;
+    type Output = V::Accum;
+    #[inline(always)]
+    fn identity(&self) -> V::Accum {
+        V::Accum::ADDS_NOTHING
+    }
+    #[inline(always)]
+    fn pre(&self, (entry, item): (V, X), _: u64) -> V::Accum {
+        entry.widen().mul(item.widen())
+    }
+    #[inline(always)]
+    fn combine(&self, a: V::Accum, b: V::Accum) -> V::Accum {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn post(&self, total: V::Accum, count: u64) -> V::Accum {
+        if count == 0 { V::Accum::ZERO } else { total }
+    }
+}
+
+/// A semiring by its two operators: `times` of an entry of a matrix and a vector's item, and `plus` of the results.
+///
+/// | semiring | what a product finds |
+/// |---|---|
+/// | `Semiring { plus: Min, times: Add }` | the shortest path with one more edge |
+/// | `Semiring { plus: LogicalOr, times: LogicalAnd }` | the vertices that are one edge further |
+/// | `Semiring { plus: Max, times: Mul }` | the most probable path |
+///
+/// `plus` commutes and has an identity, which is the result of a row without entries ([`Reducer::of_none`]).
+///
+/// ```
+/// use kernel_primitives::functor::{Add, Min, Reduction, Semiring};
+///
+/// let shortest = Semiring { plus: Min, times: Add };
+/// assert_eq!(shortest.of(&[(2.0f32, 10.0f32), (3.0, 1.0)]), 4.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(C)]
+pub struct Semiring<P, M> {
+    /// Combines the products of a row.
+    pub plus: P,
+    /// Makes a product of an entry and an item.
+    pub times: M,
+}
+
+impl<V, X, P, M> Reduction<(V, X)> for Semiring<P, M>
+where
+    M: BinaryFn<V, X, Output: Element>,
+    P: Reducer<M::Output>,
+{
+    type Accum = M::Output;
+    type Output = M::Output;
+    #[inline(always)]
+    fn identity(&self) -> M::Output {
+        self.plus.identity()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn pre(&self, (entry, item): (V, X), _: u64) -> M::Output {
+        self.times.apply(entry, item)
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn combine(&self, a: M::Output, b: M::Output) -> M::Output {
+        self.plus.apply(a, b)
+    }
+    #[inline(always)]
+    fn post(&self, total: M::Output, count: u64) -> M::Output {
+        if count == 0 { self.plus.of_none() } else { total }
+    }
+}
+
+/// What a product of a matrix and a vector writes for a row, in the kernel that computes it.
+///
+/// ```
+/// use kernel_primitives::functor::Epilogue;
+/// use kernel_primitives::prelude::*;
+///
+/// /// Adds to what is there, and keeps the result below a limit.
+/// #[derive(Clone, Copy, KernelParam)]
+/// #[repr(C)]
+/// struct AddBelow {
+///     limit: f32,
+/// }
+///
+/// impl Epilogue<f32> for AddBelow {
+///     type Output = f32;
+///     fn reads(&self) -> bool {
+///         true
+///     }
+///     fn apply(&self, total: f32, old: f32) -> f32 {
+///         (total + old).minimum(self.limit)
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no epilogue for results of type `{A}`",
+    label = "not an `Epilogue<{A}>`",
+    note = "a product writes its results as they are with `Overwrite`, and scaled and added with `Axpby`; or implement `Epilogue<{A}>`"
+)]
+pub trait Epilogue<A> {
+    /// What is written.
+    type Output: Element;
+
+    /// Whether [`apply`](Self::apply) looks at what the output holds. If it does not, the output is not read.
+    fn reads(&self) -> bool;
+
+    /// The new element, from the row's result and from what the output holds: zero unless it [reads](Self::reads) that.
+    #[track_caller]
+    fn apply(&self, total: A, old: Self::Output) -> Self::Output;
+}
+
+/// The epilogue that writes results as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+pub struct Overwrite;
+
+impl<A: Element> Epilogue<A> for Overwrite {
+    type Output = A;
+    #[inline(always)]
+    fn reads(&self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn apply(&self, total: A, _: A) -> A {
+        total
+    }
+}
+
+/// The epilogue of BLAS: `y = alpha * total + beta * y`. If `beta` is 0, `y` is not read, and a NaN in it does not stay.
+///
+/// ```
+/// use kernel_primitives::functor::{Axpby, Epilogue};
+///
+/// assert_eq!(Axpby { alpha: 2.0f32, beta: 10.0 }.apply(3.0, 0.5), 11.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, KernelParam)]
+#[repr(C)]
+pub struct Axpby<T> {
+    /// The factor of the result.
+    pub alpha: T,
+    /// The factor of what `y` holds.
+    pub beta: T,
+}
+
+impl<T: Arithmetic> Axpby<T> {
+    /// Factors of 1 and 0: `y` becomes the result.
+    pub const OVERWRITE: Self = Self { alpha: T::ONE, beta: T::ZERO };
+}
+
+impl<T: Arithmetic> Epilogue<T> for Axpby<T> {
+    type Output = T;
+    #[inline(always)]
+    fn reads(&self) -> bool {
+        self.beta != T::ZERO
+    }
+    #[inline(always)]
+    fn apply(&self, total: T, old: T) -> T {
+        let scaled = self.alpha.mul(total);
+        // The sum with a zero would turn a negative zero.
+        if self.beta == T::ZERO { scaled } else { scaled.add(self.beta.mul(old)) }
+    }
+}
