@@ -14,13 +14,14 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 9] = [
+    const DEVELOPMENT: [(&str, &str); 10] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
         ("sorts", "tests/sorts/kernels.rs"),
         ("functions", "tests/functions/kernels.rs"),
         ("net", "tests/net/kernels.rs"),
+        ("sparse", "tests/sparse/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
         ("lorenz", "examples/lorenz/kernels.rs"),
@@ -56,7 +57,7 @@ mod ptx {
                 if std::path::Path::new(path).exists() {
                     let mut module = KernelModule::new(path).crate_name(crate_name);
                     // The others' PTX is asserted on.
-                    if ["algorithms", "collectives", "sorts", "net", "gpu"].contains(&crate_name) {
+                    if ["algorithms", "collectives", "sorts", "net", "sparse", "gpu"].contains(&crate_name) {
                         module = module.archs(test_archs.clone());
                     }
                     builder = builder.module(module);

@@ -132,6 +132,14 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Arrays that are no sparse matrix, a file that has none, or a way of computing that there is not.
+    #[error("{call}: {reason}")]
+    SparseMatrix {
+        /// The call.
+        call: &'static str,
+        /// What is wrong, and where.
+        reason: String,
+    },
     /// A tuning value that no kernel accepts, or a text of such that cannot be read.
     #[error("tuning, {what}: {reason}")]
     Tuning {

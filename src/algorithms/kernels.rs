@@ -46,10 +46,10 @@ macro_rules! algorithm_trait {
         }
 
         #[diagnostic::do_not_recommend]
-        impl<This, Which, $($param,)*> $name<$($param,)* super::kernels::Unknown<Which, false>> for This
+        impl<This, Which, $($param,)*> $name<$($param,)* crate::algorithms::kernels::Unknown<Which, false>> for This
         where
             $($bounded: $bound,)*
-            ($($param,)*): super::kernels::Unsettled<Which>,
+            ($($param,)*): crate::algorithms::kernels::Unsettled<Which>,
         {
             fn kernels() -> ($(crate::__private::Entry<$kernel>,)*) {
                 unreachable!("nothing is of the type `Nothing`")
@@ -57,10 +57,10 @@ macro_rules! algorithm_trait {
         }
 
         #[diagnostic::do_not_recommend]
-        impl<This, Which, $($param,)*> $name<$($param,)* super::kernels::Unknown<Which, true>> for This
+        impl<This, Which, $($param,)*> $name<$($param,)* crate::algorithms::kernels::Unknown<Which, true>> for This
         where
             $($bounded: $bound,)*
-            ($($param,)*): super::kernels::Unsettled<Which>,
+            ($($param,)*): crate::algorithms::kernels::Unsettled<Which>,
         {
             fn kernels() -> ($(crate::__private::Entry<$kernel>,)*) {
                 unreachable!("nothing is of the type `Nothing`")

@@ -41,6 +41,13 @@ macro_rules! __algorithm {
             reduce_tiles<Of<Self>, R>,
         ] }
     };
+    (spmv $then:ident $given:tt) => {
+        $crate::$then! { $given Spmv [X, I, R, E] [X: AsSource] [
+            csr_rows<Self, Of<X>, I, R, E>,
+            csr_tiles<Self, Of<X>, I, R, E>,
+            csr_ends<Self, Item<X>, I, R, E>,
+        ] }
+    };
     (segmented_reduce $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedReduce [O, R] [Self: AsSource, O: AsSource] [
             segment_warps<Of<Self>, Of<O>, R>,

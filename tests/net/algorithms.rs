@@ -10,6 +10,7 @@ pub mod segmented_sort;
 pub mod segments;
 pub mod select;
 pub mod sort;
+pub mod sparse;
 pub mod top_k;
 pub mod transform;
 pub mod unique;

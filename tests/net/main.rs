@@ -83,6 +83,6 @@ fn bits() {
 }
 
 families! {
-    [algorithms] reduce scan select unique by_key segments segmented_sort sort merge top_k histogram search transform;
+    [algorithms] reduce scan select unique by_key segments segmented_sort sort merge top_k histogram search sparse transform;
     [collectives] warp block_reduce block_scan exchange neighbours tables sorts radix io;
 }

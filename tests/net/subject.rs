@@ -48,12 +48,12 @@ impl<T: Item> Column<T> {
         self.buffer.slice_mut(self.start..self.start + self.len).expect("inside")
     }
 
-    fn upload(stream: &Stream, items: &[T], start: usize) -> Result<Self> {
+    pub fn upload(stream: &Stream, items: &[T], start: usize) -> Result<Self> {
         let buffer = stream.buffer_from(&Self::among(items, start, 3))?;
         Ok(Self { buffer, start, len: items.len() })
     }
 
-    fn refill(&mut self, items: &[T]) -> Result<()> {
+    pub fn refill(&mut self, items: &[T]) -> Result<()> {
         assert_eq!(items.len(), self.len, "a refill keeps the lengths");
         self.buffer.copy_from(&Self::among(items, self.start, 3))
     }

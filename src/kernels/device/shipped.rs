@@ -8,8 +8,8 @@
 //! them all.
 
 use kernel_primitives::functor::{
-    ArgMax, ArgMin, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf, NotEqual,
-    OfPair, Prod, Sub, Sum,
+    ArgMax, ArgMin, Axpby, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf,
+    NotEqual, OfPair, PlusTimes, Prod, Sub, Sum,
 };
 use kernel_primitives::input::{Constant, Counting, Permutation, Segments, Span, Zip};
 use kernel_primitives::output::SpanMut;
@@ -49,6 +49,10 @@ kernel_primitives::__shipped! {
     }
     for K in [i32, u32] as unsigned, T in numbers, R in [Min, Max] { reduce_by_key<K, T, R> }
     for T in numbers as unsigned { run_length_encode<T, u32> }
+
+    // Sparse matrices.
+    for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>> }
+    for I in [u32, u64] share { csr_check<I>, csr_keys<I>, csr_rows_of_keys<I> }
 
     // Histograms and searches.
     for T in numbers { histogram_even<T, u32>, histogram_ranges<T, u32>, lower_bound<T, T>, upper_bound<T, T> }

@@ -1,0 +1,278 @@
+//! Matrices in compressed rows.
+
+use super::plan::{Rows, SpmvMethod, fault};
+use super::wrong;
+use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_UNSEEN};
+use crate::{Buffer, BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, Integer, Result, Stream};
+
+mod sealed {
+    use crate::{Buffer, BufferSlice, BufferSliceMut, Dims, Result, Stream};
+
+    /// The launches of the kernels that do not depend on the entries' type.
+    #[allow(unreachable_pub, reason = "sealed")]
+    pub trait Launches: Sized {
+        fn check(
+            at: (&Stream, Dims),
+            offsets: &Buffer<Self>,
+            indices: &Buffer<Self>,
+            columns: u64,
+            found: &mut Buffer<u64>,
+        ) -> Result<()>;
+        fn keys(
+            at: (&Stream, Dims),
+            indices: (BufferSlice<'_, Self>, BufferSlice<'_, Self>),
+            extents: (u64, u64),
+            keys: &mut Buffer<u64>,
+            found: &mut Buffer<u64>,
+        ) -> Result<()>;
+        fn rows_of_keys(
+            at: (&Stream, Dims),
+            keys: BufferSlice<'_, u64>,
+            columns: u64,
+            offsets: &mut Buffer<Self>,
+            indices: BufferSliceMut<'_, Self>,
+        ) -> Result<()>;
+    }
+}
+pub(super) use sealed::Launches;
+
+/// What offsets and column indices are: `u32` or `u64`.
+pub trait CsrIndex: Integer + ConvertTo<u64> + Launches {
+    /// The largest of them.
+    #[doc(hidden)]
+    const MOST: u64;
+}
+
+macro_rules! indices {
+    ($($t:ty),*) => {$(
+        impl CsrIndex for $t {
+            const MOST: u64 = <$t>::MAX as u64;
+        }
+
+        impl Launches for $t {
+            fn check(
+                (stream, dims): (&Stream, Dims),
+                offsets: &Buffer<Self>,
+                indices: &Buffer<Self>,
+                columns: u64,
+                found: &mut Buffer<u64>,
+            ) -> Result<()> {
+                device::csr_check::<Self>::launch(stream, dims, offsets, indices, columns, found)
+            }
+
+            fn keys(
+                (stream, dims): (&Stream, Dims),
+                (row_indices, column_indices): (BufferSlice<'_, Self>, BufferSlice<'_, Self>),
+                (rows, columns): (u64, u64),
+                keys: &mut Buffer<u64>,
+                found: &mut Buffer<u64>,
+            ) -> Result<()> {
+                device::csr_keys::<Self>::launch(
+                    stream, dims, row_indices, column_indices, rows, columns, keys, found,
+                )
+            }
+
+            fn rows_of_keys(
+                (stream, dims): (&Stream, Dims),
+                keys: BufferSlice<'_, u64>,
+                columns: u64,
+                offsets: &mut Buffer<Self>,
+                mut indices: BufferSliceMut<'_, Self>,
+            ) -> Result<()> {
+                device::csr_rows_of_keys::<Self>::launch(stream, dims, keys, columns, offsets, &mut indices)
+            }
+        }
+    )*};
+}
+indices!(u32, u64);
+
+/// A sparse matrix in compressed rows (CSR), on a device.
+///
+/// The entries of row `r` are `offsets[r]..offsets[r + 1]`, and each has a column and a value. The columns of a row may be in any
+/// order, and a column may come twice: both entries count. `I`, `u32` or `u64`, is the type of offsets and columns.
+///
+/// A matrix is checked once, when it is made: a launch looks at all offsets and columns, and measures the rows. From that
+/// [`spmv`](super::spmv()) knows [how to compute](Self::method) a product.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmv};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// // 1 0 2
+/// // 0 0 0
+/// // 0 3 0
+/// let a = Csr::new(&stream, (3, 3), &[0u32, 2, 2, 3], &[0, 2, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 20.0, 30.0])?;
+/// let mut y = stream.buffer_zeroed::<f32>(3)?;
+/// spmv(&stream, &a, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [70.0, 0.0, 60.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Csr<V, I = u32> {
+    rows: usize,
+    columns: usize,
+    offsets: Buffer<I>,
+    indices: Buffer<I>,
+    values: Buffer<V>,
+    lengths: Rows,
+    method: SpmvMethod,
+}
+
+impl<V: Element, I: CsrIndex> Csr<V, I> {
+    /// A matrix of `(rows, columns)`, from arrays of the host: `offsets` has one item more than there are rows, `indices` the column and
+    /// `values` the value of each entry.
+    ///
+    /// # Errors
+    /// Returns the errors of [`from_buffers`](Self::from_buffers).
+    pub fn new(stream: &Stream, shape: (usize, usize), offsets: &[I], indices: &[I], values: &[V]) -> Result<Self> {
+        check_lengths("Csr::new", shape.0, offsets.len(), indices.len(), values.len())?;
+        let [offsets, indices] = [stream.buffer_from(offsets)?, stream.buffer_from(indices)?];
+        Self::checked("Csr::new", stream, shape, offsets, indices, stream.buffer_from(values)?)
+    }
+
+    /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied.
+    ///
+    /// Cost: one read of offsets and columns, and a wait for the result.
+    ///
+    /// # Errors
+    /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
+    /// first offset is not 0 or the last not the number of values, if offsets decrease, or if a column is outside; and the errors of a
+    /// launch, of an allocation and of a copy, which a capture cannot have.
+    pub fn from_buffers(
+        stream: &Stream,
+        shape: (usize, usize),
+        offsets: Buffer<I>,
+        indices: Buffer<I>,
+        values: Buffer<V>,
+    ) -> Result<Self> {
+        check_lengths("Csr::from_buffers", shape.0, offsets.len(), indices.len(), values.len())?;
+        Self::checked("Csr::from_buffers", stream, shape, offsets, indices, values)
+    }
+
+    /// The matrix, if offsets and columns are right.
+    pub(super) fn checked(
+        call: &'static str,
+        stream: &Stream,
+        (rows, columns): (usize, usize),
+        offsets: Buffer<I>,
+        indices: Buffer<I>,
+        values: Buffer<V>,
+    ) -> Result<Self> {
+        // It takes part in no launch before the first product.
+        if !values.device().same_as(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: call.into(),
+                argument: "`values`".into(),
+                stream: stream.device().to_string(),
+                buffer: values.device().to_string(),
+            });
+        }
+        let mut found = stream.buffer_from(&CSR_UNSEEN)?;
+        let most = stream.device().properties().multiprocessors.max(1) as usize * 8;
+        let dims = dims(rows.max(values.len()), most);
+        I::check((stream, dims), &offsets, &indices, columns as u64, &mut found)?;
+        let mut seen = CSR_UNSEEN;
+        found.copy_to(&mut seen)?;
+        let at = |buffer: &Buffer<I>, place: usize| Ok(buffer.slice(place..place + 1)?.to_vec()?[0].convert());
+        if let Some(reason) = fault(&seen, columns, values.len(), |i| at(&offsets, i), |i| at(&indices, i))? {
+            return Err(wrong(call, reason));
+        }
+        let lengths = Rows::of(rows, values.len(), &seen);
+        let method = lengths.method();
+        Ok(Self { rows, columns, offsets, indices, values, lengths, method })
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The number of entries.
+    pub fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The number of entries in the longest row.
+    pub fn longest_row(&self) -> usize {
+        self.lengths.longest() as usize
+    }
+
+    /// Where each row begins, and after the last one, where that ends.
+    pub fn offsets(&self) -> &Buffer<I> {
+        &self.offsets
+    }
+
+    /// The column of each entry.
+    pub fn indices(&self) -> &Buffer<I> {
+        &self.indices
+    }
+
+    /// The value of each entry.
+    pub fn values(&self) -> &Buffer<V> {
+        &self.values
+    }
+
+    /// The values, to be changed: offsets and columns stay, so nothing is checked again.
+    pub fn values_mut(&mut self) -> BufferSliceMut<'_, V> {
+        self.values.as_mut_slice()
+    }
+
+    /// Offsets, columns and values.
+    pub fn into_buffers(self) -> (Buffer<I>, Buffer<I>, Buffer<V>) {
+        (self.offsets, self.indices, self.values)
+    }
+
+    /// How products are computed: what the lengths of the rows suggest, the same on all devices, or what [`set_method`](Self::set_method) said.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::{Csr, SpmvMethod};
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let mut a = Csr::new(&stream, (2, 2), &[0u32, 1, 2], &[0, 1], &[1.0f32, 1.0])?;
+    /// println!("{:?}", a.method());
+    /// a.set_method(SpmvMethod::Rows { lanes: 4 })?;
+    /// assert_eq!(a.method(), SpmvMethod::Rows { lanes: 4 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn method(&self) -> SpmvMethod {
+        self.method
+    }
+
+    /// Has products computed in this way.
+    ///
+    /// # Errors
+    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row.
+    pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
+        method.check()?;
+        self.method = method;
+        Ok(())
+    }
+}
+
+/// An error unless there is an offset more than rows, and a column for each value.
+fn check_lengths(call: &'static str, rows: usize, offsets: usize, indices: usize, values: usize) -> Result<()> {
+    if rows.checked_add(1) != Some(offsets) {
+        return Err(wrong(call, format!("a matrix of {rows} rows has one offset more, but there are {offsets}")));
+    }
+    if indices != values {
+        return Err(wrong(call, format!("there are {indices} column indices, but {values} values")));
+    }
+    Ok(())
+}
+
+/// The blocks of a kernel that makes or checks a matrix.
+pub(super) fn dims(items: usize, most: usize) -> Dims {
+    Dims::new(items.div_ceil(CSR_BUILD_THREADS).clamp(1, most) as u32, CSR_BUILD_THREADS as u32)
+}

@@ -1,0 +1,161 @@
+//! How a product is computed: chosen from the lengths of a matrix's rows.
+
+use super::wrong;
+use crate::Result;
+use crate::kernels::device::{
+    CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
+};
+use crate::simt::WARP;
+
+/// How [`spmv`](super::spmv()) computes a product with a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SpmvMethod {
+    /// Neighbouring lanes of a warp have a row: 1, 2, 4, 8, 16 or 32 of them. For rows of similar lengths.
+    Rows {
+        /// How many lanes.
+        lanes: u32,
+    },
+    /// Each block has as many entries and ends of rows as the others, wherever rows begin and end. For rows of very different lengths.
+    MergePath,
+}
+
+impl SpmvMethod {
+    /// An error unless there is a kernel for it.
+    pub(super) fn check(self) -> Result<()> {
+        match self {
+            Self::Rows { lanes } if !lanes.is_power_of_two() || lanes > WARP => {
+                let reason = format!("{lanes} lanes cannot share a row: 1, 2, 4, 8, 16 or 32 can");
+                Err(wrong("Csr::set_method", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Warps that a device has under way: those of 128 multiprocessors. The choice is the same on all devices, so that the order in which
+/// entries are combined is the same, too.
+const WARPS: f64 = 4096.0;
+
+// The costs below are in steps: the time of a warp in which each lane goes on by one entry. They are estimates.
+
+/// A step reads at as many places as there are rows in the warp. This is what that adds for one lane a row; for two half of it, and so on.
+const SCATTERED: f64 = 2.0;
+
+/// The begin and the end of a row: offsets, combination of the lanes, result.
+const ROW: f64 = 3.0;
+
+/// 32 steps along the merge path.
+const MERGE: f64 = 3.0;
+
+/// The searches of the merge path and its second launch.
+const SEARCH: f64 = 40.0;
+
+/// What the rows of a matrix are like, as a launch found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    rows: usize,
+    entries: usize,
+    longest: u64,
+    /// The steps over all rows for one lane a row, for two, for four, ….
+    steps: [u64; CSR_WAYS],
+}
+
+impl Rows {
+    pub(super) fn of(rows: usize, entries: usize, found: &[u64; CSR_UNSEEN.len()]) -> Self {
+        let mut steps = [0; CSR_WAYS];
+        steps.copy_from_slice(&found[CSR_STEPS..]);
+        Self { rows, entries, longest: found[CSR_LONGEST], steps }
+    }
+
+    pub(super) fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// The method that takes the fewest steps.
+    pub(super) fn method(&self) -> SpmvMethod {
+        let path = (self.rows + self.entries) as f64 / f64::from(WARP);
+        let mut best = (MERGE * path / WARPS + SEARCH, SpmvMethod::MergePath);
+        for (way, &steps) in self.steps.iter().enumerate() {
+            let lanes = f64::from(1u32 << way);
+            let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil();
+            let work = steps as f64 * (1.0 + SCATTERED / lanes) + ROW * batches;
+            // All warps share the work, and one has the longest row to itself.
+            let time = work / WARPS + self.longest as f64 / lanes;
+            if time < best.0 {
+                best = (time, SpmvMethod::Rows { lanes: 1 << way });
+            }
+        }
+        best.1
+    }
+}
+
+/// What is wrong with the offsets and the columns, if something is.
+pub(super) fn fault(
+    found: &[u64; CSR_UNSEEN.len()],
+    columns: usize,
+    entries: usize,
+    offset: impl Fn(usize) -> Result<u64>,
+    column: impl Fn(usize) -> Result<u64>,
+) -> Result<Option<String>> {
+    if found[CSR_FIRST] != 0 {
+        return Ok(Some(format!("the first offset is {}, not 0", found[CSR_FIRST])));
+    }
+    if found[CSR_DECREASING] != u64::MAX {
+        let row = found[CSR_DECREASING] as usize;
+        let (begin, end) = (offset(row)?, offset(row + 1)?);
+        return Ok(Some(format!("the offsets decrease from {begin} at {row} to {end} at {}", row + 1)));
+    }
+    if found[CSR_LAST] != entries as u64 {
+        return Ok(Some(format!("the last offset is {}, but there are {entries} values", found[CSR_LAST])));
+    }
+    if found[CSR_OUTSIDE] != u64::MAX {
+        let entry = found[CSR_OUTSIDE] as usize;
+        return Ok(Some(format!("entry {entry} is in column {} of {columns}", column(entry)?)));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows as the kernel measures them.
+    fn rows(lengths: &[u64]) -> Rows {
+        let steps = |way: usize| {
+            let lanes = 1u64 << way;
+            let most = lengths.chunks(32 >> way).map(|chunk| chunk.iter().max().unwrap().div_ceil(lanes));
+            most.sum()
+        };
+        Rows {
+            rows: lengths.len(),
+            entries: lengths.iter().sum::<u64>() as usize,
+            longest: lengths.iter().copied().max().unwrap_or(0),
+            steps: std::array::from_fn(steps),
+        }
+    }
+
+    #[test]
+    fn longer_rows_get_more_lanes() {
+        let lanes = |len| match rows(&vec![len; 1 << 20]).method() {
+            SpmvMethod::Rows { lanes } => lanes,
+            SpmvMethod::MergePath => panic!("rows of {len} are alike"),
+        };
+        assert_eq!(lanes(1), 1);
+        assert_eq!(lanes(1000), 32);
+        let chosen: Vec<u32> = [1, 3, 7, 16, 40, 100, 1000].into_iter().map(lanes).collect();
+        assert!(chosen.is_sorted(), "{chosen:?}");
+    }
+
+    #[test]
+    fn one_giant_row_among_short_ones_takes_the_merge_path() {
+        let mut lengths = vec![5; 1 << 16];
+        lengths[77] = 1 << 20;
+        assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
+    }
+
+    #[test]
+    fn a_matrix_without_rows_has_a_method() {
+        assert!(matches!(rows(&[]).method(), SpmvMethod::Rows { .. }));
+    }
+}

@@ -1,0 +1,174 @@
+//! Products of sparse matrices and vectors.
+
+use super::csr::{Csr, CsrIndex};
+use super::plan::SpmvMethod;
+use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
+use crate::element::Accumulate;
+use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
+use crate::input::Source;
+use crate::kernels::device;
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
+    /// the vector, `I` of offsets and columns.
+    spmv, "write `instantiate!(kernel_primitives::algorithms::spmv<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+}
+
+/// Multiplies a sparse matrix and a vector: `y = A x`.
+///
+/// `x` has an item for each column of the matrix. `y` may be longer than there are rows: the rest of it stays as it is. Its
+/// elements are of the type that accumulates, which is `f32` for halves.
+///
+/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds.
+///
+/// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
+///
+/// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry, of which caches serve those that are near each other.
+/// [`SpmvMethod::Rows`] is one launch. [`SpmvMethod::MergePath`] is two, and needs temporary memory: 8 bytes and two results for each
+/// 896 entries and rows.
+///
+/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
+/// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
+///
+/// Peer: cuSPARSE's `cusparseSpMV`. References: Bell and Garland, 2009, for rows; Merrill and Garland, 2016, for the merge path.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmv};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (2, 3), &[0u32, 2, 3], &[0, 2, 1], &[1.0f64, 2.0, 3.0])?;
+/// let x = stream.buffer_from(&[10.0f64, 20.0, 30.0])?;
+/// let mut y = stream.buffer_zeroed::<f64>(2)?;
+/// spmv(&stream, &a, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [70.0, 60.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] unless `x` has as many items as the matrix columns, or if `y` has fewer elements than that rows, and
+/// the errors of a launch and of an allocation.
+pub fn spmv<'a, 'y, V, I, J, S, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    y: impl Into<BufferSliceMut<'y, V::Accum>>,
+) -> Result<()>
+where
+    V: Accumulate + Spmv<S::Short, I, PlusTimes, Axpby<V::Accum>, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source<Item: Accumulate<Accum = V::Accum>>,
+{
+    spmv_by(run, a, x, PlusTimes, Axpby::OVERWRITE, y)
+}
+
+/// Multiplies a sparse matrix and a vector by any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
+/// `(value, x[column])` by `op`, and of what `y[r]` holds.
+///
+/// `op` is a [`Reduction`] of pairs whose combination is commutative: [`PlusTimes`], a [`Semiring`](crate::functor::Semiring) of two
+/// operators, or one of the program's. An item's index is its column. `epilogue` is an [`Epilogue`], and runs in the same kernel:
+/// [`Axpby`] is BLAS's `y = alpha A x + beta y`.
+///
+/// Otherwise as [`spmv`].
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmv_by};
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 20.0])?;
+/// // The residual: y = f - A x, where y holds f.
+/// let mut y = stream.buffer_from(&[51.0f32, 60.5])?;
+/// spmv_by(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &mut y)?;
+/// assert_eq!(y.to_vec()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmv`].
+pub fn spmv_by<'a, 'y, V, I, J, S, R, E, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    op: R,
+    epilogue: E,
+    y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    V: Element + Spmv<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let (rows_kernel, tiles_kernel, ends) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
+    let (run, mut y) = (run.into(), y.into());
+    let len = run.items("spmv", &x)?;
+    if len != a.columns() {
+        return Err(Error::LengthMismatch {
+            kernel: "spmv".into(),
+            first: "a row of the matrix".into(),
+            first_len: a.columns(),
+            second: "`x`".into(),
+            second_len: len,
+        });
+    }
+    check_output("spmv", y.len(), a.rows())?;
+    if a.rows() == 0 {
+        return Ok(());
+    }
+    let (stream, offsets, indices, values) = (run.stream, a.offsets(), a.indices(), a.values());
+    let dims = |blocks: usize, threads: usize| Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32);
+    if let SpmvMethod::Rows { lanes } = a.method() {
+        let blocks = a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
+        let dims = dims(blocks, device::CSR_THREADS);
+        return device::csr_rows::launch_entry(
+            rows_kernel,
+            stream,
+            dims,
+            offsets,
+            indices,
+            values,
+            x,
+            &mut y,
+            op,
+            epilogue,
+            lanes,
+        );
+    }
+    let tiles = (a.rows() + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
+    let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles)])?;
+    let mut parts = memory.parts();
+    let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
+    let mut partials = partials.as_mut_slice()?;
+    device::csr_tiles::launch_entry(
+        tiles_kernel,
+        stream,
+        dims(tiles, device::CSR_THREADS),
+        offsets,
+        indices,
+        values,
+        x,
+        &mut partials,
+        &mut crossing,
+        &mut y,
+        op,
+        epilogue,
+    )?;
+    if tiles == 1 {
+        return Ok(());
+    }
+    let dims = dims(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
+    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut y, op, epilogue)
+}

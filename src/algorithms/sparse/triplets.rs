@@ -1,0 +1,107 @@
+//! Matrices from triplets.
+
+use super::csr::{Csr, CsrIndex, dims};
+use super::wrong;
+use crate::algorithms::run::Run;
+use crate::algorithms::{ReduceByKey, SortPairs, reduce_by_key, sort_pairs_by_bits};
+use crate::functor::Less;
+use crate::{BufferSlice, ConvertTo, Element, KernelParam, Reducer, Result};
+
+/// The name of the call, in errors.
+const CALL: &str = "Csr::from_triplets";
+
+impl<V: Element, I: CsrIndex> Csr<V, I> {
+    /// A matrix of `(rows, columns)` from triplets in any order (COO): a row, a column and a value each. `op` combines the values of
+    /// triplets at the same place, in the order in which they come: [`Add`](crate::functor::Add) adds them up.
+    ///
+    /// The columns of each row ascend. A combined value stays an entry, also if it is zero.
+    ///
+    /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the triplets by as many bits as places in the matrix have, a
+    /// [reduction by key](fn@crate::algorithms::reduce_by_key), what [`from_buffers`](Self::from_buffers) costs, and three waits for results.
+    /// Temporary memory: for 16 bytes and two values a triplet, and what sort and reduction need.
+    ///
+    /// Ready for numbers with `Add`. For other values and operators:
+    /// `instantiate!(kernel_primitives::algorithms::sort_pairs<u64, MyValue>, kernel_primitives::algorithms::reduce_by_key<u64, MyValue, MyOperator>);`.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::Csr;
+    /// use kernel_primitives::functor::Add;
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let rows = stream.buffer_from(&[1u32, 0, 1])?;
+    /// let columns = stream.buffer_from(&[2u32, 0, 2])?;
+    /// let values = stream.buffer_from(&[0.5f32, 7.0, 0.25])?;
+    /// let a = Csr::from_triplets(&stream, (2, 3), &rows, &columns, &values, Add)?;
+    /// assert_eq!(a.offsets().to_vec()?, [0, 1, 2]);
+    /// assert_eq!(a.indices().to_vec()?, [0, 2]);
+    /// assert_eq!(a.values().to_vec()?, [7.0, 0.75]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are not as many rows, columns and values, if a triplet lies
+    /// outside, which the error names, if the matrix has 2^64 places or more, or if it has more entries than `I` counts. And the errors
+    /// of a launch, of an allocation and of a copy.
+    pub fn from_triplets<'a, 'r, 'c, 'v, R, SortTag, ReduceTag>(
+        run: impl Into<Run<'a>>,
+        shape: (usize, usize),
+        row_indices: impl Into<BufferSlice<'r, I>>,
+        column_indices: impl Into<BufferSlice<'c, I>>,
+        values: impl Into<BufferSlice<'v, V>>,
+        op: R,
+    ) -> Result<Self>
+    where
+        R: Reducer<V> + KernelParam,
+        u64: SortPairs<V, SortTag> + ReduceByKey<V, R, ReduceTag>,
+    {
+        let (run, row_indices, column_indices, values) =
+            (run.into(), row_indices.into(), column_indices.into(), values.into());
+        let (stream, len) = (run.stream, values.len());
+        if row_indices.len() != len || column_indices.len() != len {
+            let (rows, columns) = (row_indices.len(), column_indices.len());
+            let reason = format!("there are {rows} row indices, {columns} column indices and {len} values");
+            return Err(wrong(CALL, reason));
+        }
+        let (rows, columns) = (shape.0 as u64, shape.1 as u64);
+        let Some(places) = rows.checked_mul(columns).filter(|_| shape.0 < usize::MAX) else {
+            return Err(wrong(CALL, format!("{rows} × {columns} places are too many to be counted in 64 bits")));
+        };
+
+        let mut keys = stream.buffer_uninit::<u64>(len)?;
+        let mut found = stream.buffer_from(&[u64::MAX])?;
+        let at = (stream, dims(len, u32::MAX as usize));
+        I::keys(at, (row_indices, column_indices), (rows, columns), &mut keys, &mut found)?;
+        let outside = found.to_vec()?[0];
+        if outside != u64::MAX {
+            let place = outside as usize;
+            let [row, column] = [row_indices, column_indices].map(|indices| indices.slice(place..place + 1));
+            let [row, column] = [row?.to_vec()?[0], column?.to_vec()?[0]].map(ConvertTo::<u64>::convert);
+            let reason = format!("triplet {place} is at ({row}, {column}), outside {rows} × {columns}");
+            return Err(wrong(CALL, reason));
+        }
+
+        let (mut sorted_keys, mut sorted) = (stream.buffer_uninit::<u64>(len)?, stream.buffer_uninit::<V>(len)?);
+        let bits = (u64::BITS - places.saturating_sub(1).leading_zeros()).max(1);
+        sort_pairs_by_bits(run.part(), &keys, values, &mut sorted_keys, &mut sorted, Less, 0..bits)?;
+        let (mut unique, mut combined) = (keys, stream.buffer_uninit::<V>(len)?);
+        let mut count = stream.buffer_zeroed::<u64>(1)?;
+        reduce_by_key(run, &sorted_keys, &sorted, op, &mut unique, &mut combined, &mut count)?;
+        let entries = count.to_vec()?[0];
+        if entries > I::MOST {
+            let reason = format!("there are {entries} entries, and the index type counts to {}", I::MOST);
+            return Err(wrong(CALL, reason));
+        }
+        let entries = entries as usize;
+
+        let mut offsets = stream.buffer_uninit::<I>(shape.0 + 1)?;
+        let mut indices = stream.buffer_uninit::<I>(entries)?;
+        let at = (stream, dims(entries.max(shape.0 + 1), u32::MAX as usize));
+        I::rows_of_keys(at, unique.slice(..entries)?, columns, &mut offsets, indices.as_mut_slice())?;
+        let mut values = stream.buffer_uninit::<V>(entries)?;
+        values.as_mut_slice().copy_from_device(stream, combined.slice(..entries)?)?;
+        Self::checked(CALL, stream, shape, offsets, indices, values)
+    }
+}

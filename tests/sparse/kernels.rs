@@ -1,0 +1,46 @@
+//! Instantiations for operators and types of the tests.
+
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "../suite/kernels/types.rs"]
+pub mod types;
+
+use kernel_primitives::functor::{Axpby, LogicalAnd, LogicalOr, Overwrite, PlusTimes, Reduction, Semiring};
+use kernel_primitives::input::Counting;
+use kernel_primitives::prelude::*;
+
+pub use types::*;
+
+/// The shortest way with one more edge.
+pub type MinPlus = Semiring<Min, Add>;
+
+/// Whether there is a way with one more edge.
+pub type OrAnd = Semiring<LogicalOr, LogicalAnd>;
+
+/// The first column whose item is true, or `u64::MAX`.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct FirstColumn;
+
+impl Reduction<(bool, bool)> for FirstColumn {
+    type Accum = u64;
+    type Output = u64;
+    fn identity(&self) -> u64 {
+        u64::MAX
+    }
+    fn pre(&self, (entry, item): (bool, bool), column: u64) -> u64 {
+        if entry & item { column } else { u64::MAX }
+    }
+    fn combine(&self, a: u64, b: u64) -> u64 {
+        a.min(b)
+    }
+    fn post(&self, total: u64, _: u64) -> u64 {
+        total
+    }
+}
+
+instantiate!(
+    kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
+    kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,
+    kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,
+    kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
+    kernel_primitives::algorithms::spmv<Complex<f64>, Complex<f64>, u32, PlusTimes, Axpby<Complex<f64>>>,
+);

@@ -1,0 +1,91 @@
+//! Sparse matrices and their products. Each test runs on the device that `KERNEL_PRIMITIVES_DEVICE` names, and compares with a
+//! reference that is computed here by other means.
+//!
+//! Tests with `sanitize` in their names are small, and cover each facility once, for tools that slow the device down.
+//! The name of this binary, `sparse`, is a part of its kernels' names: the build script knows it.
+
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+mod kernels;
+
+mod matrices;
+mod products;
+#[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "../suite/support.rs"]
+mod support;
+
+use kernel_primitives::algorithms::{Csr, SpmvMethod};
+use kernel_primitives::{Element, Result, Stream};
+
+use support::Random;
+
+/// All ways to compute a product.
+pub const METHODS: [SpmvMethod; 7] = [
+    SpmvMethod::Rows { lanes: 1 },
+    SpmvMethod::Rows { lanes: 2 },
+    SpmvMethod::Rows { lanes: 4 },
+    SpmvMethod::Rows { lanes: 8 },
+    SpmvMethod::Rows { lanes: 16 },
+    SpmvMethod::Rows { lanes: 32 },
+    SpmvMethod::MergePath,
+];
+
+/// A matrix on the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Host<V> {
+    pub columns: usize,
+    pub offsets: Vec<u32>,
+    pub indices: Vec<u32>,
+    pub values: Vec<V>,
+}
+
+impl<V: Element> Host<V> {
+    /// Rows of these lengths with columns and values at random.
+    pub fn of_lengths(
+        columns: usize,
+        lengths: impl IntoIterator<Item = usize>,
+        random: &mut Random,
+        value: impl Fn(u64) -> V,
+    ) -> Self {
+        let mut matrix = Self { columns, offsets: vec![0], indices: Vec::new(), values: Vec::new() };
+        for length in lengths {
+            for _ in 0..if columns == 0 { 0 } else { length } {
+                matrix.indices.push(random.below(columns as u64) as u32);
+                matrix.values.push(value(random.bits()));
+            }
+            matrix.offsets.push(matrix.values.len() as u32);
+        }
+        matrix
+    }
+
+    pub fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The entries of a row, column and value.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, V)> + '_ {
+        let entries = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+        entries.map(|entry| (self.indices[entry] as usize, self.values[entry]))
+    }
+
+    pub fn on(&self, stream: &Stream) -> Result<Csr<V>> {
+        Csr::new(stream, (self.rows(), self.columns), &self.offsets, &self.indices, &self.values)
+    }
+}
+
+/// Lengths of rows that differ in kind: none, of one row, alike, at random, most of them empty, one with most entries.
+pub fn lengths(kind: usize, random: &mut Random) -> Vec<usize> {
+    let rows = 1 + random.below(300) as usize;
+    let mut lengths: Vec<usize> = match kind % 6 {
+        0 => return Vec::new(),
+        1 => return vec![random.below(3000) as usize],
+        2 => vec![random.below(40) as usize; rows],
+        3 => (0..rows).map(|_| random.below(90) as usize).collect(),
+        _ => (0..rows).map(|_| random.below(5).saturating_sub(3) as usize * 7).collect(),
+    };
+    if kind % 6 == 5 {
+        let place = random.below(rows as u64) as usize;
+        lengths[place] = 5000;
+    }
+    lengths
+}
