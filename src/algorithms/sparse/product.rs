@@ -124,7 +124,7 @@ where
             second_len: len,
         });
     }
-    check_output("spmv", y.len(), a.rows())?;
+    check_output("spmv", "y", y.len(), a.rows())?;
     if a.rows() == 0 {
         return Ok(());
     }
