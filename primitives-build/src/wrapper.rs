@@ -298,8 +298,18 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
 /// Whether the compiler complains of files that an earlier build left, and not of a source.
 fn is_of_damage(stderr: &str) -> bool {
     // Of crates that it cannot find or read.
-    const CODES: [&str; 4] = ["[E0460]", "[E0463]", "[E0514]", "[E0786]"];
-    CODES.iter().any(|code| stderr.contains(code)) || !stderr.contains("--> ")
+    const CODES: [&str; 4] = ["error[E0460]", "error[E0463]", "error[E0514]", "error[E0786]"];
+    let mut lines = stderr.lines().peekable();
+    let mut of_a_source = false;
+    while let Some(line) = lines.next() {
+        if CODES.iter().any(|code| line.starts_with(code)) {
+            return true;
+        }
+        // A warning has a place too.
+        let has_place = lines.peek().is_some_and(|next| next.trim_start().starts_with("--> "));
+        of_a_source |= line.starts_with("error") && has_place;
+    }
+    !of_a_source
 }
 
 /// Variables of the outer cargo, and of the build script it runs; where crates come from is kept.
@@ -544,6 +554,21 @@ mod tests {
         }
         for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_X_TOKEN", "PATH", "RUSTUP_HOME", "HOSTNAME"] {
             assert!(!is_of_outer_build(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn damage_is_told_from_errors_of_sources() {
+        let warning = "warning: unused import: `All`\n --> src/kernels.rs:4:34\n  |\n";
+        let mistake = "error[E0308]: mismatched types\n  --> src/kernels.rs:7:5\n";
+        let macro_mistake = "error: expected `;`\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
+        for stderr in [mistake, macro_mistake, &[warning, mistake].concat()] {
+            assert!(!is_of_damage(stderr), "{stderr}");
+        }
+        let metadata = "error[E0786]: found invalid metadata files for crate `a`\n --> src/lib.rs:1:5\n";
+        let object = "error: failed to load bitcode of module \"a\"\n\nerror: could not compile `k` (lib)\n";
+        for stderr in [metadata, object, &[warning, object].concat()] {
+            assert!(is_of_damage(stderr), "{stderr}");
         }
     }
 
