@@ -1,14 +1,16 @@
 //! Every algorithm with a workspace: what it allocates, and what its graph does when it is launched again.
 
 use kernel_primitives::algorithms::{
-    Run, Workspace, adjacent_difference, exclusive_scan, exclusive_scan_by_key, fill, gather, generate, histogram_even,
-    histogram_ranges, inclusive_scan, inclusive_scan_by_key, lower_bound, merge, merge_pairs, partition, reduce,
-    reduce_by_key, run_length_encode, scatter, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce,
-    segmented_sort, segmented_sort_pairs, select_flagged, select_if, sort_by, sort_keys, sort_keys_by_bits, sort_pairs,
-    sort_pairs_by, sort_pairs_by_bits, stable_partition, top_k, top_k_pairs, transform, unique, unique_by_key,
-    upper_bound,
+    Csr, Run, Workspace, adjacent_difference, exclusive_scan, exclusive_scan_by_key, fill, gather, generate,
+    histogram_even, histogram_ranges, inclusive_scan, inclusive_scan_by_key, lower_bound, merge, merge_pairs,
+    partition, reduce, reduce_by_key, run_length_encode, scatter, segmented_exclusive_scan, segmented_inclusive_scan,
+    segmented_reduce, segmented_sort, segmented_sort_pairs, select_flagged, select_if, sort_by, sort_keys,
+    sort_keys_by_bits, sort_pairs, sort_pairs_by, sort_pairs_by_bits, spmv, spmv_by, stable_partition, top_k,
+    top_k_pairs, transform, unique, unique_by_key, upper_bound,
 };
-use kernel_primitives::functor::{Add, All, Any, ArgMax, Greater, Identity, Less, LessThan, Sub, Sum, bind_second};
+use kernel_primitives::functor::{
+    Add, All, Any, ArgMax, Axpby, Greater, Identity, Less, LessThan, PlusTimes, Sub, Sum, bind_second,
+};
 use kernel_primitives::input::counting;
 use kernel_primitives::{Buffer, Device, Result, Stream};
 
@@ -26,6 +28,7 @@ pub struct Data {
     places: Buffer<u32>,
     offsets: Buffer<u32>,
     levels: Buffer<f32>,
+    matrix: Csr<f32, u32>,
     out: Buffer<u32>,
     more: Buffer<u32>,
     numbers: Buffer<f32>,
@@ -40,6 +43,9 @@ pub struct Data {
 impl Data {
     pub fn new(stream: &Stream, len: usize, seed: u64) -> Result<Self> {
         let segments = len / 7 + 1;
+        // Two entries in each row.
+        let ends: Vec<u32> = (0..=len as u32).map(|row| 2 * row).collect();
+        let columns: Vec<u32> = (0..len).flat_map(|row| [row as u32, ((7 * row + 3) % len) as u32]).collect();
         let mut data = Self {
             len,
             x: stream.buffer_zeroed(len)?,
@@ -49,6 +55,7 @@ impl Data {
             flagged: stream.buffer_zeroed(len)?,
             places: stream.buffer_zeroed(len)?,
             offsets: stream.buffer_zeroed(segments + 1)?,
+            matrix: Csr::new(stream, (len, len), &ends, &columns, &values(2 * len, 5))?,
             levels: stream.buffer_from(&[-900.0, -3.0, 5.0, 1000.0])?,
             out: stream.buffer_zeroed(2 * len)?,
             more: stream.buffer_zeroed(2 * len)?,
@@ -143,6 +150,10 @@ pub const ALL: &[Case] = &[
     ("merge", |run, d| merge(run, &d.sorted, &d.sorted, Less, &mut d.out)),
     ("merge_pairs", |run, d| {
         merge_pairs(run, (&d.sorted, &d.x), (&d.sorted, &d.places), Less, &mut d.out, &mut d.more)
+    }),
+    ("spmv", |run, d| spmv(run, &d.matrix, &d.floats, &mut d.numbers)),
+    ("spmv_by", |run, d| {
+        spmv_by(run, &d.matrix, &d.floats, PlusTimes, Axpby { alpha: 2.0, beta: -1.0 }, &mut d.numbers)
     }),
     ("top_k", |run, d| top_k(run, &d.floats, 10, Greater, &mut d.numbers)),
     ("top_k of many", |run, d| top_k(run, &d.floats, d.len / 2, Less, &mut d.numbers)),

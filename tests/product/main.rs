@@ -537,6 +537,23 @@ fn indices_are_generated() -> Result<()> {
 }
 
 #[test]
+fn sparse_matrices_are_multiplied() -> Result<()> {
+    fn product<T: Small + PartialEq>(
+        multiply: impl FnOnce(Stream, &[T], &Buffer<T>, &mut Buffer<T>) -> Result<()>,
+    ) -> Result<()> {
+        let s = stream()?;
+        let (x, mut out) = (buffer::<T>(&s, &X)?, s.buffer_zeroed::<T>(3)?);
+        multiply(s.clone(), &[2, 1, 1, 3, 2].map(T::of), &x, &mut out)?;
+        check(&out, [2 * X[1] + X[4], 0, X[0] + 3 * X[7] + 2 * X[19]]);
+        Ok(())
+    }
+    const ROWS: [u32; 4] = [0, 2, 2, 5];
+    const COLUMNS: [u32; 5] = [1, 4, 0, 7, 19];
+    product::<f32>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))?;
+    product::<f64>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))
+}
+
+#[test]
 fn every_algorithm_with_kernels_is_called() {
     let rows = include_str!("../../src/kernels/table.rs").lines();
     let names = rows.filter_map(|line| line.trim().strip_prefix('(')?.strip_suffix(" $then:ident $given:tt) => {"));
