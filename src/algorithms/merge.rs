@@ -44,7 +44,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] if `out` is shorter than both inputs together, and the errors of a launch and of an allocation.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than both inputs together, and the errors of a launch and of an allocation.
 pub fn merge<'a, 'o, I, J, S, T, C, Tag>(
     run: impl Into<Run<'a>>,
     a: I,
@@ -115,7 +115,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`merge`].
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`merge`].
 #[allow(clippy::type_complexity, reason = "pairs")]
 pub fn merge_pairs<'a, 'o, 'w, I, J, U, W, S, T, X, Y, C, Tag>(
     run: impl Into<Run<'a>>,

@@ -42,7 +42,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] if `count` is empty, and the errors of a launch and of an allocation. An `out` that is too short
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an allocation. An `out` that is too short
 /// for what is kept is a fault of the launch.
 pub fn unique<'a, 'o, 'c, I, S, Tag>(
     run: impl Into<Run<'a>>,
@@ -91,7 +91,7 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`unique`]. Outputs that are too short
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`unique`]. Outputs that are too short
 /// for what is kept are a fault of the launch.
 pub fn unique_by_key<'a, 'o, 'p, 'c, I, J, K, V, Tag>(
     run: impl Into<Run<'a>>,
