@@ -256,9 +256,11 @@ impl PtxBuilder {
                             let Compiled { bitcode, inputs: read } = inner.compile(&wrapper)?;
                             progress.rustc(None);
                             let units = codegen::units(&tools, name, &archs, &bitcode)?;
-                            if read.are_settled(started, work)
-                                && let Some(content) = plans.remember(wrapper.key, &read)
+                            // In this order: what was read for the key is what the compiler read only if nothing was written until then.
+                            if let Some(content) = plans.key(wrapper.key, &read)
+                                && read.are_settled(started, work)
                             {
+                                plans.remember(wrapper.key, &read);
                                 compiler.remember(content, &archs, &units);
                             }
                             (read, units)

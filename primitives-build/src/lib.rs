@@ -64,7 +64,7 @@
 //! these files to itself. What is damaged is made again. What no build has used for 30 days is removed, and the oldest before that if
 //! all takes more than 2 GiB.
 //!
-//! A build that takes longer than a few seconds tells on the terminal how far it is.
+//! A build that takes longer than a few seconds tells on the terminal how far it is, unless `CARGO_TERM_PROGRESS_WHEN` is `never`.
 //!
 //! # Looking at kernels
 //!

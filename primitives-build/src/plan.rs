@@ -18,26 +18,59 @@ const REMEMBERED: usize = 8;
 
 /// Folders that have other names in other checkouts, and what stands for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Folders(Vec<(String, &'static str)>);
+pub(crate) struct Folders(Vec<(PathBuf, &'static str)>);
 
 impl Folders {
     pub(crate) fn new(package: &Path, facade: &Path) -> Self {
-        let mut folders =
-            vec![(package.to_string_lossy().into(), "<package>"), (facade.to_string_lossy().into(), "<facade>")];
+        let mut folders = vec![(package.to_owned(), "<package>"), (facade.to_owned(), "<facade>")];
         // One may lie in the other.
-        folders.sort_by_key(|(path, _): &(String, _)| std::cmp::Reverse(path.len()));
+        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
         Self(folders)
     }
 
     /// The text without these folders.
     pub(crate) fn portable(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (folder, name)| text.replace(folder.as_str(), name))
+        let without = |text: String, (folder, name): &(PathBuf, &str)| match folder.to_str() {
+            Some(folder) => replace_path(&text, folder, name),
+            None => text,
+        };
+        self.0.iter().fold(text.to_owned(), without)
     }
 
-    fn real(&self, text: &str) -> PathBuf {
-        let found = self.0.iter().find_map(|(folder, name)| Some((folder, text.strip_prefix(name)?)));
-        found.map_or_else(|| text.into(), |(folder, rest)| format!("{folder}{rest}").into())
+    /// The name of a file in every checkout; its path, if it lies in neither folder.
+    fn name(&self, file: &Path) -> Option<String> {
+        for (folder, name) in &self.0 {
+            if let Ok(rest) = file.strip_prefix(folder) {
+                return Some(format!("{name}/{}", rest.to_str()?));
+            }
+        }
+        file.to_str().map(str::to_owned)
     }
+
+    fn real(&self, name: &str) -> PathBuf {
+        let rest = |(folder, start): &(PathBuf, &str)| Some(folder.join(name.strip_prefix(start)?.strip_prefix('/')?));
+        self.0.iter().find_map(rest).unwrap_or_else(|| name.into())
+    }
+
+    fn contain(&self, file: &Path) -> bool {
+        self.0.iter().any(|(folder, _)| file.starts_with(folder))
+    }
+}
+
+/// The text with another name for a folder, wherever that is a whole path or the beginning of one.
+fn replace_path(text: &str, folder: &str, name: &str) -> String {
+    let is_of_a_name = |c: char| c.is_alphanumeric() || "/_-.".contains(c);
+    let (mut out, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
+    while let Some(at) = rest.find(folder) {
+        let (head, tail) = (&rest[..at], &rest[at + folder.len()..]);
+        let begins = head.chars().next_back().or(before).is_none_or(|c| !is_of_a_name(c));
+        let ends = tail.chars().next().is_none_or(|c| c == '/' || !is_of_a_name(c));
+        out.push_str(head);
+        out.push_str(if begins && ends { name } else { folder });
+        before = folder.chars().next_back();
+        rest = tail;
+    }
+    out + rest
 }
 
 /// The files and variables that a compilation read.
@@ -68,7 +101,7 @@ impl Inputs {
     fn key(&self, manifest: Key, folders: &Folders) -> Option<Key> {
         let mut parts = Vec::new();
         for file in &self.files {
-            parts.push((folders.portable(file.to_str()?), fs::read(file).ok()));
+            parts.push((folders.name(file)?, fs::read(file).ok()));
         }
         let variables: Vec<_> = self.variables.iter().map(|name| (name, env::var_os(name))).collect();
         Some(Key::of(("inputs", manifest, parts, variables)))
@@ -77,7 +110,7 @@ impl Inputs {
     fn to_text(&self, folders: &Folders) -> Option<String> {
         let mut text = String::new();
         for file in &self.files {
-            text.push_str(&format!("file {}\n", folders.portable(file.to_str()?)));
+            text.push_str(&format!("file {}\n", folders.name(file)?));
         }
         for name in &self.variables {
             text.push_str(&format!("variable {name}\n"));
@@ -106,24 +139,42 @@ pub(crate) struct Plans<'a> {
 }
 
 impl Plans<'_> {
-    /// The inputs that an earlier compilation of this manifest read, if they are now what they were then, and their key.
+    /// What earlier compilations of this manifest read, with the keys of what stands there now.
     pub(crate) fn find(&self, manifest: Key) -> impl Iterator<Item = (Inputs, Key)> {
-        self.remembered(manifest).into_iter().filter_map(move |text| {
-            let inputs = Inputs::from_text(&text, &self.folders)?;
-            let key = inputs.key(manifest, &self.folders)?;
-            Some((inputs, key))
+        [manifest, self.of_these_folders(manifest)].into_iter().flat_map(move |manifest| {
+            self.remembered(manifest).into_iter().filter_map(move |text| {
+                let inputs = Inputs::from_text(&text, &self.folders)?;
+                let key = inputs.key(manifest, &self.folders)?;
+                Some((inputs, key))
+            })
         })
     }
 
-    /// Remembers what a compilation read; gives the key of it.
-    pub(crate) fn remember(&self, manifest: Key, inputs: &Inputs) -> Option<Key> {
-        let text = inputs.to_text(&self.folders)?;
+    /// The key of what a compilation read, as it stands there now.
+    pub(crate) fn key(&self, manifest: Key, inputs: &Inputs) -> Option<Key> {
+        inputs.key(self.manifest_of(manifest, inputs), &self.folders)
+    }
+
+    /// Remembers what a compilation read.
+    pub(crate) fn remember(&self, manifest: Key, inputs: &Inputs) {
+        let manifest = self.manifest_of(manifest, inputs);
+        let Some(text) = inputs.to_text(&self.folders) else { return };
         let mut all = self.remembered(manifest);
         all.retain(|other| *other != text);
         all.insert(0, text);
         all.truncate(REMEMBERED);
         self.store.put(Key::of(("files", manifest)), all.join("\n").as_bytes());
-        inputs.key(manifest, &self.folders)
+    }
+
+    /// A file that lies in neither folder has another path in another checkout, which a manifest may name relative to one of them:
+    /// then the list holds for these folders alone.
+    fn manifest_of(&self, manifest: Key, inputs: &Inputs) -> Key {
+        let everywhere = inputs.files.iter().all(|file| self.folders.contain(file));
+        if everywhere { manifest } else { self.of_these_folders(manifest) }
+    }
+
+    fn of_these_folders(&self, manifest: Key) -> Key {
+        Key::of((manifest, &self.folders.0))
     }
 
     fn remembered(&self, manifest: Key) -> Vec<String> {
@@ -146,13 +197,22 @@ fn written(data: &fs::Metadata) -> Option<SystemTime> {
     Some(modified)
 }
 
-/// Names of environment variables in rustc's dep-info files of a folder.
+/// Names of environment variables in rustc's dep-info files of a folder, and those that build scripts name, whose output cargo keeps
+/// beside it.
 pub(crate) fn variables(deps: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(deps).into_iter().flatten().flatten().map(|entry| entry.path());
-    let texts = entries
-        .filter(|path| path.extension().is_some_and(|extension| extension == "d"))
-        .filter_map(|path| files::read_text(&path).ok());
-    texts.flat_map(|text| variables_of(&text)).collect()
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let dep_infos = entries(deps).filter(|path| path.extension().is_some_and(|extension| extension == "d"));
+    let mut found: BTreeSet<String> =
+        dep_infos.filter_map(|path| files::read_text(&path).ok()).flat_map(|text| variables_of(&text)).collect();
+    for script in entries(&deps.with_file_name("build")) {
+        let output = files::read_text(&script.join("output")).unwrap_or_default();
+        let named = output.lines().filter_map(|line| {
+            line.strip_prefix("cargo::rerun-if-env-changed=")
+                .or_else(|| line.strip_prefix("cargo:rerun-if-env-changed="))
+        });
+        found.extend(named.map(str::to_owned));
+    }
+    found
 }
 
 fn variables_of(dep_info: &str) -> Vec<String> {
@@ -185,7 +245,8 @@ mod tests {
         let plans = |root: &Path| Plans { store: &store, folders: Folders::new(root, root) };
         let manifest = Key::of("manifest");
         assert_eq!(plans(&one).find(manifest).count(), 0);
-        let key = plans(&one).remember(manifest, &inputs(&one)).unwrap();
+        plans(&one).remember(manifest, &inputs(&one));
+        let key = plans(&one).key(manifest, &inputs(&one)).unwrap();
         let found: Vec<_> = plans(&two).find(manifest).collect();
         assert_eq!(found, [(inputs(&two), key)]);
         assert_eq!(found[0].0.files, [two.join("Cargo.toml"), two.join("src/kernels.rs")].into());
@@ -212,7 +273,7 @@ mod tests {
         let manifest = Key::of("manifest");
         let set = |i: usize| Inputs { files: [root.join(format!("src/{i}.rs"))].into(), ..Inputs::default() };
         for i in [0, 1, 2, 3, 4, 5, 6, 7, 8, 3] {
-            plans.remember(manifest, &set(i)).unwrap();
+            plans.remember(manifest, &set(i));
         }
         let found: Vec<_> = plans.find(manifest).map(|(inputs, _)| inputs).collect();
         assert_eq!(found, [3, 8, 7, 6, 5, 4, 2, 1].map(set));
@@ -246,6 +307,46 @@ mod tests {
         assert_eq!(folders.real("<package>/src/k.rs"), Path::new("/f/tests/user/src/k.rs"));
         assert_eq!(folders.real("<facade>/src/lib.rs"), Path::new("/f/src/lib.rs"));
         assert_eq!(folders.real("/other"), Path::new("/other"));
+    }
+
+    #[test]
+    fn a_folder_whose_name_comes_again_is_found_again() {
+        let folders = Folders::new(Path::new("/src"), Path::new("/f"));
+        for path in ["/src/src/kernels.rs", "/src/Cargo.toml", "/srcs/lib.rs", "/x/src/lib.rs"] {
+            assert_eq!(folders.real(&folders.name(Path::new(path)).unwrap()), Path::new(path));
+        }
+        let text = "lib = { path = \"/src/src\" } \"/srcs\" \"/x/src/lib.rs\" \"/src\" /src";
+        let portable = "lib = { path = \"<package>/src\" } \"/srcs\" \"/x/src/lib.rs\" \"<package>\" <package>";
+        assert_eq!(folders.portable(text), portable);
+    }
+
+    #[test]
+    fn a_sibling_of_the_package_is_that_of_the_checkout() {
+        let (one, two) = (checkout("sibling", "one/app"), checkout("sibling", "two/app"));
+        let library = |root: &Path| root.parent().unwrap().join("lib/src/lib.rs");
+        let store = Store::new(one.ancestors().nth(2));
+        let plans = |root: &Path| Plans { store: &store, folders: Folders::new(root, root) };
+        let manifest = Key::of("lib = { path = \"<package>/../lib\" }");
+        for root in [&one, &two] {
+            files::write(&library(root), root.to_str().unwrap()).unwrap();
+            let inputs = Inputs { files: [library(root)].into(), ..Inputs::default() };
+            assert_eq!(plans(root).find(manifest).count(), 0, "the other checkout's list");
+            plans(root).remember(manifest, &inputs);
+            let key = plans(root).key(manifest, &inputs).unwrap();
+            assert_eq!(plans(root).find(manifest).collect::<Vec<_>>(), [(inputs, key)]);
+        }
+        fs::remove_dir_all(one.ancestors().nth(2).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn variables_are_read_from_the_output_of_build_scripts() {
+        let root = checkout("scripts", "release");
+        files::write(&root.join("deps/a.d"), "a.ptx: a.rs\n\n# env-dep:SIZE=32\n").unwrap();
+        files::write(&root.join("build/one-1/output"), "cargo::rerun-if-env-changed=ONE\ncargo:rustc-cfg=x\n").unwrap();
+        files::write(&root.join("build/two-1/output"), "cargo:rerun-if-env-changed=TWO\n").unwrap();
+        let names: Vec<String> = variables(&root.join("deps")).into_iter().collect();
+        assert_eq!(names, ["ONE", "SIZE", "TWO"]);
+        fs::remove_dir_all(root.parent().unwrap()).unwrap();
     }
 
     #[test]

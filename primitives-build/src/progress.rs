@@ -1,5 +1,6 @@
 //! Tells the user's terminal how far a long build is: cargo shows nothing of a build script before it ends.
 
+use std::env;
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,10 +28,13 @@ struct State {
 }
 
 impl Progress {
-    /// Shows it on the terminal that the build was started from, if there is one.
+    /// Shows it on the terminal that the build was started from, if there is one. Cargo's own setting of its progress bar turns it off
+    /// (`CARGO_TERM_PROGRESS_WHEN=never`), and so do `CI` and `TERM=dumb`, as they do there.
     pub(crate) fn new() -> Self {
+        let is = |name: &str, value: &str| env::var_os(name).is_some_and(|found| found == value);
+        let off = is("CARGO_TERM_PROGRESS_WHEN", "never") || is("TERM", "dumb") || env::var_os("CI").is_some();
         // Cargo keeps what a build script writes to its standard streams.
-        let terminal = if cfg!(unix) { File::options().write(true).open("/dev/tty").ok() } else { None };
+        let terminal = if cfg!(unix) && !off { File::options().write(true).open("/dev/tty").ok() } else { None };
         Self::on(terminal, INTERVAL)
     }
 
