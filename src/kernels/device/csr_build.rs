@@ -125,8 +125,10 @@ pub fn csr_rows_of_keys<I>(
     I: Integer,
     u64: ConvertTo<I>,
 {
+    // A matrix without columns has no keys. The compiler does not know, and would prepare for a fault.
+    let divisor = columns.max(1);
     for item in cx.items(keys.len()) {
-        indices.set(item, (keys[item] % columns).convert());
+        indices.set(item, (keys[item] % divisor).convert());
     }
     for item in cx.items(offsets.len()) {
         // How many keys are of rows before.
