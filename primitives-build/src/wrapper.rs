@@ -295,21 +295,23 @@ fn cargo_config(line_info: bool, target_dir: &Path) -> String {
     )
 }
 
-/// Whether the compiler complains of files that an earlier build left, and not of a source.
+/// Whether the compiler complains of files that an earlier build left: not of a source, and it is not cargo that complains, of a package
+/// that it cannot find, say.
 fn is_of_damage(stderr: &str) -> bool {
     // Of crates that it cannot find or read.
     const CODES: [&str; 4] = ["error[E0460]", "error[E0463]", "error[E0514]", "error[E0786]"];
-    let mut lines = stderr.lines().peekable();
-    let mut of_a_source = false;
-    while let Some(line) = lines.next() {
+    let (mut compiled, mut in_error, mut of_a_source) = (false, false, false);
+    for line in stderr.lines() {
         if CODES.iter().any(|code| line.starts_with(code)) {
             return true;
         }
-        // A warning has a place too.
-        let has_place = lines.peek().is_some_and(|next| next.trim_start().starts_with("--> "));
-        of_a_source |= line.starts_with("error") && has_place;
+        compiled |= line.starts_with("error: could not compile");
+        // A message has its place after one or several lines, and ends with an empty one. A warning has a place too.
+        in_error =
+            if line.starts_with("error") { true } else { in_error && !line.is_empty() && !line.starts_with("warning") };
+        of_a_source |= in_error && line.trim_start().starts_with("--> ");
     }
-    !of_a_source
+    compiled && !of_a_source
 }
 
 /// Variables of the outer cargo, and of the build script it runs; where crates come from is kept.
@@ -562,7 +564,9 @@ mod tests {
         let warning = "warning: unused import: `All`\n --> src/kernels.rs:4:34\n  |\n";
         let mistake = "error[E0308]: mismatched types\n  --> src/kernels.rs:7:5\n";
         let macro_mistake = "error: expected `;`\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
-        for stderr in [mistake, macro_mistake, &[warning, mistake].concat()] {
+        let long = "error: one\n       two\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
+        let package = "error: no matching package named `gone` found\nlocation searched: crates.io index\n";
+        for stderr in [mistake, macro_mistake, long, package, &[warning, mistake].concat()] {
             assert!(!is_of_damage(stderr), "{stderr}");
         }
         let metadata = "error[E0786]: found invalid metadata files for crate `a`\n --> src/lib.rs:1:5\n";
