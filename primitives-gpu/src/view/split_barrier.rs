@@ -103,13 +103,17 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             cx.raise(FaultKind::BadShape, [warps as u64, (threads / WARP) as u64], Location::caller());
         }
         #[cfg(target_arch = "nvptx64")]
-        if in_hardware() {
+        match in_hardware() {
             // SAFETY: inside; the storage is the barriers' alone.
-            return unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) };
+            true => unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) },
+            false => word(barrier).store(warps as u64),
         }
         // No atomic, so that the emulator reports a warp that uses the barrier although nothing lies in between.
+        #[cfg(not(target_arch = "nvptx64"))]
         // SAFETY: any bits are a barrier's, and they are written at once.
-        unsafe { barrier.set(0, warps as u64) };
+        unsafe {
+            barrier.set(0, warps as u64);
+        }
     }
 
     /// Arrives and goes on: what the warp did before happens before what those do that wait for the phase. All its lanes call it.
