@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// A launch on the emulator, and what it holds until it ends. Streams and allocations are known by the addresses of what is locked.
-pub(crate) struct Running {
+pub struct Running {
     kernel: Box<str>,
     stream: usize,
     allocations: Box<[(usize, Mode)]>,
@@ -31,7 +31,7 @@ pub(crate) enum Access {
 }
 
 /// Notes that the calling thread runs lanes of a launch, until this is dropped.
-pub(crate) struct Entered(Option<Arc<Running>>);
+pub struct Entered(Option<Arc<Running>>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
@@ -42,7 +42,7 @@ impl Drop for Entered {
 }
 
 /// The launch whose lanes the calling thread runs.
-pub(crate) fn running() -> Option<Arc<Running>> {
+pub fn running() -> Option<Arc<Running>> {
     // By taking it out, and not by a borrow, which a lane that overflows its stack here would never give back.
     let copy = RUNNING.try_with(|running| {
         let innermost = running.take();
@@ -54,7 +54,7 @@ pub(crate) fn running() -> Option<Arc<Running>> {
 }
 
 /// Notes that the calling thread goes on with the lanes of a launch that another one has begun.
-pub(crate) fn resume(launch: Option<Arc<Running>>) -> Entered {
+pub fn resume(launch: Option<Arc<Running>>) -> Entered {
     Entered(RUNNING.try_with(|running| running.replace(launch)).ok().flatten())
 }
 

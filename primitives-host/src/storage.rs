@@ -15,7 +15,10 @@ use crate::graph::Draft;
 use crate::kernel::Launch;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
-use crate::{Buffer, BufferSlice, Error, KernelInfo, Result, trace};
+use crate::{Buffer, BufferSlice, Error, KernelInfo, Result, in_kernel, trace};
+
+/// What runs on the calling thread, for other threads that compute a part of it.
+pub use crate::in_kernel::{Entered, Running, resume, running};
 
 /// The memory of a [`Buffer`], of any element type. Clones are the same memory, which is freed after the last of them.
 #[derive(Clone)]
@@ -140,6 +143,7 @@ pub unsafe fn run_on_host(
         all.add(&storage.0, if *write { Mode::Write } else { Mode::Read });
     }
     let kernel: Arc<str> = kernel.into();
+    let launch = Arc::clone(&kernel);
     let accesses: Vec<_> = uses
         .into_iter()
         .map(|StorageUse { storage, write, ranges, name }| (storage.clone(), write, ranges, name))
@@ -181,6 +185,7 @@ pub unsafe fn run_on_host(
         (Queue::Emulator(busy), Backend::Emulator(_)) => {
             let _held = all.lock()?;
             let _turn = StreamInner::turn(busy)?;
+            let _running = in_kernel::enter(&launch, busy, &all);
             stream.device().tally.launches.add(1);
             step().inspect_err(trace::fault)
         }

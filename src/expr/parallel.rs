@@ -12,8 +12,10 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+
+use primitives_host::storage::{Running, resume, running};
 
 /// Computes `count` pieces, each on one thread, with what `local` makes once a thread. The error is that of the first piece that
 /// has one, whatever the threads; pieces after it may not have been computed.
@@ -65,6 +67,8 @@ struct Shared {
     number: usize,
     /// Takes pieces until there are none. The lifetime is erased, see [`Crew::share`].
     run: &'static (dyn Fn() + Sync),
+    /// The launch that it is of.
+    launch: Option<Arc<Running>>,
     open: bool,
     helpers: usize,
     panic: Option<Box<dyn Any + Send>>,
@@ -100,7 +104,7 @@ impl Crew {
         // SAFETY: helpers call it between joining and leaving, and neither a return nor a panic leaves this function before
         // nobody can join and all have left.
         let run = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(run) };
-        self.lock().push(Shared { number, run, open: true, helpers: 0, panic: None });
+        self.lock().push(Shared { number, run, launch: running(), open: true, helpers: 0, panic: None });
         (0..helpers.min(self.threads)).for_each(|_| self.work.notify_one());
         let own = catch_unwind(AssertUnwindSafe(run));
 
@@ -127,10 +131,12 @@ impl Crew {
                 all = self.work.wait(all).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let (number, run) = (shared.number, shared.run);
+            let (number, run, launch) = (shared.number, shared.run, shared.launch.clone());
             shared.helpers += 1;
             drop(all);
+            let entered = resume(launch);
             let panic = catch_unwind(AssertUnwindSafe(run)).err();
+            drop(entered);
             all = self.lock();
             let shared = all.iter_mut().find(|shared| shared.number == number).expect("it stays while it has helpers");
             // There is no piece left to take.

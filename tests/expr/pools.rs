@@ -1,13 +1,13 @@
 //! Expressions in threads of a pool that steals work.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use kernel_primitives::expr::*;
 use kernel_primitives::prelude::device_function;
-use kernel_primitives::{Device, Result};
+use kernel_primitives::{Device, Error, Result, Stream};
 use rayon::prelude::*;
 
 use super::stream;
@@ -114,5 +114,41 @@ fn a_thread_that_waits_takes_no_other_task() -> Result<()> {
     for task in 0..5 {
         assert!(result.recv_timeout(Duration::from_secs(60)).is_ok(), "after {task} tasks a thread waits for itself");
     }
+    Ok(())
+}
+
+static STREAM: OnceLock<Stream> = OnceLock::new();
+static ERRORS: Mutex<Vec<Error>> = Mutex::new(Vec::new());
+
+/// Of 1 it waits for the stream that it runs on.
+#[device_function]
+fn wait_for_itself(x: u32) -> u32 {
+    if x == 1 {
+        let result = STREAM.get().expect("the test sets it").synchronize();
+        ERRORS.lock().expect("no panic").extend(result.err());
+    }
+    x
+}
+
+/// The wait is an error on each thread that computes a part of the assignment.
+#[test]
+fn a_function_that_waits_for_its_own_stream_gets_an_error() -> Result<()> {
+    let stream = STREAM.get_or_init(|| Device::emulator().stream().expect("a stream"));
+    let mut x = vec![0u32; LEN];
+    let ones = [0, LEN / 3, LEN / 2, LEN - 1];
+    ones.iter().for_each(|&at| x[at] = 1);
+    let x = Tensor::from_slice(stream, LEN, &x)?;
+    let (done, result) = mpsc::channel();
+    thread::spawn(move || {
+        done.send(
+            Tensor::uninit(STREAM.get().unwrap(), LEN).and_then(|y| y.assign(call(wait_for_itself::info(), (&x,)))),
+        )
+    });
+    result.recv_timeout(Duration::from_secs(60)).expect("the assignment waits for itself")?;
+    let errors = ERRORS.lock().expect("no panic");
+    assert!(
+        errors.len() == ones.len() && errors.iter().all(|error| matches!(error, Error::InKernel { .. })),
+        "{errors:?}"
+    );
     Ok(())
 }
