@@ -40,6 +40,8 @@ mod launch;
 mod peers;
 #[cfg(feature = "cuda")]
 mod rows;
+#[cfg(feature = "cuda")]
+mod stencils;
 
 /// Measures a group of rows.
 #[cfg(feature = "cuda")]
@@ -63,13 +65,14 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 6] = [
+    let groups: [(&str, Group); 7] = [
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
         ("block", block::run),
         ("rows", rows::run),
         ("expressions", expressions::run),
+        ("stencils", stencils::run),
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's times for the rows of benches/gpu/rows.rs, expressions.rs and algorithms/, as JSON.
+"""PyTorch's times for the rows of benches/gpu/rows.rs, expressions.rs, stencils.rs and algorithms/, as JSON.
 
     python3 torch_peers.py --json torch.json [--log2 30]
 
@@ -269,11 +269,27 @@ def expressions(largest):
     yield named("sum of rows of m * m"), measure(lambda: (m * m).sum(1))
 
 
+def stencils(largest):
+    """Of benches/gpu/stencils.rs, as convolutions, with a border of zeros."""
+    log2 = min(largest, 28)
+
+    def convolution(call, weights, *shape):
+        x, w = uniform(1, 1, *shape), torch.rand(1, 1, *weights, device="cuda")
+        return measure(lambda: call(x, w, padding="same"))
+
+    side = 1 << log2 // 2
+    yield f"stencil, 5 points, f32 {side}x{side}", convolution(torch.nn.functional.conv2d, (3, 3), side, side)
+    side = 768 if log2 == 28 else 1 << log2 // 3
+    yield f"stencil, 7 points, f32 {side}x{side}x{side}", convolution(torch.nn.functional.conv3d, (3, 3, 3), side, side, side)
+    for width, n in [(9, 1 << log2), (33, 1 << log2), (2048, 1 << min(log2, 24))]:
+        yield f"stencil, width {width}, f32 {n}", convolution(torch.nn.functional.conv1d, (width,), n)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", required=True, metavar="FILE")
     parser.add_argument("--log2", type=int, default=30, metavar="N", help="the logarithm of the largest size")
-    parser.add_argument("--only", choices=["algorithms", "rows", "expressions"], help="one group of rows")
+    parser.add_argument("--only", choices=["algorithms", "rows", "expressions", "stencils"], help="one group of rows")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("PyTorch finds no GPU")
@@ -282,6 +298,7 @@ def main():
         for group, rows in [
             ("rows", rows_and_columns()),
             ("expressions", expressions(arguments.log2)),
+            ("stencils", stencils(arguments.log2)),
             ("algorithms", algorithms(arguments.log2)),
         ]:
             if arguments.only not in [None, group]:

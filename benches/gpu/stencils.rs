@@ -1,0 +1,182 @@
+//! Stencils beside a kernel of a thread an element, one of tiles in shared memory, and PyTorch, whose times come from
+//! `benches/peers/torch_peers.py`; and the copy of as many bytes, which is what they can reach.
+
+use kernel_primitives::expr::{Boundary, Operand, Reductions, Tensor, convolve, element_index, scalar, stencil};
+use kernel_primitives::{Device, Result, Stream};
+
+use crate::harness::{Options, Report, compare};
+use crate::peers::Peers;
+
+struct Bench<'a> {
+    stream: Stream,
+    peers: Option<Peers>,
+    report: &'a mut Report,
+}
+
+pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Result<()> {
+    let peers = options.peers.as_deref().map(Peers::open);
+    let mut bench = Bench { stream: device.stream()?, peers, report };
+    let log2 = options.log2.min(28);
+    bench.square(1 << (log2 / 2))?;
+    bench.cube(if log2 < 28 { 1 << (log2 / 3) } else { 768 })?;
+    for width in [9, 33] {
+        bench.row_of(1 << log2, width)?;
+    }
+    bench.row_of(1 << log2.min(24), 2048)
+}
+
+/// Element `i` of what is read: small whole numbers, whose sums are exact.
+fn value(i: usize) -> f32 {
+    (i * 7 % 31) as f32
+}
+
+/// The place that is read for one that may lie outside.
+fn clamped(i: usize, by: isize, extent: usize) -> usize {
+    i.saturating_add_signed(by).min(extent - 1)
+}
+
+impl Bench<'_> {
+    /// What is read, and where the results go, with their addresses.
+    fn tensors(&self, shape: &[usize]) -> Result<([Tensor<f32>; 2], [u64; 2])> {
+        let buffer = || self.stream.buffer_zeroed::<f32>(shape.iter().product());
+        let buffers = [buffer()?, buffer()?];
+        let addresses = [buffers[0].address(), buffers[1].address()];
+        let [x, y] = buffers.map(|buffer| Tensor::from_buffer(&self.stream, shape, buffer));
+        let (x, y) = (x?, y?);
+        x.assign((element_index::<u64>() * 7).floor_rem(scalar(31u64)).cast::<f32>())?;
+        Ok(([x, y], addresses))
+    }
+
+    /// A row: ours, the peers of that name on these addresses, and the copy. `expected` gives an element of the result; some hundred
+    /// of them are looked at, the first and last among them.
+    fn row(
+        &mut self,
+        name: &str,
+        [x, y]: [&Tensor<f32>; 2],
+        mut ours: impl FnMut() -> Result<()>,
+        (peer, buffers): (&str, &[u64]),
+        expected: impl Fn(usize) -> f32,
+    ) -> Result<()> {
+        let stream = self.stream.clone();
+        let n = x.len();
+        let agree = || -> Result<bool> {
+            let (flat, part) = (y.reshape(n)?, 4096.min(n));
+            let near = |begin: usize| -> Result<bool> {
+                let found = flat.slice(begin..begin + part)?.to_vec()?;
+                Ok(found.iter().enumerate().all(|(i, found)| *found == expected(begin + i)))
+            };
+            Ok(near(0)? && near((n - part) / 2)? && near(n - part)?)
+        };
+        ours()?;
+        if !agree()? {
+            self.report.failure(format!("{name}, ours"));
+            return Ok(());
+        }
+        let mut values = vec![];
+        let mut theirs = Vec::new();
+        if let Some(library) = &self.peers {
+            for (prefix, ms, ratio) in [("cuda", "CUDA ms", "ratio to CUDA"), ("tiled", "tiled ms", "ratio to tiled")] {
+                let Some(call) = library.algorithm(prefix, peer, &stream, n, buffers)? else { continue };
+                y.fill(-1.0)?;
+                if call() != 0 || !agree()? {
+                    self.report.failure(format!("{name}, the peer of {ms}"));
+                }
+                theirs.push((ms, ratio, call));
+            }
+        }
+        let mut runs: Vec<_> = theirs
+            .iter()
+            .map(|(ms, _, call)| {
+                move || {
+                    assert_eq!(call(), 0, "{name}: {ms} failed");
+                    Ok(())
+                }
+            })
+            .collect();
+        let mut copy = || y.assign(x);
+        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours, &mut copy];
+        contenders.extend(runs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+        let times = compare(&stream, &mut contenders)?;
+        values.extend([("ms", times[0]), ("GB/s", 8.0 * n as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])]);
+        for ((ms, ratio, _), time) in theirs.iter().zip(&times[2..]) {
+            values.extend([(*ms, *time), (*ratio, time / times[0])]);
+        }
+        self.report.row(name, &values);
+        Ok(())
+    }
+
+    fn square(&mut self, side: usize) -> Result<()> {
+        let ([x, y], addresses) = &self.tensors(&[side, side])?;
+        let at = |i: usize, j: usize, di: isize, dj: isize| value(clamped(i, di, side) * side + clamped(j, dj, side));
+        let points =
+            || stencil(x, Boundary::Clamp, |n| 0.25 * (n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1])));
+        self.row(
+            &format!("stencil, 5 points, f32 {side}x{side}"),
+            [x, y],
+            || y.assign(points()),
+            ("five_points", addresses),
+            |k| {
+                let (i, j) = (k / side, k % side);
+                0.25 * (at(i, j, -1, 0) + at(i, j, 1, 0) + at(i, j, 0, -1) + at(i, j, 0, 1))
+            },
+        )?;
+        // The norm of a residual: of no more traffic than the two tensors, which are read once.
+        let ([f, _], _) = &self.tensors(&[side, side])?;
+        let total = Tensor::<f32>::zeros(&self.stream, [])?;
+        let norm = {
+            let residual = f - points();
+            (&residual * &residual).sum()
+        };
+        let times = compare(&self.stream.clone(), &mut [&mut || norm.assign_to(&total), &mut || y.assign(x)])?;
+        self.report.row(
+            &format!("stencil, norm of a residual of 5 points, f32 {side}x{side}"),
+            &[("ms", times[0]), ("GB/s", 8.0 * x.len() as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])],
+        );
+        Ok(())
+    }
+
+    fn cube(&mut self, side: usize) -> Result<()> {
+        let ([x, y], addresses) = &self.tensors(&[side, side, side])?;
+        let around = || {
+            stencil(x, Boundary::Clamp, |n| {
+                n.at([-1, 0, 0])
+                    + n.at([1, 0, 0])
+                    + n.at([0, -1, 0])
+                    + n.at([0, 1, 0])
+                    + n.at([0, 0, -1])
+                    + n.at([0, 0, 1])
+                    - 6.0 * n.at([0, 0, 0])
+            })
+        };
+        self.row(
+            &format!("stencil, 7 points, f32 {side}x{side}x{side}"),
+            [x, y],
+            || y.assign(around()),
+            ("seven_points", addresses),
+            |m| {
+                let (i, j, k) = (m / side / side, m / side % side, m % side);
+                let at = |di: isize, dj: isize, dk: isize| {
+                    value((clamped(i, di, side) * side + clamped(j, dj, side)) * side + clamped(k, dk, side))
+                };
+                at(-1, 0, 0) + at(1, 0, 0) + at(0, -1, 0) + at(0, 1, 0) + at(0, 0, -1) + at(0, 0, 1) - 6.0 * at(0, 0, 0)
+            },
+        )
+    }
+
+    fn row_of(&mut self, n: usize, width: usize) -> Result<()> {
+        let ([x, y], addresses) = &self.tensors(&[n])?;
+        let weights: Vec<f32> = (0..width).map(|k| (k % 5) as f32 / 8.0).collect();
+        let table = self.stream.buffer_from(&weights)?;
+        let origin = width as isize / 2;
+        self.row(
+            &format!("stencil, width {width}, f32 {n}"),
+            [x, y],
+            || y.assign(convolve(x, &weights, origin, Boundary::Clamp)),
+            (&format!("row_{width}"), &[addresses[0], addresses[1], table.address()]),
+            |i| {
+                let terms = weights.iter().enumerate();
+                terms.map(|(k, weight)| weight * value(clamped(i, k as isize - origin, n))).sum()
+            },
+        )
+    }
+}
