@@ -7,17 +7,17 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::tile::{copy_out, differing};
+use crate::algorithms::tile::warps::{copy_out, differing};
 
 /// Threads of a block of the kernels that select.
 pub const STAGE_THREADS: usize = 128;
 
 /// Their warps.
-pub(super) const STAGE_WARPS: usize = STAGE_THREADS / WARP as usize;
+pub(crate) const STAGE_WARPS: usize = STAGE_THREADS / WARP as usize;
 
 /// Vectors of a thread, of so many bytes each: some 430 bytes, of which four blocks fill a multiprocessor's shared memory. The time of a
 /// selection is its wait for the tiles before by the bytes under way.
-pub(super) const fn vectors(bytes: usize) -> usize {
+pub(crate) const fn vectors(bytes: usize) -> usize {
     match bytes.div_ceil(16) {
         0 | 1 => 27,
         2 => 12,
@@ -28,7 +28,7 @@ pub(super) const fn vectors(bytes: usize) -> usize {
 }
 
 /// Those of them that a warp moves together, whose items a word can count by 10 bits each.
-pub(super) const fn together<S: Source>(bytes: usize) -> usize {
+pub(crate) const fn together<S: Source>(bytes: usize) -> usize {
     if vectors(S::VECTOR * bytes).is_multiple_of(3) { 3 } else { 1 }
 }
 
@@ -39,12 +39,12 @@ const fn batches<S: Source>(bytes: usize) -> (usize, usize) {
 }
 
 /// The most times that a warp of a selection moves items, of so many bytes.
-pub(super) const fn most_batches<S: Source>(bytes: usize) -> u32 {
+pub(crate) const fn most_batches<S: Source>(bytes: usize) -> u32 {
     batches::<S>(bytes).1 as u32
 }
 
 /// The most items of a tile, of so many bytes.
-pub(super) const fn items<S: Source>(bytes: usize) -> usize {
+pub(crate) const fn items<S: Source>(bytes: usize) -> usize {
     let (batch, most) = batches::<S>(bytes);
     STAGE_WARPS * batch * most
 }
@@ -84,18 +84,18 @@ unsafe impl<S: Source> SharedStorage for StagedStorage<S> {
 /// so many bytes, as its first constants.
 macro_rules! by_vectors {
     ($source:ty, $bytes:expr, $f:ident::<$($t:ty),*; VECTOR, TOGETHER $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
-        if const { super::staged::together::<$source>($bytes) == 3 } {
-            super::by_vector!($source, $f::<$($t),*; VECTOR, 3 $(, $constant)*>($($arg),*))
+        if const { $crate::algorithms::tile::staged::together::<$source>($bytes) == 3 } {
+            $crate::algorithms::tile::by_vector!($source, $f::<$($t),*; VECTOR, 3 $(, $constant)*>($($arg),*))
         } else {
-            super::by_vector!($source, $f::<$($t),*; VECTOR, 1 $(, $constant)*>($($arg),*))
+            $crate::algorithms::tile::by_vector!($source, $f::<$($t),*; VECTOR, 1 $(, $constant)*>($($arg),*))
         }
     };
 }
-pub(super) use by_vectors;
+pub(crate) use by_vectors;
 
 /// Items before the first vector of an input that its tiles begin with, so that all further ones are aligned: 0 if none are.
 #[inline(always)]
-pub(super) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
+pub(crate) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
     let mut lead = 0;
     for skip in 1..N {
         if x.is_aligned::<N>(skip) {
@@ -107,7 +107,7 @@ pub(super) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
 
 /// A warp's part of a tile: batches of `TOGETHER` vectors of `N` items a lane, which the lanes have side by side.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'k, const N: usize, const TOGETHER: usize> {
+pub(crate) struct Part<'k, const N: usize, const TOGETHER: usize> {
     cx: Block<'k>,
     /// Its first item in the input; before that by less than a vector, if the input begins inside a vector.
     start: usize,
@@ -129,7 +129,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
 
     /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
     #[inline(always)]
-    pub(super) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
+    pub(crate) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
         const { assert!(TOGETHER <= 3 && Self::ROUND < 1 << COUNT_BITS, "counts fit in a word") };
         let items = batches * Self::BATCH;
         let first = (tile * STAGE_WARPS + cx.warp() as usize) * items as usize;
@@ -147,19 +147,19 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
 
     /// The part's place in shared memory.
     #[inline(always)]
-    pub(super) fn place(&self) -> u32 {
+    pub(crate) fn place(&self) -> u32 {
         self.place
     }
 
     /// The index in the input of what is at a place of the part.
     #[inline(always)]
-    pub(super) fn index(&self, at: u32) -> usize {
+    pub(crate) fn index(&self, at: u32) -> usize {
         self.start.wrapping_add(at as usize)
     }
 
     /// The index in the input of the part's first item.
     #[inline(always)]
-    pub(super) fn first(&self) -> usize {
+    pub(crate) fn first(&self) -> usize {
         self.index(self.has.0)
     }
 
@@ -181,7 +181,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// # Safety
     /// The array has a place for each item of the tile; nobody else accesses the part until the warp has [waited](Self::wait).
     #[inline(always)]
-    pub(super) unsafe fn stage<S: Source<Item: Element>>(&self, x: Input<S>, to: SharedArray<'_, S::Item>) {
+    pub(crate) unsafe fn stage<S: Source<Item: Element>>(&self, x: Input<S>, to: SharedArray<'_, S::Item>) {
         let vectors = self.batches * TOGETHER as u32;
         let own = self.cx.lane() * N as u32;
         // SAFETY: the caller's contract; each lane writes its own vectors, and reads what is known to be inside.
@@ -207,7 +207,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
 
     /// Waits for what the warp's lanes [copy](Self::stage).
     #[inline(always)]
-    pub(super) fn wait<S: Source>(&self, x: Input<S>) {
+    pub(crate) fn wait<S: Source>(&self, x: Input<S>) {
         x.wait_for_copies();
         self.cx.sync_warp(FULL_MASK);
     }
@@ -217,7 +217,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn vector<T: Element>(&self, items: SharedArray<'_, T>, at: u32) -> [T; N] {
+    pub(crate) unsafe fn vector<T: Element>(&self, items: SharedArray<'_, T>, at: u32) -> [T; N] {
         // SAFETY: the caller's contract.
         unsafe { items.load_items((self.place + at) as usize) }
     }
@@ -229,7 +229,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn count<T: Element>(
+    pub(crate) unsafe fn count<T: Element>(
         &self,
         items: SharedArray<'_, T>,
         mut keeps: impl FnMut(&[T; N], u32) -> u32,
@@ -249,7 +249,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// # Safety
     /// As for [`count`](Self::count); and nobody else reads the part meanwhile.
     #[inline(always)]
-    pub(super) unsafe fn compact<T: Element>(
+    pub(crate) unsafe fn compact<T: Element>(
         &self,
         items: SharedArray<'_, T>,
         mut keeps: impl FnMut(&[T; N], u32) -> u32,
@@ -282,7 +282,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// # Safety
     /// As for [`compact`](Self::compact).
     #[inline(always)]
-    pub(super) unsafe fn partition<T: Element>(
+    pub(crate) unsafe fn partition<T: Element>(
         &self,
         items: SharedArray<'_, T>,
         reversed: bool,
@@ -356,7 +356,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// As for [`count`](Self::count), and for [`copy_out`]; the counts and the order are the partition's.
     #[inline(always)]
     #[track_caller]
-    pub(super) unsafe fn copy_partition<T: Element>(
+    pub(crate) unsafe fn copy_partition<T: Element>(
         &self,
         items: SharedArray<'_, T>,
         (kept_of_batch, reversed): (u32, bool),
@@ -426,7 +426,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and
     /// [`compact`](Self::compact).
     #[inline(always)]
-    pub(super) fn heads<S: Source<Item: Element + PartialEq>>(
+    pub(crate) fn heads<S: Source<Item: Element + PartialEq>>(
         &self,
         x: Input<S>,
     ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {

@@ -6,7 +6,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::{AtomicElement, WARP};
 
-use super::{CONTROL, by_vector};
+use crate::algorithms::tile::{CONTROL, by_vector};
 
 /// Threads of a block of [`histogram_tiles`](struct@histogram_tiles).
 pub const HISTOGRAM_THREADS: usize = 512;

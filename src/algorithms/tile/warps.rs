@@ -19,7 +19,7 @@ unsafe impl<T: Element, const WARPS: usize> SharedStorage for WarpStorage<T, WAR
 /// Puts each warp's `value`, that of its first lane, into an array that all threads may read after a barrier.
 #[inline(always)]
 #[track_caller]
-pub(super) fn put_by_warp<'k, T: Element, const WARPS: usize>(
+pub(crate) fn put_by_warp<'k, T: Element, const WARPS: usize>(
     cx: Block,
     shared: &mut Shared<'k, WarpStorage<T, WARPS>>,
     value: T,
@@ -36,7 +36,7 @@ pub(super) fn put_by_warp<'k, T: Element, const WARPS: usize>(
 /// What the warps before count, and all of them. One barrier.
 #[inline(always)]
 #[track_caller]
-pub(super) fn add_by_warp<const WARPS: usize>(
+pub(crate) fn add_by_warp<const WARPS: usize>(
     cx: Block,
     shared: &mut Shared<WarpStorage<u32, WARPS>>,
     count: u32,
@@ -63,7 +63,7 @@ pub(super) fn add_by_warp<const WARPS: usize>(
 /// As for [`SharedArray::load`] of each, and [`GlobalMut::write`], of which no other block writes one.
 #[inline(always)]
 #[track_caller]
-pub(super) unsafe fn copy_out<T: Element, const AHEAD: usize>(
+pub(crate) unsafe fn copy_out<T: Element, const AHEAD: usize>(
     (rank, threads): (u32, u32),
     kept: SharedArray<'_, T>,
     from: u32,
@@ -108,7 +108,7 @@ pub(super) unsafe fn copy_out<T: Element, const AHEAD: usize>(
 /// call it round by round. `earlier` is the last lane's item of the round before; to begin with, the one before all of them.
 #[inline(always)]
 #[track_caller]
-pub(super) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earlier: &mut T, items: &[T; N]) -> u32 {
+pub(crate) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earlier: &mut T, items: &[T; N]) -> u32 {
     let lane = cx.lane();
     let given = if lane == WARP - 1 { *earlier } else { items[N - 1] };
     *earlier = items[N - 1];
@@ -124,7 +124,7 @@ pub(super) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earli
 /// Tells the tiles behind what this one amounts to; the block's first warp does. Without a chain there is one tile.
 #[inline(always)]
 #[track_caller]
-pub(super) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: usize, total: T) {
+pub(crate) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: usize, total: T) {
     if cx.warp() == 0 && !chain.is_empty() {
         chain.announce(tile, total);
     }
@@ -134,6 +134,6 @@ pub(super) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: us
 /// lanes call it.
 #[inline(always)]
 #[track_caller]
-pub(super) fn prefix<T: Element, R: Reducer<T>>(chain: &Chain<'_, '_, T>, tile: usize, total: T, op: &R) -> T {
+pub(crate) fn prefix<T: Element, R: Reducer<T>>(chain: &Chain<'_, '_, T>, tile: usize, total: T, op: &R) -> T {
     if chain.is_empty() { op.identity() } else { chain.prefix_announced(tile, total, op) }
 }

@@ -7,13 +7,13 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::STAGE_THREADS;
-use super::staged::STAGE_WARPS;
-use super::tile::{WarpStorage, announce, differing, prefix, put_by_warp};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::STAGE_WARPS;
+use crate::algorithms::tile::warps::{WarpStorage, announce, differing, prefix, put_by_warp};
 
 /// Bytes of a block's shared memory for a tile and its bits, of which a multiprocessor has four. The time of a tile is
 /// its wait for the tiles before, so that all of them are to be large.
-pub(super) const RUN_BYTES: usize = 54_912;
+pub(crate) const RUN_BYTES: usize = 54_912;
 
 /// Runs that a lane writes together: their keys are on their way while the block waits for the tiles before.
 const TOGETHER: usize = 9;
@@ -22,7 +22,7 @@ const TOGETHER: usize = 9;
 const LISTED: usize = WARP as usize * TOGETHER;
 
 /// Places of a block for the runs that its warps write together.
-pub(super) const LIST: usize = STAGE_WARPS * LISTED;
+pub(crate) const LIST: usize = STAGE_WARPS * LISTED;
 
 /// How an input is cut into tiles.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,14 @@ pub struct RunTiles {
 
 impl RunTiles {
     /// The tiles of `len` items, of rounds of so many: with `large` vectors a thread if there are `tiles` of them, else with `small` ones.
-    pub(super) fn large_or_small(len: usize, round: usize, (large, small): (usize, usize), tiles: usize) -> Self {
+    pub(crate) fn large_or_small(len: usize, round: usize, (large, small): (usize, usize), tiles: usize) -> Self {
         let vectors = if len / (round * large) < tiles { small } else { large };
         Self { tile: round * vectors, vectors: vectors as u32 }
     }
 
     /// The tiles of `len` items, of `most` vectors of `vector` items a thread at most, an odd number: one if that is
     /// enough, else `tiles` unless they are too small, or as many more as it takes.
-    pub(super) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
+    pub(crate) fn new(len: usize, (vector, most): (usize, usize), tiles: usize) -> Self {
         let round = STAGE_THREADS * vector;
         let needed = if len <= round * most { len.div_ceil(round) } else { len.div_ceil(round * tiles.max(1)).max(3) };
         let vectors = (needed | 1).min(most);
@@ -61,23 +61,23 @@ macro_rules! with_most {
         }
     };
 }
-pub(super) use with_most;
+pub(crate) use with_most;
 
 /// Which items of a warp's part begin a run, by the vectors that its lanes have side by side.
-pub(super) struct Marks<'k, T> {
-    pub(super) cx: Block<'k>,
-    pub(super) heads: SharedArray<'k, u8>,
+pub(crate) struct Marks<'k, T> {
+    pub(crate) cx: Block<'k>,
+    pub(crate) heads: SharedArray<'k, u8>,
     /// The place of this lane's first vector.
-    pub(super) first: usize,
+    pub(crate) first: usize,
     /// The last lane's item of the round before; to begin with, the one before the part.
-    pub(super) earlier: T,
+    pub(crate) earlier: T,
 }
 
 impl<T: Element + PartialEq> Marks<'_, T> {
     /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The
     /// input's first item begins a run.
     #[inline(always)]
-    pub(super) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
+    pub(crate) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
         let mut bits = differing(self.cx, &mut self.earlier, items) | is_first as u32;
         if has < N {
             bits &= !(!0 << has);
@@ -90,7 +90,7 @@ impl<T: Element + PartialEq> Marks<'_, T> {
 /// Marks which items of a warp's part, from `first` on, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
 /// way at a time, if they lie in memory. Behind the input's end nothing begins.
 #[inline(always)]
-pub(super) fn mark<K, const N: usize, const AHEAD: usize>(
+pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     keys: Input<K>,
     first: usize,
     vectors: usize,
@@ -142,16 +142,16 @@ pub(super) fn mark<K, const N: usize, const AHEAD: usize>(
 
 /// What a lane knows of its items: how many begin a run, and which one is the first and which one the last of them, if there are any.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Heads {
-    pub(super) count: u32,
-    pub(super) first: usize,
-    pub(super) last: usize,
+pub(crate) struct Heads {
+    pub(crate) count: u32,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
 impl Heads {
     /// Adds those of some items from `at` on, by their bits.
     #[inline(always)]
-    pub(super) fn add(&mut self, at: usize, bits: u32) {
+    pub(crate) fn add(&mut self, at: usize, bits: u32) {
         if bits != 0 {
             if self.count == 0 {
                 self.first = at + bits.trailing_zeros() as usize;
@@ -163,16 +163,16 @@ impl Heads {
 }
 
 /// A tile whose lanes know of their items which ones begin a run.
-pub(super) struct RunTile<'a, 'k, T: Element, R> {
-    pub(super) cx: Block<'k>,
-    pub(super) chain: &'a Chain<'a, 'k, Segmented<T>>,
-    pub(super) tile: usize,
-    pub(super) op: R,
+pub(crate) struct RunTile<'a, 'k, T: Element, R> {
+    pub(crate) cx: Block<'k>,
+    pub(crate) chain: &'a Chain<'a, 'k, Segmented<T>>,
+    pub(crate) tile: usize,
+    pub(crate) op: R,
     /// What the lanes before in the warp amount to, and what the warp does.
-    pub(super) before: Segmented<T>,
-    pub(super) own: Segmented<T>,
+    pub(crate) before: Segmented<T>,
+    pub(crate) own: Segmented<T>,
     /// A place for each of [`LIST`].
-    pub(super) list: SharedArray<'k, u16>,
+    pub(crate) list: SharedArray<'k, u16>,
 }
 
 impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
@@ -181,7 +181,7 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
     /// place; and `sum` what the part has of the run before one, given where the two begin, 0 for one that begins
     /// before the part.
     #[inline(always)]
-    pub(super) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
+    pub(crate) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
         self,
         (word, carry): (&mut Shared<[u64; 1]>, &mut Shared<[T; 1]>),
         (counts, totals): (&mut Shared<WarpStorage<u32, STAGE_WARPS>>, &mut Shared<WarpStorage<T, STAGE_WARPS>>),
@@ -303,7 +303,7 @@ fn by_warp<T: Element, R: Reducer<T> + Copy>(
 /// # Safety
 /// The array has the places, in vectors of its own, and nobody else accesses them until the warp has waited.
 #[inline(always)]
-pub(super) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
+pub(crate) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     cx: Block,
     x: Input<S>,
     (first, len): (usize, usize),

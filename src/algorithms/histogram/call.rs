@@ -1,10 +1,10 @@
 //! Histograms.
 
-use super::kernels::algorithm;
-use super::run::Run;
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::Run;
+use crate::algorithms::tuning::Parameter;
 use crate::input::Source;
 use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
 use crate::simt::AtomicElement;
