@@ -70,8 +70,7 @@
 mod by_key;
 #[cfg(not(target_arch = "nvptx64"))]
 mod chained;
-#[cfg(not(target_arch = "nvptx64"))]
-mod difference;
+pub(crate) mod difference;
 pub(crate) mod histogram;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod kernels;
@@ -111,7 +110,7 @@ mod unique;
 pub use {
     by_key::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
     by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
-    difference::{AdjacentDifference, adjacent_difference},
+    difference::call::{AdjacentDifference, adjacent_difference},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::{Merge, MergePairs, merge, merge_pairs},
     merge_sort::{SortBy, SortPairsBy, sort_by, sort_pairs_by},

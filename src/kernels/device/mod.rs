@@ -6,12 +6,13 @@
 use kernel_primitives::prelude::*;
 
 // By the names that the kernels here call them.
-use crate::algorithms::tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warps as tile};
+use crate::algorithms::tile::{
+    CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile,
+};
 
 mod by_key;
 mod csr;
 mod csr_build;
-mod difference;
 mod merge;
 mod merge_sort;
 mod pipeline;
@@ -29,6 +30,7 @@ mod top_k;
 mod transform;
 mod unique;
 
+pub use crate::algorithms::difference::kernel::{DIFFERENCE_VECTORS, difference_tiles};
 pub use crate::algorithms::histogram::kernel::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,
     histogram_counters, histogram_tiles,
@@ -43,7 +45,6 @@ pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_rows_of_keys,
 };
-pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use merge::{
     MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
     merge_tiles_pairs,

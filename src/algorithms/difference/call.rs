@@ -1,9 +1,9 @@
 //! Functions of neighbours.
 
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::BinaryFn;
 use crate::input::Source;
 use crate::kernels::device;
@@ -16,7 +16,7 @@ algorithm! {
 
 /// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
 ///
-/// By [`Sub`](crate::functor::Sub) these are the differences, of which an [`inclusive_scan`](super::inclusive_scan) by
+/// By [`Sub`](crate::functor::Sub) these are the differences, of which an [`inclusive_scan`](crate::algorithms::inclusive_scan) by
 /// [`Add`](crate::functor::Add) is the input again. `out` may be longer than the input: the rest of it stays as it is.
 ///
 /// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No

@@ -3,7 +3,7 @@
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-use super::{by_vector, first_of_warp, warp_items};
+use crate::algorithms::tile::{by_vector, first_of_warp, warp_items};
 
 /// Vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
 pub const DIFFERENCE_VECTORS: usize = 4;
