@@ -84,8 +84,7 @@ mod reduce;
 mod run;
 #[cfg(not(target_arch = "nvptx64"))]
 mod scan;
-#[cfg(not(target_arch = "nvptx64"))]
-mod search;
+pub(crate) mod search;
 #[cfg(not(target_arch = "nvptx64"))]
 mod segmented;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -117,7 +116,7 @@ pub use {
     reduce::{Reduce, reduce},
     run::{Run, Workspace},
     scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
-    search::{LowerBound, UpperBound, lower_bound, upper_bound},
+    search::call::{LowerBound, UpperBound, lower_bound, upper_bound},
     segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce},
     segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},
     segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},

@@ -6,8 +6,9 @@
 use kernel_primitives::prelude::*;
 
 // By the names that the kernels here call them.
-use crate::algorithms::tile::{
-    CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile,
+use crate::algorithms::{
+    search::kernel as search,
+    tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile},
 };
 
 mod by_key;
@@ -20,7 +21,6 @@ mod reduce;
 mod run_length;
 mod scan;
 mod scan_by_key;
-mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
@@ -35,6 +35,7 @@ pub use crate::algorithms::histogram::kernel::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,
     histogram_counters, histogram_tiles,
 };
+pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use crate::algorithms::tile::warp_items;
@@ -60,7 +61,6 @@ pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use run_length::{RunLengthItems, run_length_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
-pub use search::search_tiles;
 pub use segmented::{
     SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,
     segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,

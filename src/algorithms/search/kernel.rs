@@ -25,7 +25,7 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
 
 /// How many items come before the bound: those, at the beginning, of which `before` is true. As many steps for every query.
 #[inline(always)]
-pub(super) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
+pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
     let (mut at, mut count) = (0, sorted.len());
     if count == 0 {
         return 0;
@@ -45,7 +45,7 @@ pub(super) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> boo
 /// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
 /// at once.
 #[inline(always)]
-pub(super) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut at, mut rest) = (0, count);
     let lane = cx.lane() as usize;
     while rest > 0 {

@@ -1,9 +1,9 @@
 //! Binary searches.
 
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, Dims, InputArg, Ordered, Result};
