@@ -1,7 +1,7 @@
 //! Sorts by any comparator.
 
 use super::kernels::algorithm;
-use super::merge::MergeTiles;
+use super::merge::call::MergeTiles;
 use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use crate::__algorithms::*;
 use crate::__private::Entry;

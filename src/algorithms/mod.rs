@@ -74,8 +74,7 @@ pub(crate) mod difference;
 pub(crate) mod histogram;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod kernels;
-#[cfg(not(target_arch = "nvptx64"))]
-mod merge;
+pub(crate) mod merge;
 #[cfg(not(target_arch = "nvptx64"))]
 mod merge_sort;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -111,7 +110,7 @@ pub use {
     by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
     difference::call::{AdjacentDifference, adjacent_difference},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
-    merge::{Merge, MergePairs, merge, merge_pairs},
+    merge::call::{Merge, MergePairs, merge, merge_pairs},
     merge_sort::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
     reduce::{Reduce, reduce},
     run::{Run, Workspace},

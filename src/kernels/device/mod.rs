@@ -7,6 +7,7 @@ use kernel_primitives::prelude::*;
 
 // By the names that the kernels here call them.
 use crate::algorithms::{
+    merge::kernel as merge,
     search::kernel as search,
     tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile},
 };
@@ -14,7 +15,6 @@ use crate::algorithms::{
 mod by_key;
 mod csr;
 mod csr_build;
-mod merge;
 mod merge_sort;
 mod pipeline;
 mod reduce;
@@ -35,6 +35,10 @@ pub use crate::algorithms::histogram::kernel::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,
     histogram_counters, histogram_tiles,
 };
+pub use crate::algorithms::merge::kernel::{
+    MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
+    merge_tiles_pairs,
+};
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
@@ -45,10 +49,6 @@ pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_rows_of_keys,
-};
-pub use merge::{
-    MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
-    merge_tiles_pairs,
 };
 pub use merge_sort::{
     MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,

@@ -1,10 +1,10 @@
 //! Merges.
 
-use super::kernels::algorithm;
-use super::run::{Run, bytes_of, check_output, check_values};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Again;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::Comparator;
 use crate::input::Source;
 use crate::kernels::device::{self, MergePass};
@@ -182,11 +182,11 @@ where
 
 /// The tiles of one pass of merges.
 #[derive(Clone, Copy)]
-pub(super) struct MergeTiles {
+pub(crate) struct MergeTiles {
     /// Items of the result.
-    pub(super) len: usize,
+    pub(crate) len: usize,
     /// Items of a tile.
-    pub(super) tile: usize,
+    pub(crate) tile: usize,
     /// Tiles that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
     /// no longer than a launch.
     searching: usize,
@@ -194,7 +194,7 @@ pub(super) struct MergeTiles {
 
 impl MergeTiles {
     /// Those of `len` items whose keys and values have so many bytes.
-    pub(super) fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
+    pub(crate) fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
         let searching = run.tuning(Parameter::MergeSearching, key)?;
         Ok(Self { len, tile: device::merge_tile_items(key, value), searching })
     }
@@ -204,16 +204,16 @@ impl MergeTiles {
     }
 
     /// Tiles whose beginnings a launch of its own finds.
-    pub(super) fn splits(self) -> usize {
+    pub(crate) fn splits(self) -> usize {
         if self.tiles() > self.searching { self.tiles() } else { 0 }
     }
 
-    pub(super) fn split_dims(self) -> Dims {
+    pub(crate) fn split_dims(self) -> Dims {
         let threads = device::MERGE_SPLIT_THREADS;
         Dims::new(self.tiles().div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32)
     }
 
-    pub(super) fn dims(self) -> Dims {
+    pub(crate) fn dims(self) -> Dims {
         Dims::new(self.tiles().try_into().unwrap_or(u32::MAX), device::MERGE_THREADS as u32)
     }
 }

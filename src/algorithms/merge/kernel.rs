@@ -11,7 +11,7 @@ use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
-use super::search::warp_bound;
+use crate::algorithms::search::kernel::warp_bound;
 
 /// Threads of a block of [`merge_tiles`](struct@merge_tiles).
 pub const MERGE_THREADS: usize = 256;
@@ -20,7 +20,7 @@ pub const MERGE_THREADS: usize = 256;
 pub const MERGE_SPLIT_THREADS: usize = 256;
 
 /// Items of a thread of merges and merge sorts, whose keys and values have so many bytes: a power of two.
-pub(super) const fn items(key: usize, value: usize) -> usize {
+pub(crate) const fn items(key: usize, value: usize) -> usize {
     match if key > value { key } else { value } {
         0..=4 => 16,
         5..=8 => 8,
@@ -42,7 +42,7 @@ pub const fn merge_tile_items(key: usize, value: usize) -> usize {
 }
 
 /// No value.
-pub(super) type Nothing = [u8; 0];
+pub(crate) type Nothing = [u8; 0];
 
 /// Elements of a vector of 16 bytes, or one.
 const fn vector<T: Element>() -> usize {
@@ -61,12 +61,12 @@ macro_rules! by_element {
         }
     };
 }
-pub(super) use by_element;
+pub(crate) use by_element;
 
 /// Calls a function with the number of items of a thread as its last constant.
 macro_rules! by_items {
     ($k:ty, $v:ty, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),* $(,)?)) => {
-        match const { super::merge::items(size_of::<$k>(), size_of::<$v>()) } {
+        match const { $crate::algorithms::merge::kernel::items(size_of::<$k>(), size_of::<$v>()) } {
             16 => $f::<$($g,)* 16>($($arg),*),
             8 => $f::<$($g,)* 8>($($arg),*),
             4 => $f::<$($g,)* 4>($($arg),*),
@@ -75,7 +75,7 @@ macro_rules! by_items {
         }
     };
 }
-pub(super) use by_items;
+pub(crate) use by_items;
 
 /// Calls a function with the number of items that a thread merges as its last constant.
 macro_rules! by_merged_items {
@@ -94,8 +94,8 @@ macro_rules! by_merged_items {
 pub struct MergeStorage<K, V = [u8; 0]>(PhantomData<(K, V)>);
 
 impl<K: Element, V: Element> MergeStorage<K, V> {
-    pub(super) const KEYS: usize = 2 * size_of::<u64>();
-    pub(super) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
+    pub(crate) const KEYS: usize = 2 * size_of::<u64>();
+    pub(crate) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
     /// Of a tile and what threads merge behind it; each run has up to a vector more at either end.
     const fn places<T: Element>() -> usize {
@@ -478,12 +478,12 @@ struct Head<K> {
 }
 
 /// What a block merges, in shared memory.
-pub(super) struct Share<'k, K, V> {
-    pub(super) keys: SharedArray<'k, K>,
-    pub(super) values: SharedArray<'k, V>,
-    pub(super) key_places: [u32; 2],
-    pub(super) value_places: [u32; 2],
-    pub(super) lens: [u32; 2],
+pub(crate) struct Share<'k, K, V> {
+    pub(crate) keys: SharedArray<'k, K>,
+    pub(crate) values: SharedArray<'k, V>,
+    pub(crate) key_places: [u32; 2],
+    pub(crate) value_places: [u32; 2],
+    pub(crate) lens: [u32; 2],
 }
 
 impl<K: Element, V: Element> Share<'_, K, V> {
@@ -492,7 +492,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     /// # Safety
     /// There is an item at least, and all of them may be read.
     #[inline(always)]
-    pub(super) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
+    pub(crate) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
         &self,
         diagonal: u32,
         order: &C,
@@ -557,7 +557,7 @@ fn place_of_vector<const ITEMS: usize>(vector: u32) -> u32 {
 
 /// Where an item stands.
 #[inline(always)]
-pub(super) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize {
+pub(crate) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize {
     let vector = const { vector::<T>() as u32 };
     (place_of_vector::<ITEMS>(item / vector) * vector + item % vector) as usize
 }
@@ -567,7 +567,7 @@ pub(super) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize 
 /// # Safety
 /// The array has a place for each item, and nobody else accesses it until the next barrier.
 #[inline(always)]
-pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
+pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,
     array: SharedArray<'_, T>,
     items: &[T; ITEMS],
@@ -597,7 +597,7 @@ pub(super) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.
 #[inline(always)]
-pub(super) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
+pub(crate) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,
     array: SharedArray<'_, T>,
     out: &mut GlobalMut<'_, T>,
