@@ -75,8 +75,7 @@ pub(crate) mod histogram;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod kernels;
 pub(crate) mod merge;
-#[cfg(not(target_arch = "nvptx64"))]
-mod merge_sort;
+pub(crate) mod merge_sort;
 #[cfg(not(target_arch = "nvptx64"))]
 mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -111,7 +110,7 @@ pub use {
     difference::call::{AdjacentDifference, adjacent_difference},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::call::{Merge, MergePairs, merge, merge_pairs},
-    merge_sort::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
+    merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
     reduce::{Reduce, reduce},
     run::{Run, Workspace},
     scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},

@@ -1,7 +1,7 @@
 //! The first few of many.
 
 use super::kernels::algorithm;
-use super::merge_sort::{first_of, first_of_pairs};
+use super::merge_sort::call::{first_of, first_of_pairs};
 use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use super::tuning::Parameter;
 use crate::__algorithms::*;

@@ -8,6 +8,7 @@ use kernel_primitives::prelude::*;
 // By the names that the kernels here call them.
 use crate::algorithms::{
     merge::kernel as merge,
+    merge_sort::kernel as merge_sort,
     search::kernel as search,
     tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile},
 };
@@ -15,7 +16,6 @@ use crate::algorithms::{
 mod by_key;
 mod csr;
 mod csr_build;
-mod merge_sort;
 mod pipeline;
 mod reduce;
 mod run_length;
@@ -39,6 +39,9 @@ pub use crate::algorithms::merge::kernel::{
     MERGE_SPLIT_THREADS, MERGE_THREADS, MergePass, MergeStorage, merge_splits, merge_tile_items, merge_tiles,
     merge_tiles_pairs,
 };
+pub use crate::algorithms::merge_sort::kernel::{
+    MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
+};
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
@@ -49,9 +52,6 @@ pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_rows_of_keys,
-};
-pub use merge_sort::{
-    MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use pipeline::{
     SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,

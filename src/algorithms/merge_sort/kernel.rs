@@ -1,11 +1,11 @@
-//! The first kernel of sorts by any comparator: tiles. [`merge_tiles`](struct@super::merge_tiles) does the rest.
+//! The first kernel of sorts by any comparator: tiles. [`merge_tiles`](struct@kernel_primitives::kernels::device::merge_tiles) does the rest.
 
 use kernel_primitives::functor::Comparator;
 use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 
-use super::merge::{Nothing, by_element, by_items, items, put, write_out};
-use super::{CONTROL, has_little_shared};
+use crate::algorithms::merge::kernel::{Nothing, by_element, by_items, items, put, write_out};
+use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// Threads of a block of [`merge_sort_tiles`](struct@merge_sort_tiles).
 pub const MERGE_SORT_THREADS: usize = 512;
@@ -14,7 +14,7 @@ pub const MERGE_SORT_THREADS: usize = 512;
 const FEW: usize = 4;
 
 /// Items of a tile of [`merge_sort_tiles`](struct@merge_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power of
-/// two, and a multiple of [`merge_tile_items`](super::merge_tile_items).
+/// two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
 pub const fn merge_sort_tile_items(key: usize, value: usize) -> usize {
     MERGE_SORT_THREADS * items(key, value)
 }
@@ -150,7 +150,7 @@ fn tile<S, X, C, const ITEMS: usize>(
 
 /// The items from `first` on, and zeros behind the last one.
 #[inline(always)]
-pub(super) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
+pub(crate) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
     if let Some(items) = x.items::<ITEMS>(first) {
         return items;
     }

@@ -1,10 +1,10 @@
 //! Sorts by any comparator.
 
-use super::kernels::algorithm;
-use super::merge::call::MergeTiles;
-use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::merge::call::MergeTiles;
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
 use crate::functor::Comparator;
 use crate::input::{Source, Span};
 use crate::kernels::device::{self, MergePass, MergeSortShape};
@@ -20,7 +20,7 @@ algorithm! {
 /// `order` is any [`Comparator`]. With a function that is no order, what `out` has is unspecified. `out` may be longer
 /// than the input: the rest of it stays as it is.
 ///
-/// Prefer [`sort_keys`](super::sort_keys) for keys in their own order.
+/// Prefer [`sort_keys`](crate::algorithms::sort_keys) for keys in their own order.
 ///
 /// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the
 /// items and one write; then there is one of each, and one launch, or two if there are more than four million such
@@ -82,7 +82,7 @@ type Splits<S, C> = Entry<merge_splits<InMemory<S>, InMemory<S>, C>>;
 type InMemory<S> = Span<<S as Source>::Item>;
 
 /// As [`sort_by`], as far as `out` has places.
-pub(super) fn first_of<I, S, C>(
+pub(crate) fn first_of<I, S, C>(
     (sort, splits_kernel, merge): SortKernels<S, C>,
     run: Run<'_>,
     x: I,
@@ -186,7 +186,7 @@ where
 }
 
 /// As [`sort_pairs_by`], as far as the outputs have places, which are as many in both.
-pub(super) fn first_of_pairs<I, J, S, X, C>(
+pub(crate) fn first_of_pairs<I, J, S, X, C>(
     (sort, splits_kernel, merge): SortPairsKernels<S, X, C>,
     run: Run<'_>,
     keys: I,
