@@ -94,8 +94,7 @@ mod sort;
 #[cfg(not(target_arch = "nvptx64"))]
 mod sparse;
 pub(crate) mod tile;
-#[cfg(not(target_arch = "nvptx64"))]
-mod top_k;
+pub(crate) mod top_k;
 #[cfg(not(target_arch = "nvptx64"))]
 mod transform;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -121,7 +120,7 @@ pub use {
     select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
     sparse::{Csr, CsrIndex, Spmv, SpmvMethod, spmv, spmv_by},
-    top_k::{TopK, TopKPairs, top_k, top_k_pairs},
+    top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},
     unique::{Unique, UniqueByKey, unique, unique_by_key},

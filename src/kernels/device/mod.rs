@@ -26,7 +26,6 @@ mod segmented_sort;
 mod select;
 mod shipped;
 mod sort;
-mod top_k;
 mod transform;
 mod unique;
 
@@ -47,6 +46,9 @@ pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use crate::algorithms::tile::warp_items;
 pub use crate::algorithms::tile::warps::WarpStorage;
+pub use crate::algorithms::top_k::kernel::{
+    TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles,
+};
 pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
@@ -75,6 +77,5 @@ pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
-pub use top_k::{TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles};
 pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use unique::{UniqueStorage, unique_bytes, unique_tiles};

@@ -1,10 +1,10 @@
 //! The first few of many.
 
-use super::kernels::algorithm;
-use super::merge_sort::call::{first_of, first_of_pairs};
-use super::run::{Run, Scratch, bytes_of, check_output, check_values};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::merge_sort::call::{first_of, first_of_pairs};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::{Comparator, Direction, Turned};
 use crate::input::Source;
 use crate::kernels::device;
