@@ -99,8 +99,7 @@ pub(crate) mod top_k;
 mod transform;
 #[cfg(not(target_arch = "nvptx64"))]
 mod tuning;
-#[cfg(not(target_arch = "nvptx64"))]
-mod unique;
+pub(crate) mod unique;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use {
@@ -123,5 +122,5 @@ pub use {
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},
-    unique::{Unique, UniqueByKey, unique, unique_by_key},
+    unique::call::{Unique, UniqueByKey, unique, unique_by_key},
 };

@@ -27,7 +27,6 @@ mod select;
 mod shipped;
 mod sort;
 mod transform;
-mod unique;
 
 pub use crate::algorithms::difference::kernel::{DIFFERENCE_VECTORS, difference_tiles};
 pub use crate::algorithms::histogram::kernel::{
@@ -49,6 +48,7 @@ pub use crate::algorithms::tile::warps::WarpStorage;
 pub use crate::algorithms::top_k::kernel::{
     TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles,
 };
+pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
 pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
@@ -78,4 +78,3 @@ pub use sort::{
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
 pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
-pub use unique::{UniqueStorage, unique_bytes, unique_tiles};

@@ -1,11 +1,11 @@
 //! Unique items.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, check_output, check_values};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
 use crate::{BufferSliceMut, Element, InputArg, Result};
@@ -20,7 +20,7 @@ algorithm! {
 /// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `out` need not be as long
 /// as the input, only long enough: what is behind the items kept stays as it is. Of a sorted input this keeps each item once.
 ///
-/// Cost: as [`select_if`](super::select_if).
+/// Cost: as [`select_if`](crate::algorithms::select_if).
 ///
 /// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
 ///

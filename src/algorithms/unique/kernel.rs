@@ -8,9 +8,9 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::STAGE_THREADS;
-use super::staged::{Part, STAGE_WARPS, by_vectors, items, lead, most_batches};
-use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::{Part, STAGE_WARPS, by_vectors, items, lead, most_batches};
+use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
 /// Bytes of an item of a tile of [`unique_tiles`](struct@unique_tiles).
 pub const fn unique_bytes<K: Source, V: Source, const VALUES: bool>() -> usize {
@@ -34,7 +34,7 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 /// The kernel of [`algorithms::unique`](kernel_primitives::algorithms::unique) and
 /// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to
 /// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
-/// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](super::StagedTiles).
+/// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles).
 /// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
