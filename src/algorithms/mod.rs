@@ -66,8 +66,7 @@
 //! # }
 //! ```
 
-#[cfg(not(target_arch = "nvptx64"))]
-mod by_key;
+pub(crate) mod by_key;
 #[cfg(not(target_arch = "nvptx64"))]
 mod chained;
 pub(crate) mod difference;
@@ -103,8 +102,8 @@ pub(crate) mod unique;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use {
-    by_key::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
-    by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
+    by_key::call::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
+    by_key::call::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
     difference::call::{AdjacentDifference, adjacent_difference},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::call::{Merge, MergePairs, merge, merge_pairs},

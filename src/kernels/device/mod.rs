@@ -13,12 +13,10 @@ use crate::algorithms::{
     tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile},
 };
 
-mod by_key;
 mod csr;
 mod csr_build;
 mod pipeline;
 mod reduce;
-mod run_length;
 mod scan;
 mod scan_by_key;
 mod segmented;
@@ -28,6 +26,8 @@ mod shipped;
 mod sort;
 mod transform;
 
+pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
+pub use crate::algorithms::by_key::run_length::{RunLengthItems, run_length_tiles};
 pub use crate::algorithms::difference::kernel::{DIFFERENCE_VECTORS, difference_tiles};
 pub use crate::algorithms::histogram::kernel::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,
@@ -49,7 +49,6 @@ pub use crate::algorithms::top_k::kernel::{
     TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles,
 };
 pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
-pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
@@ -60,7 +59,6 @@ pub use pipeline::{
     scan_pipeline_tile,
 };
 pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
-pub use run_length::{RunLengthItems, run_length_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
 pub use segmented::{

@@ -1,11 +1,11 @@
 //! Reductions and scans of runs of equal keys.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, check_output, check_values};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
 use crate::element::{ConvertTo, Segmented};
 use crate::functor::Reducer;
 use crate::input::Source;
@@ -23,10 +23,10 @@ algorithm! {
 /// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `op` is any [`Reducer`],
 /// commutative or not. The outputs need not be as long as the input, only long enough: what is behind the runs stays as it is.
 ///
-/// **Determinism.** As for [`inclusive_scan`](super::inclusive_scan): the same bits on every run and every device.
+/// **Determinism.** As for [`inclusive_scan`](crate::algorithms::inclusive_scan): the same bits on every run and every device.
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a
 /// single tile has none. Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile of some 50 KB of values, or
 /// fewer where there are not many.
 ///
@@ -177,7 +177,7 @@ algorithm! {
 /// run.
 ///
 /// Equal is what `==` says, as for [`reduce_by_key`]. `op` is any [`Reducer`], commutative or not. `out` may be longer than the
-/// input: the rest of it stays as it is. **Determinism** as for [`inclusive_scan`](super::inclusive_scan).
+/// input: the rest of it stays as it is. **Determinism** as for [`inclusive_scan`](crate::algorithms::inclusive_scan).
 ///
 /// Cost: one read of keys and values and one write, launches and temporary memory as [`reduce_by_key`].
 ///
@@ -276,7 +276,7 @@ where
 }
 
 #[allow(clippy::too_many_arguments, reason = "those of the algorithms, and which one it is")]
-pub(super) fn scan_by_key<I, J, K, V, R>(
+pub(crate) fn scan_by_key<I, J, K, V, R>(
     algorithm: &str,
     kernel: Entry<scan_by_key_tiles<K, V, R>>,
     run: Run<'_>,

@@ -10,10 +10,11 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
-use super::staged::STAGE_WARPS;
-use super::tile::WarpStorage;
-use super::{STAGE_THREADS, by_vector};
+use crate::algorithms::tile::by_vector;
+use crate::algorithms::tile::runs::{Heads, LIST, RUN_BYTES, RunTile, RunTiles, stage, with_most};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::STAGE_WARPS;
+use crate::algorithms::tile::warps::WarpStorage;
 
 /// A tile of keys; of each item a bit, whether it begins a run; and the runs that warps write together.
 pub struct RunLengthItems<K>(PhantomData<K>);

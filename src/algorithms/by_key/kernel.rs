@@ -10,10 +10,11 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
-use super::staged::STAGE_WARPS;
-use super::tile::WarpStorage;
-use super::{STAGE_THREADS, by_vector};
+use crate::algorithms::tile::by_vector;
+use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::STAGE_WARPS;
+use crate::algorithms::tile::warps::WarpStorage;
 
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 9;
