@@ -75,8 +75,7 @@ pub(crate) mod histogram;
 pub(crate) mod kernels;
 pub(crate) mod merge;
 pub(crate) mod merge_sort;
-#[cfg(not(target_arch = "nvptx64"))]
-mod reduce;
+pub(crate) mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
 mod run;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -108,7 +107,7 @@ pub use {
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::call::{Merge, MergePairs, merge, merge_pairs},
     merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
-    reduce::{Reduce, reduce},
+    reduce::call::{Reduce, reduce},
     run::{Run, Workspace},
     scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
     search::call::{LowerBound, UpperBound, lower_bound, upper_bound},

@@ -16,7 +16,6 @@ use crate::algorithms::{
 mod csr;
 mod csr_build;
 mod pipeline;
-mod reduce;
 mod scan;
 mod scan_by_key;
 mod segmented;
@@ -40,6 +39,7 @@ pub use crate::algorithms::merge::kernel::{
 pub use crate::algorithms::merge_sort::kernel::{
     MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
+pub use crate::algorithms::reduce::kernel::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
@@ -58,7 +58,6 @@ pub use pipeline::{
     SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
     scan_pipeline_tile,
 };
-pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
 pub use segmented::{

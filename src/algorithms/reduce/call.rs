@@ -1,10 +1,10 @@
 //! Reductions.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::Reduction;
 use crate::input::Source;
 use crate::kernels::device;
@@ -23,12 +23,12 @@ algorithm! {
 /// [`ReduceBy`](crate::functor::ReduceBy)`(op)`. Items are anything that [`input`](crate::input) makes: a
 /// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
 ///
-/// **Determinism.** The order of combination depends on the number of items, and on [tuning](super::Tuning) values of
+/// **Determinism.** The order of combination depends on the number of items, and on [tuning](crate::algorithms::Tuning) values of
 /// which the table has the same for all devices: the same items give the same bits on every run and every device, the
 /// emulator included.
 ///
 /// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)), after that was cleared, which a
-/// [`Workspace`](super::Workspace) saves. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many as
+/// [`Workspace`](crate::algorithms::Workspace) saves. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many as
 /// `reduce.blocks` says; none for up to 32 KiB.
 ///
 /// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others:

@@ -5,7 +5,7 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-use super::by_vector;
+use crate::algorithms::tile::by_vector;
 
 /// Threads of a block of [`reduce_tiles`](struct@reduce_tiles).
 pub const REDUCE_THREADS: usize = 512;
