@@ -93,8 +93,7 @@ mod sort;
 mod sparse;
 pub(crate) mod tile;
 pub(crate) mod top_k;
-#[cfg(not(target_arch = "nvptx64"))]
-mod transform;
+pub(crate) mod transform;
 #[cfg(not(target_arch = "nvptx64"))]
 mod tuning;
 pub(crate) mod unique;
@@ -118,7 +117,7 @@ pub use {
     sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
     sparse::{Csr, CsrIndex, Spmv, SpmvMethod, spmv, spmv_by},
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
-    transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
+    transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},
     unique::call::{Unique, UniqueByKey, unique, unique_by_key},
 };

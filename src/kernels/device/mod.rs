@@ -10,7 +10,7 @@ use crate::algorithms::{
     merge::kernel as merge,
     merge_sort::kernel as merge_sort,
     search::kernel as search,
-    tile::{CONTROL, by_vector, first_of_warp, has_little_shared, runs, staged, warp_items, warps as tile},
+    tile::{CONTROL, by_vector, has_little_shared, runs, staged, warps as tile},
 };
 
 mod csr;
@@ -23,7 +23,6 @@ mod segmented_sort;
 mod select;
 mod shipped;
 mod sort;
-mod transform;
 
 pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use crate::algorithms::by_key::run_length::{RunLengthItems, run_length_tiles};
@@ -48,6 +47,7 @@ pub use crate::algorithms::tile::warps::WarpStorage;
 pub use crate::algorithms::top_k::kernel::{
     TOP_K_BLOCKS, TOP_K_MOST, TOP_K_THREADS, TOP_K_TILE, top_k_last, top_k_last_pairs, top_k_tiles,
 };
+pub use crate::algorithms::transform::kernel::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
@@ -74,4 +74,3 @@ pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
-pub use transform::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};

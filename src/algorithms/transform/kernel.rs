@@ -4,7 +4,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::output::Sink;
 use kernel_primitives::prelude::*;
 
-use super::{by_vector, first_of_warp, warp_items};
+use crate::algorithms::tile::{by_vector, first_of_warp, warp_items};
 
 /// Vectors that a thread of [`transform_tiles`](struct@transform_tiles) has in flight.
 pub const fn transform_vectors<S: Source>() -> usize {
@@ -15,7 +15,7 @@ pub const fn transform_vectors<S: Source>() -> usize {
 }
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
-/// [`warp_items`](super::warp_items) a warp, in blocks of any shape.
+/// [`warp_items`](kernel_primitives::kernels::device::warp_items) a warp, in blocks of any shape.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
@@ -61,7 +61,7 @@ where
 /// Items of a thread of [`scatter_tiles`](struct@scatter_tiles).
 pub const SCATTER_ITEMS: usize = 8;
 
-/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](super::warp_items) a
+/// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](kernel_primitives::kernels::device::warp_items) a
 /// warp, in blocks of any shape; a place outside is a fault.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)

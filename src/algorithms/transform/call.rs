@@ -1,10 +1,10 @@
 //! Functions of each item.
 
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::{Identity, UnaryFn};
 use crate::input::{Constant, Counting, Permutation, Source, constant, counting, permutation};
 use crate::kernels::device;
