@@ -78,8 +78,7 @@ pub(crate) mod merge_sort;
 pub(crate) mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
 mod run;
-#[cfg(not(target_arch = "nvptx64"))]
-mod scan;
+pub(crate) mod scan;
 pub(crate) mod search;
 #[cfg(not(target_arch = "nvptx64"))]
 mod segmented;
@@ -108,7 +107,7 @@ pub use {
     merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
     reduce::call::{Reduce, reduce},
     run::{Run, Workspace},
-    scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
+    scan::call::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
     search::call::{LowerBound, UpperBound, lower_bound, upper_bound},
     segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce},
     segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},

@@ -9,14 +9,13 @@ use kernel_primitives::prelude::*;
 use crate::algorithms::{
     merge::kernel as merge,
     merge_sort::kernel as merge_sort,
+    scan::kernel as scan,
     search::kernel as search,
     tile::{CONTROL, by_vector, has_little_shared, runs, staged, warps as tile},
 };
 
 mod csr;
 mod csr_build;
-mod pipeline;
-mod scan;
 mod scan_by_key;
 mod segmented;
 mod segmented_sort;
@@ -39,6 +38,11 @@ pub use crate::algorithms::merge_sort::kernel::{
     MERGE_SORT_THREADS, MergeSortShape, merge_sort_tile_items, merge_sort_tiles, merge_sort_tiles_pairs,
 };
 pub use crate::algorithms::reduce::kernel::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
+pub use crate::algorithms::scan::kernel::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
+pub use crate::algorithms::scan::pipeline::{
+    SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
+    scan_pipeline_tile,
+};
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
@@ -54,11 +58,6 @@ pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_rows_of_keys,
 };
-pub use pipeline::{
-    SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
-    scan_pipeline_tile,
-};
-pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
 pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
 pub use segmented::{
     SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,

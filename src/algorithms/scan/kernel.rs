@@ -9,7 +9,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::staged::lead;
+use crate::algorithms::tile::staged::lead;
 
 /// Threads of a block of [`scan_tiles`](struct@scan_tiles).
 pub const SCAN_THREADS: usize = 128;
@@ -292,7 +292,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
 /// Replaces each item by what comes before it and it amount to, without it if `EXCLUSIVE`, given what comes before the first one;
 /// `before` is then what comes before the next one.
 #[inline(always)]
-pub(super) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUSIVE: bool>(
+pub(crate) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUSIVE: bool>(
     before: &mut T,
     items: &mut [T; N],
     op: &R,
@@ -306,7 +306,7 @@ pub(super) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUS
 
 /// The items combined in order, as a tree whose branches are independent of each other.
 #[inline(always)]
-pub(super) fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
+pub(crate) fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     let mut items = *items;
     // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.
     macro_rules! levels {

@@ -8,8 +8,8 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::{Parity, SharedArray, SharedSlice, SharedStorage, SplitBarriers};
 
-use super::scan::{in_order, scan_in_order, scan_vector};
-use super::staged::lead;
+use crate::algorithms::scan::kernel::{in_order, scan_in_order, scan_vector};
+use crate::algorithms::tile::staged::lead;
 
 /// Parts of a tile, for each of which a block has a warp that loads and combines and one that scans and writes.
 const PARTS: usize = 8;
@@ -63,7 +63,7 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
     (words + ScanPipelineStorage::<T>::BYTES).next_multiple_of(16)
 }
 
-/// As [`scan_tiles`](struct@super::scan_tiles), of many items in memory: at the speed of a copy.
+/// As [`scan_tiles`](struct@kernel_primitives::kernels::device::scan_tiles), of many items in memory: at the speed of a copy.
 ///
 /// A block that has a tile waits for all tiles before it, for longer than it takes to read it. So each block has several tiles under
 /// way, in as many `slots` of [`scan_pipeline_tile`] items of shared memory, up to [`SCAN_PIPELINE_SLOTS`], and each of its warps

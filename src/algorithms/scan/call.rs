@@ -1,11 +1,11 @@
 //! Scans.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
@@ -22,11 +22,11 @@ algorithm! {
 /// stays as it is.
 ///
 /// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the
-/// input begins, and on [tuning](super::Tuning) values of which the table has the same for all devices: the same bits on
+/// input begins, and on [tuning](crate::algorithms::Tuning) values of which the table has the same for all devices: the same bits on
 /// every run and every device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
-/// after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a single tile has none.
+/// after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a single tile has none.
 /// Temporary memory: 8 bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
 /// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
 ///
