@@ -11,7 +11,7 @@ use crate::algorithms::{
     merge_sort::kernel as merge_sort,
     scan::kernel as scan,
     search::kernel as search,
-    tile::{CONTROL, by_vector, has_little_shared, runs, staged, warps as tile},
+    tile::{CONTROL, by_vector, has_little_shared, runs, warps as tile},
 };
 
 mod csr;
@@ -19,7 +19,6 @@ mod csr_build;
 mod scan_by_key;
 mod segmented;
 mod segmented_sort;
-mod select;
 mod shipped;
 mod sort;
 
@@ -44,6 +43,7 @@ pub use crate::algorithms::scan::pipeline::{
     scan_pipeline_tile,
 };
 pub use crate::algorithms::search::kernel::search_tiles;
+pub use crate::algorithms::select::kernel::select_tiles;
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use crate::algorithms::tile::warp_items;
@@ -68,7 +68,6 @@ pub use segmented_sort::{
     segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
     segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
 };
-pub use select::select_tiles;
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,

@@ -6,14 +6,14 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::STAGE_THREADS;
-use super::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
-use super::tile::{WarpStorage, add_by_warp, announce, copy_out, prefix};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
+use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
 /// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that
 /// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
 /// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
-/// [`StagedTiles`](super::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none
+/// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none
 /// if there is one tile.
 ///
 /// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.

@@ -1,12 +1,12 @@
 //! Selections.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::{Choice, Flagged, UnaryFn};
 use crate::input::{Constant, Source, constant};
 use crate::kernels::device::{self, StagedTiles};
@@ -24,7 +24,7 @@ algorithm! {
 /// input, only long enough: what is behind the items kept stays as it is.
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](super::Workspace) saves for few tiles; a
+/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a
 /// single tile has none. Temporary memory: 16 bytes a tile of 54 KiB.
 ///
 /// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others:
