@@ -47,7 +47,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-macros/src/instantiate.rs", &[(1, ONE_SIDE)]),
     ("primitives-macros/src/kernel.rs", &[(8, ONE_SIDE)]),
     ("primitives-macros/src/shipped.rs", &[(2, ONE_SIDE)]),
-    ("src/algorithms/mod.rs", &[(9, ONE_SIDE)]),
+    ("src/algorithms/mod.rs", &[(8, ONE_SIDE)]),
     ("src/algorithms/select/kernel.rs", &[(1, COMPILER)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
     ("src/algorithms/unique/kernel.rs", &[(1, COMPILER)]),

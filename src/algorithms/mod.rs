@@ -85,8 +85,7 @@ mod segmented;
 #[cfg(not(target_arch = "nvptx64"))]
 mod segmented_sort;
 pub(crate) mod select;
-#[cfg(not(target_arch = "nvptx64"))]
-mod sort;
+pub(crate) mod sort;
 #[cfg(not(target_arch = "nvptx64"))]
 mod sparse;
 pub(crate) mod tile;
@@ -112,7 +111,7 @@ pub use {
     segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},
     segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
-    sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
+    sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
     sparse::{Csr, CsrIndex, Spmv, SpmvMethod, spmv, spmv_by},
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},

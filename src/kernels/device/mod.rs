@@ -11,7 +11,7 @@ use crate::algorithms::{
     merge_sort::kernel as merge_sort,
     scan::kernel as scan,
     search::kernel as search,
-    tile::{CONTROL, by_vector, has_little_shared, runs, warps as tile},
+    tile::{by_vector, runs, warps as tile},
 };
 
 mod csr;
@@ -20,7 +20,6 @@ mod scan_by_key;
 mod segmented;
 mod segmented_sort;
 mod shipped;
-mod sort;
 
 pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use crate::algorithms::by_key::run_length::{RunLengthItems, run_length_tiles};
@@ -44,6 +43,10 @@ pub use crate::algorithms::scan::pipeline::{
 };
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::select::kernel::select_tiles;
+pub use crate::algorithms::sort::kernel::{
+    SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
+    sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
+};
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use crate::algorithms::tile::warp_items;
@@ -67,8 +70,4 @@ pub use segmented_sort::{
     SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
     segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
     segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
-};
-pub use sort::{
-    SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
-    sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };

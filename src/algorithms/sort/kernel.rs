@@ -11,7 +11,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 use kernel_primitives::warp::SortBits;
 
-use super::{CONTROL, has_little_shared};
+use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// Threads of a block of the kernels of a sort.
 pub const SORT_THREADS: usize = 512;

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::kernels::algorithm;
-use super::run::{Parts, Run, Scratch, bytes_of, check_output, check_values};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Parts, Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
 use crate::functor::{Direction, Turned};
 use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape};
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
