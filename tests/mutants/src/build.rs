@@ -13,7 +13,7 @@ use crate::text::Random;
 use crate::{Places, Result};
 
 /// Files of device code, and folders of them.
-const DEVICE_CODE: [&str; 11] = [
+const DEVICE_CODE: [&str; 12] = [
     "primitives-gpu/src/block/",
     "primitives-gpu/src/warp/",
     "primitives-gpu/src/thread/",
@@ -23,6 +23,7 @@ const DEVICE_CODE: [&str; 11] = [
     "primitives-gpu/src/element/",
     "primitives-gpu/src/grid.rs",
     "primitives-gpu/src/input.rs",
+    "primitives-gpu/src/input/",
     "primitives-gpu/src/output.rs",
     "src/kernels/",
 ];
