@@ -51,7 +51,7 @@ mod ptx {
         let number =
             |arch: &str| arch.trim().parse::<u32>().expect("KERNEL_PRIMITIVES_TEST_ARCHS has numbers such as 90");
         let test_archs: Vec<u32> = list.split(',').filter(|arch| !arch.is_empty()).map(number).collect();
-        let mut builder = PtxBuilder::new("src/kernels/mod.rs");
+        let mut builder = PtxBuilder::new("src/kernels/mod.rs").module("src/algorithms/mod.rs");
         if option_env!("CARGO_PRIMARY_PACKAGE").is_some() {
             for (crate_name, path) in DEVELOPMENT {
                 if std::path::Path::new(path).exists() {

@@ -133,7 +133,6 @@
 
 extern crate self as kernel_primitives;
 
-#[cfg(not(target_arch = "nvptx64"))]
 pub mod algorithms;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use algorithms::kernels::algorithm_trait as __algorithm_trait;

@@ -6,7 +6,8 @@ use primitives_build::{Cubins, PtxBuilder, pack};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let archive = std::env::args_os().nth(1).ok_or("usage: prebuild ARCHIVE")?;
     // A cubin fits one architecture; the driver compiles PTX for any later one, and keeps the result.
-    let report = PtxBuilder::new("src/kernels/mod.rs").cubins(Cubins::Never).build()?;
+    let builder = PtxBuilder::new("src/kernels/mod.rs").module("src/algorithms/mod.rs");
+    let report = builder.cubins(Cubins::Never).build()?;
     std::fs::write(archive, pack(report.directory())?)?;
     Ok(())
 }

@@ -66,44 +66,55 @@
 //! # }
 //! ```
 
-mod by_key;
+pub(crate) mod by_key;
+#[cfg(not(target_arch = "nvptx64"))]
 mod chained;
-mod difference;
-mod histogram;
+pub(crate) mod difference;
+pub(crate) mod histogram;
+#[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod kernels;
-mod merge;
-mod merge_sort;
-mod reduce;
+pub(crate) mod merge;
+pub(crate) mod merge_sort;
+pub(crate) mod reduce;
+#[cfg(not(target_arch = "nvptx64"))]
 mod run;
-mod scan;
-mod search;
+pub(crate) mod scan;
+pub(crate) mod search;
+#[cfg(not(target_arch = "nvptx64"))]
 mod segmented;
+#[cfg(not(target_arch = "nvptx64"))]
 mod segmented_sort;
-mod select;
-mod sort;
+pub(crate) mod select;
+pub(crate) mod sort;
+#[cfg(not(target_arch = "nvptx64"))]
 mod sparse;
-mod top_k;
-mod transform;
+pub(crate) mod tile;
+pub(crate) mod top_k;
+pub(crate) mod transform;
+#[cfg(not(target_arch = "nvptx64"))]
 mod tuning;
-mod unique;
+pub(crate) mod unique;
 
-pub use by_key::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode};
-pub use by_key::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode};
-pub use difference::{AdjacentDifference, adjacent_difference};
-pub use histogram::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges};
-pub use merge::{Merge, MergePairs, merge, merge_pairs};
-pub use merge_sort::{SortBy, SortPairsBy, sort_by, sort_pairs_by};
-pub use reduce::{Reduce, reduce};
-pub use run::{Run, Workspace};
-pub use scan::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan};
-pub use search::{LowerBound, UpperBound, lower_bound, upper_bound};
-pub use segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce};
-pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
-pub use segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs};
-pub use select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition};
-pub use sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
-pub use sparse::{Csr, CsrIndex, Spmv, SpmvMethod, spmv, spmv_by};
-pub use top_k::{TopK, TopKPairs, top_k, top_k_pairs};
-pub use transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform};
-pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};
-pub use unique::{Unique, UniqueByKey, unique, unique_by_key};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use {
+    by_key::call::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
+    by_key::call::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
+    difference::call::{AdjacentDifference, adjacent_difference},
+    histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
+    merge::call::{Merge, MergePairs, merge, merge_pairs},
+    merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},
+    reduce::call::{Reduce, reduce},
+    run::{Run, Workspace},
+    scan::call::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
+    search::call::{LowerBound, UpperBound, lower_bound, upper_bound},
+    segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce},
+    segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},
+    segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
+    select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
+    sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
+    sparse::{Csr, CsrIndex, Spmv, SpmvMethod, spmv, spmv_by},
+    top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
+    transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
+    tuning::{Parameter, TUNING_VARIABLE, Tuning},
+    unique::call::{Unique, UniqueByKey, unique, unique_by_key},
+};

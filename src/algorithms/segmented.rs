@@ -1,6 +1,6 @@
 //! Reductions and scans of segments.
 
-use super::by_key::scan_by_key;
+use super::by_key::call::scan_by_key;
 use super::kernels::algorithm;
 use super::run::{Run, Scratch, bytes_of, check_output};
 use crate::__algorithms::*;

@@ -1,7 +1,7 @@
 //! Sorts of segments.
 
 use super::kernels::algorithm;
-use super::merge::MergeTiles;
+use super::merge::call::MergeTiles;
 use super::run::{Run, Scratch, bytes_of, check_output, check_values};
 use super::segmented::segments_of;
 use crate::__algorithms::*;

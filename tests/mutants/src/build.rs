@@ -13,7 +13,7 @@ use crate::text::Random;
 use crate::{Places, Result};
 
 /// Files of device code, and folders of them.
-const DEVICE_CODE: [&str; 11] = [
+const DEVICE_CODE: [&str; 12] = [
     "primitives-gpu/src/block/",
     "primitives-gpu/src/warp/",
     "primitives-gpu/src/thread/",
@@ -23,9 +23,18 @@ const DEVICE_CODE: [&str; 11] = [
     "primitives-gpu/src/element/",
     "primitives-gpu/src/grid.rs",
     "primitives-gpu/src/input.rs",
+    "primitives-gpu/src/input/",
     "primitives-gpu/src/output.rs",
     "src/kernels/",
 ];
+
+/// Whether a file has device code: in the folders above, or beside an algorithm's call.
+fn is_device_code(file: &str) -> bool {
+    let is_kernel = |path: &str| path.contains('/') && !path.ends_with("/call.rs") && !path.starts_with("sparse/");
+    file.ends_with(".rs")
+        && (DEVICE_CODE.iter().any(|start| file.starts_with(start))
+            || file.strip_prefix("src/algorithms/").is_some_and(is_kernel))
+}
 
 /// Test programs of the facade that run device code, those of small pieces first. Those that there are not are left out.
 const PROGRAMS: [&str; 7] = ["collectives", "sorts", "suite", "functions", "net", "algorithms", "expr"];
@@ -50,7 +59,7 @@ pub fn prepare(places: &Places, density: f64, seed: u64) -> Result<()> {
     let mut sources = BTreeMap::new();
     let mut all = Vec::new();
     for file in tracked(&places.root)? {
-        if file.ends_with(".rs") && DEVICE_CODE.iter().any(|start| file.starts_with(start)) {
+        if is_device_code(&file) {
             let source = fs::read_to_string(places.root.join(&file))?;
             all.push(sites(&file, &source)?);
             sources.insert(file, source);
@@ -212,9 +221,8 @@ fn tracked(root: &Path) -> Result<Vec<String>> {
 
 fn copy(places: &Places) -> Result<()> {
     for file in tracked(&places.root)? {
-        let is_rewritten =
-            DEVICE_CODE.iter().any(|start| file.starts_with(start)) || file == "primitives-gpu/src/lib.rs";
-        if file.starts_with("tests/mutants/") || is_rewritten && file.ends_with(".rs") {
+        let is_rewritten = is_device_code(&file) || file == "primitives-gpu/src/lib.rs";
+        if file.starts_with("tests/mutants/") || is_rewritten {
             continue;
         }
         let (from, to) = (places.root.join(&file), places.copy.join(&file));

@@ -1,0 +1,195 @@
+//! The kernel of reductions of runs of equal keys.
+
+use core::marker::PhantomData;
+
+use kernel_primitives::element::Segmented;
+use kernel_primitives::functor::BySegment;
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
+
+use crate::algorithms::tile::by_vector;
+use crate::algorithms::tile::runs::{Heads, LIST, Marks, RUN_BYTES, RunTile, RunTiles, mark, stage};
+use crate::algorithms::tile::staged::STAGE_THREADS;
+use crate::algorithms::tile::staged::STAGE_WARPS;
+use crate::algorithms::tile::warps::WarpStorage;
+
+/// Vectors of keys of a thread that are on their way at a time.
+const AHEAD: usize = 9;
+
+/// The values of a tile; a byte for each vector of keys, with a bit for each item that begins a run; and the runs that warps write
+/// together.
+pub struct ReduceByKeyStorage<K, V>(PhantomData<(K, V)>);
+
+impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
+    /// Items of a vector of keys, no more than a byte has bits.
+    const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
+
+    /// Vectors of a lane in a large tile: an odd number, so that lanes which read their own meet in few banks.
+    const VECTORS: usize = {
+        let mut vectors = 51;
+        while vectors > 1 && STAGE_THREADS * vectors * (Self::VECTOR * size_of::<V::Item>() + 1) > RUN_BYTES {
+            vectors -= 2;
+        }
+        vectors
+    };
+
+    /// Those in a small tile.
+    const FEWER: usize = (Self::VECTORS / 5) | 1;
+
+    const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
+
+    const OF_HEADS: usize = Self::TILE * size_of::<V::Item>();
+    const OF_LIST: usize = Self::OF_HEADS + STAGE_THREADS * Self::VECTORS;
+
+    /// The tiles of so many items: large ones if there are `tiles` of them, else small ones.
+    pub fn tiles(len: usize, tiles: usize) -> RunTiles {
+        RunTiles::large_or_small(len, STAGE_THREADS * Self::VECTOR, (Self::VECTORS, Self::FEWER), tiles)
+    }
+}
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
+    const BYTES: usize = Self::OF_LIST + LIST * 2;
+    const ALIGN: usize = 16;
+}
+
+/// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal
+/// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
+/// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
+/// a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
+#[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn reduce_by_key_tiles<K, V, R>(
+    cx: Block,
+    keys: Input<K>,
+    values: Input<V>,
+    mut out_keys: GlobalMut<K::Item>,
+    mut out_values: GlobalMut<V::Item>,
+    count: GlobalMut<u64, Atomic>,
+    chain: GlobalMut<u64, Atomic>,
+    launch: u32,
+    vectors: u32,
+    op: R,
+    mut word: Shared<[u64; 1]>,
+    mut carry: Shared<[V::Item; 1]>,
+    mut counts: Shared<WarpStorage<u32, STAGE_WARPS>>,
+    mut totals: Shared<WarpStorage<V::Item, STAGE_WARPS>>,
+    shared: Shared<ReduceByKeyStorage<K, V>>,
+) where
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item> + KernelParam,
+{
+    if keys.is_empty() {
+        if cx.thread_rank() == 0 {
+            count.at(0).store(0);
+        }
+        return;
+    }
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let tile = chain.take_tile(&mut word);
+    let (most, fewer) = const { (ReduceByKeyStorage::<K, V>::VECTORS, ReduceByKeyStorage::<K, V>::FEWER) };
+    let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });
+    let heads = shared.array::<u8>(const { ReduceByKeyStorage::<K, V>::OF_HEADS }, STAGE_THREADS * most);
+    let list = shared.array(const { ReduceByKeyStorage::<K, V>::OF_LIST }, LIST);
+
+    let is_small = vectors as usize != most;
+    let vectors = if is_small { fewer } else { most };
+    let vector = const { ReduceByKeyStorage::<K, V>::VECTOR };
+    let first_vector = cx.warp() as usize * WARP as usize * vectors;
+    let place = first_vector * vector;
+    let first = tile * (STAGE_THREADS * vectors * vector) + place;
+    let part = Part { cx, keys, values, first, place, in_values, first_vector, heads, op };
+    macro_rules! by_vector_of_keys {
+        ($($n:literal)*) => {
+            match const { ReduceByKeyStorage::<K, V>::VECTOR } {
+                $($n => if is_small { part.find::<$n>(fewer) } else { part.find::<$n>(most) },)*
+                _ => if is_small { part.find::<1>(fewer) } else { part.find::<1>(most) },
+            }
+        };
+    }
+    let (found, total) = by_vector_of_keys!(8 4 2);
+    // The lane's items in the part, and its vectors.
+    let own = cx.lane() as usize * vectors * vector;
+    let own_vector = first_vector + cx.lane() as usize * vectors;
+    let (before, total) = warp_exclusive_scan(cx, Segmented { heads: found.count as u64, total }, BySegment(op));
+    if found.count > 0 {
+        let at = place + own + found.first;
+        // SAFETY: the lane's own value.
+        unsafe { in_values.store(at, op.apply(before.total, in_values.load(at))) };
+    }
+    let runs = RunTile { cx, chain: &chain, tile, op, before, own: total, list };
+    runs.write(
+        (&mut word, &mut carry),
+        (&mut counts, &mut totals),
+        // SAFETY: the lane's own vectors.
+        || (0..vectors).map(|v| (own + v * vector, unsafe { heads.load(own_vector + v) } as u32)),
+        |at| keys.at(first + at),
+        // SAFETY: there are sums where runs begin; the warp has waited for them.
+        |at, _| unsafe { in_values.load(place + at) },
+        // SAFETY: of all threads of the grid only this one has the run.
+        (&mut out_keys, |run, sum| unsafe { out_values.write(run, sum) }, &count),
+    );
+}
+
+/// A warp's part of a tile, and where it is staged.
+#[derive(Clone, Copy)]
+struct Part<'k, K: Source, V: Source, R> {
+    cx: Block<'k>,
+    keys: Input<'k, K>,
+    values: Input<'k, V>,
+    /// Its first item in the inputs, and the place of that in shared memory.
+    first: usize,
+    place: usize,
+    in_values: SharedArray<'k, V::Item>,
+    /// The place of its first vector's bits.
+    first_vector: usize,
+    heads: SharedArray<'k, u8>,
+    op: R,
+}
+
+impl<K, V, R> Part<'_, K, V, R>
+where
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    R: Reducer<V::Item>,
+{
+    /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts
+    /// to, as far as the lane has it. Which ones begin, and what there is behind the last of them.
+    #[inline(always)]
+    fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
+        let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;
+        let lane = cx.lane() as usize;
+        let part = (first, WARP as usize * vectors * N);
+        // SAFETY: the warp's part of shared memory; it waits before it reads.
+        unsafe { by_vector!(V, stage::<V; VECTOR>(cx, values, part, (in_values, place), op.identity())) };
+        let earlier = keys.get(first.wrapping_sub(1)).unwrap_or(K::Item::ZERO);
+        mark::<K, N, AHEAD>(keys, first, vectors, &mut Marks { cx, heads, first: first_vector + lane, earlier });
+        values.wait_for_copies();
+        cx.sync_warp(FULL_MASK);
+
+        let (own, own_vector) = (place + lane * vectors * N, first_vector + lane * vectors);
+        let (mut found, mut sum) = (Heads::default(), op.identity());
+        for v in 0..vectors {
+            // SAFETY: the lane's own vectors of what the warp has written.
+            let (mut items, bits): ([V::Item; N], u32) =
+                unsafe { (in_values.load_items(own + v * N), heads.load(own_vector + v) as u32) };
+            found.add(v * N, bits);
+            for (i, item) in items.iter_mut().enumerate() {
+                let value = *item;
+                if bits >> i & 1 != 0 {
+                    *item = sum;
+                    sum = value;
+                } else {
+                    sum = op.apply(sum, value);
+                }
+            }
+            // SAFETY: as above.
+            unsafe { in_values.store_items(own + v * N, &items) };
+        }
+        (found, sum)
+    }
+}

@@ -1,0 +1,178 @@
+//! Histograms.
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::Run;
+use crate::algorithms::tuning::Parameter;
+use crate::input::Source;
+use crate::kernels::device::{self, Binnable, Binning, EvenBins, LevelBins};
+use crate::simt::AtomicElement;
+use crate::{BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, KernelParam, Ordered, Result};
+
+algorithm! {
+    /// Inputs and counts that [`histogram_even`] has kernels for.
+    histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
+}
+
+/// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to, but without, `high`.
+/// Items outside, and NaN, are not counted.
+///
+/// Items are integers of 8 to 64 bits, or floats. `low` and `high` are `i64` for integers of up to 32 bits and `i128` for those of
+/// 64, so that `0, 256` are all values of a `u8`; for floats they are of the items' type. An integer `x` is in bin
+/// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
+/// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
+///
+/// Cost: one read of the input, after `counts` were cleared. Up to 16384 bins (16380 where blocks have 64 KiB) are counted in shared
+/// memory: up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever
+/// fewer copies, so that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+///
+/// Ready for numbers with counts of `u32`. For others: `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
+///
+/// CUB: `DeviceHistogram::HistogramEven`.
+///
+/// ```
+/// use kernel_primitives::algorithms::histogram_even;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[0.5f32, 2.0, 9.9, 2.5, 10.0, -1.0])?;
+/// let mut counts = stream.buffer_zeroed::<u32>(5)?;
+/// histogram_even(&stream, &x, 0.0, 10.0, &mut counts)?;
+/// assert_eq!(counts.to_vec()?, [1, 2, 0, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both
+/// (for `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float;
+/// and the errors of a launch.
+pub fn histogram_even<'a, 'o, I, S, C, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    low: <S::Item as Binnable>::Bound,
+    high: <S::Item as Binnable>::Bound,
+    counts: impl Into<BufferSliceMut<'o, C>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Binnable>,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+    S::Short: HistogramEven<C, Tag>,
+{
+    let (tiles,) = <S::Short as HistogramEven<C, Tag>>::kernels();
+    const NAME: &str = "histogram_even";
+    let (run, counts) = (run.into(), counts.into());
+    let bins = check_bins(NAME, counts.len())?;
+    let Some(binning) = EvenBins::<S::Item>::new(low, high, bins) else {
+        let item = std::any::type_name::<S::Item>();
+        let reason = format!(
+            "from {low} to {high} there is no range of {item} that {bins} bins divide, of a float 2^31 at most"
+        );
+        return Err(Error::Bins { algorithm: NAME, reason });
+    };
+    let none = run.stream.buffer_uninit::<S::Item>(0)?;
+    histogram(tiles, run, x, none.as_slice(), binning, counts)
+}
+
+algorithm! {
+    /// Inputs and counts that [`histogram_ranges`] has kernels for.
+    histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
+}
+
+/// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to, but without, `levels[i + 1]`.
+/// Items outside, and NaN, are not counted.
+///
+/// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is not said which bins items are counted in.
+/// Otherwise as [`histogram_even`], with a binary search in the levels for each item, for each value of those of one byte.
+///
+/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
+///
+/// CUB: `DeviceHistogram::HistogramRange`.
+///
+/// ```
+/// use kernel_primitives::algorithms::histogram_ranges;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let ages = stream.buffer_from(&[3, 17, 18, 40, 64, 65, 99])?;
+/// let levels = stream.buffer_from(&[0, 18, 65])?;
+/// let mut counts = stream.buffer_zeroed::<u32>(2)?;
+/// histogram_ranges(&stream, &ages, &levels, &mut counts)?;
+/// assert_eq!(counts.to_vec()?, [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Bins`] if `counts` is empty, [`Error::LengthMismatch`] unless there is one level more than counts, and the errors of a
+/// launch.
+pub fn histogram_ranges<'a, 'l, 'o, I, S, C, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    levels: impl Into<BufferSlice<'l, S::Item>>,
+    counts: impl Into<BufferSliceMut<'o, C>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Ordered>,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+    S::Short: HistogramRanges<C, Tag>,
+{
+    let (tiles,) = <S::Short as HistogramRanges<C, Tag>>::kernels();
+    const NAME: &str = "histogram_ranges";
+    let (levels, counts) = (levels.into(), counts.into());
+    let bins = check_bins(NAME, counts.len())?;
+    if levels.len() != bins + 1 {
+        return Err(Error::LengthMismatch {
+            kernel: NAME.into(),
+            first: "`counts`, with one more,".into(),
+            first_len: bins + 1,
+            second: "`levels`".into(),
+            second_len: levels.len(),
+        });
+    }
+    histogram(tiles, run.into(), x, levels, LevelBins, counts)
+}
+
+/// The most items of a block, whose counters have 32 bits; a tile more may be there.
+const MOST_OF_BLOCK: usize = 1 << 31;
+
+fn check_bins(algorithm: &'static str, bins: usize) -> Result<usize> {
+    if bins == 0 {
+        return Err(Error::Bins { algorithm, reason: "there are no bins".into() });
+    }
+    Ok(bins)
+}
+
+fn histogram<I, S, B, C>(
+    kernel: Entry<histogram_tiles<S, B, C>>,
+    run: Run<'_>,
+    x: I,
+    levels: BufferSlice<'_, S::Item>,
+    binning: B,
+    mut counts: BufferSliceMut<'_, C>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    B: Binning<S::Item> + KernelParam,
+    C: AtomicElement,
+    u32: ConvertTo<C>,
+{
+    let (stream, bytes, len) = (run.stream, size_of::<S::Item>(), run.items("histogram", &x)?);
+    counts.set_zero(stream)?;
+    let counters = device::histogram_counters::<S::Item>(run.shared_bytes());
+    let most = counters / counts.len();
+    // As many copies as there are lanes, if there is room.
+    let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();
+    let tiles = len.div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
+    let blocks = tiles.min(run.blocks(Parameter::HistogramBlocks, bytes)?.max(len.div_ceil(MOST_OF_BLOCK)));
+    let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32).shared_bytes(counters * size_of::<u32>());
+    device::histogram_tiles::launch_entry(kernel, stream, dims, x, levels, &mut counts, binning, copies)
+}

@@ -1,0 +1,286 @@
+//! Merges.
+
+use crate::__algorithms::*;
+use crate::__private::Again;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
+use crate::functor::Comparator;
+use crate::input::Source;
+use crate::kernels::device::{self, MergePass};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and orders that [`merge`] has kernels for.
+    merge, "write `instantiate!(kernel_primitives::algorithms::merge<{Self}, {T}, {C}>);` in your kernel module"
+}
+
+/// Merges two sorted inputs into one; stable: of equal items those of `a` come before those of `b`, and each input's stay in order.
+///
+/// Both are sorted by `order`, any [`Comparator`]. With inputs that are not, or an order that is none, what `out` has is unspecified.
+/// `out` may be longer than both together: the rest of it stays as it is.
+///
+/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small
+/// launch first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, else none.
+///
+/// Ready for numbers with `Less` and `Greater`. For others: `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
+///
+/// CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`.
+///
+/// ```
+/// use kernel_primitives::algorithms::merge;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = stream.buffer_from(&[1u32, 3, 5])?;
+/// let b = stream.buffer_from(&[2u32, 3])?;
+/// let mut out = stream.buffer_zeroed::<u32>(5)?;
+/// merge(&stream, &a, &b, Less, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 3, 3, 5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than both inputs together, and the errors of a launch and of an allocation.
+pub fn merge<'a, 'o, I, J, S, T, C, Tag>(
+    run: impl Into<Run<'a>>,
+    a: I,
+    b: J,
+    order: C,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<T>,
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    C: Comparator<S::Item> + KernelParam,
+    S::Short: Merge<T::Short, C, Tag>,
+{
+    let (splits_kernel, merge) = <S::Short as Merge<T::Short, C, Tag>>::kernels();
+    let (run, out) = (run.into(), out.into());
+    let stream = run.stream;
+    let len = run.items("merge", &a)? + run.items("merge", &b)?;
+    let tiles = MergeTiles::of(&run, len, size_of::<S::Item>(), 0)?;
+    check_output("merge", "out", out.len(), tiles.len)?;
+    let mut out = out.into_slice(..tiles.len)?;
+    let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
+    let mut splits = memory.parts().take::<u64>(tiles.splits())?;
+    if !splits.is_empty() {
+        let dims = tiles.split_dims();
+        device::merge_splits::launch_entry(
+            splits_kernel,
+            stream,
+            dims,
+            Again(&a),
+            Again(&b),
+            &mut splits,
+            MergePass::INPUTS,
+            tiles.tile,
+            order,
+        )?;
+    }
+    device::merge_tiles::launch_entry(merge, stream, tiles.dims(), a, b, &mut out, &splits, MergePass::INPUTS, order)
+}
+
+algorithm! {
+    /// Keys, values and orders that [`merge_pairs`] has kernels for.
+    merge_pairs, "write `instantiate!(kernel_primitives::algorithms::merge_pairs<{Self}, {T}, {X}, {Y}, {C}>);` in your kernel module"
+}
+
+/// Merges two inputs that are sorted by their keys, with a value a key that goes where its key goes; stable. As [`merge`].
+///
+/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
+/// `instantiate!(kernel_primitives::algorithms::merge_pairs<MyKey, MyKey, u32, u32, MyOrder>);`.
+///
+/// CUB: `DeviceMerge::MergePairs`. Thrust: `merge_by_key`.
+///
+/// ```
+/// use kernel_primitives::algorithms::merge_pairs;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let (a, b) = (stream.buffer_from(&[1u32, 3])?, stream.buffer_from(&[2u32, 3])?);
+/// let (x, y) = (stream.buffer_from(&[10u32, 30])?, stream.buffer_from(&[20u32, 31])?);
+/// let (mut keys, mut values) = (stream.buffer_zeroed::<u32>(4)?, stream.buffer_zeroed::<u32>(4)?);
+/// merge_pairs(&stream, (&a, &x), (&b, &y), Less, &mut keys, &mut values)?;
+/// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 2, 3, 3], vec![10, 20, 30, 31]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`merge`].
+#[allow(clippy::type_complexity, reason = "pairs")]
+pub fn merge_pairs<'a, 'o, 'w, I, J, U, W, S, T, X, Y, C, Tag>(
+    run: impl Into<Run<'a>>,
+    (a, a_values): (I, U),
+    (b, b_values): (J, W),
+    order: C,
+    keys_out: impl Into<BufferSliceMut<'o, S::Item>>,
+    values_out: impl Into<BufferSliceMut<'w, X::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<T>,
+    U: InputArg<X>,
+    W: InputArg<Y>,
+    S: Source<Item: Element>,
+    T: Source<Item = S::Item>,
+    X: Source<Item: Element>,
+    Y: Source<Item = X::Item>,
+    C: Comparator<S::Item> + KernelParam,
+    S::Short: MergePairs<T::Short, X::Short, Y::Short, C, Tag>,
+{
+    let (splits_kernel, merge) = <S::Short as MergePairs<T::Short, X::Short, Y::Short, C, Tag>>::kernels();
+    let (run, keys_out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let stream = run.stream;
+    check_values("merge_pairs", a.items(), a_values.items())?;
+    check_values("merge_pairs", b.items(), b_values.items())?;
+    let len = run.items("merge_pairs", &a)? + run.items("merge_pairs", &b)?;
+    let tiles = MergeTiles::of(&run, len, size_of::<S::Item>(), size_of::<X::Item>())?;
+    check_output("merge_pairs", "keys_out", keys_out.len(), tiles.len)?;
+    check_output("merge_pairs", "values_out", values_out.len(), tiles.len)?;
+    let (mut keys_out, mut values_out) = (keys_out.into_slice(..tiles.len)?, values_out.into_slice(..tiles.len)?);
+    let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
+    let mut splits = memory.parts().take::<u64>(tiles.splits())?;
+    if !splits.is_empty() {
+        let dims = tiles.split_dims();
+        device::merge_splits::launch_entry(
+            splits_kernel,
+            stream,
+            dims,
+            Again(&a),
+            Again(&b),
+            &mut splits,
+            MergePass::INPUTS,
+            tiles.tile,
+            order,
+        )?;
+    }
+    let out = (&mut keys_out, &mut values_out);
+    device::merge_tiles_pairs::launch_entry(
+        merge,
+        stream,
+        tiles.dims(),
+        a,
+        b,
+        a_values,
+        b_values,
+        out.0,
+        out.1,
+        &splits,
+        MergePass::INPUTS,
+        order,
+    )
+}
+
+/// The tiles of one pass of merges.
+#[derive(Clone, Copy)]
+pub(crate) struct MergeTiles {
+    /// Items of the result.
+    pub(crate) len: usize,
+    /// Items of a tile.
+    pub(crate) tile: usize,
+    /// Tiles that search themselves for their parts of the runs: as many as run at the same time, so that the search takes
+    /// no longer than a launch.
+    searching: usize,
+}
+
+impl MergeTiles {
+    /// Those of `len` items whose keys and values have so many bytes.
+    pub(crate) fn of(run: &Run<'_>, len: usize, key: usize, value: usize) -> Result<Self> {
+        let searching = run.tuning(Parameter::MergeSearching, key)?;
+        Ok(Self { len, tile: device::merge_tile_items(key, value), searching })
+    }
+
+    fn tiles(self) -> usize {
+        self.len.div_ceil(self.tile)
+    }
+
+    /// Tiles whose beginnings a launch of its own finds.
+    pub(crate) fn splits(self) -> usize {
+        if self.tiles() > self.searching { self.tiles() } else { 0 }
+    }
+
+    pub(crate) fn split_dims(self) -> Dims {
+        let threads = device::MERGE_SPLIT_THREADS;
+        Dims::new(self.tiles().div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32)
+    }
+
+    pub(crate) fn dims(self) -> Dims {
+        Dims::new(self.tiles().try_into().unwrap_or(u32::MAX), device::MERGE_THREADS as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functor::Less;
+    use crate::input::Span;
+    use crate::{Device, Diagnosis, Error};
+
+    /// Splits that are none, as they may be where another graph has the memory, give some of the items, in their places or others.
+    #[test]
+    fn splits_that_are_none_are_no_way_out_of_the_inputs() -> Result<()> {
+        let stream = Device::auto()?.stream()?;
+        let run = Run::on(&stream);
+        let a = stream.buffer_from(&(0..9000).collect::<Vec<u32>>())?;
+        let b = stream.buffer_from(&(5000..12_000).collect::<Vec<u32>>())?;
+        let mut around = stream.buffer_from(&vec![77_777u32; 32_000])?;
+        let tiles = MergeTiles::of(&run, 16_000, 4, 0)?;
+        for split in [0, 1, 4095, 4097, 9001, 1 << 40, u64::MAX - 1, u64::MAX] {
+            let splits = stream.buffer_from(&vec![split; tiles.tiles()])?;
+            let mut out = around.slice_mut(8000..24_000)?;
+            device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch(
+                &stream,
+                tiles.dims(),
+                &a,
+                &b,
+                &mut out,
+                &splits,
+                MergePass::INPUTS,
+                Less,
+            )?;
+            stream.synchronize()?;
+            let found = around.to_vec()?;
+            assert!(found[..8000].iter().chain(&found[24_000..]).all(|&item| item == 77_777), "{split}");
+            assert!(found[8000..24_000].iter().all(|&item| item < 12_000), "{split}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn runs_that_are_none_are_a_fault() -> Result<()> {
+        for (b, pass) in [(1, MergePass { run: 4096, keep: 9000 }), (8192, MergePass { run: 3000, keep: 9000 })] {
+            let stream = Device::auto()?.stream()?;
+            let (a, b) = (stream.buffer_zeroed::<u32>(8192)?, stream.buffer_zeroed::<u32>(b)?);
+            let (mut splits, mut out) = (stream.buffer_zeroed::<u64>(2)?, stream.buffer_zeroed::<u32>(8192)?);
+            let launched = device::merge_splits::<Span<u32>, Span<u32>, Less>::launch(
+                &stream,
+                (1, device::MERGE_SPLIT_THREADS as u32),
+                &a,
+                &b,
+                &mut splits,
+                pass,
+                4096,
+                Less,
+            );
+            let faults = |launched: Result<()>| {
+                let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { return false };
+                matches!(&fault.diagnosis, Diagnosis::Raised(raised) if raised.kind == crate::simt::FaultKind::BadShape)
+            };
+            assert!(faults(launched));
+            let none = stream.buffer_zeroed::<u64>(0)?;
+            let dims = (2, device::MERGE_THREADS as u32);
+            let tiles = device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch;
+            assert!(faults(tiles(&stream, dims, &a, &b, &mut out, &none, pass, Less)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! Sorts by any comparator.
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::merge::call::MergeTiles;
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::functor::Comparator;
+use crate::input::{Source, Span};
+use crate::kernels::device::{self, MergePass, MergeSortShape};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and orders that [`sort_by`] has kernels for.
+    sort_by, "write `instantiate!(kernel_primitives::algorithms::sort_by<{Self}, {C}>);` in your kernel module"
+}
+
+/// Sorts items by any comparator; stable.
+///
+/// `order` is any [`Comparator`]. With a function that is no order, what `out` has is unspecified. `out` may be longer
+/// than the input: the rest of it stays as it is.
+///
+/// Prefer [`sort_keys`](crate::algorithms::sort_keys) for keys in their own order.
+///
+/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the
+/// items and one write; then there is one of each, and one launch, or two if there are more than four million such
+/// items, for each doubling from a tile to all. Temporary memory: for a copy of the items, and eight bytes for 4096 of
+/// them.
+///
+/// Ready for numbers with `Less` and `Greater`. For others: `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
+///
+/// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_by;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3u32, 1, 2])?;
+/// let mut out = stream.buffer_zeroed::<u32>(3)?;
+/// sort_by(&stream, &x, Less, &mut out)?;
+/// assert_eq!(out.to_vec()?, [1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input, and the errors of a launch and
+/// of an allocation.
+pub fn sort_by<'a, 'o, I, S, C, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    order: C,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    C: Comparator<S::Item> + KernelParam,
+    S::Short: SortBy<C, Tag>,
+{
+    let kernels = <S::Short as SortBy<C, Tag>>::kernels();
+    let (run, out) = (run.into(), out.into());
+    let len = run.items("sort_by", &x)?;
+    check_output("sort_by", "out", out.len(), len)?;
+    first_of(kernels, run, x, order, out.into_slice(..len)?)
+}
+
+/// What [`first_of`] launches.
+type SortKernels<S, C> = (Entry<merge_sort_tiles<S, C>>, Splits<S, C>, Entry<merge_tiles<InMemory<S>, InMemory<S>, C>>);
+
+/// What [`first_of_pairs`] launches.
+type SortPairsKernels<S, X, C> = (
+    Entry<merge_sort_tiles_pairs<S, X, C>>,
+    Splits<S, C>,
+    Entry<merge_tiles_pairs<InMemory<S>, InMemory<S>, InMemory<X>, InMemory<X>, C>>,
+);
+
+type Splits<S, C> = Entry<merge_splits<InMemory<S>, InMemory<S>, C>>;
+type InMemory<S> = Span<<S as Source>::Item>;
+
+/// As [`sort_by`], as far as `out` has places.
+pub(crate) fn first_of<I, S, C>(
+    (sort, splits_kernel, merge): SortKernels<S, C>,
+    run: Run<'_>,
+    x: I,
+    order: C,
+    mut out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    let stream = run.stream;
+    let passes = Passes::of(&run, x.items(), out.len(), [size_of::<S::Item>(), 0])?;
+    let [copied, more] = passes.copied();
+    let bytes = Scratch::<S::Item>::bytes;
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.splits()), bytes(copied), bytes(more)])?;
+    let mut parts = memory.parts();
+    let mut splits = parts.take::<u64>(passes.splits())?;
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut more = Scratch::take(&mut parts, more)?;
+    let mut memory = [copy.as_mut_slice()?, more.as_mut_slice()?];
+    let (_, mut to) = passes.ends(0, &mut memory, &mut out);
+    device::merge_sort_tiles::launch_entry(sort, stream, passes.dims(), x, &mut to, order)?;
+    for pass in 1..=passes.count {
+        let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
+        let (tiles, pass) = (passes.merges, passes.pass(pass));
+        if !splits.is_empty() {
+            device::merge_splits::launch_entry(
+                splits_kernel,
+                stream,
+                tiles.split_dims(),
+                from,
+                from,
+                &mut splits,
+                pass,
+                tiles.tile,
+                order,
+            )?;
+        }
+        device::merge_tiles::launch_entry(merge, stream, tiles.dims(), from, from, &mut to, &splits, pass, order)?;
+    }
+    Ok(())
+}
+
+algorithm! {
+    /// Keys, values and orders that [`sort_pairs_by`] has kernels for.
+    sort_pairs_by, "write `instantiate!(kernel_primitives::algorithms::sort_pairs_by<{Self}, {X}, {C}>);` in your kernel module"
+}
+
+/// Sorts pairs of a key and a value by the keys and any comparator; stable. As [`sort_by`]; each value goes where its key goes.
+///
+/// Values are anything that [`input`](crate::input) makes: with `counting(0u32, len)` they say afterwards where the keys were. The
+/// temporary memory is for a copy of the values as well.
+///
+/// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
+/// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, u32, MyOrder>);`.
+///
+/// CUB: `DeviceMergeSort::StableSortPairs`, `SortPairsCopy`. Thrust: `stable_sort_by_key`.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_pairs_by;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[3u32, 1, 3])?;
+/// let values = stream.buffer_from(&[0u32, 1, 2])?;
+/// let (mut sorted, mut from) = (stream.buffer_zeroed::<u32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+/// sort_pairs_by(&stream, &keys, &values, Less, &mut sorted, &mut from)?;
+/// assert_eq!((sorted.to_vec()?, from.to_vec()?), (vec![1, 3, 3], vec![1, 0, 2]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`sort_by`].
+pub fn sort_pairs_by<'a, 'o, 'w, I, J, S, X, C, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    order: C,
+    keys_out: impl Into<BufferSliceMut<'o, S::Item>>,
+    values_out: impl Into<BufferSliceMut<'w, X::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<X>,
+    S: Source<Item: Element>,
+    X: Source<Item: Element>,
+    C: Comparator<S::Item> + KernelParam,
+    S::Short: SortPairsBy<X::Short, C, Tag>,
+{
+    let kernels = <S::Short as SortPairsBy<X::Short, C, Tag>>::kernels();
+    let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let len = run.items("sort_pairs_by", &keys)?;
+    check_values("sort_pairs_by", len, values.items())?;
+    check_output("sort_pairs_by", "keys_out", out.len(), len)?;
+    check_output("sort_pairs_by", "values_out", values_out.len(), len)?;
+    first_of_pairs(kernels, run, keys, values, order, (out.into_slice(..len)?, values_out.into_slice(..len)?))
+}
+
+/// As [`sort_pairs_by`], as far as the outputs have places, which are as many in both.
+pub(crate) fn first_of_pairs<I, J, S, X, C>(
+    (sort, splits_kernel, merge): SortPairsKernels<S, X, C>,
+    run: Run<'_>,
+    keys: I,
+    values: J,
+    order: C,
+    (mut out, mut values_out): (BufferSliceMut<'_, S::Item>, BufferSliceMut<'_, X::Item>),
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<X>,
+    S: Source<Item: Element>,
+    X: Source<Item: Element>,
+    C: Comparator<S::Item> + KernelParam,
+{
+    let stream = run.stream;
+    let passes = Passes::of(&run, keys.items(), out.len(), [size_of::<S::Item>(), size_of::<X::Item>()])?;
+    let copied = passes.copied();
+    let bytes = copied.map(|len| [Scratch::<S::Item>::bytes(len), Scratch::<X::Item>::bytes(len)]);
+    let mut memory =
+        run.memory(&[bytes_of::<u64>(passes.splits()), bytes[0][0], bytes[1][0], bytes[0][1], bytes[1][1]])?;
+    let mut parts = memory.parts();
+    let mut splits = parts.take::<u64>(passes.splits())?;
+    let mut copy = Scratch::take(&mut parts, copied[0])?;
+    let mut more = Scratch::take(&mut parts, copied[1])?;
+    let mut values_copy = Scratch::take(&mut parts, copied[0])?;
+    let mut more_values = Scratch::take(&mut parts, copied[1])?;
+    let mut memory = [copy.as_mut_slice()?, more.as_mut_slice()?];
+    let mut values_memory = [values_copy.as_mut_slice()?, more_values.as_mut_slice()?];
+    let (_, mut to) = passes.ends(0, &mut memory, &mut out);
+    let (_, mut values_to) = passes.ends(0, &mut values_memory, &mut values_out);
+    device::merge_sort_tiles_pairs::launch_entry(
+        sort,
+        stream,
+        passes.dims(),
+        keys,
+        values,
+        &mut to,
+        &mut values_to,
+        order,
+    )?;
+    for pass in 1..=passes.count {
+        let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
+        let (values_from, mut values_to) = passes.ends(pass, &mut values_memory, &mut values_out);
+        let (tiles, pass) = (passes.merges, passes.pass(pass));
+        if !splits.is_empty() {
+            device::merge_splits::launch_entry(
+                splits_kernel,
+                stream,
+                tiles.split_dims(),
+                from,
+                from,
+                &mut splits,
+                pass,
+                tiles.tile,
+                order,
+            )?;
+        }
+        device::merge_tiles_pairs::launch_entry(
+            merge,
+            stream,
+            tiles.dims(),
+            from,
+            from,
+            values_from,
+            values_from,
+            &mut to,
+            &mut values_to,
+            &splits,
+            pass,
+            order,
+        )?;
+    }
+    Ok(())
+}
+
+/// How a sort goes: pass 0 sorts tiles, each other one merges the runs of the one before two by two.
+struct Passes {
+    len: usize,
+    /// How many of the first items are wanted.
+    keep: usize,
+    /// Tiles of pass 0, and the shared memory that they take.
+    shape: MergeSortShape,
+    /// Passes after that.
+    count: usize,
+    merges: MergeTiles,
+}
+
+impl Passes {
+    fn of(run: &Run<'_>, len: usize, keep: usize, [key, value]: [usize; 2]) -> Result<Self> {
+        let shape = MergeSortShape::of(key, value, run.shared_bytes());
+        let count = len.div_ceil(shape.tile).max(1).next_power_of_two().ilog2() as usize;
+        Ok(Self { len, keep, shape, count, merges: MergeTiles::of(run, len, key, value)? })
+    }
+
+    /// The blocks of pass 0.
+    fn dims(&self) -> Dims {
+        let blocks = self.len.div_ceil(self.shape.tile).try_into().unwrap_or(u32::MAX);
+        Dims::new(blocks, device::MERGE_SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
+    }
+
+    /// Elements of the two copies: one that passes write by turns with the output, and one in place of that where it is short.
+    fn copied(&self) -> [usize; 2] {
+        let len = |passes: usize| if self.count >= passes { self.len } else { 0 };
+        [len(1), if self.keep < self.len { len(2) } else { 0 }]
+    }
+
+    fn splits(&self) -> usize {
+        if self.count > 0 { self.merges.splits() } else { 0 }
+    }
+
+    fn pass(&self, pass: usize) -> MergePass {
+        MergePass { run: self.shape.tile << (pass - 1), keep: self.keep }
+    }
+
+    /// Where a pass reads, which nobody asks of pass 0, and where it writes: in the end to the output.
+    fn ends<'v, T: Element>(
+        &self,
+        pass: usize,
+        [copy, more]: &'v mut [BufferSliceMut<'_, T>; 2],
+        out: &'v mut BufferSliceMut<'_, T>,
+    ) -> (BufferSlice<'v, T>, BufferSliceMut<'v, T>) {
+        let in_turn = (self.count - pass).is_multiple_of(2);
+        match (in_turn, self.keep < self.len) {
+            (true, true) if pass < self.count => (copy.as_slice(), more.into()),
+            (true, _) => (copy.as_slice(), out.into()),
+            (false, true) => (more.as_slice(), copy.into()),
+            (false, false) => (out.as_slice(), copy.into()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The kernel of reductions.
+
+use kernel_primitives::functor::Reduction;
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+
+use crate::algorithms::tile::by_vector;
+
+/// Threads of a block of [`reduce_tiles`](struct@reduce_tiles).
+pub const REDUCE_THREADS: usize = 512;
+
+/// Vectors that a thread of [`reduce_tiles`](struct@reduce_tiles) has in flight.
+pub const REDUCE_VECTORS: usize = 4;
+
+/// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share, and
+/// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks with the number `launch`, or
+/// none if there is one block.
+#[kernel(launch(pub(crate)), threads(REDUCE_THREADS), min_blocks(2))]
+pub fn reduce_tiles<S, R>(
+    cx: Block,
+    x: Input<S>,
+    chain: GlobalMut<u64, Atomic>,
+    launch: u32,
+    mut out: GlobalMut<R::Output>,
+    op: R,
+    mut ticket: Shared<[u64; 1]>,
+    mut shared: Shared<ReduceStorage<R::Accum>>,
+) where
+    S: Source,
+    R: Reduction<S::Item, Output: Element> + KernelParam,
+{
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let share = cx.block_rank();
+    let total = by_vector!(S, total_of::<S, R; VECTOR>(cx, x, share, &op));
+    let mut total = block_reduce_to_first(cx, &mut shared, total, op.reducer());
+    if !chain.is_empty() && cx.warp() == 0 {
+        chain.announce(share, total.unwrap_or(op.identity()));
+    }
+    if !chain.arrive(&mut ticket) {
+        return;
+    }
+    if !chain.is_empty() {
+        let all = chain.thread_total(&op.reducer());
+        total = block_reduce_to_first(cx, &mut shared, all, op.reducer());
+    }
+    if let Some(total) = total {
+        // SAFETY: of all threads of the grid, only the first of one block comes here.
+        unsafe { out.write(0, op.post(total, x.len() as u64)) };
+    }
+}
+
+/// This thread's part of one of as many shares as there are blocks: `REDUCE_VECTORS` vectors of `N` items at a time.
+#[inline(always)]
+fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(
+    cx: Block,
+    x: Input<S>,
+    share: usize,
+    op: &R,
+) -> R::Accum {
+    let mut totals = [op.identity(); N];
+    let stride = REDUCE_THREADS * N;
+    let tile = stride * REDUCE_VECTORS;
+    let own = cx.thread_rank() as usize * N;
+    let mut start = share * tile;
+    while start < x.len() {
+        let first = start + own;
+        if let Some(vectors) = x.vectors::<N, REDUCE_VECTORS>(first, stride) {
+            for (v, items) in vectors.iter().enumerate() {
+                for (i, &item) in items.iter().enumerate() {
+                    totals[i] = op.combine(totals[i], op.pre(item, (first + v * stride + i) as u64));
+                }
+            }
+        } else {
+            // The end of the input.
+            for v in 0..REDUCE_VECTORS {
+                let first = first + v * stride;
+                if let Some(items) = x.items::<N>(first) {
+                    for (i, &item) in items.iter().enumerate() {
+                        totals[i] = op.combine(totals[i], op.pre(item, (first + i) as u64));
+                    }
+                } else {
+                    for (i, total) in totals.iter_mut().enumerate() {
+                        if let Some(item) = x.get(first + i) {
+                            *total = op.combine(*total, op.pre(item, (first + i) as u64));
+                        }
+                    }
+                }
+            }
+        }
+        start += cx.grid_blocks() * tile;
+    }
+    thread_reduce(op.identity(), &totals, op.reducer())
+}

@@ -1,0 +1,177 @@
+//! Scans.
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
+use crate::functor::Reducer;
+use crate::input::Source;
+use crate::kernels::device::{self, ScanTiles};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Inputs and operators that [`inclusive_scan`] has kernels for.
+    inclusive_scan, "write `instantiate!(kernel_primitives::algorithms::inclusive_scan<{Self}, {R}>);` in your kernel module"
+}
+
+/// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
+///
+/// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
+/// stays as it is.
+///
+/// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the
+/// input begins, and on [tuning](crate::algorithms::Tuning) values of which the table has the same for all devices: the same bits on
+/// every run and every device, of sums of floating-point numbers too.
+///
+/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
+/// after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a single tile has none.
+/// Temporary memory: 8 bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
+/// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
+///
+/// Ready for numbers with `Add`, `Min` and `Max`. For others:
+/// `instantiate!(kernel_primitives::algorithms::inclusive_scan<MyItem, MyReducer>);`.
+///
+/// CUB: `DeviceScan::InclusiveScan`.
+///
+/// ```
+/// use kernel_primitives::algorithms::inclusive_scan;
+/// use kernel_primitives::functor::Max;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut largest = stream.buffer_zeroed::<i32>(5)?;
+/// inclusive_scan(&stream, &stream.buffer_from(&[3, 1, 4, 1, 5])?, Max, &mut largest)?;
+/// assert_eq!(largest.to_vec()?, [3, 3, 4, 4, 5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `out` is shorter than the input, and the errors of a launch and
+/// of an allocation.
+pub fn inclusive_scan<'a, 'o, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    S::Short: InclusiveScan<R, Tag>,
+{
+    let kernels = <S::Short as InclusiveScan<R, Tag>>::kernels();
+    let first = op.identity();
+    scan(kernels, run.into(), x, first, op, out.into())
+}
+
+algorithm! {
+    /// Inputs and operators that [`exclusive_scan`] has kernels for.
+    exclusive_scan, "write `instantiate!(kernel_primitives::algorithms::exclusive_scan<{Self}, {R}>);` in your kernel module"
+}
+
+/// Combines, for each item, `first` and all items before it: `out[0] = first`, `out[i] = first op x[0] op … op x[i - 1]`.
+///
+/// As [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
+///
+/// Ready for numbers with `Add`. For others: `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
+///
+/// ```
+/// use kernel_primitives::algorithms::exclusive_scan;
+/// use kernel_primitives::functor::Add;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut starts = stream.buffer_zeroed::<u32>(4)?;
+/// exclusive_scan(&stream, &stream.buffer_from(&[3, 1, 4, 1])?, 0, Add, &mut starts)?;
+/// assert_eq!(starts.to_vec()?, [0, 3, 4, 8]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`inclusive_scan`].
+pub fn exclusive_scan<'a, 'o, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    first: S::Item,
+    op: R,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    S::Short: ExclusiveScan<R, Tag>,
+{
+    let kernels = <S::Short as ExclusiveScan<R, Tag>>::kernels();
+    scan(kernels, run.into(), x, first, op, out.into())
+}
+
+/// The kernels of a scan: for any input, and for long ones in memory.
+type ScanKernels<S, R, const EXCLUSIVE: bool> =
+    (Entry<scan_tiles<S, R, EXCLUSIVE>>, Entry<scan_pipeline<S, R, EXCLUSIVE>>);
+
+fn scan<I, S, R, const EXCLUSIVE: bool>(
+    (tiles_kernel, pipeline): ScanKernels<S, R, EXCLUSIVE>,
+    run: Run<'_>,
+    x: I,
+    first: S::Item,
+    op: R,
+    mut out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+{
+    let algorithm = if EXCLUSIVE { "exclusive_scan" } else { "inclusive_scan" };
+    let len = run.items(algorithm, &x)?;
+    check_output(algorithm, "out", out.len(), len)?;
+    let bytes = size_of::<S::Item>();
+    let tile = const { device::scan_pipeline_tile::<S>() };
+    if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
+        let device = run.stream.device().properties();
+        let free = device.max_shared_bytes.saturating_sub(device::scan_pipeline_shared::<S::Item>() + 16);
+        let slots = (free / (tile * bytes)).clamp(1, device::SCAN_PIPELINE_SLOTS);
+        // The first tile may begin before the input, by less than a vector.
+        let len = len + 16 / bytes - 1;
+        let blocks = len.div_ceil(tile).min(device.multiprocessors.max(1) as usize) as u32;
+        let threads = device::SCAN_PIPELINE_THREADS;
+        let dims = Dims::new(blocks, threads as u32).shared_bytes(slots * tile * bytes);
+        return chained::<S::Item>(run, len, (tile, threads), |stream, _, chain, launch| {
+            device::scan_pipeline::launch_entry(
+                pipeline,
+                stream,
+                dims,
+                x,
+                first,
+                &mut out,
+                chain,
+                launch,
+                slots as u32,
+                op,
+            )
+        });
+    }
+    let tiles = ScanTiles::new::<S>(len, run.tuning(Parameter::ScanTiles, bytes)?);
+    chained::<S::Item>(run, tiles.len, (tiles.tile, device::SCAN_THREADS), |stream, dims, chain, launch| {
+        device::scan_tiles::launch_entry(
+            tiles_kernel,
+            stream,
+            dims,
+            x,
+            first,
+            &mut out,
+            chain,
+            launch,
+            tiles.rounds,
+            op,
+        )
+    })
+}

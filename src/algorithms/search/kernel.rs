@@ -1,0 +1,60 @@
+//! The kernel of searches.
+
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
+/// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
+/// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query, in blocks of
+/// any shape.
+#[kernel(max_threads(1024), min_blocks(1))]
+pub fn search_tiles<S, Q, const UPPER: bool>(
+    cx: Block,
+    sorted: Input<S>,
+    queries: Input<Q>,
+    mut positions: GlobalMut<u64>,
+) where
+    S: Source<Item: Ordered>,
+    Q: Source<Item = S::Item>,
+{
+    for i in cx.items(queries.len()) {
+        let Some(query) = queries.get(i.index()) else { return };
+        positions.set(i, bound(sorted, |item| if UPPER { !query.less(item) } else { item.less(query) }) as u64);
+    }
+}
+
+/// How many items come before the bound: those, at the beginning, of which `before` is true. As many steps for every query.
+#[inline(always)]
+pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
+    let (mut at, mut count) = (0, sorted.len());
+    if count == 0 {
+        return 0;
+    }
+    while count > 1 {
+        let half = count >> 1;
+        // SAFETY: `at + count` is the length at most, and `half` less than `count`.
+        let [item] = unsafe { sorted.items_inside::<1>(at + half - 1) };
+        at += if before(item) { half } else { 0 };
+        count -= half;
+    }
+    // SAFETY: as above.
+    let [item] = unsafe { sorted.items_inside::<1>(at) };
+    at + before(item) as usize
+}
+
+/// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
+/// at once.
+#[inline(always)]
+pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut at, mut rest) = (0, count);
+    let lane = cx.lane() as usize;
+    while rest > 0 {
+        let step = (rest / WARP as usize).max(1);
+        let probe = (lane + 1) * step - 1;
+        let found = cx.ballot(FULL_MASK, probe < rest && before(at + probe)).count_ones() as usize;
+        at += found * step;
+        // The probe behind is not before the bound.
+        rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
+    }
+    at
+}

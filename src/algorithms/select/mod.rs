@@ -1,0 +1,7 @@
+//! Items that a predicate or a flag selects.
+//!
+//! One launch: a tile learns from those before it how many items they keep ([`tile::staged`](super::tile::staged)).
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod call;
+pub(crate) mod kernel;

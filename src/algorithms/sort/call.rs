@@ -1,0 +1,457 @@
+//! Sorts by digits.
+
+use std::ops::Range;
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Parts, Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
+use crate::functor::{Direction, Turned};
+use crate::kernels::device::{self, SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, Result, SortKey};
+
+#[cfg(test)]
+mod tests;
+
+algorithm! {
+    /// Keys that [`sort_keys`] has kernels for.
+    sort_keys, "write `instantiate!(kernel_primitives::algorithms::sort_keys<{Self}>);` in your kernel module"
+}
+
+/// Sorts keys in the total order of [`SortKey`]; stable.
+///
+/// `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
+/// `out` may be longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
+///
+/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all
+/// digits, and one read and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022);
+/// whatever the keys are. Temporary memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile.
+/// Where blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
+///
+/// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_keys;
+/// use kernel_primitives::functor::{Greater, Less};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[2.5f32, -1.0, 7.0])?;
+/// let mut out = stream.buffer_zeroed::<f32>(3)?;
+/// sort_keys(&stream, &x, &mut out, Less)?;
+/// assert_eq!(out.to_vec()?, [-1.0, 2.5, 7.0]);
+/// sort_keys(&stream, &x, &mut out, Greater)?;
+/// assert_eq!(out.to_vec()?, [7.0, 2.5, -1.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] if `out` is shorter than `keys`, and the errors of a launch and of an allocation.
+pub fn sort_keys<'a, 'k, 'o, K, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    out: impl Into<BufferSliceMut<'o, K>>,
+    order: O,
+) -> Result<()>
+where
+    K: SortKey,
+    O: Direction,
+    K: SortKeys<Tag>,
+{
+    sort_keys_by_bits(run, keys, out, order, 0..K::SORT_BITS)
+}
+
+/// Sorts keys by their bits from `bits.start` to `bits.end`; stable. As [`sort_keys`].
+///
+/// `bits` counts in [`to_sort_bits`](SortKey::to_sort_bits), from the lowest; `0..K::SORT_BITS` is the whole key. Fewer bits take
+/// fewer passes.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_keys_by_bits;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[0x23u32, 0x11, 0x22, 0x10])?;
+/// let mut out = stream.buffer_zeroed::<u32>(4)?;
+/// sort_keys_by_bits(&stream, &x, &mut out, Less, 4..32)?;
+/// assert_eq!(out.to_vec()?, [0x11, 0x10, 0x23, 0x22]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_keys`].
+pub fn sort_keys_by_bits<'a, 'k, 'o, K, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    out: impl Into<BufferSliceMut<'o, K>>,
+    order: O,
+    bits: Range<u32>,
+) -> Result<()>
+where
+    K: SortKey,
+    O: Direction,
+    K: SortKeys<Tag>,
+{
+    let kernels = <K as SortKeys<Tag>>::kernels();
+    let _ = order;
+    keys_in_portions(kernels, run.into(), keys.into(), out.into(), Order::of::<K, O>("sort_keys", bits)?, SORT_PORTION)
+}
+
+algorithm! {
+    /// Keys and values that [`sort_pairs`] has kernels for.
+    sort_pairs, "write `instantiate!(kernel_primitives::algorithms::sort_pairs<{Self}, {V}>);` in your kernel module"
+}
+
+/// Sorts pairs of a key and a value by the keys; stable. As [`sort_keys`]; each value goes where its key goes.
+///
+/// A value is any element of up to 16 bytes, or larger ones at less than the full rate. The temporary memory is for a copy of the
+/// values as well. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
+///
+/// Ready for keys and values of any numbers. For others:
+/// `instantiate!(kernel_primitives::algorithms::sort_pairs<MyKey, MyValue>);`.
+///
+/// CUB: `DeviceRadixSort::SortPairs`, `SortPairsDescending`.
+///
+/// ```
+/// use kernel_primitives::algorithms::sort_pairs;
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[2.5f32, -1.0, f32::NAN, 2.5])?;
+/// let values = stream.buffer_from(&[0u32, 1, 2, 3])?;
+/// let (mut sorted, mut from) = (stream.buffer_zeroed::<f32>(4)?, stream.buffer_zeroed::<u32>(4)?);
+/// sort_pairs(&stream, &keys, &values, &mut sorted, &mut from, Less)?;
+/// assert_eq!(sorted.to_vec()?[..3], [-1.0, 2.5, 2.5]);
+/// assert_eq!(from.to_vec()?, [1, 0, 3, 2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`sort_keys`].
+pub fn sort_pairs<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    values: impl Into<BufferSlice<'v, V>>,
+    keys_out: impl Into<BufferSliceMut<'o, K>>,
+    values_out: impl Into<BufferSliceMut<'w, V>>,
+    order: O,
+) -> Result<()>
+where
+    K: SortKey,
+    V: Element,
+    O: Direction,
+    K: SortPairs<V, Tag>,
+{
+    sort_pairs_by_bits(run, keys, values, keys_out, values_out, order, 0..K::SORT_BITS)
+}
+
+/// Sorts pairs of a key and a value by the keys' bits from `bits.start` to `bits.end`; stable. As [`sort_pairs`].
+///
+/// `bits` counts as for [`sort_keys_by_bits`].
+///
+/// # Errors
+/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_pairs`].
+pub fn sort_pairs_by_bits<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: impl Into<BufferSlice<'k, K>>,
+    values: impl Into<BufferSlice<'v, V>>,
+    keys_out: impl Into<BufferSliceMut<'o, K>>,
+    values_out: impl Into<BufferSliceMut<'w, V>>,
+    order: O,
+    bits: Range<u32>,
+) -> Result<()>
+where
+    K: SortKey,
+    V: Element,
+    O: Direction,
+    K: SortPairs<V, Tag>,
+{
+    let kernels = <K as SortPairs<V, Tag>>::kernels();
+    let _ = order;
+    let from = (keys.into(), values.into());
+    let out = (keys_out.into(), values_out.into());
+    pairs_in_portions(kernels, run.into(), from, out, Order::of::<K, O>("sort_pairs", bits)?, SORT_PORTION)
+}
+
+/// The kernels of a sort of keys.
+type KeysKernels<K> = (Entry<sort_tile<K>>, Entry<count_digits<K>>, Entry<sort_sweep<K>>);
+/// Those of a sort of pairs.
+type PairsKernels<K, V> = (Entry<sort_tile_pairs<K, V>>, Entry<count_digits<K>>, Entry<sort_sweep_pairs<K, V>>);
+
+/// [`sort_keys`] in launches of fewer than `portion` keys.
+fn keys_in_portions<K>(
+    (tile, count, sweep): KeysKernels<K>,
+    run: Run<'_>,
+    keys: BufferSlice<'_, K>,
+    out: BufferSliceMut<'_, K>,
+    order: Order,
+    portion: usize,
+) -> Result<()>
+where
+    K: SortKey,
+{
+    let (stream, len, part) = (run.stream, keys.len(), run.part());
+    check_output("sort_keys", "out", out.len(), len)?;
+    let mut out = out.into_slice(..len)?;
+    let passes = Passes::of::<K, ()>(&run, len, portion, order);
+    let Order { begin, end, turned } = order;
+    if passes.tiles <= 1 {
+        return device::sort_tile::launch_entry(
+            tile,
+            stream,
+            passes.dims(passes.tiles),
+            keys,
+            &mut out,
+            begin,
+            end,
+            turned,
+        );
+    }
+    let copied = passes.copied();
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.words()), Scratch::<K>::bytes(copied)])?;
+    let mut parts = memory.parts();
+    let mut shared = passes.begin(count, &part, keys, &mut parts)?;
+    let mut copy = Scratch::take(&mut parts, copied)?;
+    let mut copy = copy.as_mut_slice()?;
+    passes.each(|step| {
+        let (from, mut to) = step.ends(keys, &mut copy, &mut out);
+        device::sort_sweep::launch_entry(
+            sweep,
+            stream,
+            passes.dims(step.pass.tiles),
+            from.slice(step.keys.clone())?,
+            &mut to,
+            &mut shared.counts,
+            &mut shared.states,
+            &mut shared.tickets,
+            step.pass,
+        )
+    })
+}
+
+/// [`sort_pairs`] in launches of fewer than `portion` keys.
+fn pairs_in_portions<K, V>(
+    (tile, count, sweep): PairsKernels<K, V>,
+    run: Run<'_>,
+    (keys, values): (BufferSlice<'_, K>, BufferSlice<'_, V>),
+    (keys_out, values_out): (BufferSliceMut<'_, K>, BufferSliceMut<'_, V>),
+    order: Order,
+    portion: usize,
+) -> Result<()>
+where
+    K: SortKey,
+    V: Element,
+{
+    let (stream, len, part) = (run.stream, keys.len(), run.part());
+    check_values("sort_pairs", len, values.len())?;
+    check_output("sort_pairs", "keys_out", keys_out.len(), len)?;
+    check_output("sort_pairs", "values_out", values_out.len(), len)?;
+    let (mut keys_out, mut values_out) = (keys_out.into_slice(..len)?, values_out.into_slice(..len)?);
+    let passes = Passes::of::<K, V>(&run, len, portion, order);
+    let Order { begin, end, turned } = order;
+    if passes.tiles <= 1 {
+        let dims = passes.dims(passes.tiles);
+        let (keys_out, values_out) = (&mut keys_out, &mut values_out);
+        return device::sort_tile_pairs::launch_entry(
+            tile, stream, dims, keys, keys_out, values, values_out, begin, end, turned,
+        );
+    }
+    let copied = passes.copied();
+    let sizes = [bytes_of::<u64>(passes.words()), Scratch::<K>::bytes(copied), Scratch::<V>::bytes(copied)];
+    let mut memory = run.memory(&sizes)?;
+    let mut parts = memory.parts();
+    let mut shared = passes.begin(count, &part, keys, &mut parts)?;
+    let (mut copy, mut values_copy) = (Scratch::take(&mut parts, copied)?, Scratch::take(&mut parts, copied)?);
+    let (mut copy, mut values_copy) = (copy.as_mut_slice()?, values_copy.as_mut_slice()?);
+    passes.each(|step| {
+        let (from, mut to) = step.ends(keys, &mut copy, &mut keys_out);
+        let (values_from, mut values_to) = step.ends(values, &mut values_copy, &mut values_out);
+        device::sort_sweep_pairs::launch_entry(
+            sweep,
+            stream,
+            passes.dims(step.pass.tiles),
+            from.slice(step.keys.clone())?,
+            &mut to,
+            values_from.slice(step.keys.clone())?,
+            &mut values_to,
+            &mut shared.counts,
+            &mut shared.states,
+            &mut shared.tickets,
+            step.pass,
+        )
+    })
+}
+
+/// The bits to sort by, and which way.
+#[derive(Clone, Copy)]
+struct Order {
+    begin: u32,
+    end: u32,
+    turned: u64,
+}
+
+impl Order {
+    fn of<K: SortKey, O: Direction>(algorithm: &'static str, bits: Range<u32>) -> Result<Self> {
+        let Range { start, end } = bits;
+        if start > end || end > K::SORT_BITS {
+            let key = std::any::type_name::<K>();
+            return Err(Error::SortBits { algorithm, key, start, end, bits: K::SORT_BITS });
+        }
+        Ok(Self { begin: start, end, turned: Turned::of::<K, O>().0 })
+    }
+}
+
+/// Values of a digit.
+const DIGITS: usize = 256;
+
+/// How a sort goes: its passes, one for each digit, and the launches that each of them has.
+struct Passes {
+    order: Order,
+    len: usize,
+    /// Tiles, and the shared memory that they take.
+    shape: SortShape,
+    /// Bytes of shared memory that blocks can have.
+    shared_bytes: usize,
+    /// Tiles of all keys.
+    tiles: usize,
+    /// The tiles of a launch; of the last one as many or fewer.
+    half: usize,
+    /// Launches of a pass.
+    portions: usize,
+    /// Passes, one at least.
+    count: usize,
+}
+
+/// A launch of a pass.
+struct Step {
+    keys: Range<usize>,
+    pass: SortPass,
+    first: bool,
+    to_out: bool,
+}
+
+/// What the launches of a sort have in common.
+struct Common<'m> {
+    counts: BufferSliceMut<'m, u64>,
+    tickets: BufferSliceMut<'m, u32>,
+    states: BufferSliceMut<'m, u32>,
+}
+
+impl Passes {
+    /// Those of `len` keys, with values, in launches of fewer than `portion` of them.
+    fn of<K, V>(run: &Run<'_>, len: usize, portion: usize, order: Order) -> Self {
+        let shared_bytes = run.shared_bytes();
+        let shape = SortShape::of(size_of::<K>(), size_of::<V>(), shared_bytes);
+        let tiles = len.div_ceil(shape.tile);
+        // Of equal sizes, since each launch clears the states of the next one.
+        let portions = tiles.div_ceil((portion - 1) / shape.tile).max(1);
+        let half = tiles.div_ceil(portions).max(1);
+        let count = (order.end - order.begin).div_ceil(8).max(1) as usize;
+        Self { order, len, shape, shared_bytes, tiles, half, portions, count }
+    }
+
+    /// The blocks that have a tile each.
+    fn dims(&self, blocks: impl TryInto<u32>) -> Dims {
+        Dims::new(blocks.try_into().unwrap_or(u32::MAX), SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
+    }
+
+    /// Elements of a copy: of one pass there is none.
+    fn copied(&self) -> usize {
+        if self.count > 1 { self.len } else { 0 }
+    }
+
+    /// Elements from a pass's counts to the next one's: counts for each portion, and behind the last.
+    fn stride(&self) -> usize {
+        (self.portions + 1) * DIGITS
+    }
+
+    /// Words of the counts, the tickets, and both halves of the states.
+    fn parts(&self) -> [usize; 3] {
+        let rows = self.half + SORT_AHEAD as usize;
+        [self.count * self.stride(), (self.count * self.portions).div_ceil(2), rows * DIGITS]
+    }
+
+    fn words(&self) -> usize {
+        self.parts().iter().sum()
+    }
+
+    /// Takes and clears what the launches have in common, and finds where in each pass the keys of each digit begin.
+    fn begin<'m, K: SortKey>(
+        &self,
+        kernel: Entry<count_digits<K>>,
+        run: &Run<'_>,
+        keys: BufferSlice<'_, K>,
+        parts: &mut Parts<'m>,
+    ) -> Result<Common<'m>> {
+        let mut words = parts.take::<u64>(self.words())?;
+        let [counts, tickets, states] = self.parts();
+        // All but the second half of the states, which the first launch clears.
+        let cleared = counts + tickets + states - (self.half * DIGITS).div_ceil(2);
+        BufferSliceMut::from(&mut words).into_slice(..cleared)?.set_zero(run.stream)?;
+        let (mut counts, rest) = words.split_at(counts)?;
+        let (tickets, states) = rest.split_at(tickets)?;
+        let Order { begin, end, turned } = self.order;
+        let blocks = self.tiles.min(run.blocks(Parameter::SortBlocks, size_of::<K>())?);
+        let dims = self.dims(blocks).shared_bytes(device::count_digits_bytes(size_of::<K>(), self.shared_bytes));
+        let stream = run.stream;
+        device::count_digits::launch_entry(kernel, stream, dims, keys, &mut counts, self.stride(), begin, end, turned)?;
+        let dims = (self.count as u32, DIGITS as u32);
+        device::begin_digits::launch(stream, dims, &mut counts, self.stride())?;
+        Ok(Common { counts, tickets: tickets.reinterpret()?, states: states.reinterpret()? })
+    }
+
+    /// Calls `launch` for each launch, in order.
+    fn each(&self, mut launch: impl FnMut(Step) -> Result<()>) -> Result<()> {
+        for number in 0..self.count * self.portions {
+            let (pass, portion) = (number / self.portions, number % self.portions);
+            let first = portion * self.half;
+            let tiles = self.half.min(self.tiles - first);
+            let is_last = number + 1 == self.count * self.portions;
+            launch(Step {
+                keys: first * self.shape.tile..((first + tiles) * self.shape.tile).min(self.len),
+                pass: SortPass {
+                    begin: self.order.begin + 8 * pass as u32,
+                    end: self.order.end,
+                    turned: self.order.turned,
+                    launch: number as u32,
+                    tiles: tiles as u32,
+                    half: self.half as u32,
+                    clear: if is_last { 0 } else { self.half as u32 },
+                    begins: (pass * self.stride() + portion * DIGITS) as u32,
+                },
+                first: pass == 0,
+                to_out: (self.count - pass) % 2 == 1,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    /// Where a launch reads and where it writes: from the input to the output in the end, and in between to and from a copy, so that
+    /// no pass writes what it reads.
+    fn ends<'v, T: Element>(
+        &self,
+        input: BufferSlice<'v, T>,
+        copy: &'v mut BufferSliceMut<'_, T>,
+        out: &'v mut BufferSliceMut<'_, T>,
+    ) -> (BufferSlice<'v, T>, BufferSliceMut<'v, T>) {
+        match (self.first, self.to_out) {
+            (true, true) => (input, out.into()),
+            (false, true) => (copy.as_slice(), out.into()),
+            (true, false) => (input, copy.into()),
+            (false, false) => (out.as_slice(), copy.into()),
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! Tiles that a block stages in shared memory: what selections have under way while they wait for the tiles before.
+
+use core::marker::PhantomData;
+
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+use kernel_primitives::view::SharedStorage;
+
+use crate::algorithms::tile::warps::{copy_out, differing};
+
+/// Threads of a block of the kernels that select.
+pub const STAGE_THREADS: usize = 128;
+
+/// Their warps.
+pub(crate) const STAGE_WARPS: usize = STAGE_THREADS / WARP as usize;
+
+/// Vectors of a thread, of so many bytes each: some 430 bytes, of which four blocks fill a multiprocessor's shared memory. The time of a
+/// selection is its wait for the tiles before by the bytes under way.
+pub(crate) const fn vectors(bytes: usize) -> usize {
+    match bytes.div_ceil(16) {
+        0 | 1 => 27,
+        2 => 12,
+        3 | 4 => 6,
+        5..=8 => 3,
+        _ => 1,
+    }
+}
+
+/// Those of them that a warp moves together, whose items a word can count by 10 bits each.
+pub(crate) const fn together<S: Source>(bytes: usize) -> usize {
+    if vectors(S::VECTOR * bytes).is_multiple_of(3) { 3 } else { 1 }
+}
+
+/// The items that a warp of a selection moves together, of so many bytes each; and how many times, at most.
+const fn batches<S: Source>(bytes: usize) -> (usize, usize) {
+    let together = together::<S>(bytes);
+    (together * S::VECTOR * WARP as usize, vectors(S::VECTOR * bytes) / together)
+}
+
+/// The most times that a warp of a selection moves items, of so many bytes.
+pub(crate) const fn most_batches<S: Source>(bytes: usize) -> u32 {
+    batches::<S>(bytes).1 as u32
+}
+
+/// The most items of a tile, of so many bytes.
+pub(crate) const fn items<S: Source>(bytes: usize) -> usize {
+    let (batch, most) = batches::<S>(bytes);
+    STAGE_WARPS * batch * most
+}
+
+/// How a selection is cut into tiles.
+#[derive(Clone, Copy, Debug)]
+pub struct StagedTiles {
+    /// The items of all tiles, of which the input's first ones may begin inside a vector.
+    pub len: usize,
+    /// Items of a tile.
+    pub tile: usize,
+    /// How many times a warp moves some vectors of its part of a tile together.
+    pub batches: u32,
+}
+
+impl StagedTiles {
+    /// The tiles of `len` items of so many bytes: large ones, but as many as there can be `blocks`; and one if that is enough.
+    pub fn new<S: Source>(bytes: usize, len: usize, blocks: usize) -> Self {
+        let (batch, most) = batches::<S>(bytes);
+        let len = len + S::VECTOR - 1;
+        let blocks = if len <= STAGE_WARPS * batch * most { 1 } else { blocks.max(1) };
+        let batches = len.div_ceil(blocks * STAGE_WARPS * batch).clamp(1, most);
+        Self { len, tile: STAGE_WARPS * batch * batches, batches: batches as u32 }
+    }
+}
+
+/// The items of a tile of a selection, in shared memory.
+pub struct StagedStorage<S>(PhantomData<S>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<S: Source> SharedStorage for StagedStorage<S> {
+    const BYTES: usize = items::<S>(size_of::<S::Item>()) * size_of::<S::Item>();
+    const ALIGN: usize = 16;
+}
+
+/// Calls a function with the number of items in a vector of the source, and how many vectors of a lane a warp moves together, for items of
+/// so many bytes, as its first constants.
+macro_rules! by_vectors {
+    ($source:ty, $bytes:expr, $f:ident::<$($t:ty),*; VECTOR, TOGETHER $(, $constant:tt)*>($($arg:expr),* $(,)?)) => {
+        if const { $crate::algorithms::tile::staged::together::<$source>($bytes) == 3 } {
+            $crate::algorithms::tile::by_vector!($source, $f::<$($t),*; VECTOR, 3 $(, $constant)*>($($arg),*))
+        } else {
+            $crate::algorithms::tile::by_vector!($source, $f::<$($t),*; VECTOR, 1 $(, $constant)*>($($arg),*))
+        }
+    };
+}
+pub(crate) use by_vectors;
+
+/// Items before the first vector of an input that its tiles begin with, so that all further ones are aligned: 0 if none are.
+#[inline(always)]
+pub(crate) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
+    let mut lead = 0;
+    for skip in 1..N {
+        if x.is_aligned::<N>(skip) {
+            lead = N - skip;
+        }
+    }
+    if x.is_aligned::<N>(0) { 0 } else { lead }
+}
+
+/// A warp's part of a tile: batches of `TOGETHER` vectors of `N` items a lane, which the lanes have side by side.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'k, const N: usize, const TOGETHER: usize> {
+    cx: Block<'k>,
+    /// Its first item in the input; before that by less than a vector, if the input begins inside a vector.
+    start: usize,
+    /// Its first item in shared memory.
+    place: u32,
+    /// How many batches have items of the input.
+    batches: u32,
+    /// The first place in it that has an item of the input, and how many have.
+    has: (u32, u32),
+    /// Whether all places have.
+    is_whole: bool,
+}
+
+impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
+    const ROUND: u32 = WARP * N as u32;
+    const BATCH: u32 = TOGETHER as u32 * Self::ROUND;
+    /// The bits of a vector.
+    const ALL: u32 = !0 >> (32 - N);
+
+    /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
+    #[inline(always)]
+    pub(crate) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
+        const { assert!(TOGETHER <= 3 && Self::ROUND < 1 << COUNT_BITS, "counts fit in a word") };
+        let items = batches * Self::BATCH;
+        let first = (tile * STAGE_WARPS + cx.warp() as usize) * items as usize;
+        let here = (len + lead).saturating_sub(first).min(items as usize) as u32;
+        let skipped = (lead.saturating_sub(first) as u32).min(here);
+        Self {
+            cx,
+            start: first.wrapping_sub(lead),
+            place: cx.warp() * items,
+            batches: here.div_ceil(Self::BATCH),
+            has: (skipped, here - skipped),
+            is_whole: here - skipped == items,
+        }
+    }
+
+    /// The part's place in shared memory.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// The index in the input of what is at a place of the part.
+    #[inline(always)]
+    pub(crate) fn index(&self, at: u32) -> usize {
+        self.start.wrapping_add(at as usize)
+    }
+
+    /// The index in the input of the part's first item.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> usize {
+        self.index(self.has.0)
+    }
+
+    /// The bits of those of a vector's places, from `at` on, that have an item of the input.
+    #[inline(always)]
+    fn has(&self, at: u32) -> u32 {
+        if self.is_whole {
+            return Self::ALL;
+        }
+        let mut has = 0;
+        for i in 0..N as u32 {
+            has |= (((at + i).wrapping_sub(self.has.0) < self.has.1) as u32) << i;
+        }
+        has
+    }
+
+    /// Begins to copy the part to shared memory, with zeros where the input has no items.
+    ///
+    /// # Safety
+    /// The array has a place for each item of the tile; nobody else accesses the part until the warp has [waited](Self::wait).
+    #[inline(always)]
+    pub(crate) unsafe fn stage<S: Source<Item: Element>>(&self, x: Input<S>, to: SharedArray<'_, S::Item>) {
+        let vectors = self.batches * TOGETHER as u32;
+        let own = self.cx.lane() * N as u32;
+        // SAFETY: the caller's contract; each lane writes its own vectors, and reads what is known to be inside.
+        unsafe {
+            if self.is_whole && x.is_aligned::<N>(self.start) {
+                for v in 0..vectors {
+                    let at = v * Self::ROUND + own;
+                    x.copy_vector_inside::<N>(self.index(at), to, (self.place + at) as usize);
+                }
+            } else {
+                for v in 0..vectors {
+                    let at = v * Self::ROUND + own;
+                    if !x.copy::<N>(self.index(at), to, (self.place + at) as usize) {
+                        for i in 0..N as u32 {
+                            let item = x.get(self.index(at + i)).unwrap_or(S::Item::ZERO);
+                            to.store((self.place + at + i) as usize, item);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for what the warp's lanes [copy](Self::stage).
+    #[inline(always)]
+    pub(crate) fn wait<S: Source>(&self, x: Input<S>) {
+        x.wait_for_copies();
+        self.cx.sync_warp(FULL_MASK);
+    }
+
+    /// The part's vector from a place on.
+    ///
+    /// # Safety
+    /// The part was staged, and nobody writes it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn vector<T: Element>(&self, items: SharedArray<'_, T>, at: u32) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe { items.load_items((self.place + at) as usize) }
+    }
+
+    /// How many items the warp's part has that are kept. All lanes call `keeps` together, round by round, each with a
+    /// vector and the place of its first item, also of items that the input does not have: it says so by bits, the
+    /// first item's lowest.
+    ///
+    /// # Safety
+    /// The part was staged, and nobody writes it meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn count<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        mut keeps: impl FnMut(&[T; N], u32) -> u32,
+    ) -> u32 {
+        let mut count = 0;
+        for v in 0..self.batches * TOGETHER as u32 {
+            let at = v * Self::ROUND + self.cx.lane() * N as u32;
+            // SAFETY: the caller's contract.
+            let kept = keeps(&unsafe { self.vector(items, at) }, at) & self.has(at);
+            count += kept.count_ones();
+        }
+        warp_reduce(self.cx, count, Add)
+    }
+
+    /// Moves the items that are kept to the front of the part, in order. All lanes call `keeps` as for [`count`](Self::count).
+    ///
+    /// # Safety
+    /// As for [`count`](Self::count); and nobody else reads the part meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn compact<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        mut keeps: impl FnMut(&[T; N], u32) -> u32,
+    ) {
+        let mut to = self.place;
+        for number in 0..self.batches {
+            // SAFETY: the caller's contract. Items go no further than to their batch's end: all that is written was
+            // read before the wait, and each place is that of one item.
+            unsafe {
+                let batch = self.batch(items, number, &mut keeps);
+                for v in 0..TOGETHER {
+                    let mut place = to + of_vector(batch.before, v);
+                    for i in 0..N {
+                        if batch.kept[v] >> i & 1 != 0 {
+                            items.store(place as usize, batch.items[v][i]);
+                            place += 1;
+                        }
+                    }
+                    to += of_vector(batch.all, v);
+                }
+            }
+        }
+        self.cx.sync_warp(FULL_MASK);
+    }
+
+    /// Moves the items that are kept to the front of each batch, in order, and the others behind them, if `reversed` the
+    /// last one first. How many are kept: each lane has the number of that batch, for
+    /// [`copy_partition`](Self::copy_partition).
+    ///
+    /// # Safety
+    /// As for [`compact`](Self::compact).
+    #[inline(always)]
+    pub(crate) unsafe fn partition<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        reversed: bool,
+        mut keeps: impl FnMut(&[T; N], u32) -> u32,
+    ) -> u32 {
+        let mut kept_of_batch = 0;
+        for number in 0..self.batches {
+            let (first, len) = self.batch_places(number);
+            // SAFETY: the caller's contract. Items stay in their batch: all that is written was read before the wait, and
+            // each place is that of one item.
+            unsafe {
+                let batch = self.batch(items, number, &mut keeps);
+                let mut kept = 0;
+                for v in 0..TOGETHER {
+                    kept += of_vector(batch.all, v);
+                }
+                if self.is_whole {
+                    // A constant, so that nothing is asked.
+                    self.spread(items, &Batch { has: [Self::ALL; TOGETHER], ..batch }, (first, len, kept), reversed);
+                } else {
+                    self.spread(items, &batch, (first, len, kept), reversed);
+                }
+                if self.cx.lane() == number {
+                    kept_of_batch = kept;
+                }
+            }
+        }
+        self.cx.sync_warp(FULL_MASK);
+        kept_of_batch
+    }
+
+    /// Writes the lane's items of a batch to their places in a [partition](Self::partition).
+    ///
+    /// # Safety
+    /// As for [`partition`](Self::partition).
+    #[inline(always)]
+    unsafe fn spread<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        batch: &Batch<T, N, TOGETHER>,
+        (first, len, kept): (u32, u32, u32),
+        reversed: bool,
+    ) {
+        let step = if reversed { u32::MAX } else { 1 };
+        let mut before = 0;
+        for v in 0..TOGETHER {
+            let at = (batch.at + v as u32 * Self::ROUND).max(first);
+            // The places of the lane's next item if it is kept, and if it is not.
+            let mut kept_at = before + of_vector(batch.before, v);
+            let others = at.wrapping_sub(first + kept_at);
+            let from = if reversed { len.wrapping_sub(1) } else { kept };
+            let mut other_at = from.wrapping_add(others.wrapping_mul(step));
+            for i in 0..N {
+                if batch.has[v] >> i & 1 != 0 {
+                    let is_kept = batch.kept[v] >> i & 1 != 0;
+                    let to = if is_kept { kept_at } else { other_at };
+                    // SAFETY: the caller's contract.
+                    unsafe { items.store((self.place + first + to) as usize, batch.items[v][i]) };
+                    kept_at += is_kept as u32;
+                    other_at = other_at.wrapping_add(if is_kept { 0 } else { step });
+                }
+            }
+            before += of_vector(batch.all, v);
+        }
+    }
+
+    /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first` on; and the others, if it was
+    /// reversed, to what ends at `others`, else from there on.
+    ///
+    /// # Safety
+    /// As for [`count`](Self::count), and for [`copy_out`]; the counts and the order are the partition's.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn copy_partition<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        (kept_of_batch, reversed): (u32, bool),
+        out: &mut GlobalMut<T>,
+        (mut first, mut others): (usize, usize),
+    ) {
+        let threads = (self.cx.lane(), WARP);
+        for number in 0..self.batches {
+            let kept = self.cx.shuffle(FULL_MASK, kept_of_batch, number, WARP);
+            let (place, len) = self.batch_places(number);
+            let (place, behind) = (self.place + place, len - kept);
+            let to = if reversed { others.wrapping_sub(behind as usize) } else { others };
+            // SAFETY: the caller's contract.
+            unsafe {
+                copy_out::<_, 4>(threads, items, place, kept, out, first);
+                copy_out::<_, 4>(threads, items, place + kept, behind, out, to);
+            }
+            first += kept as usize;
+            others = if reversed { to } else { others + behind as usize };
+        }
+    }
+
+    /// The first place of a batch that has an item of the input, and how many have.
+    #[inline(always)]
+    fn batch_places(&self, number: u32) -> (u32, u32) {
+        let first = (number * Self::BATCH).max(self.has.0);
+        let end = (number * Self::BATCH + Self::BATCH).min(self.has.0 + self.has.1);
+        (first, end.saturating_sub(first))
+    }
+
+    /// What a lane has of a batch: the warp has read all of it.
+    ///
+    /// # Safety
+    /// As for [`count`](Self::count).
+    #[inline(always)]
+    unsafe fn batch<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        number: u32,
+        keeps: &mut impl FnMut(&[T; N], u32) -> u32,
+    ) -> Batch<T, N, TOGETHER> {
+        let at = number * Self::BATCH + self.cx.lane() * N as u32;
+        let mut batch =
+            Batch { at, items: [[T::ZERO; N]; TOGETHER], has: [0; TOGETHER], kept: [0; TOGETHER], before: 0, all: 0 };
+        for v in 0..TOGETHER {
+            // SAFETY: the caller's contract.
+            batch.items[v] = unsafe { self.vector(items, at + v as u32 * Self::ROUND) };
+        }
+        let mut counts = 0;
+        for v in 0..TOGETHER {
+            let at = at + v as u32 * Self::ROUND;
+            batch.has[v] = self.has(at);
+            batch.kept[v] = keeps(&batch.items[v], at) & batch.has[v];
+            counts |= batch.kept[v].count_ones() << (COUNT_BITS * v as u32);
+        }
+        (batch.before, batch.all) = warp_exclusive_scan(self.cx, counts, Add);
+        self.cx.sync_warp(FULL_MASK);
+        batch
+    }
+
+    /// The place of the input's first item, if the part has it.
+    #[inline(always)]
+    fn beginning(&self) -> u32 {
+        if self.index(self.has.0) == 0 { self.has.0 } else { u32::MAX }
+    }
+
+    /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and
+    /// [`compact`](Self::compact).
+    #[inline(always)]
+    pub(crate) fn heads<S: Source<Item: Element + PartialEq>>(
+        &self,
+        x: Input<S>,
+    ) -> impl FnMut(&[S::Item; N], u32) -> u32 + use<'k, S, N, TOGETHER> {
+        let (cx, beginning) = (self.cx, self.beginning());
+        // The last lane's item of the round before; to begin with, the one before the part.
+        let mut earlier = x.get(self.start.wrapping_sub(1)).unwrap_or(S::Item::ZERO);
+        move |items, at| {
+            let mut heads = differing(cx, &mut earlier, items);
+            for i in 0..N as u32 {
+                heads |= ((at + i == beginning) as u32) << i;
+            }
+            heads
+        }
+    }
+}
+
+/// What a lane has of a batch.
+struct Batch<T, const N: usize, const TOGETHER: usize> {
+    /// The place of its first vector in the part.
+    at: u32,
+    items: [[T; N]; TOGETHER],
+    /// Which of them the input has, and which of those are kept.
+    has: [u32; TOGETHER],
+    kept: [u32; TOGETHER],
+    /// How many the lanes before keep of each of their vectors, and all lanes do: [`COUNT_BITS`] a vector.
+    before: u32,
+    all: u32,
+}
+
+/// Bits of a word that count what a warp has of a vector a lane.
+const COUNT_BITS: u32 = 10;
+
+/// The count of a vector in such a word.
+#[inline(always)]
+fn of_vector(counts: u32, v: usize) -> u32 {
+    counts >> (COUNT_BITS * v as u32) & const { !(!0 << COUNT_BITS) }
+}

@@ -1,0 +1,247 @@
+//! The first few of many.
+
+use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::merge_sort::call::{first_of, first_of_pairs};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
+use crate::functor::{Comparator, Direction, Turned};
+use crate::input::Source;
+use crate::kernels::device;
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, Result, SortKey};
+
+algorithm! {
+    /// Inputs and orders that [`top_k`] has kernels for.
+    top_k, "write `instantiate!(kernel_primitives::algorithms::top_k<{Self}, {O}>);` in your kernel module"
+}
+
+/// Finds the first `k` items in an order, sorted: the largest by [`Greater`](crate::functor::Greater), the smallest by
+/// [`Less`](crate::functor::Less).
+///
+/// The order is the total one of [`SortKey`]: NaN counts as larger than all. `out` may be longer than `k`: the rest of it stays as it is.
+///
+/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch,
+/// which looks at `k` items for each of two blocks a multiprocessor. Whatever the input is: items that are all equal
+/// are as fast as any, and so are those that ascend or descend. Beyond that `k`, a merge sort of tiles that then keeps
+/// `k` of each run. Temporary memory: for what the second launch looks at; or for two copies of the input.
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
+///
+/// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
+///
+/// ```
+/// use kernel_primitives::algorithms::top_k;
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[3.0f32, 1.0, 4.0, 1.0, 5.0])?;
+/// let mut largest = stream.buffer_zeroed::<f32>(2)?;
+/// top_k(&stream, &x, 2, Greater, &mut largest)?;
+/// assert_eq!(largest.to_vec()?, [5.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::TooFew`] if there are fewer than `k` items, [`Error::LengthMismatch`] if `out` is shorter than `k`, and
+/// the errors of a launch and of an allocation.
+pub fn top_k<'a, 'o, I, S, O, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    k: usize,
+    order: O,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: SortKey>,
+    O: Direction + Comparator<S::Item>,
+    S::Short: TopK<O, Tag>,
+{
+    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopK<O, Tag>>::kernels();
+    let (run, out) = (run.into(), out.into());
+    let stream = run.stream;
+    let len = run.items("top_k", &x)?;
+    check("top_k", k, len)?;
+    check_output("top_k", "out", out.len(), k)?;
+    let mut out = out.into_slice(..k)?;
+    if k == 0 {
+        return Ok(());
+    }
+    if k > device::TOP_K_MOST {
+        return first_of((sort, splits, merge), run, x, order, out);
+    }
+    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
+    let found = if shares.blocks > 1 { shares.blocks * k } else { 0 };
+    let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), 0])?;
+    let mut parts = memory.parts();
+    let (mut keys, mut none) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(0)?);
+    let mut keys = keys.as_mut_slice()?;
+    let Shares { tiles, more, .. } = shares;
+    let turned = Turned::of::<S::Item, O>().0;
+    if found == 0 {
+        return device::top_k_tiles::launch_entry(
+            tiles_kernel,
+            stream,
+            shares.dims(),
+            x,
+            &mut out,
+            &mut none,
+            k,
+            tiles,
+            more,
+            turned,
+        );
+    }
+    device::top_k_tiles::launch_entry(
+        tiles_kernel,
+        stream,
+        shares.dims(),
+        x,
+        &mut keys,
+        &mut none,
+        k,
+        tiles,
+        more,
+        turned,
+    )?;
+    device::top_k_last::launch_entry(last_kernel, stream, last(), &keys, &mut out, k, turned)
+}
+
+algorithm! {
+    /// Keys, values and orders that [`top_k_pairs`] has kernels for.
+    top_k_pairs, "write `instantiate!(kernel_primitives::algorithms::top_k_pairs<{Self}, {X}, {O}>);` in your kernel module"
+}
+
+/// Finds the first `k` keys in an order, sorted, with their values; of equal keys those that come first in the input.
+///
+/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the
+/// keys. Only those of the keys found are looked at.
+///
+/// Ready for numbers with `counting(0u32, len)`. For others:
+/// `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32, Greater>);`.
+///
+/// CUB: `DeviceTopK::MaxPairs`, `MinPairs`.
+///
+/// ```
+/// use kernel_primitives::algorithms::top_k_pairs;
+/// use kernel_primitives::functor::Greater;
+/// use kernel_primitives::input::counting;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[5.0f32, 1.0, 4.0, 1.0, 5.0])?;
+/// let (mut largest, mut places) = (stream.buffer_zeroed::<f32>(3)?, stream.buffer_zeroed::<u32>(3)?);
+/// top_k_pairs(&stream, &x, counting(0u32, 5), 3, Greater, &mut largest, &mut places)?;
+/// assert_eq!((largest.to_vec()?, places.to_vec()?), (vec![5.0, 5.0, 4.0], vec![0, 4, 2]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] unless there are as many values as keys, and the errors of [`top_k`].
+pub fn top_k_pairs<'a, 'o, 'w, I, J, S, X, O, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    k: usize,
+    order: O,
+    keys_out: impl Into<BufferSliceMut<'o, S::Item>>,
+    values_out: impl Into<BufferSliceMut<'w, X::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<X>,
+    S: Source<Item: SortKey>,
+    X: Source<Item: Element>,
+    O: Direction + Comparator<S::Item>,
+    S::Short: TopKPairs<X::Short, O, Tag>,
+{
+    let (tiles_kernel, last_kernel, sort, splits, merge) = <S::Short as TopKPairs<X::Short, O, Tag>>::kernels();
+    let (run, out, values_out) = (run.into(), keys_out.into(), values_out.into());
+    let stream = run.stream;
+    let len = run.items("top_k_pairs", &keys)?;
+    check_values("top_k_pairs", len, values.items())?;
+    check("top_k_pairs", k, len)?;
+    check_output("top_k_pairs", "keys_out", out.len(), k)?;
+    check_output("top_k_pairs", "values_out", values_out.len(), k)?;
+    let (mut out, mut values_out) = (out.into_slice(..k)?, values_out.into_slice(..k)?);
+    if k == 0 {
+        return Ok(());
+    }
+    if k > device::TOP_K_MOST {
+        return first_of_pairs((sort, splits, merge), run, keys, values, order, (out, values_out));
+    }
+    let shares = Shares::of(&run, len, size_of::<S::Item>())?;
+    let found = shares.blocks * k;
+    let mut memory = run.memory(&[Scratch::<S::Item>::bytes(found), bytes_of::<u64>(found)])?;
+    let mut parts = memory.parts();
+    let (mut found, mut places) = (Scratch::take(&mut parts, found)?, parts.take::<u64>(found)?);
+    let mut found = found.as_mut_slice()?;
+    let Shares { tiles, more, .. } = shares;
+    let turned = Turned::of::<S::Item, O>().0;
+    device::top_k_tiles::launch_entry(
+        tiles_kernel,
+        stream,
+        shares.dims(),
+        keys,
+        &mut found,
+        &mut places,
+        k,
+        tiles,
+        more,
+        turned,
+    )?;
+    device::top_k_last_pairs::launch_entry(
+        last_kernel,
+        stream,
+        last(),
+        &found,
+        &places,
+        values,
+        &mut out,
+        &mut values_out,
+        k,
+        turned,
+    )
+}
+
+/// One block.
+fn last() -> Dims {
+    Dims::new(1, device::TOP_K_THREADS as u32)
+}
+
+/// An error unless there are `k` items.
+fn check(algorithm: &'static str, k: usize, len: usize) -> Result<()> {
+    if k <= len { Ok(()) } else { Err(Error::TooFew { algorithm, wanted: k, len }) }
+}
+
+/// How many blocks there are, and tiles of each: of the first `more` one more.
+struct Shares {
+    blocks: usize,
+    tiles: usize,
+    more: usize,
+}
+
+/// The most tiles of a block, which counts its items in 32 bits.
+const MOST_OF_BLOCK: usize = 1 << 20;
+
+impl Shares {
+    /// Those of `len` keys of so many bytes.
+    fn of(run: &Run<'_>, len: usize, bytes: usize) -> Result<Self> {
+        const { assert!(device::TOP_K_TILE >= device::TOP_K_MOST, "two tiles have as many items as are found") };
+        let tiles = len.div_ceil(device::TOP_K_TILE);
+        let few = run.tuning(Parameter::TopKTiles, bytes)?;
+        let most =
+            run.blocks(Parameter::TopKBlocks, bytes)?.min(device::TOP_K_BLOCKS).max(tiles.div_ceil(MOST_OF_BLOCK));
+        let blocks = (tiles / few).clamp(1, most);
+        Ok(Self { blocks, tiles: tiles / blocks, more: tiles % blocks })
+    }
+
+    fn dims(&self) -> Dims {
+        Dims::new(self.blocks as u32, device::TOP_K_THREADS as u32)
+    }
+}

@@ -1,0 +1,254 @@
+//! Functions of each item.
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::tuning::Parameter;
+use crate::functor::{Identity, UnaryFn};
+use crate::input::{Constant, Counting, Permutation, Source, constant, counting, permutation};
+use crate::kernels::device;
+use crate::output::{Sink, SpanMut};
+use crate::{BufferSliceMut, ConvertTo, Element, Error, InputArg, Integer, KernelParam, OutputArg, Result};
+
+algorithm! {
+    /// Inputs, functions and outputs that [`transform`] has kernels for.
+    transform, "write `instantiate!(kernel_primitives::algorithms::transform<{Self}, {F}, {O}>);` in your kernel module"
+}
+
+/// Applies a function to each item: `out[i] = f(x[i])`.
+///
+/// Items are anything that [`input`](crate::input) makes, so this is also the algorithm of several inputs
+/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`), and places anything that [`output`](crate::output) makes, so it
+/// is that of several outputs too: a function with a pair for a result goes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are
+/// names for two others. `out` may be longer than the input: the rest of it stays as it is. A permutation of places names each at most
+/// once; for two items that go to one place, see [`scatter`].
+///
+/// Cost: one launch; accesses of 16 bytes where the buffers are aligned for them. No temporary memory.
+///
+/// Ready for numbers with `Identity`, and for pairs of numbers with `of_pair` of `Add`, `Sub` and `Mul`. For others:
+/// `instantiate!(kernel_primitives::algorithms::transform<f32, MyFn, f32>);`.
+///
+/// CUB: `DeviceTransform::Transform`. Thrust: `transform`, `copy`.
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] if `out` is shorter than the input, and the errors of a launch.
+pub fn transform<'a, I, S, F, A, O, Tag>(run: impl Into<Run<'a>>, x: I, f: F, out: A) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source,
+    F: UnaryFn<S::Item> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+    S::Short: Transform<F, O::Short, Tag>,
+{
+    let (tiles,) = <S::Short as Transform<F, O::Short, Tag>>::kernels();
+    transform_by("transform", tiles, run.into(), x, f, out)
+}
+
+/// [`transform`] by a kernel.
+fn transform_by<I, S, F, A, O>(
+    algorithm: &str,
+    tiles: Entry<transform_tiles<S, F, O>>,
+    run: Run<'_>,
+    x: I,
+    f: F,
+    out: A,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source,
+    F: UnaryFn<S::Item> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+{
+    let len = run.items(algorithm, &x)?;
+    check_output(algorithm, "out", out.places(), len)?;
+    let items = const { device::warp_items(device::transform_vectors::<S>(), S::VECTOR) };
+    let dims = run.dims_of_warps(len, items, Parameter::TransformThreads, size_of::<F::Output>())?;
+    device::transform_tiles::launch_entry(tiles, run.stream, dims, x, out, f)
+}
+
+algorithm! {
+    /// Functions and outputs that [`generate`] has kernels for.
+    generate, "write `instantiate!(kernel_primitives::algorithms::generate<{Self}, {O}>);` in your kernel module"
+}
+
+/// Writes a function of its index to each place: `out[i] = f(i)`.
+///
+/// ```
+/// use kernel_primitives::algorithms::generate;
+/// use kernel_primitives::functor::Identity;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut indices = stream.buffer_uninit::<u64>(5)?;
+/// generate(&stream, Identity, &mut indices)?;
+/// assert_eq!(indices.to_vec()?, [0, 1, 2, 3, 4]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Ready for `u64` with `Identity`. For others: `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
+///
+/// Thrust: `tabulate`, `sequence`; `generate` with a state that is a function of the index, such as
+/// [`Philox`](crate::thread::Philox)'s.
+///
+/// # Errors
+/// Returns the errors of a launch.
+pub fn generate<'a, F, A, O, Tag>(run: impl Into<Run<'a>>, f: F, out: A) -> Result<()>
+where
+    F: UnaryFn<u64> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+    F: Generate<O::Short, Tag>,
+{
+    let (tiles,) = <F as Generate<O::Short, Tag>>::kernels();
+    transform_by("generate", tiles, run.into(), counting(0, out.places()), f, out)
+}
+
+algorithm! {
+    /// Inputs, indices and outputs that [`gather`] has kernels for.
+    gather, "write `instantiate!(kernel_primitives::algorithms::gather<{Self}, {P}, {O}>);` in your kernel module"
+}
+
+/// Collects items by their indices: `out[i] = x[at[i]]`.
+///
+/// Indices are integers of any type; one that `x` does not have is a fault of the launch. As [`transform`], of
+/// [`permutation`]`(x, at)`, which other algorithms take as an input without copying anything.
+///
+/// ```
+/// use kernel_primitives::algorithms::gather;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[10.0f32, 11.0, 12.0])?;
+/// let at = stream.buffer_from(&[2u32, 0, 2, 1])?;
+/// let mut out = stream.buffer_uninit::<f32>(4)?;
+/// gather(&stream, &x, &at, &mut out)?;
+/// assert_eq!(out.to_vec()?, [12.0, 10.0, 12.0, 11.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`.
+///
+/// Thrust: `gather`.
+///
+/// # Errors
+/// Returns the errors of [`transform`].
+pub fn gather<'a, I, J, S, P, A, O, Tag>(run: impl Into<Run<'a>>, x: I, at: J, out: A) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<P>,
+    S: Source<Item: Element>,
+    P: Source<Item: Integer + ConvertTo<usize>>,
+    A: OutputArg<O>,
+    O: Sink<Item = S::Item>,
+    S::Short: Gather<P::Short, O::Short, Tag>,
+{
+    let (tiles,) = <S::Short as Gather<P::Short, O::Short, Tag>>::kernels();
+    transform_by("gather", tiles, run.into(), permutation(x, at), Identity, out)
+}
+
+algorithm! {
+    /// Inputs and indices that [`scatter`] has kernels for.
+    scatter, "write `instantiate!(kernel_primitives::algorithms::scatter<{Self}, {P}>);` in your kernel module"
+}
+
+/// Puts items at indices: `out[at[i]] = x[i]`.
+///
+/// Indices are integers of any type. One that `out` does not have is a fault of the launch. The other places of `out` stay as they
+/// are.
+///
+/// Each index is there at most once. If two items go to one place, it holds one of them, unspecified which; or, of arrays and structs,
+/// parts of both. A checked emulator reports the race.
+///
+/// Cost: one launch; reads are side by side, writes where they go.
+///
+/// ```
+/// use kernel_primitives::algorithms::scatter;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[10.0f32, 11.0, 12.0])?;
+/// let at = stream.buffer_from(&[3u32, 0, 2])?;
+/// let mut out = stream.buffer_zeroed::<f32>(4)?;
+/// scatter(&stream, &x, &at, &mut out)?;
+/// assert_eq!(out.to_vec()?, [11.0, 0.0, 12.0, 10.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::scatter<MyItem, u32>);`.
+///
+/// Thrust: `scatter`.
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] if there are more or fewer indices than items, and the errors of a launch.
+pub fn scatter<'a, 'o, I, J, S, A, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    at: J,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<A>,
+    S: Source<Item: Element>,
+    A: Source<Item: Integer + ConvertTo<usize>>,
+    S::Short: Scatter<A::Short, Tag>,
+{
+    let (tiles,) = <S::Short as Scatter<A::Short, Tag>>::kernels();
+    let (run, mut out) = (run.into(), out.into());
+    let len = run.items("scatter", &x)?;
+    if at.items() != len {
+        return Err(Error::LengthMismatch {
+            kernel: "scatter".into(),
+            first: "`x`".into(),
+            first_len: len,
+            second: "`at`".into(),
+            second_len: at.items(),
+        });
+    }
+    let items = const { device::warp_items(device::SCATTER_ITEMS, 1) };
+    let dims = run.dims_of_warps(len, items, Parameter::ScatterThreads, size_of::<S::Item>())?;
+    device::scatter_tiles::launch_entry(tiles, run.stream, dims, x, at, &mut out)
+}
+
+algorithm! {
+    /// Values that [`fill`] has kernels for.
+    fill, "write `instantiate!(kernel_primitives::algorithms::fill<{Self}>);` in your kernel module"
+}
+
+/// Writes one value to all places.
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::fill<MyItem>);`.
+///
+/// ```
+/// use kernel_primitives::algorithms::fill;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let mut out = stream.buffer_uninit::<f32>(1000)?;
+/// fill(&stream, 2.5, &mut out)?;
+/// assert_eq!(out.to_vec()?, [2.5; 1000]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of a launch.
+pub fn fill<'a, 'o, T, Tag>(run: impl Into<Run<'a>>, value: T, out: impl Into<BufferSliceMut<'o, T>>) -> Result<()>
+where
+    T: Element + KernelParam,
+    T: Fill<Tag>,
+{
+    let (tiles,) = <T as Fill<Tag>>::kernels();
+    let out = out.into();
+    transform_by("fill", tiles, run.into(), constant(value, out.len()), Identity, out)
+}

@@ -1,0 +1,198 @@
+//! Unique items.
+
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output, check_values};
+use crate::algorithms::tuning::Parameter;
+use crate::input::{Constant, Source, constant};
+use crate::kernels::device::{self, StagedTiles};
+use crate::{BufferSliceMut, Element, InputArg, Result};
+
+algorithm! {
+    /// Inputs that [`unique`] has kernels for.
+    unique, "write `instantiate!(kernel_primitives::algorithms::unique<{Self}>);` in your kernel module"
+}
+
+/// Keeps the first of each run of equal items: `out` begins with them, in order, and `count[0]` says how many they are.
+///
+/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `out` need not be as long
+/// as the input, only long enough: what is behind the items kept stays as it is. Of a sorted input this keeps each item once.
+///
+/// Cost: as [`select_if`](crate::algorithms::select_if).
+///
+/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::unique<MyItem>);`.
+///
+/// CUB: `DeviceSelect::Unique`. Thrust: `unique_copy`.
+///
+/// ```
+/// use kernel_primitives::algorithms::unique;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = stream.buffer_from(&[7u32, 7, 3, 3, 3, 7])?;
+/// let (mut out, mut count) = (stream.buffer_zeroed::<u32>(6)?, stream.buffer_zeroed::<u64>(1)?);
+/// unique(&stream, &x, &mut out, &mut count)?;
+/// assert_eq!(count.to_vec()?, [3]);
+/// assert_eq!(out.to_vec()?[..3], [7, 3, 7]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `count` is empty, and the errors of a launch and of an allocation. An `out` that is too short
+/// for what is kept is a fault of the launch.
+pub fn unique<'a, 'o, 'c, I, S, Tag>(
+    run: impl Into<Run<'a>>,
+    x: I,
+    out: impl Into<BufferSliceMut<'o, S::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element + PartialEq>,
+    S::Short: Unique<Tag>,
+{
+    let (kernel,) = <S::Short as Unique<Tag>>::kernels();
+    let (run, mut out) = (run.into(), out.into());
+    let (nothing, mut none) = (constant(0u8, x.items()), run.stream.buffer_uninit::<u8>(0)?);
+    unique_of("unique", kernel, run, x, nothing, &mut out, &mut none.as_mut_slice(), count.into())
+}
+
+algorithm! {
+    /// Keys and values that [`unique_by_key`] has kernels for.
+    unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
+}
+
+/// Keeps the first key of each run of equal ones, and the value that stands beside it: `out_keys` and `out_values` begin with
+/// them, in order, and `count[0]` says how many they are.
+///
+/// As [`unique`], which says what is equal. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
+///
+/// Ready for keys of `i32`, `i64`, `u32` and `u64` with values of any numbers. For others:
+/// `instantiate!(kernel_primitives::algorithms::unique_by_key<MyKey, MyValue>);`.
+///
+/// ```
+/// use kernel_primitives::algorithms::unique_by_key;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let keys = stream.buffer_from(&[7u32, 7, 3, 3])?;
+/// let values = stream.buffer_from(&[0.5f32, 1.5, 2.5, 3.5])?;
+/// let (mut out_keys, mut out_values) = (stream.buffer_zeroed::<u32>(2)?, stream.buffer_zeroed::<f32>(2)?);
+/// let mut count = stream.buffer_zeroed::<u64>(1)?;
+/// unique_by_key(&stream, &keys, &values, &mut out_keys, &mut out_values, &mut count)?;
+/// assert_eq!((out_keys.to_vec()?, out_values.to_vec()?), (vec![7, 3], vec![0.5, 2.5]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless there are as many values as keys, and the errors of [`unique`]. Outputs that are too short
+/// for what is kept are a fault of the launch.
+pub fn unique_by_key<'a, 'o, 'p, 'c, I, J, K, V, Tag>(
+    run: impl Into<Run<'a>>,
+    keys: I,
+    values: J,
+    out_keys: impl Into<BufferSliceMut<'o, K::Item>>,
+    out_values: impl Into<BufferSliceMut<'p, V::Item>>,
+    count: impl Into<BufferSliceMut<'c, u64>>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+    K::Short: UniqueByKey<V::Short, Tag>,
+{
+    let (kernel,) = <K::Short as UniqueByKey<V::Short, Tag>>::kernels();
+    check_values("unique_by_key", keys.items(), values.items())?;
+    let (mut out_keys, mut out_values) = (out_keys.into(), out_values.into());
+    unique_of("unique_by_key", kernel, run.into(), keys, values, &mut out_keys, &mut out_values, count.into())
+}
+
+#[allow(clippy::too_many_arguments, reason = "two inputs, three outputs")]
+fn unique_of<I, J, K, V, const VALUES: bool>(
+    algorithm: &str,
+    kernel: Entry<unique_tiles<K, V, VALUES>>,
+    run: Run<'_>,
+    keys: I,
+    values: J,
+    out_keys: &mut BufferSliceMut<'_, K::Item>,
+    out_values: &mut BufferSliceMut<'_, V::Item>,
+    mut count: BufferSliceMut<'_, u64>,
+) -> Result<()>
+where
+    I: InputArg<K>,
+    J: InputArg<V>,
+    K: Source<Item: Element + PartialEq>,
+    V: Source<Item: Element>,
+{
+    let len = run.items(algorithm, &keys)?;
+    check_output(algorithm, "count", count.len(), 1)?;
+    let blocks = run.blocks(Parameter::UniqueBlocks, size_of::<K::Item>())?;
+    let tiles = StagedTiles::new::<K>(device::unique_bytes::<K, V, VALUES>(), len, blocks);
+    chained::<u64>(run, tiles.len, (tiles.tile, device::STAGE_THREADS), |stream, dims, chain, launch| {
+        device::unique_tiles::launch_entry(
+            kernel,
+            stream,
+            dims,
+            keys,
+            values,
+            out_keys,
+            out_values,
+            &mut count,
+            chain,
+            launch,
+            tiles.batches,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Span;
+    use crate::simt::FaultKind;
+    use crate::{Device, Diagnosis, Error};
+
+    /// A chain that says what is not so sends no item out of the output, wherever that is.
+    #[test]
+    fn what_a_chain_says_is_no_way_out_of_the_output() -> Result<()> {
+        // Where the memory says which tile comes next, so that the first of all never comes.
+        let device = Device::emulator();
+        for before in [20_000u64, 1 << 40, u64::MAX, u64::MAX - 30_000] {
+            let stream = device.stream()?;
+            let run = Run::on(&stream);
+            let keys = stream.buffer_from(&(0..20_000).collect::<Vec<u32>>())?;
+            let tiles = StagedTiles::new::<Span<u32>>(4, keys.len(), 64);
+            let blocks = tiles.len.div_ceil(tiles.tile);
+            let words = crate::grid::Chain::<u64>::words(blocks);
+            // All values of a launch with the number 7 are there, in two words each.
+            let halves = [before as u32, (before >> 32) as u32];
+            let values = (0..words).map(|word| 7 << 32 | if word == 0 { 1 } else { halves[(word - 1) % 2] as u64 });
+            let mut chain = stream.buffer_from(&values.collect::<Vec<u64>>())?;
+            let (mut out, mut count) = (stream.buffer_zeroed::<u32>(20_000)?, stream.buffer_zeroed::<u64>(1)?);
+            let mut none = stream.buffer_zeroed::<u8>(0)?;
+            let launched = device::unique_tiles::<Span<u32>, Constant<u8>, false>::launch(
+                run.stream,
+                crate::Dims::new(blocks as u32, device::STAGE_THREADS as u32),
+                &keys,
+                constant(0u8, keys.len()),
+                &mut out,
+                &mut none,
+                &mut count,
+                &mut chain,
+                7,
+                tiles.batches,
+            );
+            let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { panic!("{before}") };
+            let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
+            assert_eq!((raised.kind, raised.args[1]), (FaultKind::OutOfBounds, 20_000), "{fault}");
+        }
+        Ok(())
+    }
+}
