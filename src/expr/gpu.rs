@@ -340,8 +340,10 @@ impl Operands<'_> {
         let [outer, middle, inner] = *ranks;
         let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
         let columns = extent(outer + middle..nest.rank);
-        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks);
-        let mut variant = variant.shifted(&self.lowered.program, nest);
+        let program = &self.lowered.program;
+        let most = if program.shifts.is_empty() { 16 } else { ptx::most_around(program, nest) };
+        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks, most);
+        let mut variant = variant.shifted(program, nest);
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };

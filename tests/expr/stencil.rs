@@ -415,3 +415,14 @@ fn distances_at_the_ends_of_what_counts() -> Result<()> {
     assert_error(y.assign(far), ExpressionErrorKind::BadStencil, &["weight 0", "origin", "far away"]);
     Ok(())
 }
+
+/// A thread of a reduction takes as many elements as one of an assignment. It has the code twice: for several vectors, and for the last.
+#[test]
+fn reductions_of_wide_stencils_have_short_kernels() -> Result<()> {
+    let stream = stream()?;
+    let [x, y] = [0; 2].map(|_| Tensor::<u8>::zeros(&stream, 4096).unwrap());
+    let all = || convolve(&x, &[1u8; 512], 0, Boundary::Clamp);
+    let (assigned, summed) = (y.ptx(all(), 90)?.lines().count(), all().sum().ptx(90)?.lines().count());
+    assert!(summed < 3 * assigned, "{summed} lines of a sum, {assigned} of an assignment");
+    Ok(())
+}

@@ -333,6 +333,7 @@ impl Variant {
         addresses: &[u64],
         kinds: Kinds,
         ranks: [usize; 3],
+        most: usize,
     ) -> (Self, bool) {
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
@@ -349,7 +350,7 @@ impl Variant {
         let low = rows.iter().map(|&operand| sizes[operand]).min().unwrap_or(8);
         let high = rows.iter().map(|&operand| sizes[operand]).max().unwrap_or(8);
         // Accumulators of columns are in shared memory.
-        let most = if ranks[2] > 0 { 8 } else { 16 };
+        let most = most.min(if ranks[2] > 0 { 8 } else { 16 });
         let mut width = if rows.is_empty() { 1 } else { (16 / low).min(64 / high).min(most) };
         let fits = rows.iter().all(|&operand| {
             let bytes = (width * sizes[operand]).min(16);
@@ -950,7 +951,7 @@ mod tests {
                 (Layout::contiguous(shape), Layout { strides: [0; MAX_RANK], ..Layout::contiguous(shape) });
             let (nest, ranks) =
                 Nest::grouped(&shape, [&single, &row].into_iter(), [&[], &[0], &[]], Axes::default()).unwrap();
-            Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks).0
+            Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks, 16).0
         };
         assert_eq!((folding(1 << 30).width, folding(1 << 30).wide), (16, false));
         assert_eq!((folding(1 << 31).width, folding(1 << 31).wide), (16, true));
