@@ -208,23 +208,51 @@ fn stencils_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     Ok(())
 }
 
+/// The loads of four elements, and of one.
+fn loads(text: &str) -> (usize, usize) {
+    (text.matches("ld.global.v4").count(), text.matches("ld.global.f32").count())
+}
+
+/// A thread has a vector in several rows where there are many, and reads the rows that these have in common once.
+#[test]
+fn rows_of_stencils_share_what_is_around_them() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    for (name, boundary) in [
+        ("clamp", Boundary::Clamp),
+        ("periodic", Boundary::Periodic),
+        ("mirror", Boundary::Mirror),
+        ("symmetric", Boundary::Symmetric),
+        ("constant", Boundary::Constant(2.5)),
+    ] {
+        let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [2048, 1024]).unwrap());
+        let five = || stencil(&x, boundary, |n| n.at([-1, 0]) + n.at([1, 0]) + n.at(-1) + n.at(1) - 4.0 * n.at(0));
+        // Four rows, one above and one below; of each of the four one element to each side.
+        kernels.kernel(&format!("rows.five.{name}"), |arch| y.ptx(five(), arch), |text| loads(text) == (6, 8))?;
+        let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [64, 128, 256]).unwrap());
+        let seven = || {
+            let axes = |n: &Neighbours<f32>, by| n.at([by, 0, 0]) + n.at([0, by, 0]) + n.at(by);
+            stencil(&x, boundary, |n| axes(n, -1) + axes(n, 1) - 6.0 * n.at(0))
+        };
+        // Two rows, one above, one below, and two before and behind.
+        kernels.kernel(&format!("rows.seven.{name}"), |arch| y.ptx(seven(), arch), |text| loads(text) == (8, 4))?;
+    }
+    kernels.finish();
+    Ok(())
+}
+
 /// Each element around a vector is read once, by a vector unless it is the only one of its 16 bytes.
 #[test]
 fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
     let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
-    for (width, vectors, single) in [(3, 1, 2), (9, 3, 0), (33, 9, 0)] {
+    // The vector itself and one element to each side; or all vectors, and at the ends of rows one and the elements beside it.
+    for (width, vectors, single) in [(3, 1, 2), (9, 3 + 1, 8), (33, 9 + 1, 32)] {
         let weights = vec![0.5f32; width];
         let sums = || convolve(&x, &weights, width as isize / 2, Boundary::Clamp).contract();
         kernels.kernel(
             &format!("convolve.{width}"),
             |arch| y.ptx(sums(), arch),
-            |text| {
-                // Where some are outside, elements come one by one: four results have so many.
-                let around = width + 3;
-                text.matches("ld.global.v4").count() == vectors
-                    && text.matches("ld.global.f32").count() == single + around
-            },
+            |text| loads(text) == (vectors, single),
         )?;
     }
     // Of more elements than 31 bits count.

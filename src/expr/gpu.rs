@@ -111,7 +111,7 @@ impl<'a> Operands<'a> {
         let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
         if !program.shifts.is_empty() {
-            return variant.shifted(program, self.nest);
+            return variant.shifted(program, self.nest).patched(program, self.nest);
         }
         if variant.rank < 2 {
             return variant.sized(program, self.nest.elements);
@@ -125,6 +125,9 @@ impl<'a> Operands<'a> {
 
     /// The number of blocks of a kernel.
     fn blocks(&self, variant: &Variant, count: usize) -> usize {
+        if let Some(patch) = variant.patch {
+            return (0..self.nest.rank).map(|axis| patch.blocks(axis, self.vectors(variant, axis))).product();
+        }
         let Some(turn) = variant.turn else { return count.div_ceil(variant.tile()) };
         let (inner, edge) = (self.nest.rank - 1, usize::from(turn.edge));
         (0..=inner)
@@ -171,6 +174,12 @@ impl<'a> Operands<'a> {
         self.nest.extents[axis]
     }
 
+    /// The extent along an axis, of the innermost in vectors.
+    fn vectors(&self, variant: &Variant, axis: usize) -> usize {
+        let inner = axis + 1 == self.nest.rank;
+        self.nest.extents[axis] / if inner { usize::from(variant.width) } else { 1 }
+    }
+
     /// The parameters but for the control, a word each.
     fn words(&self, variant: &Variant, count: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(32);
@@ -194,8 +203,8 @@ impl<'a> Operands<'a> {
             Param::Scalar(scalar) => words.push(self.lowered.scalars[scalar]),
             Param::Count => words.push(count as u64),
             Param::Divisor(axis) => {
-                let inner = axis + 1 == self.nest.rank;
-                let extent = self.nest.extents[axis] / if inner { usize::from(variant.width) } else { 1 };
+                let vectors = self.vectors(variant, axis);
+                let extent = variant.patch.map_or(vectors, |patch| patch.blocks(axis, vectors));
                 if variant.wide {
                     words.push(extent as u64);
                 } else {
@@ -340,8 +349,10 @@ impl Operands<'_> {
         let [outer, middle, inner] = *ranks;
         let (rows, elements) = (extent(0..outer), extent(outer..outer + middle));
         let columns = extent(outer + middle..nest.rank);
-        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks);
-        let mut variant = variant.shifted(&self.lowered.program, nest);
+        let program = &self.lowered.program;
+        let most = if program.shifts.is_empty() { 16 } else { ptx::most_around(program, nest) };
+        let (variant, rest) = Variant::folding(nest, &self.sizes, &self.addresses, self.kinds(), *ranks, most);
+        let mut variant = variant.shifted(program, nest);
         let width = usize::from(variant.width);
         let in_columns = inner > 0;
         let (depth, vectors) = if in_columns { (elements, columns / width) } else { (elements / width, 1) };

@@ -82,6 +82,9 @@ impl IntoOffsets for Vec<isize> {
 /// `x` is a tensor, or arithmetic of tensors, which is done again for each neighbour. What takes longer, and whatever depends on the
 /// place, is to be assigned to a tensor first.
 ///
+/// On a GPU a thread computes a vector of results, in up to four rows if there are neighbours in other rows. It reads each element around
+/// them once, unless these take too many registers. What the threads of a block have in common comes from the first-level cache.
+///
 /// ```
 /// use kernel_primitives::Device;
 /// use kernel_primitives::expr::{Boundary, Tensor, stencil};
@@ -122,7 +125,7 @@ pub fn stencil<X: Operand, R: Operand>(
     f: impl FnOnce(&Neighbours<X::Elem>) -> R,
 ) -> Expr<R::Elem> {
     let neighbours = Neighbours::new(x.expr().node, boundary);
-    let value = f(&neighbours).expr();
+    let value = neighbours.shaped(f(&neighbours).expr());
     match boundary {
         Boundary::Interior => Expr::of_node(neighbours.interior(value.node)),
         _ => value,
@@ -171,8 +174,15 @@ pub fn convolve<X: Operand<Elem: Summed>>(
     let number = if weights.len() <= FEW { scalar } else { constant };
     stencil(x, boundary, |n| {
         let product = |(k, &weight): (isize, &X::Elem)| -> Expr<Sum<X>> {
-            let value = n.at(k.saturating_sub(origin)).convert::<Sum<X>>();
-            Expr::binary(Op::Mul, value, number(weight).convert::<Sum<X>>())
+            let value = match k.checked_sub(origin) {
+                Some(by) => n.at(by),
+                None => {
+                    let reason =
+                        format!("weight {k} of a convolution whose origin is {origin} is too far away to count");
+                    Expr::of_node(n.no_value(reason))
+                }
+            };
+            Expr::binary(Op::Mul, value.convert::<Sum<X>>(), number(weight).convert::<Sum<X>>())
         };
         let sum = (0..).zip(weights).map(product).reduce(|sum, term| Expr::binary(Op::Add, sum, term));
         sum.map_or_else(|| number(X::Elem::ZERO), |sum| sum.convert())
@@ -237,6 +247,15 @@ impl<T: Scalar> Neighbours<T> {
         Expr::of_node(self.known.borrow_mut().entry(by).or_insert_with(|| self.neighbour(by)).clone())
     }
 
+    /// The stencil's value, which has the shape of what the stencil reads even if it reads nothing.
+    fn shaped<R: Scalar>(&self, value: Expr<R>) -> Expr<R> {
+        let reads = self.known.borrow().values().any(|node| Arc::strong_count(node) > 1);
+        if reads {
+            return value;
+        }
+        Expr::ternary(Op::Select, constant(true), value, self.at(&[][..]).convert::<R>())
+    }
+
     fn no_value(&self, reason: String) -> Arc<Node> {
         let kind = Kind::Wrong(ExpressionErrorKind::BadStencil, reason.into());
         Arc::new(Node { kind, dtype: T::DTYPE, arguments: arguments([self.source.clone()]) })
@@ -254,8 +273,9 @@ impl<T: Scalar> Neighbours<T> {
                 Ok(Some(reduced)) => *by = reduced,
                 Ok(None) => {
                     let Rule::Constant(word) = rule else { unreachable!("others lead inside") };
-                    let kind = Kind::Constant(word);
-                    return Arc::new(Node { kind, dtype: T::DTYPE, arguments: arguments([]) });
+                    // Not computed of the source, but of its shape.
+                    let arguments = arguments([self.source.clone()]);
+                    return Arc::new(Node { kind: Kind::Constant(word), dtype: T::DTYPE, arguments });
                 }
                 Err(why) => {
                     let (by, shape) = (*by, self.shape);
@@ -321,7 +341,8 @@ impl<T: Scalar> Neighbours<T> {
                 for (axis, extent) in extents.iter_mut().enumerate() {
                     let k = rank - 1 - axis;
                     if *extent != 1 && !empty {
-                        let first = before[k] as isize + by[k];
+                        // A repeated axis, whose stride is 0, may be longer than `isize` counts.
+                        let first = (before[k] as isize).wrapping_add(by[k]);
                         offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(first));
                     }
                     if *extent != 1 {
@@ -333,9 +354,15 @@ impl<T: Scalar> Neighbours<T> {
             let (storage, stream) = (view.storage.clone(), view.stream.clone());
             Kind::View(Arc::new(View { storage, stream, layout, dtype: view.dtype }))
         };
-        let views: FastMap<*const Node, Arc<Node>> =
-            known.iter().map(|(by, node)| (Arc::as_ptr(node), self.moved(|view| slice(view, by)))).collect();
-        rewritten(&value, |node, new| match views.get(&Arc::as_ptr(node)) {
+        // By the reason, which a neighbour keeps where the graph around it was made anew.
+        let reason = |node: &Node| match &node.kind {
+            Kind::Wrong(_, reason) => Some(Arc::as_ptr(reason)),
+            _ => None,
+        };
+        let neighbours = known.iter().filter_map(|(by, node)| Some((reason(node)?, by)));
+        let views: FastMap<*const str, Arc<Node>> =
+            neighbours.map(|(reason, by)| (reason, self.moved(|view| slice(view, by)))).collect();
+        rewritten(&value, |node, new| match reason(node).and_then(|reason| views.get(&reason)) {
             Some(view) => view.clone(),
             None => with_arguments(node, new),
         })

@@ -368,3 +368,61 @@ fn a_stencil_in_place_is_refused() -> Result<()> {
     assert_eq!(x.to_vec()?, [6, 7, 8, 8, 5, 6, 7, 8]);
     Ok(())
 }
+
+/// [`contract`](Expr::contract) makes the graph anew in which the neighbours stand.
+#[test]
+fn contraction_inside_of_an_interior_stencil() -> Result<()> {
+    let stream = stream()?;
+    let [a, b, c] = [2.0f32, 3.0, 5.0].map(|value| Tensor::from_slice(&stream, 4, &[value; 4]).unwrap());
+    let y = Tensor::uninit(&stream, 3)?;
+    y.assign(stencil(&a * &b + &c, Boundary::Interior, |n| (n.at(0) * 2.0 + n.at(1)).contract()))?;
+    assert_eq!(y.to_vec()?, [33.0; 3]);
+    Ok(())
+}
+
+#[test]
+fn a_stencil_has_the_shape_of_what_it_reads() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 4, &[1.0f32; 4])?;
+    let w = Tensor::from_slice(&stream, 1, &[10.0f32])?;
+    // Outside wherever it starts, and nothing at all.
+    let outside = || stencil(&x, Boundary::Constant(3.0), |n| n.at(9));
+    let nothing = |boundary| stencil(&x, boundary, |_| constant(5i64));
+    assert_eq!(outside().sum().item()?, 12.0);
+    assert_eq!((outside() * &w).sum().item()?, 120.0);
+    for boundary in [Boundary::Clamp, Boundary::Constant(3.0), Boundary::Interior] {
+        assert_eq!(nothing(boundary).sum().item()?, 20);
+    }
+    assert_eq!(convolve(&x, &[], 0, Boundary::Clamp).sum().item()?, 0.0);
+    let y = Tensor::uninit(&stream, 7)?;
+    for boundary in [Boundary::Clamp, Boundary::Constant(3.0)] {
+        assert_error(y.assign(stencil(&x, boundary, |n| n.at(9))), ExpressionErrorKind::BadShape, &["[4]", "[7]"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn distances_at_the_ends_of_what_counts() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 1, &[1.0f32])?.broadcast_to([usize::MAX])?;
+    let y = Tensor::uninit(&stream, 1)?;
+    y.assign(stencil(&x, Boundary::Interior, |n| n.at(-isize::MAX) + n.at(isize::MAX)))?;
+    assert_eq!(y.to_vec()?, [2.0]);
+    // The weight of the element i + 1 + 2^63.
+    let x = Tensor::from_slice(&stream, 3, &[0i32, 1, 2])?;
+    let y = Tensor::uninit(&stream, 3)?;
+    let far = convolve(&x, &[0, 1], isize::MIN, Boundary::Periodic);
+    assert_error(y.assign(far), ExpressionErrorKind::BadStencil, &["weight 0", "origin", "far away"]);
+    Ok(())
+}
+
+/// A thread of a reduction takes as many elements as one of an assignment. It has the code twice: for several vectors, and for the last.
+#[test]
+fn reductions_of_wide_stencils_have_short_kernels() -> Result<()> {
+    let stream = stream()?;
+    let [x, y] = [0; 2].map(|_| Tensor::<u8>::zeros(&stream, 4096).unwrap());
+    let all = || convolve(&x, &[1u8; 512], 0, Boundary::Clamp);
+    let (assigned, summed) = (y.ptx(all(), 90)?.lines().count(), all().sum().ptx(90)?.lines().count());
+    assert!(summed < 3 * assigned, "{summed} lines of a sum, {assigned} of an assignment");
+    Ok(())
+}

@@ -7,16 +7,19 @@ mod emit;
 mod fold;
 mod memory;
 mod neighbours;
+mod patch;
 mod random;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use emit::{Class, Emitter, Reg, op};
 pub(crate) use fold::{LANES, WARPS};
 pub(crate) use neighbours::most as most_around;
 
-use neighbours::Around;
+use neighbours::{Around, Cell, Field};
+use patch::Patch;
 
 use super::dtype::DType;
 use super::graph::Op;
@@ -51,6 +54,8 @@ pub(crate) struct Variant {
     pub(crate) operands: Vec<Way>,
     /// Tiles that turn in shared memory, if some inputs lie in a row along another axis than the results.
     pub(crate) turn: Option<Turn>,
+    /// How threads lie, if there are neighbours along several axes.
+    pub(crate) patch: Option<Patch>,
     /// Set for a reduction: its result is the first operand.
     pub(crate) fold: Option<Folding>,
     /// The axes along which neighbours are, counted from the innermost of the shape.
@@ -127,13 +132,13 @@ pub(crate) enum Param {
     Scalar(usize),
     /// The number of vectors, or of elements if all operands are linear.
     Count,
-    /// What divides by an axis's extent, of the innermost by the vectors in it: `FastDivMod<u32>` as three words, or 64 bits.
+    /// What divides by an axis's extent, of the innermost by the vectors in it, and of patches by the blocks along it: `FastDivMod<u32>` as three words, or 64 bits.
     Divisor(usize),
     /// Of tiles along the innermost axis (0), and along that which they turn by (1): what divides by their number.
     Tiles(u8),
     /// The extent along the innermost axis (0), and along that which tiles turn by (1).
     Edge(u8),
-    /// The extent along an axis of the nest along which neighbours are: 32 or 64 bits.
+    /// The extent along an axis of the nest, where neighbours or patches need it: 32 or 64 bits.
     Extent(usize),
     /// An operand's stride along an axis, in bytes: 32 or 64 bits.
     Stride(usize, usize),
@@ -178,7 +183,9 @@ impl Variant {
         params.extend((0..program.scalars.len()).map(Param::Scalar));
         match (self.turn, self.fold) {
             (None, None) => {
-                params.push(Param::Count);
+                if self.patch.is_none() {
+                    params.push(Param::Count);
+                }
                 params.extend((1..rank).map(Param::Divisor));
             }
             (_, Some(fold)) => {
@@ -198,6 +205,9 @@ impl Variant {
             }
         }
         params.extend(self.apart.iter().flatten().map(|apart| Param::Extent(apart.axis.into())));
+        if self.patch.is_some() && !params.contains(&Param::Extent(rank - 1)) {
+            params.push(Param::Extent(rank - 1));
+        }
         for operand in 0..self.operands.len() {
             params.extend(
                 (0..rank).filter(|&axis| self.has_stride(operand, axis)).map(|axis| Param::Stride(operand, axis)),
@@ -270,7 +280,18 @@ impl Variant {
             }
         }
         let (width, vectors) = (width as u8, vectors as u8);
-        Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None, apart: nest.apart }
+        Self {
+            width,
+            vectors,
+            large: false,
+            rank,
+            wide,
+            operands,
+            turn: None,
+            patch: None,
+            fold: None,
+            apart: nest.apart,
+        }
     }
 
     /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
@@ -333,6 +354,7 @@ impl Variant {
         addresses: &[u64],
         kinds: Kinds,
         ranks: [usize; 3],
+        most: usize,
     ) -> (Self, bool) {
         let rank = nest.rank;
         let inner = rank.wrapping_sub(1);
@@ -349,7 +371,7 @@ impl Variant {
         let low = rows.iter().map(|&operand| sizes[operand]).min().unwrap_or(8);
         let high = rows.iter().map(|&operand| sizes[operand]).max().unwrap_or(8);
         // Accumulators of columns are in shared memory.
-        let most = if ranks[2] > 0 { 8 } else { 16 };
+        let most = most.min(if ranks[2] > 0 { 8 } else { 16 });
         let mut width = if rows.is_empty() { 1 } else { (16 / low).min(64 / high).min(most) };
         let fits = rows.iter().all(|&operand| {
             let bytes = (width * sizes[operand]).min(16);
@@ -377,7 +399,7 @@ impl Variant {
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
         let apart = nest.apart;
         let rest = rest && width > 1;
-        (Self { width, vectors, large: false, rank, wide, operands, turn: None, fold: None, apart }, rest)
+        (Self { width, vectors, large: false, rank, wide, operands, turn: None, patch: None, fold: None, apart }, rest)
     }
 
     /// Threads of a block.
@@ -422,6 +444,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         arguments: Vec::new(),
         uniform: vec![None; program.code.len()],
         fold_slots: 0,
+        field: Field::of_kernel(program, variant),
     };
     let (params, bytes) = kernel.take_params();
     if bytes > PARAM_BYTES {
@@ -480,6 +503,7 @@ struct Kernel<'a> {
     uniform: Vec<Option<Reg>>,
     /// Accumulators in shared memory.
     fold_slots: usize,
+    field: Field<'a>,
 }
 
 /// What a thread is to compute: addresses of operands, or values of indices.
@@ -570,6 +594,9 @@ impl Kernel<'_> {
         }
         if let Some(turn) = self.variant.turn {
             return self.write_turning(turn);
+        }
+        if let Some(patch) = self.variant.patch {
+            return self.write_patches(patch);
         }
         let (width, vectors) = (usize::from(self.variant.width), usize::from(self.variant.vectors));
         let linear = self.variant.rank == 0;
@@ -733,6 +760,13 @@ impl Kernel<'_> {
             let name = if wide { "mul.lo.u64" } else { "mul.lo.u32" };
             index[rank - 1] = Some(self.e.op_with(class, name, &[inner], width));
         }
+        self.placed(index, Some(place))
+    }
+
+    /// What a thread is to compute at indices of a nest, those of vectors' first elements; `place` counts the vector, for operands in a row.
+    fn placed(&mut self, index: Vec<Option<Reg>>, place: Option<Reg>) -> At {
+        let (rank, width) = (usize::from(self.variant.rank), usize::from(self.variant.width));
+        let wide = self.variant.wide;
         let mut addresses = Vec::new();
         for (operand, way) in self.variant.operands.iter().enumerate() {
             if *way == Way::Single {
@@ -741,7 +775,7 @@ impl Kernel<'_> {
             }
             let mut address = self.argument(Param::Operand(operand))[0];
             let size = self.size(operand);
-            if *way == Way::Linear {
+            if let (Way::Linear, Some(place)) = (*way, place) {
                 address =
                     self.e.op_with(Class::B64, "mad.lo.u64", &[place], format_args!("{}, {address}", size * width));
                 addresses.push(Some(address));
@@ -781,16 +815,21 @@ impl Kernel<'_> {
 
     /// What is loaded at a place: for each instruction its values, as far as they are known.
     fn loaded(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
-        let mut values = Vec::with_capacity(self.program.code.len());
         let cells = self.read_around(place, width);
+        self.loaded_of(&cells, 0, place, width)
+    }
+
+    /// As [`loaded`](Self::loaded) at a row's place, of what was read around a thread's rows.
+    fn loaded_of(&mut self, cells: &BTreeMap<Cell, Reg>, row: usize, place: &At, width: usize) -> Vec<Vec<Reg>> {
+        let mut values = Vec::with_capacity(self.program.code.len());
         for (at, instruction) in self.program.code.iter().enumerate() {
             values.push(match (self.uniform[at], instruction.what) {
                 (Some(value), _) => vec![value],
-                (None, what @ What::Load(input)) => match self.of_cells(what, &cells, width) {
+                (None, what @ What::Load(input)) => match self.of_cells(what, cells, row, width) {
                     Some(values) => values,
                     None => self.load(input, instruction.dtype, place, width),
                 },
-                (None, what @ What::Neighbour(..)) => self.of_cells(what, &cells, width).unwrap_or_default(),
+                (None, what @ What::Neighbour(..)) => self.of_cells(what, cells, row, width).unwrap_or_default(),
                 _ => Vec::new(),
             });
         }
@@ -814,19 +853,24 @@ impl Kernel<'_> {
     fn compute(&mut self, places: &[At], width: usize) {
         let mut values: Vec<Vec<Vec<Reg>>> = places.iter().map(|place| self.loaded(place, width)).collect();
         for (place, values) in places.iter().zip(&mut values) {
-            self.fill(values, place, width);
-            for (operand, &result) in self.program.results.iter().enumerate() {
-                let address = place.addresses[operand].expect("a result lies somewhere");
-                let mut elements = values[result as usize].clone();
-                let dtype = self.program.code[result as usize].dtype;
-                if elements.len() == 1 {
-                    elements = vec![elements[0]; width];
-                }
-                if self.variant.operands[operand] == Way::Strided && width > 1 {
-                    unreachable!("vectors are for results in a row");
-                }
-                self.e.store("global", dtype, address, place.offsets[operand], &elements);
+            self.store(values, place, width);
+        }
+    }
+
+    /// Computes what is not loaded, and stores the results.
+    fn store(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
+        self.fill(values, place, width);
+        for (operand, &result) in self.program.results.iter().enumerate() {
+            let address = place.addresses[operand].expect("a result lies somewhere");
+            let mut elements = values[result as usize].clone();
+            let dtype = self.program.code[result as usize].dtype;
+            if elements.len() == 1 {
+                elements = vec![elements[0]; width];
             }
+            if self.variant.operands[operand] == Way::Strided && width > 1 {
+                unreachable!("vectors are for results in a row");
+            }
+            self.e.store("global", dtype, address, place.offsets[operand], &elements);
         }
     }
 
@@ -950,7 +994,7 @@ mod tests {
                 (Layout::contiguous(shape), Layout { strides: [0; MAX_RANK], ..Layout::contiguous(shape) });
             let (nest, ranks) =
                 Nest::grouped(&shape, [&single, &row].into_iter(), [&[], &[0], &[]], Axes::default()).unwrap();
-            Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks).0
+            Variant::folding(&nest, &[8, 1], &[0, 0], Kinds { results: 1, memories: 2 }, ranks, 16).0
         };
         assert_eq!((folding(1 << 30).width, folding(1 << 30).wide), (16, false));
         assert_eq!((folding(1 << 31).width, folding(1 << 31).wide), (16, true));

@@ -1,9 +1,12 @@
 //! Neighbours in kernels.
 //!
-//! A thread reads each element around its vector once, however many of the vector's elements are its neighbours. Where all of them are
-//! inside, as nearly everywhere, their addresses are at constant distances, and those in a row are read by vectors that begin where the
-//! thread's own does, or a whole number of vectors before or after. Where some are outside, indices are computed axis by axis, each
-//! once, and elements are read one by one. Both ways meet before anything is computed.
+//! A thread reads each element around its vectors once, however many of the vectors' elements are its neighbours. Those at the vectors'
+//! own indices along the innermost axis are read by vectors, of any row: indices along the other axes are computed as the boundary says,
+//! each once. Those beside them are read one by one, by indices that are computed so too.
+//!
+//! If several of them lie in one vector, which begins a whole number of vectors before or after the thread's own, that is for the ends of
+//! rows alone. Where all are inside, as nearly everywhere, addresses are at constant distances, and all is read by vectors. Both ways meet
+//! before anything is computed.
 //!
 //! Where that takes more registers than there are, each neighbour is read where it is needed, by its index.
 
@@ -23,7 +26,7 @@ const REGISTERS: usize = 96;
 /// The most instructions of a kernel whose threads take several elements at once.
 const INSTRUCTIONS: usize = 1024;
 
-/// An element that is read around a vector: at distances from its first element, along the axes of the nest.
+/// An element that is read around a thread's vectors: at distances from their first element, along the axes of the nest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
     input: u32,
@@ -40,19 +43,47 @@ pub(super) struct Around {
     rows: BTreeMap<Cell, (Reg, Option<Reg>)>,
 }
 
-/// How the operands lie that neighbours are read of.
-struct Field<'a> {
+/// How the operands lie that neighbours are read of, and what a thread computes.
+pub(super) struct Field<'a> {
     program: &'a Program,
     apart: &'a [Option<Apart>; MAX_RANK],
     /// The innermost axis of the nest.
     inner: usize,
+    /// The axis along which a thread has rows, and their number.
+    rows: (usize, usize),
+    /// The rule of each input's elements that are inside: any is right, and that of its neighbours has most in common with them.
+    rules: Vec<Rule>,
 }
 
-impl Field<'_> {
-    /// What an instruction reads for element `i` of a vector; none if it reads nothing of a shifted input.
-    fn cell(&self, what: What, i: usize, width: usize) -> Option<Cell> {
-        let (input, rule, mut by) = match what {
-            What::Load(input) if self.program.inputs[input as usize].shifted => (input, Rule::Clamp, [0; MAX_RANK]),
+impl<'a> Field<'a> {
+    /// What threads of a kernel compute.
+    pub(super) fn of_kernel(program: &'a Program, variant: &'a Variant) -> Self {
+        let inner = usize::from(variant.rank).saturating_sub(1);
+        let rows = variant.patch.map_or((inner, 1), |patch| (patch.axis.into(), patch.rows.into()));
+        Self::new(program, &variant.apart, inner, rows)
+    }
+
+    pub(super) fn new(
+        program: &'a Program,
+        apart: &'a [Option<Apart>; MAX_RANK],
+        inner: usize,
+        rows: (usize, usize),
+    ) -> Self {
+        let mut rules = vec![Rule::Clamp; program.inputs.len()];
+        for one in &program.code {
+            if let What::Neighbour(input, shift) = one.what {
+                rules[input as usize] = program.shifts[shift as usize].rule;
+            }
+        }
+        Self { program, apart, inner, rows, rules }
+    }
+
+    /// What an instruction reads for element `i` of a row's vector; none if it reads nothing of a shifted input.
+    fn cell(&self, what: What, row: usize, i: usize, width: usize) -> Option<Cell> {
+        let (input, mut rule, mut by) = match what {
+            What::Load(input) if self.program.inputs[input as usize].shifted => {
+                (input, self.rules[input as usize], [0; MAX_RANK])
+            }
             What::Neighbour(input, shift) => {
                 let shift = self.program.shifts[shift as usize].along(self.apart);
                 (input, shift.rule, shift.by)
@@ -60,25 +91,45 @@ impl Field<'_> {
             _ => return None,
         };
         by[self.inner] += i as isize;
-        // Elements of the vector itself are inside.
-        let own = (0..width as isize).contains(&by[self.inner]) && by[..self.inner].iter().all(|&by| by == 0);
-        Some(Cell { input, rule: if own { Rule::Clamp } else { rule }, by })
+        by[self.rows.0] += row as isize;
+        // Elements of the first vector itself are inside.
+        if self.is_own(by[self.inner], width) && by[..self.inner].iter().all(|&by| by == 0) {
+            rule = self.rules[input as usize];
+        }
+        Some(Cell { input, rule, by })
     }
 
-    fn cells(&self, width: usize) -> BTreeSet<Cell> {
+    /// Whether a distance along the innermost axis is one inside of a vector.
+    fn is_own(&self, along: isize, width: usize) -> bool {
+        (0..width as isize).contains(&along)
+    }
+
+    pub(super) fn cells(&self, width: usize) -> BTreeSet<Cell> {
+        let elements = || (0..self.rows.1).flat_map(|row| (0..width).map(move |i| (row, i)));
         let code = self.program.code.iter();
-        code.flat_map(|one| (0..width).filter_map(|i| self.cell(one.what, i, width))).collect()
+        code.flat_map(|one| elements().filter_map(|(row, i)| self.cell(one.what, row, i, width))).collect()
+    }
+
+    /// Whether few cells lie beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
+    fn is_narrow(&self, cells: &BTreeSet<Cell>, width: usize) -> bool {
+        let mut beside: BTreeMap<Cell, [usize; 2]> = BTreeMap::new();
+        for &cell in cells.iter().filter(|cell| !self.is_own(cell.by[self.inner], width)) {
+            let (mut row, after) = (cell, cell.by[self.inner] > 0);
+            row.by[self.inner] = 0;
+            beside.entry(row).or_default()[usize::from(after)] += 1;
+        }
+        beside.values().flatten().all(|&count| count <= 1)
     }
 
     /// The registers that cells take.
-    fn registers(&self, cells: &BTreeSet<Cell>) -> usize {
+    pub(super) fn registers(&self, cells: &BTreeSet<Cell>) -> usize {
         cells.iter().map(|cell| self.program.inputs[cell.input as usize].dtype.size().div_ceil(4)).sum()
     }
 }
 
 /// How many elements a thread of a program with neighbours takes at most.
 pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
-    let field = Field { program, apart: &nest.apart, inner: nest.rank - 1 };
+    let field = Field::new(program, &nest.apart, nest.rank - 1, (nest.rank - 1, 1));
     let fits = |&width: &usize| {
         program.code.len() * width <= INSTRUCTIONS && field.registers(&field.cells(width)) <= REGISTERS
     };
@@ -108,20 +159,17 @@ impl Variant {
 }
 
 impl Kernel<'_> {
-    fn field(&self) -> Field<'_> {
-        let inner = usize::from(self.variant.rank).saturating_sub(1);
-        Field { program: self.program, apart: &self.variant.apart, inner }
-    }
-
-    /// Reads all that is read around a vector; nothing if that takes too many registers.
+    /// Reads all that is read around a thread's vectors, of which `place` is the first; nothing if that takes too many registers.
     pub(super) fn read_around(&mut self, place: &At, width: usize) -> BTreeMap<Cell, Reg> {
         if self.program.shifts.is_empty() {
             return BTreeMap::new();
         }
-        let field = self.field();
-        let cells = field.cells(width);
-        if field.registers(&cells) > REGISTERS {
+        let cells = self.field.cells(width);
+        if self.field.registers(&cells) > REGISTERS {
             return BTreeMap::new();
+        }
+        if self.field.is_narrow(&cells, width) {
+            return self.read_anywhere(&cells, place, width).into_iter().collect();
         }
         let mut registers = BTreeMap::new();
         for &cell in &cells {
@@ -134,8 +182,7 @@ impl Kernel<'_> {
         self.keep(&registers, values);
         op!(self.e, "bra {both};");
         self.e.place(&border);
-        let mut around = Around::default();
-        let values = cells.iter().map(|&cell| (cell, self.read_cell(cell, place, width, &mut around))).collect();
+        let values = self.read_anywhere(&cells, place, width);
         self.keep(&registers, values);
         self.e.place(&both);
         registers
@@ -148,17 +195,22 @@ impl Kernel<'_> {
         }
     }
 
-    /// What an instruction reads for the elements of a vector, of what was read around it.
-    pub(super) fn of_cells(&self, what: What, cells: &BTreeMap<Cell, Reg>, width: usize) -> Option<Vec<Reg>> {
-        let field = self.field();
-        (0..width).map(|i| cells.get(&field.cell(what, i, width)?).copied()).collect()
+    /// What an instruction reads for the elements of a row's vector, of what was read around a thread's rows.
+    pub(super) fn of_cells(
+        &self,
+        what: What,
+        cells: &BTreeMap<Cell, Reg>,
+        row: usize,
+        width: usize,
+    ) -> Option<Vec<Reg>> {
+        (0..width).map(|i| cells.get(&self.field.cell(what, row, i, width)?).copied()).collect()
     }
 
     /// What an instruction reads for the elements of a vector, one by one.
     pub(super) fn neighbours(&mut self, what: What, place: &At, width: usize, around: &mut Around) -> Vec<Reg> {
         (0..width)
             .map(|i| {
-                let cell = self.field().cell(what, i, width).expect("a neighbour");
+                let cell = self.field.cell(what, 0, i, width).expect("a neighbour");
                 self.read_cell(cell, place, width, around)
             })
             .collect()
@@ -170,7 +222,7 @@ impl Kernel<'_> {
     }
 
     fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Reg {
-        let (inner, s) = (self.field().inner, self.signed());
+        let (inner, s) = (self.field.inner, self.signed());
         let axes: BTreeSet<usize> = self.variant.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
         let mut all: Option<Reg> = None;
         for axis in axes {
@@ -210,7 +262,7 @@ impl Kernel<'_> {
 
     /// Reads cells that are all inside.
     fn read_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Vec<(Cell, Reg)> {
-        let inner = self.field().inner;
+        let inner = self.field.inner;
         // By input and row, then by the distance along the row, which several rules may have in common.
         let mut rows: BTreeMap<(u32, [isize; MAX_RANK]), BTreeMap<isize, Vec<Cell>>> = BTreeMap::new();
         for &cell in cells {
@@ -263,16 +315,46 @@ impl Kernel<'_> {
         values
     }
 
-    /// Reads a cell that may be outside.
-    fn read_cell(&mut self, cell: Cell, place: &At, width: usize, around: &mut Around) -> Reg {
-        let inner = self.field().inner;
-        let (operand, dtype) = (self.operand_of(cell.input), self.program.inputs[cell.input as usize].dtype);
-        let (row, row_inside) = self.row_around(cell, place, width, around);
-        let (index, index_inside) = self.index_around(inner, cell.by[inner], cell.rule, place, width, around);
-        let address = self.indexed(operand, inner, row, index);
-        let value = self.e.load("global", dtype, address, 0, 1)[0];
-        match (cell.rule, self.both(row_inside, index_inside)) {
+    /// Reads cells of which some may be outside: those at the vectors' own indices along the innermost axis by vectors.
+    fn read_anywhere(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Vec<(Cell, Reg)> {
+        let inner = self.field.inner;
+        let mut rows: BTreeMap<Cell, Vec<Cell>> = BTreeMap::new();
+        for &cell in cells {
+            let mut row = cell;
+            row.by[inner] = 0;
+            rows.entry(row).or_default().push(cell);
+        }
+        let (mut around, mut values) = (Around::default(), Vec::new());
+        for (row, cells) in rows {
+            let operand = self.operand_of(row.input);
+            let (own, beside): (Vec<Cell>, Vec<Cell>) =
+                cells.into_iter().partition(|cell| (0..width as isize).contains(&cell.by[inner]));
+            if own.len() > 1 && self.variant.operands[operand] == Way::Row {
+                let dtype = self.program.inputs[row.input as usize].dtype;
+                let (address, inside) = self.row_around(row, place, width, &mut around);
+                let index = place.index[inner].expect("an index along each axis");
+                let address = self.indexed(operand, inner, address, index);
+                let vector = self.e.load("global", dtype, address, 0, width);
+                for cell in own {
+                    let value = vector[cell.by[inner] as usize];
+                    values.push((cell, self.or_constant(cell, value, inside)));
+                }
+            } else {
+                let read = |cell| (cell, self.read_cell(cell, place, width, &mut around));
+                values.extend(own.into_iter().map(read));
+            }
+            for cell in beside {
+                values.push((cell, self.read_cell(cell, place, width, &mut around)));
+            }
+        }
+        values
+    }
+
+    /// What was read in place of a cell, or the constant of its rule if it is not inside.
+    fn or_constant(&mut self, cell: Cell, value: Reg, inside: Option<Reg>) -> Reg {
+        match (cell.rule, inside) {
             (Rule::Constant(word), Some(inside)) => {
+                let dtype = self.program.inputs[cell.input as usize].dtype;
                 let constant = self.e.constant(dtype, word);
                 self.e.select(dtype, inside, value, constant)
             }
@@ -280,8 +362,20 @@ impl Kernel<'_> {
         }
     }
 
+    /// Reads a cell that may be outside.
+    fn read_cell(&mut self, cell: Cell, place: &At, width: usize, around: &mut Around) -> Reg {
+        let inner = self.field.inner;
+        let (operand, dtype) = (self.operand_of(cell.input), self.program.inputs[cell.input as usize].dtype);
+        let (row, row_inside) = self.row_around(cell, place, width, around);
+        let (index, index_inside) = self.index_around(inner, cell.by[inner], cell.rule, place, width, around);
+        let address = self.indexed(operand, inner, row, index);
+        let value = self.e.load("global", dtype, address, 0, 1)[0];
+        let inside = self.both(row_inside, index_inside);
+        self.or_constant(cell, value, inside)
+    }
+
     /// `address` moved to an index of an operand along an axis.
-    fn indexed(&mut self, operand: usize, axis: usize, address: Reg, index: Reg) -> Reg {
+    pub(super) fn indexed(&mut self, operand: usize, axis: usize, address: Reg, index: Reg) -> Reg {
         let name = if self.variant.wide { "mad.lo.s64" } else { "mad.wide.s32" };
         if let Some(&stride) = self.argument(Param::Stride(operand, axis)).first() {
             return self.e.op(Class::B64, name, &[index, stride, address]);
@@ -295,7 +389,7 @@ impl Kernel<'_> {
 
     /// The address of the first element of a cell's row.
     fn row_around(&mut self, mut cell: Cell, place: &At, width: usize, around: &mut Around) -> (Reg, Option<Reg>) {
-        let inner = self.field().inner;
+        let inner = self.field.inner;
         cell.by[inner] = 0;
         if let Some(&known) = around.rows.get(&cell) {
             return known;
@@ -326,7 +420,7 @@ impl Kernel<'_> {
             return known;
         }
         let index = place.index[axis].expect("an index along each axis");
-        let own = if axis == self.field().inner { width as isize } else { 1 };
+        let own = if axis == self.field.inner { width as isize } else { 1 };
         let s = self.signed();
         let named = |name: &str| format!("{name}.{s}");
         let class = index.class;
@@ -335,12 +429,15 @@ impl Kernel<'_> {
             (at, None)
         } else {
             let (low, extent) = (by < 0, self.argument(Param::Extent(axis))[0]);
+            let last = |kernel: &mut Self| kernel.e.op_with(class, &named("sub"), &[extent], 1);
+            // Of rows past the end, which are not stored, a neighbour may be more than one step of the rule away: any element will do.
+            let far = self.variant.patch.is_some_and(|patch| patch.rows > 1 && axis == usize::from(patch.axis)) && !low;
             match rule {
                 Rule::Clamp | Rule::Constant(_) => {
                     let nearest = if low {
                         self.e.op_with(class, &named("max"), &[at], 0)
                     } else {
-                        let last = self.e.op_with(class, &named("sub"), &[extent], 1);
+                        let last = last(self);
                         self.e.op(class, &named("min"), &[at, last])
                     };
                     let inside = matches!(rule, Rule::Constant(_)).then(|| {
@@ -359,7 +456,14 @@ impl Kernel<'_> {
                         ("sub", self.e.op(Class::Pred, &named("setp.ge"), &[at, extent]))
                     };
                     let turned = self.e.op(class, &named(name), &[at, extent]);
-                    (self.e.op(class, &format!("selp.{}", class.ptx()), &[turned, at, outside]), None)
+                    let turned = self.e.op(class, &format!("selp.{}", class.ptx()), &[turned, at, outside]);
+                    let at = if far {
+                        let last = last(self);
+                        self.e.op(class, &named("min"), &[turned, last])
+                    } else {
+                        turned
+                    };
+                    (at, None)
                 }
                 Rule::Mirror | Rule::Symmetric => {
                     let image = if low {
@@ -372,7 +476,8 @@ impl Kernel<'_> {
                             self.e.op_with(class, &named("sub"), &[twice], 1 + isize::from(rule == Rule::Mirror));
                         self.e.op(class, &named("sub"), &[twice, at])
                     };
-                    (self.e.op(class, &named(if low { "max" } else { "min" }), &[at, image]), None)
+                    let image = self.e.op(class, &named(if low { "max" } else { "min" }), &[at, image]);
+                    (if far { self.e.op_with(class, &named("max"), &[image], 0) } else { image }, None)
                 }
             }
         };
