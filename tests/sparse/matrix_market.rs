@@ -216,3 +216,26 @@ fn a_file_becomes_a_matrix_and_the_matrix_its_triplets_sanitize() -> Result<()> 
     assert!(a.to_coo()?.iter().eq(expected));
     Ok(())
 }
+
+/// The matrix of the example `poisson` is what its comment says.
+#[test]
+fn the_matrix_of_the_example_is_a_laplacian() -> Result<()> {
+    let file = include_bytes!("../../examples/poisson/l_shape.mtx");
+    let found: Coo<f64> = Coo::read_matrix_market(&file[..])?;
+    let is_point = |i: i32, j: i32| (0..24).contains(&i) && (0..24).contains(&j) && (i < 12 || j < 12);
+    let points: Vec<(i32, i32)> = (0..24 * 24).map(|at| (at / 24, at % 24)).filter(|&(i, j)| is_point(i, j)).collect();
+    let mut expected = std::collections::BTreeSet::new();
+    for (number, &(i, j)) in points.iter().enumerate() {
+        expected.insert((number, number, 4));
+        for neighbour in [(i - 1, j), (i, j - 1), (i, j + 1), (i + 1, j)] {
+            if let Some(other) = points.iter().position(|&point| point == neighbour) {
+                expected.insert((number, other, -1));
+            }
+        }
+    }
+    assert_eq!((found.rows(), found.columns(), found.len()), (points.len(), points.len(), expected.len()));
+    let found: std::collections::BTreeSet<_> =
+        found.iter().map(|(row, column, value)| (row, column, value as i32)).collect();
+    assert_eq!(found, expected);
+    Ok(())
+}
