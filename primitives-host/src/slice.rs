@@ -244,6 +244,10 @@ impl<'a, T: Element> BufferSlice<'a, T> {
 }
 
 impl<'a, T: Element> BufferSliceMut<'a, T> {
+    pub(crate) fn of_allocation(allocation: &'a mut Arc<Allocation>) -> Self {
+        Self(BufferSlice::of_allocation(allocation).0)
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len

@@ -15,7 +15,7 @@ use crate::graph::Draft;
 use crate::kernel::Launch;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
-use crate::{Buffer, BufferSlice, Error, KernelInfo, Result, in_kernel, trace};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, in_kernel, trace};
 
 /// What runs on the calling thread, for other threads that compute a part of it.
 pub use crate::in_kernel::{Entered, Running, resume, running};
@@ -66,6 +66,15 @@ impl Storage {
     /// The memory was that of a buffer of `T`.
     pub unsafe fn as_slice<T: Element>(&self) -> BufferSlice<'_, T> {
         BufferSlice::of_allocation(&self.0)
+    }
+
+    /// The memory as elements, to write.
+    ///
+    /// # Safety
+    /// The memory was that of a buffer of `T`. While the slice lives, no clone of `self` is used, except by work that was enqueued before,
+    /// and by graphs.
+    pub unsafe fn as_mut_slice<T: Element>(&mut self) -> BufferSliceMut<'_, T> {
+        BufferSliceMut::of_allocation(&mut self.0)
     }
 }
 

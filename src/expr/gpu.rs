@@ -267,8 +267,8 @@ impl Ready {
         // What is written is in use as what is read is.
         let read =
             lowered.inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
-        let written = targets.iter().map(|view| (&view.storage, true));
-        let uses = written.chain(read.map(|view| (&view.storage, false))).chain(own.map(|own| (own, true)));
+        let written = targets.iter().map(|view| (&*view.storage, true));
+        let uses = written.chain(read.map(|view| (&*view.storage, false))).chain(own.map(|own| (own, true)));
         // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
         // they were made.
         unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, params) }

@@ -95,7 +95,8 @@ pub(crate) enum Distribution {
 
 /// A view of memory: a leaf of expressions.
 pub(crate) struct View {
-    pub(crate) storage: Storage,
+    /// One for all views of the memory. Work that is enqueued and graphs hold the memory itself.
+    pub(crate) storage: Arc<Storage>,
     pub(crate) stream: Stream,
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use primitives_host::storage::Storage;
-use primitives_host::{Buffer, BufferSlice, Device, Error, ExpressionErrorKind, Result, Stream};
+use primitives_host::{Buffer, BufferSlice, BufferSliceMut, Device, Error, ExpressionErrorKind, Result, Stream};
 
 use super::assignments::Assignment;
 use super::dtype::{DType, Numeric, Promote, Scalar};
@@ -124,10 +124,10 @@ impl<T: Scalar> Tensor<T> {
     }
 
     fn of(stream: &Stream, layout: Layout, buffer: Buffer<T>) -> Self {
-        Self::at(Storage::of(buffer), stream.clone(), layout)
+        Self::at(Arc::new(Storage::of(buffer)), stream.clone(), layout)
     }
 
-    fn at(storage: Storage, stream: Stream, layout: Layout) -> Self {
+    fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
         Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE }), _elements: PhantomData }
     }
 
@@ -187,6 +187,37 @@ impl<T: Scalar> Tensor<T> {
         // SAFETY: a tensor of `T` has the memory of a buffer of `T`.
         let all = unsafe { self.view.storage.as_slice::<T>() };
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
+    }
+
+    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row, or if
+    /// the tensor is not the only view of its memory: a clone, a slice, an expression or a [`Prepared`](super::Prepared) has it, too.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::inclusive_scan;
+    /// use kernel_primitives::expr::Tensor;
+    /// use kernel_primitives::functor::Add;
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let x = stream.buffer_from(&[1.0f32, 2.0, 3.0])?;
+    /// let mut sums = Tensor::uninit(&stream, 3)?;
+    /// inclusive_scan(&stream, &x, Add, sums.as_slice_mut().expect("it has no other view"))?;
+    /// sums.assign(&sums * 10.0)?;
+    /// assert_eq!(sums.to_vec()?, [10.0, 30.0, 60.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn as_slice_mut(&mut self) -> Option<BufferSliceMut<'_, T>> {
+        if !self.is_contiguous() {
+            return None;
+        }
+        let (start, len) = (self.view.layout.offset, self.len());
+        let storage = Arc::get_mut(&mut Arc::get_mut(&mut self.view)?.storage)?;
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`. No other view has the storage, so that until the slice ends only
+        // enqueued work and graphs use clones of it.
+        let all = unsafe { storage.as_mut_slice::<T>() };
+        all.into_slice(start..start + len).ok()
     }
 
     /// Copies the elements to the host, outermost axis first, after everything that writes them.

@@ -1,6 +1,7 @@
 //! Memory whose element type is known at run time.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use primitives_gpu::Element;
 use primitives_host::storage::Storage;
@@ -15,7 +16,7 @@ use crate::expr::evaluate::mistake;
 /// Memory of `u8` can hold elements of any type but `bool`, each at a multiple of its size: operands of many types in one allocation.
 #[derive(Clone)]
 pub struct Memory {
-    storage: Storage,
+    storage: Arc<Storage>,
     dtype: DType,
 }
 
@@ -23,7 +24,7 @@ pub struct Memory {
 /// [`Tensor`] by reference, that tensor's first.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    pub(super) storage: &'a Storage,
+    pub(super) storage: &'a Arc<Storage>,
     pub(super) dtype: DType,
     pub(super) byte: usize,
 }
@@ -40,7 +41,7 @@ impl Memory {
 
     /// The memory of a buffer.
     pub fn from_buffer<T: Scalar>(buffer: Buffer<T>) -> Self {
-        Self { storage: Storage::of(buffer), dtype: T::DTYPE }
+        Self { storage: Arc::new(Storage::of(buffer)), dtype: T::DTYPE }
     }
 
     /// So many elements, all zero or `false`.

@@ -256,7 +256,7 @@ impl Plan {
             starts.push(self.start(place, &format!("x{i}"), desc, input)?);
         }
         let mut nest = self.nest.clone();
-        let view = |layout: &Layout, start: usize, storage: &Storage, dtype| {
+        let view = |layout: &Layout, start: usize, storage: &Arc<Storage>, dtype| {
             let layout = Layout { offset: start, ..*layout };
             Arc::new(View { storage: storage.clone(), stream: stream.clone(), layout, dtype })
         };

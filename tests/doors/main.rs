@@ -11,6 +11,7 @@ mod damage;
 
 mod allocation;
 mod environment;
+mod matrix_market;
 mod npy;
 mod ops;
 mod records;

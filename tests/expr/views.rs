@@ -389,3 +389,49 @@ fn long_and_short_lines() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_slice_to_write_is_of_the_only_view() -> Result<()> {
+    let stream = stream()?;
+    let mut x = Tensor::from_slice(&stream, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    // Enqueued work is no view.
+    x.add_assign(scalar(1.0f32))?;
+    x.as_slice_mut().expect("the only view").copy_from(&[7.0; 6])?;
+    x.mul_assign(scalar(2.0f32))?;
+    assert_eq!(x.to_vec()?, [14.0; 6]);
+
+    let clone = x.clone();
+    assert!(x.as_slice_mut().is_none());
+    drop(clone);
+    let mut row = x.slice((1, ..))?;
+    assert!(x.as_slice_mut().is_none() && row.as_slice_mut().is_none());
+    let expression = &x * 2.0;
+    drop(x);
+    assert!(row.as_slice_mut().is_none());
+    drop(expression);
+    // The row alone is left, which lies in the middle of its memory.
+    assert_eq!(row.as_slice_mut().expect("the only view").len(), 3);
+    row.as_slice_mut().expect("the only view").copy_from(&[1.0, 2.0, 3.0])?;
+    assert_eq!(row.to_vec()?, [1.0, 2.0, 3.0]);
+
+    let mut column = Tensor::<f32>::zeros(&stream, [3, 2])?.slice((.., 0))?;
+    assert!(column.as_slice_mut().is_none());
+    Ok(())
+}
+
+#[test]
+fn a_prepared_assignment_and_another_stream_have_a_view_and_a_graph_has_none() -> Result<()> {
+    let stream = stream()?;
+    let mut x = Tensor::<f32>::zeros(&stream, 4)?;
+    let prepared = Prepared::new([x.to(scalar(1.0f32))])?;
+    assert!(x.as_slice_mut().is_none());
+    drop(prepared);
+    let elsewhere = x.on(&stream);
+    assert!(x.as_slice_mut().is_none());
+    drop(elsewhere);
+    let graph = stream.capture(|captured| x.on(captured).add_assign(scalar(1.0f32)))?;
+    x.as_slice_mut().expect("the only view").copy_from(&[1.0, 2.0, 3.0, 4.0])?;
+    graph.launch(&stream)?;
+    assert_eq!(x.to_vec()?, [2.0, 3.0, 4.0, 5.0]);
+    Ok(())
+}

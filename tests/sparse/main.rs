@@ -9,6 +9,7 @@
 mod kernels;
 
 mod matrices;
+mod matrix_market;
 mod products;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]

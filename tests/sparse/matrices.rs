@@ -48,6 +48,17 @@ fn arrays_that_are_no_matrix_are_errors_that_name_the_place_sanitize() -> Result
     Ok(())
 }
 
+/// More rows than the check has threads, so that a thread adds up what it measured.
+#[test]
+fn offsets_that_decrease_by_much_are_errors_of_the_matrix() -> Result<()> {
+    let stream = stream()?;
+    let rows = 2048 * stream.device().properties().multiprocessors.max(1) as usize * 4;
+    let offsets: Vec<u64> = (0..=rows).map(|row| if row % 2 == 0 { 0 } else { u64::MAX }).collect();
+    let found = reason(Csr::<f32, u64>::new(&stream, (rows, 1), &offsets, &[], &[]));
+    assert_eq!(found, "the offsets decrease from 18446744073709551615 at 1 to 0 at 2");
+    Ok(())
+}
+
 #[test]
 fn matrices_without_rows_columns_or_entries_are_matrices() -> Result<()> {
     let stream = stream()?;

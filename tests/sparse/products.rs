@@ -1,9 +1,9 @@
 //! Products, against dense ones in `f64` and plain loops.
 
-use kernel_primitives::algorithms::{Csr, Run, SpmvMethod, Workspace, spmv, spmv_by};
-use kernel_primitives::functor::{Add, Axpby, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
+use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmv, spmv_by};
+use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
-use kernel_primitives::{Complex, Element, Error, Result, f16};
+use kernel_primitives::{BufferSliceMut, Complex, Element, Error, Result, Stream, f16};
 
 use crate::kernels::FirstColumn;
 use crate::support::{Random, stream, streams};
@@ -137,6 +137,29 @@ fn complex_matrices_have_products() -> Result<()> {
         spmv(&stream, &a, &x, &mut y)?;
         assert_eq!(y.to_vec()?, expected, "{method:?}");
     }
+    Ok(())
+}
+
+/// 1 is not neutral to complex numbers: (inf + 0i)(1 + 0i) has the part 0 · inf.
+#[test]
+fn complex_results_that_are_infinite_or_have_negative_zeros_stay_as_they_are() -> Result<()> {
+    let stream = stream()?;
+    let c = Complex::<f64>::new;
+    let values = [c(1e300, 0.0), c(0.0, -3.0)];
+    let mut a = Csr::new(&stream, (2, 1), &[0u32, 1, 2], &[0, 0], &values)?;
+    let x = stream.buffer_from(&[c(1e300, 0.0)])?;
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_zeroed(2)?;
+        spmv(&stream, &a, &x, &mut y)?;
+        let expected = [c(f64::INFINITY, 0.0), c(0.0, -3.0 * 1e300)];
+        assert_eq!(y.to_vec()?, expected, "{method:?}");
+    }
+    let bits = |z: Complex<f64>| (z.re.to_bits(), z.im.to_bits());
+    let total = c(-0.0, -2.0);
+    assert_eq!(bits(Axpby::OVERWRITE.apply(total, c(7.0, 7.0))), bits(total));
+    let kept = Axpby { alpha: c(2.0, 0.0), beta: c(1.0, 0.0) }.apply(c(0.0, 0.0), c(f64::INFINITY, 0.0));
+    assert_eq!(kept, c(f64::INFINITY, 0.0));
     Ok(())
 }
 
@@ -292,32 +315,35 @@ fn lengths_that_do_not_fit_are_errors() -> Result<()> {
 }
 
 /// A graph that was captured before may write offsets and columns after they were checked. No access is outside all the same.
-#[test]
-fn a_matrix_that_was_written_after_it_was_checked_is_no_way_out() -> Result<()> {
+fn written_after_it_was_checked<V: Element, I: CsrIndex>(
+    one: V,
+    of: impl Fn(u64) -> I,
+    product: impl Fn(&Stream, &Csr<V, I>, &mut BufferSliceMut<'_, f32>) -> Result<()>,
+) -> Result<()> {
     const LEN: usize = 3000;
-    let good: Vec<u32> = (0..=LEN as u32).collect();
-    let bad_offsets = [vec![u32::MAX; LEN + 1], good.iter().rev().copied().collect(), vec![9; LEN + 1]];
-    let bad_columns = [vec![u32::MAX; LEN], vec![LEN as u32; LEN]];
-    let cases = bad_offsets.into_iter().map(|bad| (bad, vec![0; LEN]));
+    let good: Vec<I> = (0..=LEN as u64).map(&of).collect();
+    let most = of(if I::WIDTH == 32 { u32::MAX.into() } else { u64::MAX });
+    let bad_offsets = [vec![most; LEN + 1], good.iter().rev().copied().collect(), vec![of(9); LEN + 1]];
+    let bad_columns = [vec![most; LEN], vec![of(LEN as u64); LEN]];
+    let cases = bad_offsets.into_iter().map(|bad| (bad, vec![of(0); LEN]));
     let cases = cases.chain(bad_columns.into_iter().map(|bad| (good.clone(), bad)));
     for (case, (bad_offsets, bad_columns)) in cases.enumerate() {
         for method in METHODS {
             // A fault is of its stream.
             let stream = stream()?;
-            let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&[0u32; LEN])?);
+            let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&vec![of(0); LEN])?);
             let (bad_offsets, bad_columns) = (stream.buffer_from(&bad_offsets)?, stream.buffer_from(&bad_columns)?);
             let graph = stream.capture(|stream| {
                 offsets.as_mut_slice().copy_from_device(stream, bad_offsets.as_slice())?;
                 columns.as_mut_slice().copy_from_device(stream, bad_columns.as_slice())
             })?;
-            let values = stream.buffer_from(&[1.0f32; LEN])?;
+            let values = stream.buffer_from(&vec![one; LEN])?;
             let mut a = Csr::from_buffers(&stream, (LEN, LEN), offsets, columns, values)?;
             a.set_method(method)?;
             graph.launch(&stream)?;
-            let x = stream.buffer_from(&[1.0f32; LEN])?;
             let mut around = stream.buffer_from(&[77.0f32; LEN + 20])?;
             let mut y = around.slice_mut(10..LEN + 10)?;
-            match spmv(&stream, &a, &x, &mut y).and_then(|()| stream.synchronize()) {
+            match product(&stream, &a, &mut y).and_then(|()| stream.synchronize()) {
                 Ok(()) => {}
                 Err(Error::Fault(fault)) => {
                     let panicked = matches!(fault.diagnosis, kernel_primitives::Diagnosis::Panicked { .. });
@@ -330,4 +356,22 @@ fn a_matrix_that_was_written_after_it_was_checked_is_no_way_out() -> Result<()> 
         }
     }
     Ok(())
+}
+
+#[test]
+fn a_matrix_that_was_written_after_it_was_checked_is_no_way_out() -> Result<()> {
+    written_after_it_was_checked(
+        1.0f32,
+        |index| index as u32,
+        |stream, a, y| spmv(stream, a, &stream.buffer_from(&vec![1.0f32; a.columns()])?, y),
+    )
+}
+
+#[test]
+fn nor_is_one_with_wide_indices() -> Result<()> {
+    written_after_it_was_checked(
+        f16::ONE,
+        |index| index,
+        |stream, a: &Csr<f16, u64>, y| spmv(stream, a, counting(0.0f32, a.columns()), y),
+    )
 }

@@ -146,7 +146,8 @@ impl<A: Element> Epilogue<A> for Overwrite {
     }
 }
 
-/// The epilogue of BLAS: `y = alpha * total + beta * y`. If `beta` is 0, `y` is not read, and a NaN in it does not stay.
+/// The epilogue of BLAS: `y = alpha * total + beta * y`. If `beta` is 0, `y` is not read, and a NaN in it does not stay. A factor
+/// of 1 leaves its value as it is.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, Epilogue};
@@ -175,8 +176,9 @@ impl<T: Arithmetic> Epilogue<T> for Axpby<T> {
     }
     #[inline(always)]
     fn apply(&self, total: T, old: T) -> T {
-        let scaled = self.alpha.mul(total);
-        // The sum with a zero would turn a negative zero.
-        if self.beta == T::ZERO { scaled } else { scaled.add(self.beta.mul(old)) }
+        // 1 is not neutral to a complex number that is infinite or has a negative zero, and a sum with zero turns that.
+        let scaled = |factor: T, value: T| if factor == T::ONE { value } else { factor.mul(value) };
+        let total = scaled(self.alpha, total);
+        if self.beta == T::ZERO { total } else { total.add(scaled(self.beta, old)) }
     }
 }

@@ -41,12 +41,20 @@ pub trait CsrIndex: Integer + ConvertTo<u64> + Launches {
     /// The largest of them.
     #[doc(hidden)]
     const MOST: u64;
+
+    /// The index of a place; nothing if it is too large.
+    #[doc(hidden)]
+    fn of(place: u64) -> Option<Self>;
 }
 
 macro_rules! indices {
     ($($t:ty),*) => {$(
         impl CsrIndex for $t {
             const MOST: u64 = <$t>::MAX as u64;
+
+            fn of(place: u64) -> Option<Self> {
+                place.try_into().ok()
+            }
         }
 
         impl Launches for $t {

@@ -1,11 +1,15 @@
 //! Sparse matrices, and their products with vectors.
 
+mod coo;
 mod csr;
+mod matrix_market;
 mod plan;
 mod product;
 mod triplets;
 
+pub use coo::Coo;
 pub use csr::{Csr, CsrIndex};
+pub use matrix_market::MatrixMarketValue;
 pub use plan::SpmvMethod;
 pub use product::{Spmv, spmv, spmv_by};
 

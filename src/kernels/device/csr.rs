@@ -113,7 +113,7 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     let (row, lane) = (thread / LANES, thread % LANES);
     let (begin, end) = a.bounds(row);
     let mut total = op.identity();
-    let mut at = begin + lane;
+    let mut at = begin.saturating_add(lane);
     // Loads that do not wait for each other.
     while at.saturating_add((AHEAD - 1) * LANES) < end {
         let mut products = [op.identity(); AHEAD];

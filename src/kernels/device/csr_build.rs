@@ -56,7 +56,9 @@ where
                 most = most.max(cx.shuffle_xor(FULL_MASK, most, 1 << (way - 1), WARP));
             }
             if cx.lane() & ((1 << way) - 1) == 0 {
-                steps[CSR_WAYS - 1 - way] += most.div_ceil(WARP as u64 >> way);
+                let steps = &mut steps[CSR_WAYS - 1 - way];
+                // Offsets that decrease may make any sum of it.
+                *steps = steps.wrapping_add(most.div_ceil(WARP as u64 >> way));
             }
         }
         first += warps * WARP as usize;

@@ -1,0 +1,137 @@
+//! Poisson's equation by conjugate gradients: a sparse matrix from a Matrix Market file, and all steps on the device.
+//!
+//! ```text
+//! cargo run --release --example poisson [matrix.mtx]
+//! ```
+//!
+//! The matrix that comes with the example is the Laplacian on the shape of an L. A file of one's own has a symmetric positive definite
+//! matrix of real or integer values. Every source is 1.
+//!
+//! A step is one sparse product, two scalar products and two kernels of vector updates. Two steps are captured as a graph; the host
+//! looks at the residual once in a while. At the end the host computes the residual anew, from the file's triplets.
+
+use std::error::Error;
+use std::fs::File;
+
+use kernel_primitives::algorithms::{Coo, Csr, Run, Workspace, spmv};
+use kernel_primitives::expr::{Tensor, assign_all, dot};
+use kernel_primitives::functor::Add;
+use kernel_primitives::{Device, Result, Stream};
+
+/// How it is made is said in the file. Part of the program, so that it runs anywhere.
+const L_SHAPE: &[u8] = include_bytes!("l_shape.mtx");
+
+/// The residual's norm at the end, as a part of the right-hand side's.
+const TOLERANCE: f64 = 1e-10;
+
+/// Steps between two looks at the residual. An even number.
+const STEPS: usize = 20;
+
+fn main() -> std::result::Result<(), Box<dyn Error>> {
+    let device = Device::auto()?;
+    println!("device  {device}: {}", device.reason());
+    let stream = device.stream()?;
+
+    let triplets = match std::env::args_os().nth(1) {
+        Some(path) => Coo::<f64>::read_matrix_market(File::open(path)?)?,
+        None => Coo::read_matrix_market(L_SHAPE)?,
+    };
+    let a = Csr::from_coo(&stream, &triplets, Add)?;
+    println!("matrix  {} × {}, {} entries, products by {:?}", a.rows(), a.columns(), a.entries(), a.method());
+
+    let sources = vec![1.0; a.rows()];
+    let mut solver = Solver::new(&stream, &a, &sources)?;
+    let goal = TOLERANCE * solver.residual()?;
+    // The first steps find the memory that the graph needs.
+    solver.two_steps(&stream)?;
+    let graph = stream.capture(|captured| solver.two_steps(captured))?;
+    let mut steps = 2;
+    let before = device.counters();
+    while solver.residual()? > goal {
+        if steps > 10 * a.rows() {
+            return Err(format!("after {steps} steps the residual is {:e}", solver.residual()?).into());
+        }
+        for _ in 0..STEPS / 2 {
+            graph.launch(&stream)?;
+        }
+        steps += STEPS;
+    }
+    let graphs = device.counters().since(before).graph_launches;
+    println!("{steps} steps, in {graphs} launches of a graph of two; the residual is {:.1e}", solver.residual()?);
+
+    let solution = solver.x.to_vec()?;
+    let mut residual = sources.clone();
+    for (row, column, value) in triplets.iter() {
+        residual[row] -= value * solution[column];
+    }
+    let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let direct = norm(&residual) / norm(&sources);
+    println!("computed anew on the host, it is {direct:.1e} of the sources");
+    assert!(direct < 10.0 * TOLERANCE, "{direct:e}");
+    println!("largest value {:.4}", solution.iter().copied().fold(f64::MIN, f64::max));
+    Ok(())
+}
+
+/// Conjugate gradients for `A x = b`, from `x = 0`.
+///
+/// Hestenes and Stiefel, *Methods of conjugate gradients for solving linear systems*, 1952.
+struct Solver<'a> {
+    a: &'a Csr<f64>,
+    x: Tensor<f64>,
+    /// The residual, `b - A x`.
+    r: Tensor<f64>,
+    /// The direction.
+    p: Tensor<f64>,
+    /// `A p`.
+    q: Tensor<f64>,
+    /// The squares of the residual's norm before and after a step. They take turns.
+    squares: [Tensor<f64>; 2],
+    /// `p · A p`.
+    energy: Tensor<f64>,
+    workspace: Workspace,
+}
+
+impl<'a> Solver<'a> {
+    fn new(stream: &Stream, a: &'a Csr<f64>, b: &[f64]) -> Result<Self> {
+        let vector = |values| Tensor::from_slice(stream, b.len(), values);
+        let number = || Tensor::zeros(stream, []);
+        let solver = Self {
+            a,
+            x: Tensor::zeros(stream, b.len())?,
+            r: vector(b)?,
+            p: vector(b)?,
+            q: Tensor::zeros(stream, b.len())?,
+            squares: [number()?, number()?],
+            energy: number()?,
+            workspace: Workspace::new(),
+        };
+        dot(&solver.r, &solver.r).assign_to(&solver.squares[0])?;
+        Ok(solver)
+    }
+
+    /// Makes two steps, after which the squares are where they were.
+    fn two_steps(&mut self, stream: &Stream) -> Result<()> {
+        self.step(stream, 0)?;
+        self.step(stream, 1)
+    }
+
+    fn step(&mut self, stream: &Stream, turn: usize) -> Result<()> {
+        let p = self.p.as_slice().expect("its elements lie in a row");
+        let q = self.q.as_slice_mut().expect("it has no other view between steps");
+        spmv(Run::on(stream).with(&mut self.workspace), self.a, p, q)?;
+
+        let [x, r, p, q] = [&self.x, &self.r, &self.p, &self.q].map(|tensor| tensor.on(stream));
+        let [square, next, energy] =
+            [&self.squares[turn], &self.squares[1 - turn], &self.energy].map(|tensor| tensor.on(stream));
+        dot(&p, &q).assign_to(&energy)?;
+        let length = || &square / &energy;
+        assign_all([x.to(&x + length() * &p), r.to(&r - length() * &q)])?;
+        dot(&r, &r).assign_to(&next)?;
+        p.assign(&r + &next / &square * &p)
+    }
+
+    /// The residual's norm.
+    fn residual(&self) -> Result<f64> {
+        Ok(self.squares[0].item()?.sqrt())
+    }
+}
