@@ -2,6 +2,7 @@
 //! device side alone.
 
 pub mod exchange;
+pub mod fft;
 pub mod histogram;
 pub mod limits;
 pub mod neighbours;

@@ -9,6 +9,7 @@
 mod kernels;
 
 mod exchange;
+mod fft;
 mod histogram;
 mod limits;
 mod neighbours;

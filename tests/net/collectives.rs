@@ -3,6 +3,7 @@
 pub mod block_reduce;
 pub mod block_scan;
 pub mod exchange;
+pub mod fft;
 pub mod io;
 pub mod neighbours;
 pub mod radix;

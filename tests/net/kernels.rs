@@ -1,6 +1,7 @@
 //! Instantiations for the net: one or two beside the shipped ones for each algorithm, which together have all element types,
 //! and kernels that call all collectives.
 
+pub mod fft;
 pub mod io;
 pub mod neighbours;
 pub mod scan;

@@ -132,6 +132,16 @@ pub fn near<T: Item + Into<f64>>(expected: Vec<(f64, f64)>) -> Want<T> {
     want(expected, |&(value, bound): &(f64, f64), &found: &T| (Into::<f64>::into(found) - value).abs() <= bound)
 }
 
+/// Numbers side by side, and how far those of results may be from them.
+pub fn near_parts<T: Item + Into<f64>, const N: usize>(expected: Vec<([f64; N], f64)>) -> Want<[T; N]>
+where
+    [T; N]: Item,
+{
+    want(expected, |(values, bound): &([f64; N], f64), found: &[T; N]| {
+        values.iter().zip(found).all(|(value, &found)| (Into::<f64>::into(found) - value).abs() <= *bound)
+    })
+}
+
 /// Vectors in buffers.
 pub trait Inputs {
     type Device: Send + Sync;

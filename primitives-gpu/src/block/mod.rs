@@ -13,6 +13,7 @@
 //! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
 //! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
 //! | [`run_length_decode`] | each thread its items |
+//! | [`block_fft`], [`block_ifft`] | each thread its items |
 //!
 //! # Divergence
 //!
@@ -31,6 +32,7 @@ mod column;
 mod compact;
 mod each;
 mod exchange;
+mod fft;
 mod histogram;
 mod load;
 mod merge_sort;
@@ -53,6 +55,7 @@ pub use exchange::{
     ExchangeStorage, blocked_to_striped, blocked_to_warp_striped, scatter_to_blocked, scatter_to_striped,
     striped_to_blocked, warp_striped_to_blocked,
 };
+pub use fft::{FftStorage, block_fft, block_ifft};
 pub use histogram::{Bins, HistogramStorage, block_histogram};
 pub use load::{load_striped, load_warp_striped, store_striped};
 pub use merge_sort::{

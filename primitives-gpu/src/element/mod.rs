@@ -13,6 +13,7 @@
 //! | [`Integer`] | shifts, counts of bits | | ✓ | | |
 //! | [`Float`] | infinities, NaN, signs, `mul_add` | | | ✓ | |
 //! | [`Real`] | elementary functions | | | ✓ | |
+//! | [`FftFloat`] | Fourier transforms | | | `f32` `f64` | |
 //! | [`Accumulate`] | the type that sums are formed in | ✓ | ✓ | ✓ | ✓ |
 //! | [`Average`] | the type that means are formed in | ✓ | ✓ | ✓ | ✓ |
 //! | [`ConvertTo`] | conversion to any of these types | ✓ | ✓ | ✓ | to `Complex` |
@@ -31,6 +32,7 @@ mod float;
 pub(crate) mod halves;
 mod magnitude;
 mod ordered;
+mod roots;
 mod segmented;
 mod sort_key;
 
@@ -43,6 +45,7 @@ pub use float::Float;
 pub use magnitude::Magnitude;
 pub use num_complex::Complex;
 pub use ordered::{Number, Ordered};
+pub use roots::{FftFloat, root_of_unity};
 pub use segmented::Segmented;
 pub use sort_key::SortKey;
 

@@ -6,6 +6,7 @@
 
 mod compare;
 mod elementwise;
+mod fft;
 mod random;
 mod reduce;
 
@@ -14,5 +15,7 @@ pub(crate) use elementwise::{any, binary, ternary, unary};
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };
+pub(crate) use fft::{is_smooth, minus, plus, swapped, times, zero};
+pub use fft::{thread_fft, thread_ifft};
 pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
 pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};

@@ -6,6 +6,7 @@
 //! | [`warp_inclusive_scan`], [`warp_exclusive_scan`] and their forms for groups | each lane its own, the total in every lane |
 //! | [`warp_reduce_by_heads`], [`warp_reduce_by_tails`] | in every lane, its segment's |
 //! | [`warp_broadcast`] | in every lane |
+//! | [`warp_fft`], [`warp_ifft`] | each lane its items |
 //!
 //! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane on: CUB's logical
 //! warp, not only for powers of two. The last group has the lanes that are left. Everything goes through shuffles, one
@@ -20,6 +21,7 @@
 //! - a GPU does not tell: the launch may never end, or may go on with unspecified results.
 
 mod bitonic;
+mod fft;
 pub(crate) mod network;
 mod reduce;
 mod scan;
@@ -28,6 +30,7 @@ mod segmented;
 pub use crate::block::{MergeSortStorage, warp_merge_sort, warp_merge_sort_pairs};
 pub(crate) use bitonic::{Alone, Ranked, alone, of_alone, of_bits, of_ranked, ranked, to_bits};
 pub use bitonic::{warp_sort, warp_sort_pairs, warp_sort_with_index};
+pub use fft::{warp_fft, warp_ifft};
 pub use network::SortIndex;
 pub(crate) use network::{Lanes, Threads, unrolled};
 #[doc(hidden)]

@@ -1,0 +1,367 @@
+//! Fourier transforms of a block.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::panic::Location;
+
+use crate::element::{Complex, FftFloat};
+use crate::simt::{Block, FaultKind, WARP};
+use crate::thread::{is_smooth, swapped, thread_fft, times, zero};
+use crate::view::{Shared, SharedArray, SharedStorage};
+
+/// The shared memory of [`block_fft`] and [`block_ifft`]: `BATCH` transforms of `N` complex numbers whose parts are `T`, with padding, and
+/// twice that if there are passes that cannot keep a thread's items in its registers.
+pub struct FftStorage<T, const N: usize, const ITEMS: usize, const BATCH: usize = 1>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize> SharedStorage
+    for FftStorage<T, N, ITEMS, BATCH>
+{
+    const BYTES: usize = copies(N, ITEMS) * BATCH * places(N) * size_of::<Complex<T>>();
+    const ALIGN: usize = 16;
+}
+
+/// Where the number `index` of a transform lies. A place is left out after each 16, so that threads write in different banks whatever
+/// power of two lies between them.
+const fn place(index: usize) -> usize {
+    index + index / 16
+}
+
+/// Places of a transform.
+const fn places(n: usize) -> usize {
+    place(n - 1) + 1
+}
+
+/// Two if there is a pass from memory to memory.
+const fn copies(n: usize, items: usize) -> usize {
+    let mut done = 1;
+    while done < n {
+        let radix = radix(n, items, done);
+        if !items.is_multiple_of(radix) {
+            return 2;
+        }
+        done *= radix;
+    }
+    1
+}
+
+/// The largest radix of a pass.
+const MOST: usize = 16;
+
+/// The radix of the pass after those that make transforms of length `done`: the largest that a thread's items are a multiple of; if there
+/// is none, the largest.
+const fn radix(n: usize, items: usize, done: usize) -> usize {
+    let rest = n / done;
+    let (mut radix, mut largest) = (MOST, 1);
+    while radix > 1 {
+        if rest.is_multiple_of(radix) {
+            if items.is_multiple_of(radix) {
+                return radix;
+            }
+            if largest == 1 {
+                largest = radix;
+            }
+        }
+        radix -= 1;
+    }
+    largest
+}
+
+/// The length of the transforms before a pass, and the pass' radix; `n` and 1 if there are fewer passes.
+const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
+    let (mut done, mut i) = (1, 0);
+    while i < pass {
+        done *= radix(n, items, done);
+        i += 1;
+    }
+    (done, radix(n, items, done))
+}
+
+/// The discrete Fourier transforms of a block: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`, of one, or `BATCH` of them side by side.
+///
+/// `N` is a product of 2, 3, 5, 7, 11 and 13, and a multiple of `ITEMS`; `N / ITEMS` threads have a transform. Input and result are
+/// striped: thread `t` of these `T` has `x[t]`, `x[t + T]`, `x[t + 2 * T]` and so on, and gets `X[t]`, `X[t + T]` and so on. The block
+/// has `BATCH * N / ITEMS` threads, of any shape: another number is a fault. The first `T` threads have the first transform, the next `T`
+/// the second.
+///
+/// Phases: Stockham's algorithm, in passes of radices up to 16. A pass transforms a thread's own items as [`thread_fft`] does; between
+/// two passes the items change places through shared memory. Passes are fewest if `N` is a power of `ITEMS`: 4096 numbers and 16 items a
+/// thread are three passes. A radix is a divisor of `ITEMS` if `N` allows it. For a prime factor that `ITEMS` lacks, items go through
+/// shared memory before and after the pass, and the storage is twice as large.
+///
+/// Barriers: of a block, `2 * passes - 3`, and one or two more for passes whose radix is no divisor of `ITEMS`; of a warp, if transforms
+/// are those of 1, 2, 4 … 32 threads. The factors come from a table of `N` roots of
+/// unity, rounded once, which is a part of the program.
+///
+/// The root mean square of the errors of numbers at random, divided by that of the results, is less than half the machine epsilon times
+/// the square root of log2 `N`.
+///
+/// Shared memory: an [`FftStorage`], reusable after the next barrier, which the next collective on it makes by itself.
+///
+/// Peer: cuFFTDx, `FFT<…, Block>`, with `ITEMS` for `ElementsPerThread` and `BATCH` for `FFTsPerBlock`.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
+/// ```
+/// use kernel_primitives::block::{FftStorage, block_fft, block_ifft};
+/// use kernel_primitives::prelude::*;
+///
+/// /// Shifts a row of 1000 by so many places, in the frequency domain.
+/// #[kernel]
+/// fn shift(
+///     cx: Block,
+///     by: usize,
+///     x: Global<Complex<f32>>,
+///     mut out: GlobalMut<Complex<f32>, Striped<10>>,
+///     mut shared: Shared<FftStorage<f32, 1000, 10>>,
+/// ) {
+///     for tile in cx.tiles::<10>(out.len()) {
+///         let mut items = init::<Complex<f32>, 10>(Complex::ZERO);
+///         load_striped(cx, &mut items, x.tile(tile));
+///         let mut spectrum = block_fft(cx, &mut shared, &items);
+///         for (i, item) in spectrum.iter_mut().enumerate() {
+///             let frequency = cx.thread_rank() as usize + i * 100;
+///             let turns = (by * frequency % 1000) as f32 / 1000.0;
+///             *item *= Complex::new(Real::cos_pi(2.0 * turns), -Real::sin_pi(2.0 * turns)) / 1000.0;
+///         }
+///         store_striped(cx, out.tile(tile), &block_ifft(cx, &mut shared, &spectrum));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x: Vec<Complex<f32>> = (0..1000).map(|i| Complex::from(i as f32)).collect();
+/// let mut out = stream.buffer_zeroed(1000)?;
+/// shift::launch(&stream, (1, 100), 3, &stream.buffer_from(&x)?, &mut out)?;
+/// let shifted = out.to_vec()?;
+/// assert!((shifted[3] - x[0]).norm() < 1e-2 && (shifted[0] - x[997]).norm() < 1e-2);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, FftStorage<T, N, ITEMS, BATCH>>,
+    items: &[Complex<T>; ITEMS],
+) -> [Complex<T>; ITEMS] {
+    const { assert!(is_smooth(N), "the length of a Fourier transform is a product of 2, 3, 5, 7, 11 and 13") };
+    const { assert!(N.is_multiple_of(ITEMS), "each thread has as many items of a Fourier transform as the others") };
+    let threads = const { N / ITEMS };
+    if cx.block_threads() as usize != const { BATCH * (N / ITEMS) } {
+        let expected = (BATCH * threads) as u64;
+        cx.raise(FaultKind::BadShape, [cx.block_threads() as u64, expected], Location::caller());
+    }
+    let (transform, thread) = (cx.thread_rank() as usize / threads, cx.thread_rank() as usize % threads);
+    let mut state = Transform::<T, N, ITEMS> {
+        cx,
+        memory: shared.array(0, const { copies(N, ITEMS) * BATCH * places(N) }),
+        first: transform * places(N),
+        second: if const { copies(N, ITEMS) == 2 } { (BATCH + transform) * places(N) } else { 0 },
+        thread,
+        items: *items,
+        in_memory: false,
+        readers: false,
+    };
+    // Nothing goes through memory if a thread has it all in one pass.
+    if const { N > ITEMS || radix(N, ITEMS, 1) < N } {
+        shared.enter();
+    }
+    // Radices are constants.
+    macro_rules! passes {
+        ($($pass:literal)*) => {$(
+            let done = const { step(N, ITEMS, $pass).0 };
+            match const { step(N, ITEMS, $pass).1 } {
+                2 => state.pass::<2>(done),
+                3 => state.pass::<3>(done),
+                4 => state.pass::<4>(done),
+                5 => state.pass::<5>(done),
+                6 => state.pass::<6>(done),
+                7 => state.pass::<7>(done),
+                8 => state.pass::<8>(done),
+                9 => state.pass::<9>(done),
+                10 => state.pass::<10>(done),
+                11 => state.pass::<11>(done),
+                12 => state.pass::<12>(done),
+                13 => state.pass::<13>(done),
+                14 => state.pass::<14>(done),
+                15 => state.pass::<15>(done),
+                16 => state.pass::<16>(done),
+                _ => {}
+            }
+        )*};
+    }
+    const {
+        assert!(
+            step(N, ITEMS, 12).0 == N,
+            "a Fourier transform of a block has too many passes: give threads more items"
+        )
+    };
+    passes!(0 1 2 3 4 5 6 7 8 9 10 11);
+    state.to_registers();
+    state.items
+}
+
+/// The inverses of [`block_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
+///
+/// Like [`block_fft`], at the same cost and with the same storage.
+#[inline(always)]
+#[track_caller]
+pub fn block_ifft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>(
+    cx: Block<'_>,
+    shared: &mut Shared<'_, FftStorage<T, N, ITEMS, BATCH>>,
+    items: &[Complex<T>; ITEMS],
+) -> [Complex<T>; ITEMS] {
+    block_fft(cx, shared, &items.map(swapped)).map(swapped)
+}
+
+/// A transform under way.
+struct Transform<'k, T, const N: usize, const ITEMS: usize> {
+    cx: Block<'k>,
+    memory: SharedArray<'k, Complex<T>>,
+    /// Where the transform's copy in memory begins.
+    first: usize,
+    /// Where a pass from memory to memory writes.
+    second: usize,
+    /// The thread's rank among those of the transform.
+    thread: usize,
+    /// Items of the thread, striped.
+    items: [Complex<T>; ITEMS],
+    /// Whether the numbers are in the first copy in memory, and not in `items`.
+    in_memory: bool,
+    /// Whether other threads may still read the first copy.
+    readers: bool,
+}
+
+impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS> {
+    const THREADS: usize = N / ITEMS;
+
+    /// From transforms of length `done` to such of length `done * R`.
+    #[inline(always)]
+    #[track_caller]
+    fn pass<const R: usize>(&mut self, done: usize) {
+        if const { ITEMS.is_multiple_of(R) } {
+            self.pass_in_registers::<R>(done)
+        } else {
+            self.pass_in_memory::<R>(done)
+        }
+    }
+
+    /// A pass whose every transform has all its items in one thread.
+    #[inline(always)]
+    #[track_caller]
+    fn pass_in_registers<const R: usize>(&mut self, done: usize) {
+        self.to_registers();
+        let groups = const { ITEMS / R };
+        for group in 0..groups {
+            let j = self.thread + group * Self::THREADS;
+            let mut x = [zero(); R];
+            for k in 0..R {
+                x[k] = self.items[group + k * groups];
+            }
+            let x = Self::transform(x, j, done);
+            for k in 0..R {
+                self.items[group + k * groups] = x[k];
+            }
+        }
+        // The last pass leaves the items striped as they were.
+        if done * R < N {
+            if self.readers {
+                self.barrier();
+            }
+            for group in 0..groups {
+                let to = Self::first_place::<R>(self.thread + group * Self::THREADS, done);
+                for k in 0..R {
+                    // SAFETY: inside; each number has one writer, and is read after the barrier.
+                    unsafe { self.memory.store(self.first + place(to + k * done), self.items[group + k * groups]) };
+                }
+            }
+            self.barrier();
+            self.in_memory = true;
+        }
+    }
+
+    /// A pass whose transforms threads take from memory, one after the other.
+    #[inline(always)]
+    #[track_caller]
+    fn pass_in_memory<const R: usize>(&mut self, done: usize) {
+        self.to_memory();
+        let mut j = self.thread;
+        while j < const { N / R } {
+            let mut x = [zero(); R];
+            for k in 0..R {
+                // SAFETY: inside; written before a barrier, and not written before the next one.
+                x[k] = unsafe { self.memory.load(self.first + place(j + k * (N / R))) };
+            }
+            let x = Self::transform(x, j, done);
+            let to = Self::first_place::<R>(j, done);
+            for k in 0..R {
+                // SAFETY: inside; each number has one writer, and is read after the barrier.
+                unsafe { self.memory.store(self.second + place(to + k * done), x[k]) };
+            }
+            j += Self::THREADS;
+        }
+        self.barrier();
+        core::mem::swap(&mut self.first, &mut self.second);
+    }
+
+    /// The transform number `j` of a pass, of which there are `N / R`.
+    #[inline(always)]
+    fn transform<const R: usize>(mut x: [Complex<T>; R], j: usize, done: usize) -> [Complex<T>; R] {
+        if done > 1 {
+            let step = j % done * (N / (done * R));
+            for k in 1..R {
+                // SAFETY: `j % done` is less than `done`, and `k` less than `R`: less than `N`.
+                x[k] = times(x[k], unsafe { T::root::<N>(k * step) });
+            }
+        }
+        thread_fft(&x)
+    }
+
+    /// Where the first result of transform `j` goes. The rest follow in steps of `done`.
+    #[inline(always)]
+    fn first_place<const R: usize>(j: usize, done: usize) -> usize {
+        j / done * done * R + j % done
+    }
+
+    /// Has the numbers in registers.
+    #[inline(always)]
+    #[track_caller]
+    fn to_registers(&mut self) {
+        if self.in_memory {
+            for (i, item) in self.items.iter_mut().enumerate() {
+                // SAFETY: inside; written before a barrier, and not written before the next one.
+                *item = unsafe { self.memory.load(self.first + place(self.thread + i * Self::THREADS)) };
+            }
+            (self.in_memory, self.readers) = (false, true);
+        }
+    }
+
+    /// Has the numbers in the first copy in memory.
+    #[inline(always)]
+    #[track_caller]
+    fn to_memory(&mut self) {
+        if !self.in_memory {
+            if self.readers {
+                self.barrier();
+            }
+            for (i, &item) in self.items.iter().enumerate() {
+                // SAFETY: inside, and no thread accesses it before the barrier.
+                unsafe { self.memory.store(self.first + place(self.thread + i * Self::THREADS), item) };
+            }
+            self.barrier();
+            self.in_memory = true;
+        }
+    }
+
+    /// A barrier of the threads of a transform, at least.
+    #[inline(always)]
+    #[track_caller]
+    fn barrier(&self) {
+        if const { WARP as usize % Self::THREADS == 0 } {
+            self.cx.sync_warp(self.cx.warp_mask());
+        } else {
+            self.cx.barrier();
+        }
+    }
+}

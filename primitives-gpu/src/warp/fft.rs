@@ -1,0 +1,100 @@
+//! Fourier transforms of a group of lanes.
+
+use crate::element::{Complex, FftFloat};
+use crate::simt::Block;
+use crate::thread::{minus, plus, swapped, thread_fft, times};
+
+/// The discrete Fourier transforms of groups of lanes: `X[k] = Σ x[j] * exp(-2πi * j * k / N)`, for each group its own.
+///
+/// A group has `N / ITEMS` lanes: 1, 2, 4, 8, 16 or 32. `ITEMS` is a product of 2, 3, 5, 7, 11 and 13, and so `N` is. The input is
+/// striped: lane `l` of `L` has `x[l]`, `x[l + L]`, `x[l + 2 * L]` and so on. The result is blocked: lane `l` gets `X[l * ITEMS]` and those
+/// after it. The block has whole groups.
+///
+/// Cost: a [`thread_fft`] of the lane's items; then for each item a shuffle and a product for each doubling of the lanes, and one more
+/// shuffle. A shuffle of a complex `f32` is two instructions. No shared memory. The factors come from a table of `N` roots of unity, rounded
+/// once, which is a part of the program.
+///
+/// Peer: cuFFTDx, `FFT<…, Thread>` and below.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+/// use kernel_primitives::warp::warp_fft;
+///
+/// /// The spectrum of each 12 items, by 4 lanes.
+/// #[kernel]
+/// fn spectra(cx: Block, x: Global<Complex<f32>>, mut out: GlobalMut<Complex<f32>, Tiles<3>>) {
+///     for tile in cx.tiles::<3>(out.len()) {
+///         let first = cx.thread_rank() as usize / 4 * 12 + cx.thread_rank() as usize % 4;
+///         let items = core::array::from_fn(|i| x.get(tile.start() + first + 4 * i).unwrap_or_default());
+///         write_data(cx, out.tile(tile), &warp_fft::<f32, 12, 3>(cx, &items));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// // Two cosines: three turns in 12 items, and six.
+/// let x: Vec<Complex<f32>> = [1.0, 0.0, -1.0, 0.0].repeat(3).into_iter().map(Complex::from).collect();
+/// let y: Vec<Complex<f32>> = [1.0, -1.0].repeat(6).into_iter().map(Complex::from).collect();
+/// let mut out = stream.buffer_zeroed(24)?;
+/// spectra::launch(&stream, (1, 8), &stream.buffer_from(&[x, y].concat())?, &mut out)?;
+/// let powers: Vec<f32> = out.to_vec()?.iter().map(|x| x.norm().round()).collect();
+/// assert_eq!(powers[..12], [0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0]);
+/// assert_eq!(powers[12..], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    items: &[Complex<T>; ITEMS],
+) -> [Complex<T>; ITEMS] {
+    const {
+        let lanes = N / ITEMS;
+        assert!(lanes * ITEMS == N && lanes.is_power_of_two() && lanes <= 32, "a group has 1, 2, 4, 8, 16 or 32 lanes");
+    };
+    let lanes = const { N / ITEMS };
+    let lane = cx.lane() as usize % lanes;
+    let mut items = thread_fft(items);
+    // Item k of the lane is now one of its transform of the items of all lanes, of which the lanes make theirs.
+    for (k, item) in items.iter_mut().enumerate().skip(1) {
+        // SAFETY: less than `lanes * ITEMS`.
+        *item = times(*item, unsafe { T::root::<N>(lane * k) });
+    }
+    let (mask, width) = (cx.warp_mask(), lanes as u32);
+    let mut half = lanes / 2;
+    while half > 0 {
+        // Sums go to the lower half of the lanes, products of differences to the upper one.
+        let upper = lane & half != 0;
+        // SAFETY: less than `N / 2`.
+        let root = unsafe { T::root::<N>(lane % half * (N / (2 * half))) };
+        for item in &mut items {
+            let other = cx.shuffle_xor(mask, *item, half as u32, width);
+            *item = if upper { times(minus(other, *item), root) } else { plus(*item, other) };
+        }
+        half /= 2;
+    }
+    if lanes > 2 {
+        // The lanes have the results in the order of their bits reversed.
+        let bits = lanes.trailing_zeros();
+        let source = (lane as u32).reverse_bits() >> ((32 - bits) % 32);
+        for item in &mut items {
+            *item = cx.shuffle(mask, *item, source, width);
+        }
+    }
+    items
+}
+
+/// The inverses of [`warp_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`, for each group its own.
+///
+/// Like [`warp_fft`], at the same cost: the input is striped, the result is blocked.
+#[inline(always)]
+#[track_caller]
+pub fn warp_ifft<T: FftFloat, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    items: &[Complex<T>; ITEMS],
+) -> [Complex<T>; ITEMS] {
+    warp_fft::<T, N, ITEMS>(cx, &items.map(swapped)).map(swapped)
+}
