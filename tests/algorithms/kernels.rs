@@ -397,6 +397,5 @@ instantiate!(
     kernel_primitives::algorithms::scatter<u8, Reversed<Counting<i64>>>,
     kernel_primitives::algorithms::gather<u16, i64, u16>,
     kernel_primitives::algorithms::scatter<u16, i64>,
-    kernel_primitives::algorithms::scatter<Twelve, u32>,
-    kernel_primitives::kernels::device::check_offsets<Constant<u64>>
+    kernel_primitives::algorithms::scatter<Twelve, u32>
 );

@@ -19,8 +19,10 @@ mod run_length;
 mod runs;
 mod scan;
 mod scan_by_key;
+mod scan_runs;
 mod search;
 mod segmented;
+mod segmented_scan;
 mod segmented_sort;
 mod select;
 mod shipped;
@@ -57,12 +59,14 @@ pub use reduce::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use run_length::{RunLengthItems, run_length_tiles};
 pub use runs::RunTiles;
 pub use scan::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
-pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
+pub use scan_by_key::scan_by_key_tiles;
+pub use scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use search::search_tiles;
 pub use segmented::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,
-    segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, segment_ends,
+    segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
 };
+pub use segmented_scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
 pub use segmented_sort::{
     SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
     segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
