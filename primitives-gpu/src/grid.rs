@@ -191,8 +191,33 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
-        self.announce(tile, total);
+        if is_start(&total) {
+            self.announce_start(tile, total);
+        } else {
+            self.announce(tile, total);
+        }
         self.prefix_from(tile, total, op, is_start)
+    }
+
+    /// As [`prefix_since`](Self::prefix_since) of a value that is a start, by a tile that has no use for what is before: it waits for
+    /// nobody.
+    #[inline(always)]
+    #[track_caller]
+    pub fn announce_start(&self, tile: usize, total: T) {
+        self.announce(tile, total);
+        // What a start closes amounts to what it does, whatever is before.
+        if let Some(group) = Self::closed(tile, GROUP) {
+            self.publish(self.tiles + group, total);
+        }
+        if let Some(section) = Self::closed(tile, GROUP * GROUP) {
+            self.publish(self.tiles + self.tiles.div_ceil(GROUP) + section, total);
+        }
+    }
+
+    /// Which one, of so many tiles each, the tile closes.
+    #[inline(always)]
+    fn closed(tile: usize, size: usize) -> Option<usize> {
+        if tile % size == size - 1 { Some(tile / size) } else { None }
     }
 
     #[inline(always)]
@@ -201,17 +226,10 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.require(tile);
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
-        let closes = |size: usize| tile % size == size - 1;
-        // What a start closes amounts to what it does, whatever is before.
-        let is_own = is_start(&total);
-        if is_own && closes(GROUP) {
-            self.publish(groups + group, total);
-        }
-        if is_own && closes(GROUP * GROUP) {
-            self.publish(sections + section, total);
-        }
+        // A start has announced what it closes.
+        let is_open = !is_start(&total);
         let (in_group, is_known) = self.fold(tile % GROUP, |i| group * GROUP + i, op, &is_start);
-        if !is_own && closes(GROUP) {
+        if is_open && let Some(group) = Self::closed(tile, GROUP) {
             self.publish(groups + group, op.apply(in_group, total));
         }
         let before = if is_known {
@@ -222,7 +240,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
             op.apply(self.fold(upto + group % GROUP, place, op, &is_start).0, in_group)
         };
-        if !is_own && closes(GROUP * GROUP) {
+        if is_open && let Some(section) = Self::closed(tile, GROUP * GROUP) {
             self.publish(sections + section, op.apply(before, total));
         }
         before

@@ -56,7 +56,9 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
 #[test]
 fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
     let stream = stream()?;
-    for (tiles, first, every) in [(2, 0, 1), (40, 17, 1), (70, 30, 7), (70, 33, 40), (200, 32, 150), (1100, 40, 1024)] {
+    for (tiles, first, every) in
+        [(2, 0, 1), (40, 17, 1), (40, 31, 7), (70, 33, 40), (1100, 1023, 99), (200, 32, 150), (1100, 40, 1024)]
+    {
         for threads in [32, 5] {
             let heads: Vec<u32> = (0..tiles).map(|i| (i >= first && (i - first) % every == 0) as u32).collect();
             let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();

@@ -220,7 +220,7 @@ pub fn prefixes_since_a_head(
         return;
     }
     if tile == first {
-        return chain.announce(tile, total);
+        return chain.announce_start(tile, total);
     }
     let before = chain.prefix_since(tile, total, &BySegment(Compose), |total| total.heads > 0);
     if cx.lane() == 0 {

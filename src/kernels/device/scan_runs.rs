@@ -220,6 +220,11 @@ where
             if chain.is_empty() {
                 return BySegment(op).identity();
             }
+            // SAFETY: marks of this warp, which is the first one.
+            if unsafe { heads.load(0) } & 1 != 0 {
+                chain.announce_start(tile, total);
+                return BySegment(op).identity();
+            }
             // A run that goes on here begins in the last tile with a head.
             chain.prefix_since(tile, total, &BySegment(op), |total| total.heads > 0)
         });

@@ -155,10 +155,12 @@ fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
     let lane = cx.lane();
     let is_shared = word == cx.shuffle_down(FULL_MASK, word, 1, WARP) && lane < WARP - 1;
     if cx.any(FULL_MASK, is_shared && is_inside) {
-        for apart in [1, 2, 4, 8, 16] {
+        let mut apart = 1;
+        while apart < WARP {
             let [other, others] = [word, marks].map(|value| cx.shuffle_up(FULL_MASK, value, apart, WARP));
-            // A lane that has none so far below keeps its own.
+            // A lane with none so far below gets its own.
             marks |= if other == word { others } else { 0 };
+            apart *= 2;
         }
     }
     if is_inside && !is_shared {
