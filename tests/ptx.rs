@@ -207,6 +207,7 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("by_key", "reduce_by_key_tiles__Span_u32_Span_f32_Add", 60, 0),
         ("run_length", "run_length_tiles__Span_u32_u32", 25, 0),
         ("scan_by_key", "scan_by_key_tiles__Span_u32_Span_f32_Add", 60, 30),
+        ("segmented_scan", "segment_scan_tiles__Span_f32_Span_u32_Add", 30, 30),
         ("histogram", "histogram_tiles__Span_u8_EvenBins_u8_u32", 4, 0),
         ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
         ("difference", "difference_tiles__Span_f32_Sub", 4, 4),
@@ -231,6 +232,7 @@ fn algorithms_access_16_bytes_at_a_time() {
                     | "select"
                     | "unique"
                     | "segmented"
+                    | "segmented_scan"
                     | "merge"
             );
             assert_eq!(copies > 0, is_staged && arch >= 80, "{kernel} for sm_{arch}");

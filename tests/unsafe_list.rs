@@ -72,8 +72,7 @@ fn padded(text: &str) -> impl Iterator<Item = Option<&str>> {
 
 /// The kernels of algorithms that anybody may launch, as they are right for any arguments. The others rely on what their algorithm
 /// prepares, and it alone launches them.
-const LAUNCHED_BY_ANYBODY: [&str; 10] = [
-    "check_offsets",
+const LAUNCHED_BY_ANYBODY: [&str; 9] = [
     "difference_tiles",
     "histogram_tiles",
     "merge_sort_tiles",

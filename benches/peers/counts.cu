@@ -22,6 +22,14 @@ SEGMENTS(i32, int32_t)
 SEGMENTS(f32, float)
 SEGMENTS(f64, double)
 
+// Since CUB 3.5, and in a header of its own.
+#if __has_include(<cub/device/device_segmented_scan.cuh>)
+#include <cub/device/device_segmented_scan.cuh>
+CUB(segmented_scan_u32,
+    cub::DeviceSegmentedScan::InclusiveSegmentedSum(storage, *bytes, IN(uint32_t, 0), OUT(uint32_t, 2), IN(uint32_t, 1),
+                                                    IN(uint32_t, 1) + 1, NUMBER(3), stream))
+#endif
+
 struct Same {
   __host__ __device__ uint64_t operator()(uint64_t i) const { return i; }
 };

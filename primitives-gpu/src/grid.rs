@@ -181,19 +181,66 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[inline(always)]
     #[track_caller]
     pub fn prefix_announced<R: Reducer<T>>(&self, tile: usize, total: T, op: &R) -> T {
+        self.prefix_from(tile, total, op, |_| false)
+    }
+
+    /// As [`prefix`](Self::prefix), of values some of which make all values before them irrelevant: `op` of any value and one that
+    /// `is_start` is the latter. A tile waits for no tile before the last start.
+    ///
+    /// Which values are combined in which order depends on the tile and on which tiles are starts.
+    #[inline(always)]
+    #[track_caller]
+    pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
+        if is_start(&total) {
+            self.announce_start(tile, total);
+        } else {
+            self.announce(tile, total);
+        }
+        self.prefix_from(tile, total, op, is_start)
+    }
+
+    /// As [`prefix_since`](Self::prefix_since) of a value that is a start, by a tile that has no use for what is before: it waits for
+    /// nobody.
+    #[inline(always)]
+    #[track_caller]
+    pub fn announce_start(&self, tile: usize, total: T) {
+        self.announce(tile, total);
+        // What a start closes amounts to what it does, whatever is before.
+        if let Some(group) = Self::closed(tile, GROUP) {
+            self.publish(self.tiles + group, total);
+        }
+        if let Some(section) = Self::closed(tile, GROUP * GROUP) {
+            self.publish(self.tiles + self.tiles.div_ceil(GROUP) + section, total);
+        }
+    }
+
+    /// Which one, of so many tiles each, the tile closes.
+    #[inline(always)]
+    fn closed(tile: usize, size: usize) -> Option<usize> {
+        if tile % size == size - 1 { Some(tile / size) } else { None }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn prefix_from<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         self.require(tile);
         let (groups, sections) = (self.tiles, self.tiles + self.tiles.div_ceil(GROUP));
         let (group, section) = (tile / GROUP, tile / (GROUP * GROUP));
-        let closes = |size: usize| tile % size == size - 1;
-        let in_group = self.fold(tile % GROUP, |i| group * GROUP + i, op);
-        if closes(GROUP) {
+        // A start has announced what it closes.
+        let is_open = !is_start(&total);
+        let (in_group, is_known) = self.fold(tile % GROUP, |i| group * GROUP + i, op, &is_start);
+        if is_open && let Some(group) = Self::closed(tile, GROUP) {
             self.publish(groups + group, op.apply(in_group, total));
         }
-        // The section before and the groups of this one that are before: no more than a warp has lanes.
-        let upto = (section > 0) as usize;
-        let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
-        let before = op.apply(self.fold(upto + group % GROUP, place, op), in_group);
-        if closes(GROUP * GROUP) {
+        let before = if is_known {
+            in_group
+        } else {
+            // The section before and the groups of this one that are before: no more than a warp has lanes.
+            let upto = (section > 0) as usize;
+            let place = |i: usize| if i < upto { sections + section - 1 } else { groups + section * GROUP + i - upto };
+            op.apply(self.fold(upto + group % GROUP, place, op, &is_start).0, in_group)
+        };
+        if is_open && let Some(section) = Self::closed(tile, GROUP * GROUP) {
             self.publish(sections + section, op.apply(before, total));
         }
         before
@@ -261,27 +308,41 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         total
     }
 
-    /// So many values in order, waited for, the last ones first. All lanes of the warp get the result.
+    /// So many values in order, waited for, the last ones first, back to the last start, and whether there is one. All lanes of the
+    /// warp get the result.
     #[inline(always)]
     #[track_caller]
-    fn fold<R: Reducer<T>>(&self, count: usize, place: impl Fn(usize) -> usize, op: &R) -> T {
+    fn fold<R: Reducer<T>>(
+        &self,
+        count: usize,
+        place: impl Fn(usize) -> usize,
+        op: &R,
+        is_start: &impl Fn(&T) -> bool,
+    ) -> (T, bool) {
         let cx = self.cx;
         let (lane, lanes, mask) = (cx.lane() as usize, cx.warp_lanes() as usize, cx.warp_mask());
         let (mut result, mut end) = (op.identity(), count);
         while end > 0 {
             let at = (end + lane).wrapping_sub(lanes);
             let mut turns = 0;
-            let value = loop {
+            let (value, starts) = loop {
                 let value = if at < end { self.look(place(at)) } else { Some(op.identity()) };
-                if cx.all(mask, value.is_some()) {
-                    break value.unwrap_or(op.identity());
+                let starts = cx.ballot(mask, at < end && value.as_ref().is_some_and(is_start));
+                // The last one that is missing, if any, is before the last start.
+                if cx.ballot(mask, value.is_none()) <= starts {
+                    break (value.unwrap_or(op.identity()), starts);
                 }
                 self.pause(&mut turns);
             };
-            result = op.apply(warp::reduce(cx, value, op), result);
+            // What is before the last start changes nothing, and may be there or not.
+            let counts = starts >> lane <= 1;
+            result = op.apply(warp::reduce(cx, if counts { value } else { op.identity() }, op), result);
+            if starts != 0 {
+                return (result, true);
+            }
             end = end.saturating_sub(lanes);
         }
-        result
+        (result, false)
     }
 
     /// A fault unless the tile is one of the chain's, which then has memory for it.

@@ -1,13 +1,15 @@
 //! Reductions and scans of segments.
 
-use super::by_key::call::scan_by_key;
+use super::chained::chained;
 use super::kernels::algorithm;
 use super::run::{Run, Scratch, bytes_of, check_output};
+use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
+use crate::element::Segmented;
 use crate::functor::{Reducer, Reduction};
-use crate::input::{Segments, Source, segments};
+use crate::input::Source;
 use crate::kernels::device;
 use crate::{BufferSliceMut, ConvertTo, Dims, Element, Error, InputArg, Integer, KernelParam, Result};
 
@@ -134,11 +136,17 @@ algorithm! {
 
 /// Combines, for each item, the items of its segment up to and including it.
 ///
-/// Segments are those of [`segmented_reduce`]; items before the first and behind the last are scanned as a segment each. `op` is
+/// Segments are those of [`segmented_reduce`]; items before the first and after the last are scanned as a segment each. `op` is
 /// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// Cost: what [`inclusive_scan_by_key`](super::inclusive_scan_by_key) costs for keys that are not read but computed, by
-/// [`segments`]: segments of any lengths are balanced. A small launch before looks at the offsets.
+/// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, and on
+/// [tuning](super::Tuning) values of which the table has the same for all devices.
+///
+/// Cost: one read of the input, two of the offsets and one write, by one kernel, after its chain was cleared, which a
+/// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or of
+/// fewer if there are not many, whatever segments it has: segments of any lengths are balanced, and so are empty ones. A tile
+/// waits for the tiles before it, back to the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory: 16
+/// bytes, and 8 for each 4 of an item, a tile.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
@@ -164,7 +172,7 @@ algorithm! {
 /// # Errors
 /// Returns [`Error::LengthMismatch`] if `offsets` is empty or `out` is shorter than the input, and the errors of a launch and of an
 /// allocation. Offsets that decrease, or are more than there are items, are a fault of the launch, which names the larger and the
-/// smaller number. So are 2^32 and more offsets that are equal.
+/// smaller number.
 pub fn segmented_inclusive_scan<'a, 'o, I, J, S, O, R, Tag>(
     run: impl Into<Run<'a>>,
     x: I,
@@ -180,12 +188,9 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: SegmentedInclusiveScan<O::Short, R, Tag>,
 {
-    let (scan, check_kernel) = <S::Short as SegmentedInclusiveScan<O::Short, R, Tag>>::kernels();
-    let run = run.into();
-    let len = run.items("segmented_inclusive_scan", &x)?;
-    check(check_kernel, "segmented_inclusive_scan", &run, &offsets, len)?;
+    let (kernel,) = <S::Short as SegmentedInclusiveScan<O::Short, R, Tag>>::kernels();
     let first = op.identity();
-    scan_by_key("segmented_inclusive_scan", scan, run, segments(offsets, len), x, (first, false), op, out.into())
+    scan("segmented_inclusive_scan", kernel, run.into(), (x, offsets), (first, false), op, out.into())
 }
 
 algorithm! {
@@ -233,29 +238,50 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: SegmentedExclusiveScan<O::Short, R, Tag>,
 {
-    let (scan, check_kernel) = <S::Short as SegmentedExclusiveScan<O::Short, R, Tag>>::kernels();
-    let run = run.into();
-    let len = run.items("segmented_exclusive_scan", &x)?;
-    check(check_kernel, "segmented_exclusive_scan", &run, &offsets, len)?;
-    scan_by_key("segmented_exclusive_scan", scan, run, segments(offsets, len), x, (first, true), op, out.into())
+    let (kernel,) = <S::Short as SegmentedExclusiveScan<O::Short, R, Tag>>::kernels();
+    scan("segmented_exclusive_scan", kernel, run.into(), (x, offsets), (first, true), op, out.into())
 }
 
-/// Looks at the offsets before anything depends on them.
-fn check<J, O>(kernel: Entry<check_offsets<O>>, algorithm: &str, run: &Run<'_>, offsets: &J, len: usize) -> Result<()>
+fn scan<I, J, S, O, R>(
+    algorithm: &str,
+    kernel: Entry<segment_scan_tiles<S, O, R>>,
+    run: Run<'_>,
+    (x, offsets): (I, J),
+    (first, exclusive): (S::Item, bool),
+    op: R,
+    mut out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
 where
+    I: InputArg<S>,
     J: InputArg<O>,
+    S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reducer<S::Item> + KernelParam,
 {
-    segments_of(algorithm, run.items(algorithm, offsets)?)?;
-    let threads = device::SEGMENT_THREADS;
-    let blocks = offsets.items().div_ceil(threads).min(1 << 16);
-    device::check_offsets::launch_entry(
-        kernel,
-        run.stream,
-        Dims::new(blocks as u32, threads as u32),
-        Again(offsets),
-        len,
-    )
+    let (len, ends) = (run.items(algorithm, &x)?, run.items(algorithm, &offsets)?);
+    segments_of(algorithm, ends)?;
+    check_output(algorithm, "out", out.len(), len)?;
+    let enough = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
+    let tiles = device::SegmentScanItems::<S>::tiles(len, enough);
+    // Many empty segments have blocks without items, which look at offsets.
+    let places = len.max(ends.div_ceil(device::SEGMENT_SCAN_OFFSETS) * tiles.tile);
+    let tile = (tiles.tile, device::SCAN_THREADS);
+    chained::<Segmented<S::Item>>(run, places, tile, |stream, dims, chain, launch| {
+        device::segment_scan_tiles::launch_entry(
+            kernel,
+            stream,
+            dims,
+            x,
+            offsets,
+            first,
+            &mut out,
+            chain,
+            launch,
+            tiles.vectors,
+            exclusive,
+            op,
+        )
+    })
 }
 
 #[cfg(test)]

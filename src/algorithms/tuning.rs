@@ -94,7 +94,7 @@ table! {
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
     ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"
         [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192];
-    RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key and `run_length_encode` below which they are made smaller, by the bytes of a key"
+    RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];

@@ -69,14 +69,12 @@ macro_rules! __algorithm {
     };
     (segmented_inclusive_scan $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedInclusiveScan [O, R] [Self: AsSource, O: AsSource] [
-            scan_by_key_tiles<Segments<Of<O>>, Of<Self>, R>,
-            check_offsets<Of<O>>,
+            segment_scan_tiles<Of<Self>, Of<O>, R>,
         ] }
     };
     (segmented_exclusive_scan $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedExclusiveScan [O, R] [Self: AsSource, O: AsSource] [
-            scan_by_key_tiles<Segments<Of<O>>, Of<Self>, R>,
-            check_offsets<Of<O>>,
+            segment_scan_tiles<Of<Self>, Of<O>, R>,
         ] }
     };
     (reduce_by_key $then:ident $given:tt) => {
@@ -233,7 +231,7 @@ macro_rules! __algorithm {
 pub mod names {
     pub use super::super::device::*;
     pub use kernel_primitives::functor::{Flagged, Identity};
-    pub use kernel_primitives::input::{AsSource, Constant, Counting, Permutation, Segments, Source, Span};
+    pub use kernel_primitives::input::{AsSource, Constant, Counting, Permutation, Source, Span};
     pub use kernel_primitives::output::{AsSink, Sink, SpanMut};
 
     /// The source that a type names.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use kernel_primitives::algorithms::{
     Run, Workspace, inclusive_scan, inclusive_scan_by_key, reduce, reduce_by_key, run_length_encode, select_if, unique,
 };
+use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{Add, BinaryFn, LessThan, Sum, bind_second};
 use kernel_primitives::grid::Chain;
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
-use crate::kernels::{Compose, Map, prefixes_of_tiles, total_of_tiles, truths_of_a_tile};
+use crate::kernels::{Compose, Map, prefixes_of_tiles, prefixes_since_a_head, total_of_tiles, truths_of_a_tile};
 use crate::support::{stream, values};
 
 /// Around one group of tiles, around what a warp looks at in groups, and beyond.
@@ -45,6 +46,35 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
             assert!(out.to_vec()? == expected, "{tiles} tiles, {threads} threads");
             out.as_mut_slice().set_zero(&stream)?;
             chain.slice_mut(..1)?.set_zero(&stream)?;
+        }
+    }
+    Ok(())
+}
+
+/// Heads in the group, in the one before, in the section before, and in none of what a warp looks at. Tiles before the first head
+/// never publish, so that who waits for them waits for good.
+#[test]
+fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
+    let stream = stream()?;
+    for (tiles, first, every) in
+        [(2, 0, 1), (40, 17, 1), (40, 31, 7), (70, 33, 40), (1100, 1023, 99), (200, 32, 150), (1100, 40, 1024)]
+    {
+        for threads in [32, 5] {
+            let heads: Vec<u32> = (0..tiles).map(|i| (i >= first && (i - first) % every == 0) as u32).collect();
+            let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();
+            let mut expected = vec![Map { a: 0, b: 0 }; tiles];
+            for tile in first + 1..tiles {
+                expected[tile] = match heads[tile - 1] {
+                    0 => Compose.apply(expected[tile - 1], x[tile - 1]),
+                    _ => x[tile - 1],
+                };
+            }
+            let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
+            let mut chain = stream.buffer_zeroed::<u64>(Chain::<Segmented<Map<u32>>>::words(tiles))?;
+            let (heads, x) = (stream.buffer_from(&heads)?, stream.buffer_from(&x)?);
+            let dims = (tiles as u32, threads);
+            prefixes_since_a_head::launch(&stream, dims, &heads, &x, &mut out, &mut chain, first as u32)?;
+            assert!(out.to_vec()?[first + 1..] == expected[first + 1..], "{tiles} tiles, {threads} threads");
         }
     }
     Ok(())

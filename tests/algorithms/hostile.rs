@@ -2,8 +2,8 @@
 //! inputs is read (which the emulator reports), and every call ends.
 
 use kernel_primitives::algorithms::{
-    inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode, segmented_reduce,
-    segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition, unique_by_key,
+    inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode, segmented_inclusive_scan,
+    segmented_reduce, segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition, unique_by_key,
 };
 use kernel_primitives::functor::{Add, Sum};
 use kernel_primitives::input::{Span, counting, map};
@@ -120,6 +120,7 @@ fn offsets_that_move() -> Result<()> {
             let at = || map(&offsets, Drift);
             works_or_faults(guarded(&stream, segments, 7, |out| segmented_reduce(&stream, &x, at(), Sum, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Coin, out)));
+            works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(&stream, &x, at(), Add, out)));
         }
     }
     Ok(())

@@ -5,8 +5,9 @@ pub mod hostile;
 #[path = "kernels/../../suite/kernels/types.rs"]
 pub mod types;
 
+use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{
-    All, Any, ArgMax, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
+    All, Any, ArgMax, BySegment, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
 };
 use kernel_primitives::grid::Chain;
 use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Span, Strided, Zip};
@@ -201,6 +202,33 @@ pub fn prefixes_of_tiles(
     }
 }
 
+/// What the tiles before each amount to since the last head, which the tile `first` has; the tiles before that one publish nothing.
+#[kernel]
+pub fn prefixes_since_a_head(
+    cx: Block,
+    heads: Global<u32>,
+    x: Global<Map<u32>>,
+    mut out: GlobalMut<Map<u32>, PerBlock>,
+    chain: GlobalMut<u64, Atomic>,
+    first: u32,
+    mut word: Shared<[u64; 1]>,
+) {
+    let (chain, first) = (Chain::new(cx, &chain, x.len()), first as usize);
+    let tile = chain.take_tile(&mut word);
+    let total = Segmented { heads: heads[tile] as u64, total: x[tile] };
+    if cx.warp() > 0 || tile < first {
+        return;
+    }
+    if tile == first {
+        return chain.announce_start(tile, total);
+    }
+    let before = chain.prefix_since(tile, total, &BySegment(Compose), |total| total.heads > 0);
+    if cx.lane() == 0 {
+        // SAFETY: of all blocks only this one has the tile.
+        unsafe { out.write(tile, before.total) };
+    }
+}
+
 /// The first of two that is not all false.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FirstTruth;
@@ -369,6 +397,5 @@ instantiate!(
     kernel_primitives::algorithms::scatter<u8, Reversed<Counting<i64>>>,
     kernel_primitives::algorithms::gather<u16, i64, u16>,
     kernel_primitives::algorithms::scatter<u16, i64>,
-    kernel_primitives::algorithms::scatter<Twelve, u32>,
-    kernel_primitives::kernels::device::check_offsets<Constant<u64>>
+    kernel_primitives::algorithms::scatter<Twelve, u32>
 );

@@ -35,10 +35,18 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
             *x = sum;
         }
     };
-    bench.segmented("segmented_scan", sums, |run, x, offsets, out| {
-        segmented_inclusive_scan(run, x, offsets, Add, out)
-    })?;
-    bench.segmented("segmented_sort", <[u32]>::sort_unstable, |run, x, offsets, out| {
+    for (input, sizes) in [
+        ("", MOST),
+        ("segments of 16", LARGE),
+        ("segments of 256", LARGE),
+        ("segments of 2^20", LARGE),
+        ("segments of Zipf lengths", LARGE),
+    ] {
+        bench.segmented("segmented_scan", input, sizes, sums, |run, x, offsets, out| {
+            segmented_inclusive_scan(run, x, offsets, Add, out)
+        })?;
+    }
+    bench.segmented("segmented_sort", "", MOST, <[u32]>::sort_unstable, |run, x, offsets, out| {
         segmented_sort(run, x, offsets, Less, out)
     })?;
 
@@ -124,26 +132,46 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// What makes as many items of segments of 1024: `result` of a period's items is that of all.
+    /// What makes as many items of those of segments: `result` does so in their place. A segment has 1024 items, unless the input's
+    /// name says otherwise.
     fn segmented(
         &mut self,
         algorithm: &str,
+        input: &str,
+        sizes: &[u32],
         result: impl Fn(&mut [u32]),
         ours: impl Fn(Run<'_>, &Buffer<u32>, &Buffer<u32>, &mut Buffer<u32>) -> Result<()>,
     ) -> Result<()> {
-        for log2 in self.sizes(MOST) {
-            let case = Case { algorithm, types: "u32", input: "", log2 };
+        for log2 in self.sizes(sizes) {
+            let case = Case { algorithm, types: "u32", input, log2 };
             if !self.wants(case) {
                 continue;
             }
             let (n, stream) = (case.len(), self.stream);
-            let keys = Repeated::new(self.period(n), |i| random(i) as u32);
+            let length = |segment: usize| match input {
+                "" => 1024,
+                "segments of 16" => 16,
+                "segments of 256" => 256,
+                "segments of 2^20" => 1 << 20,
+                // Of `k` items or more with a chance of one in `k`.
+                _ => (1 << 20) / (1 + random(segment) as usize % (1 << 20)),
+            };
+            // A segment ends with each period.
+            let period = self.period(n).max(length(0).min(n));
+            let (mut ends, mut end) = (vec![0], 0);
+            while end < period {
+                end = (end + length(ends.len())).min(period);
+                ends.push(end);
+            }
+            let keys = Repeated::new(period, |i| random(i) as u32);
             let x = keys.buffer(stream, n, 0)?;
-            let offsets: Vec<u32> = (0..=n / 1024).map(|i| i as u32 * 1024).collect();
+            let mut expected = keys.0;
+            ends.windows(2).for_each(|ends| result(&mut expected[ends[0]..ends[1]]));
+            let periods = (0..n).step_by(period);
+            let offsets = periods.flat_map(|first| ends[1..].iter().map(move |end| (first + end) as u32));
+            let offsets: Vec<u32> = [0].into_iter().chain(offsets).collect();
             let ends = stream.buffer_from(&offsets)?;
             let mut out = stream.buffer_uninit::<u32>(n)?;
-            let mut expected = keys.0;
-            expected.chunks_mut(1024).for_each(&result);
             self.row(
                 case,
                 2 * n * 4 + offsets.len() * 4,

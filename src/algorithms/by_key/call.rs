@@ -276,7 +276,7 @@ where
 }
 
 #[allow(clippy::too_many_arguments, reason = "those of the algorithms, and which one it is")]
-pub(crate) fn scan_by_key<I, J, K, V, R>(
+fn scan_by_key<I, J, K, V, R>(
     algorithm: &str,
     kernel: Entry<scan_by_key_tiles<K, V, R>>,
     run: Run<'_>,

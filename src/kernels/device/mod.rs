@@ -17,7 +17,9 @@ use crate::algorithms::{
 mod csr;
 mod csr_build;
 mod scan_by_key;
+mod scan_runs;
 mod segmented;
+mod segmented_scan;
 mod segmented_sort;
 mod shipped;
 
@@ -61,11 +63,13 @@ pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_rows_of_keys,
 };
-pub use scan_by_key::{ScanByKeyItems, scan_by_key_tiles};
+pub use scan_by_key::scan_by_key_tiles;
+pub use scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use segmented::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, check_offsets,
-    segment_ends, segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, segment_ends,
+    segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
 };
+pub use segmented_scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
 pub use segmented_sort::{
     SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
     segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,

@@ -84,24 +84,6 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
     const ALIGN: usize = 16;
 }
 
-/// Faults unless the offsets do not decrease and are at most `len`, and fewer than 2^32 of them are equal: what scans of segments begin
-/// with.
-///
-/// The scans tell segments apart by their [numbers](kernel_primitives::input::segments), of 32 bits: with 2^32 empty segments between
-/// them, two would have one number.
-#[kernel(threads(SEGMENT_THREADS))]
-pub fn check_offsets<O>(cx: Block, offsets: Input<O>, len: usize)
-where
-    O: Source<Item: Integer + ConvertTo<u64>>,
-{
-    const EQUAL: usize = u32::MAX as usize;
-    for i in cx.items(offsets.len().saturating_sub(EQUAL)) {
-        let (first, last): (u64, u64) = (offsets.at(i.index()).convert(), offsets.at(i.index() + EQUAL).convert());
-        cx.require_at_most(EQUAL + (first == last) as usize, EQUAL);
-    }
-    check(cx, offsets, len);
-}
-
 /// Faults unless all offsets are in order and inside.
 #[inline(always)]
 #[track_caller]
@@ -111,6 +93,25 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
         let (begin, end): (u64, u64) = (at(i.index().wrapping_sub(1)), at(i.index()));
         cx.require_at_most(begin as usize, end as usize);
         cx.require_at_most(end as usize, len);
+    }
+}
+
+/// How many of the first `count` offsets are less than `first`, of so many items. All lanes of the warp call it.
+#[inline(always)]
+#[track_caller]
+pub(super) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
+where
+    O: Source<Item: Integer + ConvertTo<u64>>,
+{
+    let is_before = |at: usize| at < count && offsets.get(at).is_some_and(|offset| offset.convert() < first);
+    // Where it is if all segments are alike, or else anywhere; at the end if `first` is after all items.
+    let guess = (first as f32 / items as f32 * count as f32) as usize;
+    let window = guess.min(count).saturating_sub(WARP as usize / 2);
+    let votes = cx.ballot(FULL_MASK, is_before(window + cx.lane() as usize));
+    if (window == 0 || votes & 1 != 0) && votes >> (WARP - 1) == 0 {
+        window + votes.count_ones() as usize
+    } else {
+        warp_bound(cx, count, is_before)
     }
 }
 
@@ -156,16 +157,7 @@ pub fn segment_tiles<S, O, R>(
     }
 
     // From the segment on that goes into the tile, if it does.
-    let is_before = |at: usize| at < segments && offsets.get(at).is_some_and(|offset| offset.convert() < first);
-    // Where it is if all segments are alike, or else anywhere.
-    let guess = (first as f32 / len as f32 * segments as f32) as usize;
-    let window = guess.saturating_sub(WARP as usize / 2);
-    let votes = cx.ballot(FULL_MASK, is_before(window + cx.lane() as usize));
-    let before = if (window == 0 || votes & 1 != 0) && votes >> (WARP - 1) == 0 {
-        window + votes.count_ones() as usize
-    } else {
-        warp_bound(cx, segments, is_before)
-    };
+    let before = offsets_before(cx, offsets, segments, (first, len));
     let mut next = before.saturating_sub(1);
     x.wait_for_copies();
     cx.sync_warp(FULL_MASK);

@@ -11,7 +11,7 @@ use kernel_primitives::functor::{
     ArgMax, ArgMin, Axpby, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf,
     NotEqual, OfPair, PlusTimes, Prod, Sub, Sum,
 };
-use kernel_primitives::input::{Constant, Counting, Permutation, Segments, Span, Zip};
+use kernel_primitives::input::{Constant, Counting, Permutation, Span, Zip};
 use kernel_primitives::output::SpanMut;
 
 use super::*;

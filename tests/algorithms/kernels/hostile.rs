@@ -85,6 +85,7 @@ instantiate!(
     kernel_primitives::algorithms::run_length_encode<Fickle, u32>,
     kernel_primitives::algorithms::reduce_by_key<Fickle, Counting<u32>, Add>,
     kernel_primitives::algorithms::inclusive_scan_by_key<Fickle, u32, Add>,
-    kernel_primitives::algorithms::segmented_reduce<u32, Drifting, Sum>
+    kernel_primitives::algorithms::segmented_reduce<u32, Drifting, Sum>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, Drifting, Add>
 );
 instantiate!(device::histogram_tiles<Numbers, Coin, u32>);

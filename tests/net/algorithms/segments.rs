@@ -2,9 +2,9 @@
 
 use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
 use kernel_primitives::functor::{Add, Any, BinaryFn, MaxOf, Sum};
-use kernel_primitives::input::{Segments, Span};
+use kernel_primitives::input::Span;
 use kernel_primitives::kernels::device::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, ScanByKeyItems, segment_tile_items, segment_warp_items,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SegmentScanItems, segment_tile_items, segment_warp_items,
 };
 
 use crate::case::Lengths;
@@ -65,7 +65,7 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &["segmented_inclusive_scan"],
                 $name,
-                Lengths::near(&[ScanByKeyItems::<Segments<Span<$o>>, Span<$t>>::tiles(1 << 22, 1).tile]),
+                Lengths::near(&[1, 1 << 15].map(|enough| SegmentScanItems::<Span<$t>>::tiles(1 << 22, enough).tile)),
                 |case| ($items::<$t>(case, 0, case.len), as_offsets!(offsets(case, case.len), $o)),
                 |_, (x, offsets)| {
                     let upto = parts(&as_offsets!(offsets, usize), x.len()).into_iter();
@@ -80,7 +80,7 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &["segmented_exclusive_scan"],
                 $name,
-                Lengths::near(&[ScanByKeyItems::<Segments<Span<$o>>, Span<$t>>::tiles(1 << 22, 1).tile]),
+                Lengths::near(&[1, 1 << 15].map(|enough| SegmentScanItems::<Span<$t>>::tiles(1 << 22, enough).tile)),
                 |case| ($items::<$t>(case, 0, case.len), as_offsets!(offsets(case, case.len), $o)),
                 |_, (x, offsets)| {
                     let before = parts(&as_offsets!(offsets, usize), x.len()).into_iter();

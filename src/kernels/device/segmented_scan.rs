@@ -1,0 +1,170 @@
+//! The kernel of scans of segments.
+
+use kernel_primitives::element::Segmented;
+use kernel_primitives::grid::Chain;
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
+use super::scan::SCAN_THREADS;
+use super::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanItems};
+use super::search::warp_bound;
+use super::segmented::offsets_before;
+
+/// Offsets of a lane that are on their way at a time.
+const AHEAD: usize = 8;
+
+/// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most, if there are no fewer blocks than they take.
+pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
+
+/// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and its
+/// kin: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by
+/// `op`. A tile a block, of so many `vectors` a thread ([`SegmentScanItems`]); `chain` has the memory of a [`Chain`] of all
+/// tiles with the number `launch`, or none if there is one tile. There may be more tiles than items take.
+///
+/// Tiles are of items, whatever segments they have. A warp looks for the first segment that begins in its part of a tile,
+/// and marks the items that begin one, while the items are on their way. What the tiles before amount to matters up to the
+/// first head alone, so that a tile waits for those back to the last one with a head.
+#[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn segment_scan_tiles<S, O, R>(
+    cx: Block,
+    x: Input<S>,
+    offsets: Input<O>,
+    first: S::Item,
+    mut out: GlobalMut<S::Item>,
+    chain: GlobalMut<u64, Atomic>,
+    launch: u32,
+    vectors: u32,
+    exclusive: bool,
+    op: R,
+    mut ticket: Shared<[u64; 1]>,
+    items: Shared<SegmentScanItems<S>>,
+    mut shared: Shared<ScanStorage<Segmented<S::Item>>>,
+) where
+    S: Source<Item: Element>,
+    O: Source<Item: Integer + ConvertTo<u64>>,
+    R: Reducer<S::Item> + KernelParam,
+{
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let tile = chain.take_tile(&mut ticket);
+    let scan = RunScan { cx, runs: Offsets { offsets, items: x.len() }, values: x, first, exclusive, op };
+    scan.tile(vectors, (tile, chain), &mut out, &items, &mut shared);
+}
+
+/// Items between two offsets are a run, and so are those before the first offset.
+#[derive(Clone, Copy)]
+struct Offsets<'k, O: Source> {
+    offsets: Input<'k, O>,
+    items: usize,
+}
+
+impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.items
+    }
+
+    #[inline(always)]
+    fn are_aligned<const N: usize>(self, _: usize) -> bool {
+        true
+    }
+
+    /// The block checks its share of the offsets before: those are close to the ones that it marks, if segments are alike.
+    #[inline(always)]
+    fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
+        let Self { offsets, items } = self;
+        let MarkedPart { cx, start, words, first_vector, .. } = part;
+        let lane = cx.lane() as usize;
+        for word in (lane..STAGED * WARP as usize / VECTORS).step_by(WARP as usize) {
+            // The input's first item begins a run.
+            let marks = (start + word == 0) as u32;
+            // SAFETY: the warp's own words, of which each lane writes some; the others wait.
+            unsafe { words.store(first_vector / VECTORS + word, marks) };
+        }
+        check_share(cx, offsets, items);
+        cx.sync_warp(FULL_MASK);
+
+        let end = (start + STAGED * WARP as usize * N) as u64;
+        // After the last offset there are none in the part.
+        let at = |index: usize| offsets.get(index).map_or(u64::MAX, ConvertTo::convert);
+        let mut next = offsets_before(cx, offsets, offsets.len(), (start as u64, items as u64));
+        loop {
+            let mut begins = [u64::MAX; AHEAD];
+            for (k, begin) in begins.iter_mut().enumerate() {
+                *begin = at(next + k * WARP as usize + lane);
+            }
+            for &begin in &begins {
+                put::<N>(part, begin, end);
+            }
+            let [least, greatest] =
+                [(begins[0], 0), (begins[AHEAD - 1], WARP - 1)].map(|(begin, lane)| warp_broadcast(cx, begin, lane));
+            if greatest >= end {
+                return;
+            }
+            next += AHEAD * WARP as usize;
+            if least == greatest {
+                // Empty segments, any number of them.
+                next += warp_bound(cx, offsets.len().saturating_sub(next), |index| at(next + index) <= greatest);
+            }
+        }
+    }
+}
+
+/// Faults unless the block's share of all offsets is in order and inside.
+#[inline(always)]
+#[track_caller]
+fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, items: usize) {
+    let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
+    let share = offsets.len().div_ceil(cx.grid_blocks());
+    let first = cx.block_rank() * share;
+    let end = (first + share).min(offsets.len());
+    let mut next = first + cx.thread_rank() as usize;
+    while next < end {
+        let mut segments = [(0u64, 0u64); AHEAD];
+        for (k, segment) in segments.iter_mut().enumerate() {
+            let index = next + k * SCAN_THREADS;
+            if index < end {
+                *segment = (at(index.wrapping_sub(1)), at(index));
+            }
+        }
+        for &(begin, end) in &segments {
+            cx.require_at_most(begin as usize, end as usize);
+            cx.require_at_most(end as usize, items);
+        }
+        next += AHEAD * SCAN_THREADS;
+    }
+}
+
+/// Vectors whose marks are in a word.
+const VECTORS: usize = size_of::<u32>();
+
+/// Marks the item at `begin`, of each lane of a warp, if it is in the part, which ends before `end`. The lanes' items do not decrease.
+#[inline(always)]
+fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
+    let MarkedPart { cx, start, words, first_vector, .. } = part;
+    let is_inside = begin >= start as u64 && begin < end;
+    if !cx.any(FULL_MASK, is_inside) {
+        return;
+    }
+    let place = begin.wrapping_sub(start as u64) as u32;
+    let (vector, item) = (place / N as u32, place % N as u32);
+    let word = if is_inside { vector / VECTORS as u32 } else { u32::MAX };
+    let mut marks = if is_inside { 1u32 << (vector % VECTORS as u32 * u8::BITS + item) } else { 0 };
+    // Lanes of one word are neighbours: the last of them has the marks of all, and the word to itself.
+    let lane = cx.lane();
+    let is_shared = word == cx.shuffle_down(FULL_MASK, word, 1, WARP) && lane < WARP - 1;
+    if cx.any(FULL_MASK, is_shared && is_inside) {
+        let mut apart = 1;
+        while apart < WARP {
+            let [other, others] = [word, marks].map(|value| cx.shuffle_up(FULL_MASK, value, apart, WARP));
+            // A lane with none so far below gets its own.
+            marks |= if other == word { others } else { 0 };
+            apart *= 2;
+        }
+    }
+    if is_inside && !is_shared {
+        // SAFETY: inside the part; atomic between the waits of the warp.
+        unsafe { words.at(first_vector / VECTORS + word as usize).fetch_or(marks) };
+    }
+}
