@@ -108,6 +108,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     entries.sort();
     let files = entries.into_iter().flat_map(|path| match path.is_dir() {
         true if path.ends_with("tests") => Vec::new(),
+        false if path.ends_with("tests.rs") => Vec::new(),
         true => sources(&path),
         false => vec![path],
     });

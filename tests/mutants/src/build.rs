@@ -13,7 +13,7 @@ use crate::text::Random;
 use crate::{Places, Result};
 
 /// Files of device code, and folders of them.
-const DEVICE_CODE: [&str; 11] = [
+const DEVICE_CODE: [&str; 12] = [
     "primitives-gpu/src/block/",
     "primitives-gpu/src/warp/",
     "primitives-gpu/src/thread/",
@@ -23,13 +23,14 @@ const DEVICE_CODE: [&str; 11] = [
     "primitives-gpu/src/element/",
     "primitives-gpu/src/grid.rs",
     "primitives-gpu/src/input.rs",
+    "primitives-gpu/src/input/",
     "primitives-gpu/src/output.rs",
     "src/kernels/",
 ];
 
 /// Whether a file has device code: in the folders above, or beside an algorithm's call.
 fn is_device_code(file: &str) -> bool {
-    let is_kernel = |path: &str| path.contains('/') && !path.ends_with("/call.rs") && !path.starts_with("sparse/");
+    let is_kernel = |path: &str| path.contains('/') && !path.contains("/call") && !path.starts_with("sparse/");
     file.ends_with(".rs")
         && (DEVICE_CODE.iter().any(|start| file.starts_with(start))
             || file.strip_prefix("src/algorithms/").is_some_and(is_kernel))
