@@ -2,19 +2,19 @@
 //! cargo run that compiles it.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
-use crate::Error;
-use crate::files;
 use crate::module::Source;
 use crate::plan::{self, Folders, Inputs};
-use crate::process;
 use crate::store::Key;
 use crate::toolchain::Compiler;
+use crate::{Error, files, process};
+
+#[cfg(test)]
+mod tests;
 
 /// `#[kernel]` emits entries only in packages whose name starts so: the facade is compiled for the device as
 /// well, as a dependency, and its own kernels must not appear in every user's PTX.
@@ -464,132 +464,4 @@ fn toml_string(path: &Path) -> String {
     // A basic TOML string: quotes and backslashes escaped.
     let path = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{path}\"")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::damage::{Shown, try_all};
-
-    fn source(file: &str, module_path: &str) -> Source {
-        Source {
-            file: file.into(),
-            crate_name: "app".into(),
-            segments: module_path.split("::").map(str::to_owned).collect(),
-            archs: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn modules_are_nested_as_on_the_host() {
-        let modules =
-            [source("/p/src/gpu/a.rs", "gpu::a"), source("/p/src/k.rs", "k"), source("/p/src/gpu/b/mod.rs", "gpu::b")];
-        let mut text = String::new();
-        let mut linked = Vec::new();
-        let tree = Tree::new(&modules).unwrap();
-        tree.write(&mut text, Path::new("/w/src"), Path::new("src"), &mut linked).unwrap();
-        assert_eq!(
-            text,
-            "pub mod gpu {\n#[path = \"/p/src/gpu/a.rs\"]\npub mod a;\n#[path = \"/p/src/gpu/b/mod.rs\"]\npub mod b;\n}\n\
-             #[path = \"/p/src/k.rs\"]\npub mod k;\n"
-        );
-        assert!(linked.is_empty());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn sources_are_safe_from_builds_of_other_modules() {
-        let root = std::env::temp_dir().join(format!("primitives-build-links-{}", std::process::id()));
-        let sources =
-            ["kernels.rs", "kernels/sort.rs", "kernels/sort/keys.rs"].map(|name| root.join("p/src").join(name));
-        sources.iter().for_each(|file| files::write(file, "// kernels").unwrap());
-        let src = root.join("w/src");
-        for (file, path) in [(&sources[0], "kernels"), (&sources[1], "kernels::sort"), (&sources[0], "kernels")] {
-            let modules = [source(file.to_str().unwrap(), path)];
-            remove_links(&src).unwrap();
-            let tree = Tree::new(&modules).unwrap();
-            tree.write(&mut String::new(), &src, Path::new("src"), &mut Vec::new()).unwrap();
-            for file in &sources {
-                assert!(file.symlink_metadata().unwrap().is_file(), "{}", file.display());
-            }
-            assert_eq!(
-                fs::read_to_string(src.join(path.replace("::", "/")).with_added_extension("rs")).unwrap(),
-                "// kernels"
-            );
-        }
-        fs::remove_dir_all(&root).unwrap();
-    }
-
-    #[test]
-    fn overlapping_modules_are_refused() {
-        for (a, b) in [("k", "k"), ("k", "k::more"), ("k::more", "k")] {
-            let modules = [source("/p/src/a.rs", a), source("/p/src/b.rs", b)];
-            let message = Tree::new(&modules).unwrap_err().to_string();
-            assert!(message.contains("name the outer one only"), "{message}");
-        }
-    }
-
-    #[test]
-    fn outer_build_is_kept_away_but_registries_are_not() {
-        for name in [
-            "RUSTC",
-            "RUSTC_WRAPPER",
-            "RUSTC_WORKSPACE_WRAPPER",
-            "RUSTUP_TOOLCHAIN",
-            "RUSTFLAGS",
-            "CARGO_ENCODED_RUSTFLAGS",
-            "CARGO_BUILD_TARGET",
-            "CARGO_TARGET_DIR",
-            "CARGO_FEATURE_CUDA",
-            "CARGO_CFG_TARGET_ARCH",
-            "CARGO_PROFILE_RELEASE_LTO",
-            "CARGO_INCREMENTAL",
-            "KERNEL_PRIMITIVES_PTX",
-            "CARGO_PKG_NAME",
-            "OUT_DIR",
-            "TARGET",
-            "DEP_KERNEL_PRIMITIVES_MANIFEST_DIR",
-        ] {
-            assert!(is_of_outer_build(name), "{name}");
-        }
-        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_X_TOKEN", "PATH", "RUSTUP_HOME", "HOSTNAME"] {
-            assert!(!is_of_outer_build(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn damage_is_told_from_errors_of_sources() {
-        let warning = "warning: unused import: `All`\n --> src/kernels.rs:4:34\n  |\n";
-        let mistake = "error[E0308]: mismatched types\n  --> src/kernels.rs:7:5\n";
-        let macro_mistake = "error: expected `;`\n --> src/kernels.rs:7:5\n\nerror: could not compile `k` (lib)\n";
-        for stderr in [mistake, macro_mistake, &[warning, mistake].concat()] {
-            assert!(!is_of_damage(stderr), "{stderr}");
-        }
-        let metadata = "error[E0786]: found invalid metadata files for crate `a`\n --> src/lib.rs:1:5\n";
-        let object = "error: failed to load bitcode of module \"a\"\n\nerror: could not compile `k` (lib)\n";
-        for stderr in [metadata, object, &[warning, object].concat()] {
-            assert!(is_of_damage(stderr), "{stderr}");
-        }
-    }
-
-    #[test]
-    fn dep_info_paths_may_have_blanks() {
-        let text = "/t/app.ptx: /p/src/kernels.rs /p\\ q/lib.rs\n\n/p/src/kernels.rs:\n";
-        assert_eq!(parse_dep_info(text), [Path::new("/p/src/kernels.rs"), Path::new("/p q/lib.rs")]);
-    }
-
-    #[test]
-    fn damaged_dep_info_names_no_more_than_it_has() {
-        let valid = &b"/t/app.ptx: /p/src/kernels.rs /p\\ q/lib.rs\n\n/p/src/kernels.rs:\n"[..];
-        try_all(
-            3000,
-            |damage| Shown(damage.damaged(&[valid], &[": ", "\\ ", "\\", "\n"])),
-            |Shown(bytes)| {
-                let text = String::from_utf8_lossy(bytes);
-                let paths = parse_dep_info(&text);
-                let length: usize = paths.iter().map(|path| path.as_os_str().len()).sum();
-                if length > text.len() { Err(format!("{paths:?}")) } else { Ok(()) }
-            },
-        );
-    }
 }
