@@ -1,16 +1,13 @@
 //! Kernels and their launches: what the expansion of `#[kernel]` calls.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::Arc;
 #[cfg(feature = "cuda")]
 use std::sync::MutexGuard;
 
 use primitives_gpu::input::Source;
 use primitives_gpu::output::Sink;
-use primitives_gpu::simt::Place;
-use primitives_gpu::view::{LaunchBounds, RawView, SharedParam};
+use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
 
 use crate::allocation::Allocation;
@@ -18,218 +15,19 @@ use crate::allocation::Allocation;
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::dims::{Dims, Work};
-use crate::emulator;
 use crate::graph::{Draft, Recording};
 use crate::input_arg::InputArg;
 use crate::output_arg::OutputArg;
 use crate::slice::{ReadArg, WriteArg, check_lengths};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
-use crate::{Error, Result, in_kernel, trace};
+use crate::{Error, Result, emulator, in_kernel, trace};
 
-/// A kernel's code for an architecture: compute capability times ten (`90`), PTX, and a cubin if one was made.
-pub type Image = (u32, &'static str, Option<&'static [u8]>);
+mod info;
+#[cfg(test)]
+mod tests;
 
-/// A kernel's code by architecture.
-pub type Images = &'static [Image];
-
-/// What the host knows of a kernel, or of one instantiation of a generic one: its names and its code.
-///
-/// Every kernel has it, as `saxpy::info()` or `reduce::<f32, Add, 4>::info()`:
-///
-/// ```
-/// use kernel_primitives::kernels::map_binary;
-/// use kernel_primitives::{Device, functor::Add};
-///
-/// # fn main() -> kernel_primitives::Result<()> {
-/// let info = map_binary::<f32, f32, Add, 4>::info();
-/// assert_eq!(info.name(), "kernel_primitives::kernels::elementwise::map_binary::<f32, f32, Add, 4>");
-/// // In a build with the feature `cuda`: the code for an H100 or H200, of a machine without a GPU too.
-/// if let Some(ptx) = info.ptx_for(90) {
-///     println!("{ptx}");
-/// }
-/// // The code for the GPU at hand.
-/// assert!(info.ptx(&Device::emulator()).is_none());
-/// # Ok(())
-/// # }
-/// ```
-pub struct KernelInfo {
-    name: &'static str,
-    entry: &'static str,
-    images: Images,
-    static_shared: usize,
-    shared_params: &'static [SharedParam],
-    place: Place,
-    layout: u64,
-    bounds: LaunchBounds,
-    #[cfg(feature = "cuda")]
-    loaded: cuda::LoadedKernels,
-}
-
-impl KernelInfo {
-    /// A kernel by its display name, its entry's path, its code, the bytes of its `Shared` parameters, the hash of the
-    /// layout that the host passes its parameters in, and its bounds. The caller's place is the kernel's.
-    #[doc(hidden)]
-    #[track_caller]
-    pub const fn new(
-        name: &'static str,
-        entry: &'static str,
-        images: Images,
-        static_shared: usize,
-        layout: u64,
-        bounds: LaunchBounds,
-    ) -> Self {
-        Self {
-            name,
-            entry,
-            images,
-            static_shared,
-            shared_params: &[],
-            place: Location::caller(),
-            layout,
-            bounds,
-            #[cfg(feature = "cuda")]
-            loaded: cuda::LoadedKernels::new(),
-        }
-    }
-
-    /// With the parameters that are in shared memory, for the emulator's reports.
-    #[doc(hidden)]
-    pub const fn with_shared_params(mut self, params: &'static [SharedParam]) -> Self {
-        self.shared_params = params;
-        self
-    }
-
-    /// The kernel's path, with its instantiation: `my_crate::kernels::reduce::<f32, Add>`.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The path of the PTX entry; `::` is `__` in PTX.
-    pub fn entry(&self) -> &'static str {
-        self.entry
-    }
-
-    /// The code, by ascending architecture; empty if the kernel was built for the emulator only.
-    pub fn images(&self) -> Images {
-        self.images
-    }
-
-    /// The PTX that a GPU of an architecture runs: compute capability times ten, such as `90`. It needs no GPU.
-    ///
-    /// It is the PTX of the newest architecture that the kernel was built for, up to this one. `None` if there is none: in a build
-    /// without the feature `cuda`, or if the kernel was built for newer architectures only. [`images`](Self::images) has them all.
-    pub fn ptx_for(&self, arch: u32) -> Option<&'static str> {
-        Some(self.image(arch)?.1)
-    }
-
-    /// The PTX that this device runs, as [`ptx_for`](Self::ptx_for) its architecture. `None` for the emulator, which runs no PTX.
-    pub fn ptx(&self, device: &Device) -> Option<&'static str> {
-        let (major, minor) = device.compute_capability()?;
-        self.ptx_for(10 * major + minor)
-    }
-
-    /// The code for an architecture: that of the newest one up to it.
-    pub(crate) fn image(&self, arch: u32) -> Option<&'static Image> {
-        self.images.iter().filter(|image| image.0 <= arch).max_by_key(|image| image.0)
-    }
-
-    /// Bytes of shared memory that the kernel's `Shared` parameters take.
-    pub fn static_shared(&self) -> usize {
-        self.static_shared
-    }
-
-    /// The extents of the kernel's blocks, if its `threads` says.
-    pub fn threads(&self) -> Option<Dim3> {
-        self.bounds.threads()
-    }
-
-    /// The most threads that a block of the kernel has, if its `max_threads` or `threads` says.
-    pub fn max_threads(&self) -> Option<u32> {
-        self.bounds.max_threads()
-    }
-
-    /// The hash of the layout that the host passes the kernel's parameters in.
-    #[doc(hidden)]
-    pub fn layout(&self) -> u64 {
-        self.layout
-    }
-
-    /// Checks that the code in `ptx` takes the parameters as the host passes them.
-    #[cfg(any(feature = "cuda", test))]
-    pub(crate) fn check_layout(&self, ptx: &str) -> Result<()> {
-        // The builder's first line.
-        let digits = ptx.lines().next().and_then(|line| line.strip_prefix("// layout "));
-        let device = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if device == Some(self.layout) {
-            return Ok(());
-        }
-        Err(Error::LayoutMismatch { kernel: self.name.into(), host: self.layout, device: device.unwrap_or(0) })
-    }
-
-    #[cfg(feature = "cuda")]
-    pub(crate) fn loaded(&self) -> &cuda::LoadedKernels {
-        &self.loaded
-    }
-}
-
-/// A kernel that can be launched: a concrete one, or an instantiation that its list or `instantiate!` names.
-///
-/// `Tag` is a local type of the crate that instantiates, so that a crate can instantiate another crate's kernel.
-#[diagnostic::on_unimplemented(
-    message = "the kernel `{Self}` is not instantiated for these types",
-    label = "not instantiated",
-    note = "add it to the kernel's list, `#[kernel(instantiate(<…>))]`, or write `instantiate!({Self});` in your kernel \
-            module"
-)]
-pub trait Instantiated<Tag> {
-    /// The kernel's description, one a program.
-    fn info() -> &'static KernelInfo;
-}
-
-/// A kernel among those that `instantiate!` made for an algorithm. Apart from [`Instantiated`], so that two algorithms that launch the
-/// same kernel leave no doubt which one a launch by the kernel's name is of.
-pub trait Grouped<Tag> {
-    /// The kernel's description, one a program.
-    fn info() -> &'static KernelInfo;
-}
-
-/// The description of the kernel `K`, which a launch starts from.
-pub struct Entry<K> {
-    info: &'static KernelInfo,
-    kernel: PhantomData<fn() -> K>,
-}
-
-impl<K> Entry<K> {
-    /// That of a kernel that is instantiated by its name.
-    pub fn named<Tag>() -> Self
-    where
-        K: Instantiated<Tag>,
-    {
-        Self { info: K::info(), kernel: PhantomData }
-    }
-
-    /// That of a kernel that is instantiated for an algorithm.
-    pub fn grouped<Tag>() -> Self
-    where
-        K: Grouped<Tag>,
-    {
-        Self { info: K::info(), kernel: PhantomData }
-    }
-
-    /// The description.
-    pub fn info(self) -> &'static KernelInfo {
-        self.info
-    }
-}
-
-impl<K> Clone for Entry<K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for Entry<K> {}
+pub use info::{Entry, Grouped, Image, Images, Instantiated, KernelInfo};
 
 /// A pointer to a kernel parameter, null for a zero-sized one, which PTX does not have.
 #[inline]
@@ -564,36 +362,3 @@ pub(crate) const EMULATOR_LIMITS: Limits = Limits {
     grid: Dim3::new(i32::MAX as u32, 65535, 65535),
     shared_bytes: 227 * 1024,
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ptx_of_an_architecture_is_that_of_the_newest_one_up_to_it() {
-        const IMAGES: Images = &[(75, "older", None), (90, "newer", None)];
-        let info = KernelInfo::new("app::saxpy", "app::saxpy", IMAGES, 0, 0, LaunchBounds::NONE);
-        let found = [70, 75, 89, 90, 120].map(|arch| info.ptx_for(arch));
-        assert_eq!(found, [None, Some("older"), Some("older"), Some("newer"), Some("newer")]);
-        assert_eq!(info.ptx(&Device::emulator()), None);
-        let emulated = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, 0, LaunchBounds::NONE);
-        assert_eq!(emulated.ptx_for(90), None);
-    }
-
-    #[test]
-    fn code_with_another_layout_is_refused() {
-        const LAYOUT: u64 = 0x0123_4567_89ab_cdef;
-        let info = KernelInfo::new("app::saxpy", "app::saxpy", &[], 0, LAYOUT, LaunchBounds::NONE);
-        info.check_layout("// layout 0123456789abcdef\n.version 8.0\n").unwrap();
-        let other = info.check_layout("// layout 0123456789abcdee\n.version 8.0\n").unwrap_err();
-        assert!(
-            matches!(&other, Error::LayoutMismatch { kernel, host: LAYOUT, device } if kernel == "app::saxpy" && *device == LAYOUT - 1),
-            "{other}"
-        );
-        for part in ["`app::saxpy`", "0x0123456789abcdef", "0x0123456789abcdee", "rebuild"] {
-            assert!(other.to_string().contains(part), "{other}");
-        }
-        let none = info.check_layout(".version 8.0\n").unwrap_err();
-        assert!(matches!(none, Error::LayoutMismatch { device: 0, .. }), "{none}");
-    }
-}
