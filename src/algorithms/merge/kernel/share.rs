@@ -1,0 +1,152 @@
+//! A thread's share of a tile in shared memory, and the way of items into it and out of it.
+
+use kernel_primitives::functor::Comparator;
+use kernel_primitives::prelude::*;
+
+use super::vector;
+
+/// The next item of a run.
+#[derive(Clone, Copy)]
+struct Head<K> {
+    at: u32,
+    key: K,
+}
+
+/// What a block merges, in shared memory.
+pub(crate) struct Share<'k, K, V> {
+    pub(crate) keys: SharedArray<'k, K>,
+    pub(crate) values: SharedArray<'k, V>,
+    pub(crate) key_places: [u32; 2],
+    pub(crate) value_places: [u32; 2],
+    pub(crate) lens: [u32; 2],
+}
+
+impl<K: Element, V: Element> Share<'_, K, V> {
+    /// Merges the items from `diagonal` on; what is behind the end is unspecified.
+    ///
+    /// # Safety
+    /// There is an item at least, and all of them may be read.
+    #[inline(always)]
+    pub(crate) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
+        &self,
+        diagonal: u32,
+        order: &C,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+    ) {
+        let [a, b] = self.lens;
+        let diagonal = diagonal.min(a + b);
+        // SAFETY: of items only.
+        let key = |place: u32| unsafe { self.keys.load(place as usize) };
+        let (mut at, mut high) = (diagonal.saturating_sub(b), diagonal.min(a));
+        let opposite = self.key_places[1] + diagonal;
+        while at < high {
+            let half = (at + high) / 2;
+            if order.before(key(opposite - 1 - half), key(self.key_places[0] + half)) {
+                high = half;
+            } else {
+                at = half + 1;
+            }
+        }
+        // A run without items stands where the other does. Threads read all the time, up to the last item of both and also what lies
+        // between them.
+        let begins = [
+            if a > 0 { self.key_places[0] } else { self.key_places[1] },
+            if b > 0 { self.key_places[1] } else { self.key_places[0] },
+        ];
+        let to_value = [
+            if a > 0 { self.value_places[0] } else { self.value_places[1] }.wrapping_sub(begins[0]),
+            if b > 0 { self.value_places[1] } else { self.value_places[0] }.wrapping_sub(begins[1]),
+        ];
+        // In bytes, which step without a multiplication.
+        let bytes = const { size_of::<K>() as u32 };
+        let ends = [(begins[0] + a) * bytes, (begins[1] + b) * bytes];
+        let last = if b > 0 { ends[1] } else { ends[0] } - bytes;
+        // SAFETY: of items only.
+        let head = |at: u32| Head { at, key: unsafe { self.keys.load_at(at.min(last) as usize) } };
+        let mut first = head((begins[0] + at) * bytes);
+        let mut second = head((begins[1] + diagonal - at) * bytes);
+        for i in 0..ITEMS {
+            let take_second = (second.at < ends[1]) & ((first.at >= ends[0]) | order.before(second.key, first.key));
+            let taken = if take_second { second } else { first };
+            keys[i] = taken.key;
+            // Beyond the end there is nothing to take.
+            if size_of::<V>() > 0 && (i as u32) < a + b - diagonal {
+                let to_value = if take_second { to_value[1] } else { to_value[0] };
+                // SAFETY: of items only.
+                values[i] = unsafe { self.values.load((taken.at / bytes).wrapping_add(to_value) as usize) };
+            }
+            let next = head(taken.at + bytes);
+            second = if take_second { next } else { second };
+            first = if take_second { first } else { next };
+        }
+    }
+}
+
+/// Where a vector of a tile stands in shared memory if a thread has so many items. Threads write four vectors each, and neighbours
+/// read neighbours: either way eight that are accessed at once lie in different banks. With an odd number, so do single items.
+#[inline(always)]
+fn place_of_vector<const ITEMS: usize>(vector: u32) -> u32 {
+    if const { ITEMS.is_multiple_of(2) } { vector ^ (vector >> 3 & 3) } else { vector }
+}
+
+/// Where an item stands.
+#[inline(always)]
+pub(crate) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize {
+    let vector = const { vector::<T>() as u32 };
+    (place_of_vector::<ITEMS>(item / vector) * vector + item % vector) as usize
+}
+
+/// Puts each thread's items of a tile, blocked, where [`write_out`] finds them.
+///
+/// # Safety
+/// The array has a place for each item, and nobody else accesses it until the next barrier.
+#[inline(always)]
+pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    array: SharedArray<'_, T>,
+    items: &[T; ITEMS],
+) {
+    if size_of::<T>() == 0 {
+        return;
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        if const { ITEMS.is_multiple_of(N) } {
+            let (vectors, _) = items.as_chunks::<N>();
+            for (k, vector) in vectors.iter().enumerate() {
+                let at = cx.thread_rank() * const { (ITEMS / N) as u32 } + k as u32;
+                array.store_items(place_of_vector::<ITEMS>(at) as usize * N, vector);
+            }
+        } else {
+            for (i, &item) in items.iter().enumerate() {
+                array.store(place_of_item::<T, ITEMS>(cx.thread_rank() * ITEMS as u32 + i as u32), item);
+            }
+        }
+    }
+}
+
+/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Nobody wants those
+/// behind `len` in the last one.
+///
+/// # Safety
+/// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.
+#[inline(always)]
+pub(crate) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
+    cx: Block<'_>,
+    array: SharedArray<'_, T>,
+    out: &mut GlobalMut<'_, T>,
+    first: usize,
+    len: u32,
+) {
+    for k in 0..const { ITEMS.div_ceil(N) } as u32 {
+        let vector = k * cx.block_threads() + cx.thread_rank();
+        if vector * (N as u32) < len {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let items = array.load_items::<N>(place_of_vector::<ITEMS>(vector) as usize * N);
+                out.write_items(first + vector as usize * N, &items);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+use crate::Device;
+use crate::functor::{Greater, Less};
+
+/// Three launches a pass, of which the last is the smallest: each takes up where the one before has ended.
+#[test]
+fn portions_continue_each_other() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let tile = device::sort_tile_items(4, 4);
+    let keys: Vec<u32> = (0..5 * tile as u32 - 100).map(|i| i.wrapping_mul(0x9e37_79b1) >> 12 << 7).collect();
+    let values: Vec<u32> = (0..keys.len() as u32).collect();
+    let (x, v) = (stream.buffer_from(&keys)?, stream.buffer_from(&values)?);
+    let mut out = stream.buffer_zeroed::<u32>(keys.len())?;
+    let mut values_out = stream.buffer_zeroed::<u32>(keys.len())?;
+
+    let order = Order::of::<u32, Less>("sort_keys", 0..27)?;
+    keys_in_portions(
+        <u32 as SortKeys<()>>::kernels(),
+        Run::on(&stream),
+        x.as_slice(),
+        (&mut out).into(),
+        order,
+        2 * tile + 1,
+    )?;
+    let mut expected = keys.clone();
+    expected.sort_by_key(|key| key & 0x7ff_ffff);
+    assert!(out.to_vec()? == expected);
+
+    let order = Order::of::<u32, Greater>("sort_pairs", 9..32)?;
+    let to = ((&mut out).into(), (&mut values_out).into());
+    pairs_in_portions(
+        <u32 as SortPairs<u32, ()>>::kernels(),
+        Run::on(&stream),
+        (x.as_slice(), v.as_slice()),
+        to,
+        order,
+        2 * tile + 1,
+    )?;
+    let mut expected = values;
+    expected.sort_by_key(|&value| std::cmp::Reverse(keys[value as usize] >> 9));
+    assert!(values_out.to_vec()? == expected);
+    Ok(())
+}
+
+/// What another thread writes between the launches of a sort does not send keys out of the output, wherever they were to go.
+#[test]
+fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
+    let device = Device::auto()?;
+    let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
+    for begins in [0, 5, 1 << 40, u64::MAX - 1] {
+        let stream = device.stream()?;
+        let mut around = stream.buffer_from(&vec![77u32; 4 * device::sort_tile_items(4, 0)])?;
+        let run = Run::on(&stream);
+        let len = 2 * device::sort_tile_items(4, 0);
+        let keys = stream.buffer_from(&vec![3u32; len])?;
+        let passes = Passes::of::<u32, ()>(&run, len, SORT_PORTION, order);
+        let part = run.part();
+        let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
+        let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
+        shared.counts.copy_from(&vec![begins; passes.parts()[0]])?;
+        let mut out = around.slice_mut(len / 2..len / 2 + len)?;
+        let launched = passes.each(|step| {
+            device::sort_sweep::<u32>::launch(
+                &stream,
+                passes.dims(step.pass.tiles),
+                &keys,
+                &mut out,
+                &mut shared.counts,
+                &mut shared.states,
+                &mut shared.tickets,
+                step.pass,
+            )
+        });
+        let launched = launched.and_then(|()| stream.synchronize());
+        if begins == 0 {
+            launched?;
+        } else {
+            let Err(Error::Fault(fault)) = &launched else { panic!("{begins}: {launched:?}") };
+            let crate::Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
+            assert_eq!(raised.kind, crate::simt::FaultKind::BadShape, "{fault}");
+        }
+        let found = around.to_vec()?;
+        assert!(found[..len / 2].iter().chain(&found[len / 2 + len..]).all(|&key| key == 77));
+    }
+    Ok(())
+}
+
+/// Whatever stands before the first tile's state, the walk over the tiles before ends there.
+#[test]
+fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
+    let run = Run::on(&stream);
+    let tile = SortShape::of(4, 0, run.shared_bytes()).tile;
+    let keys = stream.buffer_from(&vec![3u32; 2 * tile])?;
+    let mut out = stream.buffer_from(&vec![77u32; 2 * tile])?;
+    let passes = Passes::of::<u32, ()>(&run, 2 * tile, SORT_PORTION, order);
+    let part = run.part();
+    let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
+    let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
+    // One block, of the second tile; all rows of states say that they count their tile, which has none of a digit.
+    let mut tickets = vec![0; shared.tickets.len()];
+    tickets[0] = 1;
+    shared.tickets.copy_from(&tickets)?;
+    shared.states.copy_from(&vec![1 << 30; shared.states.len()])?;
+    passes.each(|step| {
+        device::sort_sweep::<u32>::launch(
+            &stream,
+            passes.dims(1),
+            &keys,
+            &mut out,
+            &mut shared.counts,
+            &mut shared.states,
+            &mut shared.tickets,
+            step.pass,
+        )
+    })?;
+    stream.synchronize()?;
+    let expected = [vec![3; tile], vec![77; tile]].concat();
+    assert!(out.to_vec()? == expected);
+    Ok(())
+}

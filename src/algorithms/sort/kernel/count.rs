@@ -1,0 +1,155 @@
+//! The digits of all passes, counted by one read of the keys.
+
+use core::marker::PhantomData;
+
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::SharedStorage;
+
+use super::{DIGITS, Digit, SORT_THREADS};
+use crate::algorithms::tile::{CONTROL, has_little_shared};
+
+/// Counts how often each digit of each pass occurs: adds to `counts[pass * stride + digit]`, where pass `p` sorts by the eight
+/// bits of `begin..end` from `begin + 8 * p` on. Any number of blocks.
+#[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
+pub fn count_digits<K: SortKey>(
+    cx: Block,
+    keys: Global<K>,
+    counts: GlobalMut<u64, Atomic>,
+    stride: usize,
+    begin: u32,
+    end: u32,
+    turned: u64,
+    shared: SharedSlice<u64>,
+) {
+    const { assert!(size_of::<K>() <= 8, "a key has up to 8 digits") };
+    let bits = (begin, end, turned);
+    let all = const { counters_bytes(size_of::<K>(), counter_copies(size_of::<K>())) };
+    if has_little_shared(cx) && shared.len() * size_of::<u64>() < all {
+        match const { counter_copies(size_of::<K>()) } {
+            16 => count::<K, 8>(cx, keys, counts, stride, bits, &shared.storage()),
+            _ => count::<K, 4>(cx, keys, counts, stride, bits, &shared.storage()),
+        }
+    } else {
+        match const { counter_copies(size_of::<K>()) } {
+            16 => count::<K, 16>(cx, keys, counts, stride, bits, &shared.storage()),
+            _ => count::<K, 8>(cx, keys, counts, stride, bits, &shared.storage()),
+        }
+    }
+}
+
+/// As [`count_digits`](struct@count_digits), with so many copies of a counter, next to each other, for as many lanes.
+#[inline(always)]
+fn count<K: SortKey, const COPIES: usize>(
+    cx: Block<'_>,
+    keys: Global<'_, K>,
+    counts: GlobalMut<'_, u64, Atomic>,
+    stride: usize,
+    (begin, end, turned): (u32, u32, u64),
+    shared: &Shared<'_, DigitCounts<K, COPIES>>,
+) {
+    let copies = COPIES;
+    let digits = const { size_of::<K>() as u32 };
+    let counters = shared.array::<u32>(0, size_of::<K>() * DIGITS * copies);
+    let passes = end.saturating_sub(begin).div_ceil(8).clamp(1, digits);
+    let thread = cx.thread_rank() as usize;
+
+    let mut at = thread * 4;
+    while at < passes as usize * DIGITS * copies {
+        // SAFETY: inside; an element of this thread.
+        unsafe { counters.store_items(at, &[0; 4]) };
+        at += SORT_THREADS * 4;
+    }
+    cx.barrier();
+    // Lanes with different copies never meet in a bank, unless their digits are an odd number apart.
+    let copy = cx.lane() as usize % copies;
+    let own = shared.array::<u32>(copy * size_of::<u32>(), size_of::<K>() * DIGITS * copies - copy);
+    let count = |key: K, passes: u32| {
+        for pass in 0..digits {
+            if pass < passes {
+                let digit = Digit::of_bits(begin + 8 * pass, end, turned).of(key);
+                // SAFETY: inside; atomic between the barriers.
+                unsafe { own.at((pass as usize * DIGITS + digit as usize) * copies).fetch_add(1) };
+            }
+        }
+    };
+    if passes == digits {
+        for_each_key(cx, keys, |key| count(key, digits));
+    } else {
+        for_each_key(cx, keys, |key| count(key, passes));
+    }
+    cx.barrier();
+    let mut at = thread;
+    while at < passes as usize * DIGITS {
+        let mut total = 0u32;
+        for copy in 0..copies / 4 {
+            // SAFETY: written before the barrier.
+            let some = unsafe { counters.load_items::<4>(at * copies + copy * 4) };
+            total += some[0] + some[1] + some[2] + some[3];
+        }
+        if total > 0 {
+            counts.at(at / DIGITS * stride + at % DIGITS).fetch_add(total as u64);
+        }
+        at += SORT_THREADS;
+    }
+}
+
+/// Calls a function with each of the keys that the thread has of all, about 64 bytes of them at once.
+#[inline(always)]
+fn for_each_key<K: SortKey>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
+    if const { size_of::<K>() > 4 } {
+        for_each_of_tiles::<K, 8>(cx, keys, f);
+    } else {
+        for_each_of_tiles::<K, 12>(cx, keys, f);
+    }
+}
+
+#[inline(always)]
+fn for_each_of_tiles<K: SortKey, const ITEMS: usize>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
+    for tile in cx.tiles::<ITEMS>(keys.len()) {
+        let mut items = [K::ZERO; ITEMS];
+        load_striped(cx, &mut items, keys.tile(tile));
+        let thread = cx.thread_rank() as usize;
+        if tile.len() == SORT_THREADS * ITEMS {
+            items.iter().for_each(|&item| f(item));
+        } else {
+            for (i, &item) in items.iter().enumerate() {
+                if i * SORT_THREADS + thread < tile.len() {
+                    f(item);
+                }
+            }
+        }
+    }
+}
+
+/// The shared memory of [`count_digits`](struct@count_digits): counters of all digits, in copies.
+pub(crate) struct DigitCounts<K, const COPIES: usize>(PhantomData<K>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<K: Element, const COPIES: usize> SharedStorage for DigitCounts<K, COPIES> {
+    const BYTES: usize = counters_bytes(size_of::<K>(), COPIES);
+    const ALIGN: usize = 16;
+}
+
+/// Copies of a counter: up to 64 KiB of counters.
+const fn counter_copies(key: usize) -> usize {
+    if key > 4 { 8 } else { 16 }
+}
+
+const fn counters_bytes(key: usize, copies: usize) -> usize {
+    key * DIGITS * copies * size_of::<u32>()
+}
+
+/// Bytes of shared memory that a launch of [`count_digits`](struct@count_digits) of keys of this size has, on a device whose blocks have
+/// so much: for half the copies if there is too little.
+pub const fn count_digits_bytes(key: usize, shared_bytes: usize) -> usize {
+    let bytes = counters_bytes(key, counter_copies(key));
+    if bytes + CONTROL <= shared_bytes { bytes } else { bytes / 2 }
+}
+
+/// Makes of the counts of each pass where the keys of each digit begin. A block a pass, of 256 threads.
+#[kernel(launch(pub(crate)), threads(DIGITS))]
+pub fn begin_digits(cx: Block, counts: GlobalMut<u64, Atomic>, stride: usize, mut shared: Shared<ScanStorage<u64>>) {
+    let at = counts.at(cx.block_rank() * stride + cx.thread_rank() as usize);
+    let ([begin], _) = block_exclusive_scan(cx, &mut shared, &[at.load()], Add);
+    at.store(begin);
+}
