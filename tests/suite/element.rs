@@ -1,15 +1,18 @@
 //! What elements and numbers promise: identities, zeros, conversions, and the arithmetic of the half types.
 
 use kernel_primitives::element::Segmented;
-use kernel_primitives::functor::{Add, Cast, Max, Min, Mul, Sub};
-use kernel_primitives::kernels::{map_binary, map_unary};
+use kernel_primitives::functor::Cast;
+use kernel_primitives::kernels::map_unary;
 use kernel_primitives::{
     Accumulate, Arithmetic, Complex, ConvertTo, Divide, Element, Float, Integer, Magnitude, Number, Ordered, Quotient,
     Real, Result, SortKey, bf16, f16,
 };
 
+use self::halves::{all_bits, exact_value};
 use crate::kernels::{Flagged, Sixteen, Twelve};
 use crate::support::{Random, round_to_half, stream};
+
+mod halves;
 
 #[test]
 fn the_zero_of_an_element_has_zero_bytes() {
@@ -87,107 +90,6 @@ fn only_types_with_a_bool_have_bytes_that_are_no_value() {
         assert!(f32::ANY_BITS && u8::ANY_BITS && <[f64; 3]>::ANY_BITS && Twelve::ANY_BITS && Sixteen::ANY_BITS);
         assert!(!bool::ANY_BITS && !<[bool; 2]>::ANY_BITS && !Flagged::ANY_BITS);
     }
-}
-
-/// All 65536 values of a half type.
-fn all_bits() -> Vec<u16> {
-    (0..=u16::MAX).collect()
-}
-
-/// Halves that matter: zeros, ones, the ends of the subnormal and the normal range, halves of units, infinities, NaN.
-fn partners(fraction_bits: u32) -> Vec<u16> {
-    let one = ((1u16 << (14 - fraction_bits)) - 1) << fraction_bits;
-    let infinity = 0x7fff >> fraction_bits << fraction_bits;
-    let unit = 1 << fraction_bits;
-    let positive = [
-        0,
-        1,
-        2,
-        unit - 1,
-        unit,
-        unit + 1,
-        one - 1,
-        one,
-        one + 1,
-        one + unit,
-        one + 3,
-        infinity - 1,
-        infinity,
-        infinity + 9,
-    ];
-    let mut all: Vec<u16> = positive.into_iter().flat_map(|bits| [bits, bits | 0x8000]).collect();
-    let mut random = Random::new(1);
-    all.extend((0..12).map(|_| random.bits() as u16));
-    all
-}
-
-macro_rules! half_arithmetic {
-    ($($name:ident: $t:ident, $fraction_bits:literal, $ops:tt;)*) => {$(
-        #[test]
-        fn $name() -> Result<()> {
-            let stream = stream()?;
-            let all: Vec<$t> = all_bits().into_iter().map($t::from_bits).collect();
-            let x = stream.buffer_from(&all)?;
-            for partner in partners($fraction_bits) {
-                let partner = $t::from_bits(partner);
-                let y = stream.buffer_from(&vec![partner; all.len()])?;
-                half_arithmetic!(@ops $t, $fraction_bits, stream, all, x, y, partner, $ops);
-            }
-            Ok(())
-        }
-    )*};
-    (@ops $t:ident, $fraction_bits:literal, $stream:ident, $all:ident, $x:ident, $y:ident, $partner:ident,
-        [$($op:ident: $reference:expr),*]) => {$({
-        let mut out = $stream.buffer_zeroed::<$t>($all.len())?;
-        map_binary::<$t, $t, $op, 8>::launch(&$stream, (16, 256), &$x, &$y, &mut out, $op)?;
-        let reference: fn(f64, f64) -> f64 = $reference;
-        for (a, found) in $all.iter().zip(out.to_vec()?) {
-            let exact = reference(exact_value(a.to_bits(), $fraction_bits), exact_value($partner.to_bits(), $fraction_bits));
-            let expected = round_to_half(exact, $fraction_bits);
-            let equal = if exact.is_nan() { found.is_nan() } else { found.to_bits() == expected };
-            assert!(equal, "{} of {a:?} and {:?}: {:#06x}, not {expected:#06x}", stringify!($op), $partner, found.to_bits());
-        }
-    })*};
-}
-
-/// The value of a half type's bits.
-fn exact_value(bits: u16, fraction_bits: u32) -> f64 {
-    let bias = (1i32 << (14 - fraction_bits)) - 1;
-    let fraction = (bits & ((1 << fraction_bits) - 1)) as f64;
-    let exponent = ((bits & 0x7fff) >> fraction_bits) as i32;
-    let unit = 2f64.powi(-(fraction_bits as i32));
-    let magnitude = if exponent == 2 * bias + 1 {
-        if fraction == 0.0 { f64::INFINITY } else { f64::NAN }
-    } else if exponent == 0 {
-        fraction * unit * 2f64.powi(1 - bias)
-    } else {
-        (1.0 + fraction * unit) * 2f64.powi(exponent - bias)
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
-}
-
-/// IEEE 754-2019 `minimum`.
-fn minimum(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() {
-        f64::NAN
-    } else if a == b {
-        if a.is_sign_negative() { a } else { b }
-    } else {
-        a.min(b)
-    }
-}
-
-fn maximum(a: f64, b: f64) -> f64 {
-    -minimum(-a, -b)
-}
-
-// Sums of bf16 may be inexact in f64, whose 53 bits are more than twice the 8 of bf16 and two: rounding twice gives what
-// rounding once does.
-half_arithmetic! {
-    f16_arithmetic_is_rounded_once_for_all_values: f16, 10,
-        [Add: |a, b| a + b, Mul: |a, b| a * b, Min: minimum, Max: maximum, Sub: |a, b| a - b];
-    bf16_arithmetic_is_rounded_once_for_all_values: bf16, 7,
-        [Add: |a, b| a + b, Mul: |a, b| a * b, Min: minimum, Max: maximum, Sub: |a, b| a - b];
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use kernel_primitives::block::Each;
 use kernel_primitives::functor::{
-    Add, BinaryFn, BitAnd, BitOr, BitXor, ByIndex, DivideBy, Fold, Greater, LessThan, LogicalAnd, LogicalOr,
-    LogicalXor, Max, Min, Mul, MulAdd, Neg, Reducer, Relu, Select, Square, Sub,
+    Add, BinaryFn, BitAnd, BitOr, BitXor, ByIndex, Comparator, DivideBy, Fold, Greater, LessThan, LogicalAnd,
+    LogicalOr, LogicalXor, Max, Min, Mul, MulAdd, Neg, Reducer, Relu, Select, Square, Sub,
 };
 use kernel_primitives::kernels::{map_any, map_binary, map_ternary, map_unary};
-use kernel_primitives::{Arithmetic, Buffer, Complex, Device, Result, Stream, bf16, f16};
+use kernel_primitives::{Arithmetic, Buffer, Complex, Device, Result, Stream, UnaryFn, bf16, f16};
 use proptest::collection;
 use proptest::prelude::any;
 

@@ -10,6 +10,10 @@ use crate::simt::{Block, FaultKind, WARP};
 use crate::view::{Shared, SharedArray, SharedStorage};
 use crate::warp::{Alone, Lanes, Record, SortBits, of_bits, to_bits, unrolled};
 
+mod segmented;
+
+pub use segmented::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
+
 /// The shared memory of [`block_merge_sort`] and [`block_merge_sort_pairs`], and of the merge sorts of a warp: a key an item,
 /// and for pairs a value. For an example see [`block_merge_sort`].
 pub struct MergeSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
@@ -250,98 +254,6 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
             }
         )
     });
-}
-
-/// The shared memory of [`block_segmented_merge_sort_pairs`]: that of a merge sort, and where a segment begins and ends a thread.
-pub struct SegmentedSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8; 0]>(PhantomData<(K, V)>);
-
-impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SegmentedSortStorage<THREADS, ITEMS, K, V> {
-    const SEGMENTS: usize = MergeSortStorage::<THREADS, ITEMS, K, V>::BYTES.next_multiple_of(16);
-}
-
-// SAFETY: uninitialised elements.
-unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> SharedStorage
-    for SegmentedSortStorage<THREADS, ITEMS, K, V>
-{
-    const BYTES: usize = Self::SEGMENTS + THREADS * size_of::<[u32; 2]>();
-    const ALIGN: usize = 16;
-}
-
-/// Sorts pairs of a key and a value in each segment of the block's items, by the keys and any comparator; stable. For keys alone the
-/// values are `[u8; 0]`.
-///
-/// The arrangement is that of [`block_merge_sort_pairs`]; a segment is a run of positions, and stays where it is. Bit
-/// `i` of `heads` says that the thread's item `i` begins one; `segment` is the begin and the end of the one that its
-/// first item is in, which may lie outside the block. What they say of positions from `valid` on does not matter.
-///
-/// Phases and cost are those of [`block_merge_sort_pairs`]: of two runs that merge, only what the segment over their
-/// border has in both moves.
-///
-/// Shared memory: that of [`block_merge_sort_pairs`], and two words a thread.
-///
-/// All threads of the block call it: see [divergence](crate::block#divergence).
-///
-/// ```
-/// use kernel_primitives::block::{SegmentedSortStorage, block_segmented_merge_sort_pairs};
-/// use kernel_primitives::functor::Less;
-/// use kernel_primitives::prelude::*;
-///
-/// /// Sorts each three neighbours.
-/// #[kernel]
-/// fn threes(
-///     cx: Block,
-///     x: Global<u32>,
-///     mut out: GlobalMut<u32, Tiles<1>>,
-///     mut shared: Shared<SegmentedSortStorage<32, 1, u32>>,
-/// ) {
-///     for tile in cx.tiles::<1>(out.len()) {
-///         let mut keys = init::<u32, 1>(0);
-///         read_data(cx, &mut keys, x.tile(tile));
-///         let begin = cx.thread_rank() / 3 * 3;
-///         let is_head = (cx.thread_rank() == begin) as u32;
-///         let segment = [begin, begin + 3];
-///         block_segmented_merge_sort_pairs(cx, &mut shared, &mut keys, &mut [[]], is_head, segment, tile.len(), Less);
-///         write_data(cx, out.tile(tile), &keys);
-///     }
-/// }
-///
-/// # fn main() -> kernel_primitives::Result<()> {
-/// let stream = kernel_primitives::Device::emulator().stream()?;
-/// let mut out = stream.buffer_zeroed::<u32>(8)?;
-/// threes::launch(&stream, (1, 32), &stream.buffer_from(&[3u32, 1, 2, 9, 8, 7, 1, 0])?, &mut out)?;
-/// assert_eq!(out.to_vec()?, [1, 2, 3, 7, 8, 9, 0, 1]);
-/// # Ok(())
-/// # }
-/// ```
-#[allow(clippy::too_many_arguments, reason = "items, and where they are")]
-#[inline(always)]
-#[track_caller]
-pub fn block_segmented_merge_sort_pairs<
-    const THREADS: usize,
-    const ITEMS: usize,
-    K: Element,
-    V: Element,
-    C: Comparator<K>,
->(
-    cx: Block<'_>,
-    shared: &mut Shared<'_, SegmentedSortStorage<THREADS, ITEMS, K, V>>,
-    keys: &mut [K; ITEMS],
-    values: &mut [V; ITEMS],
-    heads: u32,
-    segment: [u32; 2],
-    valid: usize,
-    order: C,
-) {
-    shared.enter();
-    cx.expect_at_most(valid, THREADS * ITEMS);
-    let valid = valid.min(THREADS * ITEMS) as u32;
-    let segments = shared.array(SegmentedSortStorage::<THREADS, ITEMS, K, V>::SEGMENTS, THREADS);
-    let runs = Runs::begin(cx, shared.phase::<MergeSortStorage<THREADS, ITEMS, K, V>>());
-    // SAFETY: this thread's element, which others read after a wait.
-    unsafe { segments.store(runs.rank as usize, segment) };
-    let own = runs.own(valid);
-    transpose_neighbours(keys, values, &order, |upper| upper < own && heads >> upper & 1 == 0);
-    runs.merge_all(keys, values, 1, THREADS as u32, valid, &order, Some(segments));
 }
 
 /// A sort of groups of `width` threads, before it is known what stands for the keys.

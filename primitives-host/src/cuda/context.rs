@@ -1,6 +1,6 @@
 //! A GPU and its primary context.
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -9,8 +9,9 @@ use primitives_cuda_driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUmemoryPool, CUresult, CUstream,
     CUstreamCaptureMode,
 };
-use primitives_gpu::{Dim3, Element};
+use primitives_gpu::Dim3;
 
+use self::devices::{device, fail, initialise, no_gpu};
 use super::fault::Faults;
 use super::marks::SpareMarks;
 use super::module::Modules;
@@ -20,8 +21,13 @@ use crate::allocation::Orphan;
 use crate::counters::Tally;
 use crate::device::DeviceProperties;
 use crate::kernel::Limits;
-use crate::memory::bytes_of_mut;
 use crate::{DriverError, Error, Result};
+
+mod devices;
+mod host_memory;
+
+pub(crate) use devices::device_count;
+pub(crate) use host_memory::HostMemory;
 
 /// The oldest driver that has what the runtime calls: stream-ordered memory.
 const OLDEST_DRIVER: i32 = 11020;
@@ -122,32 +128,6 @@ struct Lost {
     device: CUdevice,
     label: String,
     cause: DriverError,
-}
-
-fn initialise() -> Result<i32> {
-    primitives_cuda_driver::load().map_err(|error| Error::NoGpu { reason: error.to_string(), driver: None })?;
-    // SAFETY: called with the only flags that there are.
-    match unsafe { sys::cuInit(0) } {
-        CUresult::CUDA_SUCCESS => {}
-        code => return Err(no_gpu(describe(code))),
-    }
-    let mut version = 0;
-    // SAFETY: the pointer is valid for the call.
-    match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
-        CUresult::CUDA_SUCCESS => Ok(version),
-        code => Err(no_gpu(describe(code))),
-    }
-}
-
-/// The number of GPUs, an error without a driver.
-pub(crate) fn device_count() -> Result<usize> {
-    initialise()?;
-    let mut count = 0;
-    // SAFETY: the pointer is valid for the call.
-    match unsafe { sys::cuDeviceGetCount(&raw mut count) } {
-        CUresult::CUDA_SUCCESS => Ok(count as usize),
-        code => Err(no_gpu(describe(code))),
-    }
 }
 
 impl Context {
@@ -477,99 +457,4 @@ impl Drop for Relaxed {
 
 fn lost_contexts() -> MutexGuard<'static, Vec<Lost>> {
     LOST.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A GPU's number in the driver.
-fn device(ordinal: usize) -> Result<CUdevice> {
-    let mut device = 0;
-    // SAFETY: the pointer is valid for the call.
-    match unsafe { sys::cuDeviceGet(&raw mut device, ordinal as c_int) } {
-        CUresult::CUDA_SUCCESS => Ok(device),
-        code => Err(fail(ordinal, "cuDeviceGet", code)),
-    }
-}
-
-fn fail(ordinal: usize, what: &str, code: CUresult) -> Error {
-    let error = describe(code);
-    let reason = format!("GPU {ordinal} could not be opened: {what}: {error}");
-    Error::NoGpu { reason, driver: Some(error) }
-}
-
-fn no_gpu(error: DriverError) -> Error {
-    Error::NoGpu { reason: error.to_string(), driver: Some(error) }
-}
-
-/// Page-locked host memory, mapped into the device's address space.
-pub(crate) struct HostMemory<T> {
-    address: *mut T,
-    len: usize,
-    context: Option<Arc<Context>>,
-}
-
-// SAFETY: owned memory of elements.
-unsafe impl<T: Send> Send for HostMemory<T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for HostMemory<T> {}
-
-impl<T: Element> HostMemory<T> {
-    pub(crate) fn zeroed(context: &Arc<Context>, len: usize) -> Result<Self> {
-        // Not by `..Self::raw(…)`: what the rest is taken from would be dropped, and free the memory.
-        let mut memory = Self::raw(context, len)?;
-        memory.context = Some(context.clone());
-        bytes_of_mut(memory.as_mut_slice()).fill(0);
-        Ok(memory)
-    }
-
-    pub(crate) fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` elements that were zeroed, owned by this.
-        unsafe { std::slice::from_raw_parts(self.address, self.len) }
-    }
-
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
-    }
-}
-
-impl<T> HostMemory<T> {
-    /// Undefined memory that does not keep its context alive: for what the context owns itself.
-    pub(super) fn raw(context: &Context, len: usize) -> Result<Self> {
-        let bytes = len as u128 * size_of::<T>() as u128;
-        let refuse = |reason: String, driver| Error::Allocation {
-            bytes,
-            device: "page-locked host memory".into(),
-            reason,
-            driver,
-        };
-        let size = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed".into(), None))?.max(1);
-        let _relaxed = context.relaxed()?;
-        let mut address = std::ptr::null_mut();
-        let flags: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
-        // SAFETY: the pointer is valid for the call.
-        match unsafe { sys::cuMemHostAlloc(&raw mut address, size, flags) } {
-            CUresult::CUDA_SUCCESS => Ok(Self { address: address.cast(), len, context: None }),
-            code => Err(context.error_or(code, |error| refuse(error.to_string(), Some(error)))),
-        }
-    }
-
-    pub(crate) fn address(&self) -> *mut T {
-        self.address
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-}
-
-impl<T> Drop for HostMemory<T> {
-    fn drop(&mut self) {
-        let _relaxed = match self.context.as_ref().map(|context| context.relaxed()) {
-            Some(Err(_)) => return,
-            Some(Ok(relaxed)) => Some(relaxed),
-            None => None,
-        };
-        // SAFETY: allocated by cuMemHostAlloc, freed once. No copy is under way: those with host memory are
-        // waited for, or own it, as a `Transfer`.
-        unsafe { sys::cuMemFreeHost(self.address.cast()) };
-    }
 }

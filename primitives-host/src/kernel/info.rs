@@ -7,7 +7,11 @@ use primitives_gpu::Dim3;
 use primitives_gpu::simt::Place;
 use primitives_gpu::view::{LaunchBounds, SharedParam};
 
+#[cfg(feature = "cuda")]
+use crate::cuda;
 use crate::device::Device;
+#[cfg(any(feature = "cuda", test))]
+use crate::{Error, Result};
 
 /// A kernel's code for an architecture: compute capability times ten (`90`), PTX, and a cubin if one was made.
 pub type Image = (u32, &'static str, Option<&'static [u8]>);

@@ -1,6 +1,6 @@
 //! Differences of neighbours.
 //!
-//! One launch, in which each item is read once: a lane gets its vector's last neighbour from the lane before.
+//! One launch. A lane reads vectors of its own, and the item before each of them once more, from the cache.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

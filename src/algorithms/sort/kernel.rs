@@ -16,7 +16,6 @@ use crate::algorithms::tile::{CONTROL, has_little_shared};
 mod count;
 mod sweep;
 
-pub(crate) use count::DigitCounts;
 pub use count::{begin_digits, count_digits, count_digits_bytes};
 pub use sweep::{SORT_AHEAD, SortPass, sort_sweep, sort_sweep_pairs};
 

@@ -1,7 +1,7 @@
 //! Radix sorts.
 //!
-//! Few keys are one tile, which `sort_tile` sorts. Otherwise `count_digits` counts the digits of all passes, `begin_digits` makes their places of
-//! them, and each pass is a `sort_sweep`.
+//! `sort_tile` sorts keys that fit one tile. Of more keys, `count_digits` counts the digits of all passes, `begin_digits` turns the counts into
+//! positions, and `sort_sweep` is launched for each pass.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;

@@ -30,7 +30,7 @@ const DEVICE_CODE: [&str; 12] = [
 
 /// Whether a file has device code: in the folders above, or beside an algorithm's call.
 fn is_device_code(file: &str) -> bool {
-    let is_kernel = |path: &str| path.contains('/') && !path.ends_with("/call.rs") && !path.starts_with("sparse/");
+    let is_kernel = |path: &str| path.contains('/') && !path.contains("/call") && !path.starts_with("sparse/");
     file.ends_with(".rs")
         && (DEVICE_CODE.iter().any(|start| file.starts_with(start))
             || file.strip_prefix("src/algorithms/").is_some_and(is_kernel))

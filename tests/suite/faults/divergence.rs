@@ -4,7 +4,6 @@ use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Result, Stre
 
 use super::{check_place, run_expecting_fault, still_works};
 use crate::kernels::faults as kernels;
-use crate::support::{stream, streams};
 
 /// A stream on each kind of emulator.
 fn emulators() -> Result<Vec<Stream>> {

@@ -1,11 +1,11 @@
 //! Functors of floats: rounding, minima and maxima, elementary functions, fused operations.
 
-use kernel_primitives::{Arithmetic, Float, Result, bf16, f16};
+use kernel_primitives::{Arithmetic, ConvertTo, Float, Result, bf16, f16};
 
 use super::columns::{columns_of, compare_columns};
-use super::{extreme, pairs};
+use super::extreme;
 use crate::kernels::columns::*;
-use crate::support::{Random, round_to_half, stream};
+use crate::support::{Random, round_to_half};
 
 /// A float type, in `f64`.
 struct Format {

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Device, Diagnosis, Error, Result, Stream};
 
-use super::launch;
 use crate::kernels::graph::{Weighted, affine, combine, fault_unless_zero};
 use crate::support::{stream, streams};
 

@@ -6,7 +6,7 @@ use proptest::collection;
 use proptest::prelude::any;
 
 use crate::kernels::{Twelve, io as kernels};
-use crate::support::{Case, Random, SHAPES, any_shape, holds, stream, threads, values};
+use crate::support::{Case, Random, SHAPES, any_shape, holds, stream, values};
 
 /// Shapes of outputs and inputs, as NumPy broadcasts them.
 const BROADCASTS: [(&[usize], &[usize]); 22] = [

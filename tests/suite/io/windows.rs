@@ -4,7 +4,7 @@ use kernel_primitives::element::ConvertTo;
 use kernel_primitives::{Result, Stream, f16};
 
 use crate::kernels::io as kernels;
-use crate::support::{holds, stream, streams, threads, values};
+use crate::support::{holds, stream, streams, values};
 
 /// Windows as `[columns, rows, stride_x, stride_y]`: all of it, none of it, partial in each way, wide steps, one row.
 const WINDOWS: [[u32; 4]; 9] = [

@@ -6,7 +6,7 @@ use kernel_primitives::{Device, Result};
 
 use super::double;
 use crate::kernels::io;
-use crate::support::{stream, streams, values};
+use crate::support::{stream, values};
 
 #[test]
 fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {

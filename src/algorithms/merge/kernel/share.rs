@@ -3,7 +3,7 @@
 use kernel_primitives::functor::Comparator;
 use kernel_primitives::prelude::*;
 
-use super::{items, vector};
+use super::vector;
 
 /// The next item of a run.
 #[derive(Clone, Copy)]

@@ -1,0 +1,129 @@
+//! Ceilings: how long a file is, and how many files a folder has. What is larger has its reason here, or is split by topic.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Lines of a file.
+const LINES: usize = 500;
+
+/// Files of a folder, without those in its folders.
+const FILES: usize = 15;
+
+/// Longer files, and why.
+const LONGER: &[(&str, &str)] = &[
+    ("primitives-gpu/src/block/top_k.rs", "one type's methods, which share its invariants"),
+    ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
+    ("primitives-gpu/src/view/elements.rs", "one type's accesses"),
+    ("primitives-host/src/emulator/causality.rs", "one type's methods, which share its invariants"),
+    ("primitives-host/tests/fake_driver.rs", "tests of one fake driver"),
+    ("src/algorithms/tuning.rs", "to be split: the table, the reading of files, the tests"),
+    ("src/expr/cpu.rs", "to be split: by what an instruction does"),
+    ("src/expr/ptx/emit.rs", "one instruction after another"),
+    ("src/expr/ptx/fold.rs", "to be split: rows, columns, the last step"),
+    ("src/expr/ptx/mod.rs", "to be split: the kernel's frame, accesses, registers"),
+    ("src/expr/tensor.rs", "one type's methods with their examples"),
+    ("src/kernels/device/segmented.rs", "to be moved to the folder of its algorithm, a file a kernel"),
+    ("src/kernels/device/segmented_sort.rs", "to be moved to the folder of its algorithm, a file a kernel"),
+    ("tests/expr/net/tree.rs", "one generator of random expressions"),
+    ("tests/expr/operators.rs", "a list of operators"),
+    ("tests/expr/ops.rs", "a list of operators"),
+    ("tests/product/main.rs", "a list of calls"),
+    ("tests/suite/diagnoses/kernels.rs", "a list of kernels with a fault each"),
+    ("tests/suite/kernels/simt.rs", "a list of kernels"),
+];
+
+/// Larger folders, and why.
+const LARGER: &[(&str, &str)] = &[
+    ("primitives-build/src", "to be split: finding tools, text of PTX, the inner build"),
+    ("primitives-gpu/src/block", "a file a collective"),
+    ("primitives-host/src", "to be split: memory, launches, streams"),
+    ("primitives-host/src/emulator", "to be split: fibers, memory, reports"),
+    ("src/expr", "to be split: the graph, the host's interpreter"),
+    ("tests/algorithms", "a file an algorithm"),
+    ("tests/suite", "the twin of several folders: a file each of theirs"),
+    ("tests/ui", "a program and its errors each"),
+];
+
+/// Folders of Rust files; those in them count, too.
+const ROOTS: &[&str] = &[
+    "benches",
+    "cuda-driver",
+    "examples",
+    "prebuilt",
+    "primitives-build",
+    "primitives-gpu",
+    "primitives-host",
+    "primitives-macros",
+    "src",
+    "tests",
+];
+
+/// The Rust files below a folder, with their lines.
+fn count(root: &Path, folder: &Path, lines: &mut BTreeMap<String, usize>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/");
+        if path.is_dir() {
+            // What cargo builds there is not ours.
+            if !name.ends_with("/target") {
+                count(root, &path, lines);
+            }
+        } else if name.ends_with(".rs") {
+            lines.insert(name, fs::read_to_string(&path).expect("a source").lines().count());
+        }
+    }
+}
+
+fn files() -> BTreeMap<String, usize> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut lines = BTreeMap::new();
+    for folder in ROOTS {
+        count(root, &root.join(folder), &mut lines);
+    }
+    lines
+}
+
+/// Compares what is over a ceiling with the list that has its reason.
+fn check(sizes: &BTreeMap<String, usize>, most: usize, listed: &[(&str, &str)], list: &str, of: &str) {
+    let has_reason = |name: &str| listed.iter().any(|(listed, _)| *listed == name);
+    for (name, size) in sizes {
+        assert!(
+            *size <= most || has_reason(name),
+            "{name} has {size} {of}, more than {most}: split it by topic, or add its reason to `{list}`:\n    (\"{name}\", \"…\"),"
+        );
+    }
+    for (name, reason) in listed {
+        let size = sizes.get(*name).unwrap_or_else(|| panic!("{name} of `{list}` is not there: remove its line"));
+        assert!(*size > most, "{name} has {size} {of}: remove its line from `{list}`");
+        assert!(!reason.is_empty(), "{name} has no reason in `{list}`");
+    }
+}
+
+#[test]
+fn a_long_file_has_a_reason() {
+    check(&files(), LINES, LONGER, "LONGER", "lines");
+}
+
+#[test]
+fn a_folder_with_many_files_has_a_reason() {
+    let mut folders = BTreeMap::<String, usize>::new();
+    for name in files().keys() {
+        *folders.entry(name.rsplit_once('/').expect("in a folder").0.to_owned()).or_default() += 1;
+    }
+    check(&folders, FILES, LARGER, "LARGER", "files");
+}
+
+#[test]
+fn what_is_over_a_ceiling_without_a_reason_is_told_with_the_line_to_add() {
+    let sizes = BTreeMap::from([("src/long.rs".to_owned(), 501), ("src/short.rs".to_owned(), 500)]);
+    let message = |listed: &'static [(&str, &str)]| {
+        let sizes = sizes.clone();
+        let checked = std::panic::catch_unwind(move || check(&sizes, 500, listed, "LONGER", "lines"));
+        checked.err().map(|payload| payload.downcast_ref::<String>().expect("a message").clone())
+    };
+    assert!(message(&[]).is_some_and(|text| text.ends_with("(\"src/long.rs\", \"…\"),")));
+    assert_eq!(message(&[("src/long.rs", "a list")]), None);
+    assert!(message(&[("src/long.rs", "a list"), ("src/short.rs", "a list")]).is_some_and(|text| text.contains("500")));
+    assert!(message(&[("src/gone.rs", "a list"), ("src/long.rs", "a list")]).is_some_and(|text| text.contains("gone")));
+}
