@@ -14,7 +14,7 @@ use super::segmented::offsets_before;
 /// Offsets of a lane that are on their way at a time.
 const AHEAD: usize = 8;
 
-/// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most, if there are no fewer blocks than they take.
+/// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most: a launch has enough blocks for all.
 pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 
 /// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and its
