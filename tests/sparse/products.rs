@@ -142,7 +142,7 @@ fn complex_matrices_have_products() -> Result<()> {
 
 /// 1 is not neutral to complex numbers: (inf + 0i)(1 + 0i) has the part 0 · inf.
 #[test]
-fn complex_results_that_are_infinite_or_have_negative_zeros_stay_as_they_are() -> Result<()> {
+fn factors_of_one_and_of_zero_do_not_multiply() -> Result<()> {
     let stream = stream()?;
     let c = Complex::<f64>::new;
     let values = [c(1e300, 0.0), c(0.0, -3.0)];
@@ -158,6 +158,9 @@ fn complex_results_that_are_infinite_or_have_negative_zeros_stay_as_they_are() -
     let bits = |z: Complex<f64>| (z.re.to_bits(), z.im.to_bits());
     let total = c(-0.0, -2.0);
     assert_eq!(bits(Axpby::OVERWRITE.apply(total, c(7.0, 7.0))), bits(total));
+    let nothing = Axpby { alpha: 0.0, beta: 0.0 };
+    assert_eq!(nothing.apply(f64::NAN, f64::NAN), 0.0);
+    assert_eq!(Axpby { beta: 2.0, ..nothing }.apply(f64::NAN, 3.0), 6.0);
     let kept = Axpby { alpha: c(2.0, 0.0), beta: c(1.0, 0.0) }.apply(c(0.0, 0.0), c(f64::INFINITY, 0.0));
     assert_eq!(kept, c(f64::INFINITY, 0.0));
     Ok(())
