@@ -18,6 +18,7 @@ mod sealed {
             columns: u64,
             found: &mut Buffer<u64>,
         ) -> Result<()>;
+        fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
         fn keys(
             at: (&Stream, Dims),
             indices: (BufferSlice<'_, Self>, BufferSlice<'_, Self>),
@@ -66,6 +67,14 @@ macro_rules! indices {
                 found: &mut Buffer<u64>,
             ) -> Result<()> {
                 device::csr_check::<Self>::launch(stream, dims, offsets, indices, columns, found)
+            }
+
+            fn row_indices(
+                (stream, dims): (&Stream, Dims),
+                offsets: &Buffer<Self>,
+                row_indices: &mut Buffer<Self>,
+            ) -> Result<()> {
+                device::csr_row_indices::<Self>::launch(stream, dims, offsets, row_indices)
             }
 
             fn keys(
@@ -222,6 +231,33 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// The column of each entry.
     pub fn indices(&self) -> &Buffer<I> {
         &self.indices
+    }
+
+    /// The row of each entry: with [`indices`](Self::indices) and [`values`](Self::values), the triplets of the matrix on the device (COO).
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::Csr;
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let a = Csr::new(&stream, (3, 2), &[0u32, 2, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!(a.row_indices(&stream)?.to_vec()?, [0, 0, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of a launch and of an allocation, and [`Error::SparseMatrix`] if `I` cannot number the rows.
+    pub fn row_indices(&self, stream: &Stream) -> Result<Buffer<I>> {
+        if self.rows.saturating_sub(1) as u64 > I::MOST {
+            let reason = format!("indices of {} bits cannot number {} rows", I::WIDTH, self.rows);
+            return Err(wrong("Csr::row_indices", reason));
+        }
+        let mut row_indices = stream.buffer_uninit(self.entries())?;
+        let at = (stream, dims(self.entries(), u32::MAX as usize));
+        I::row_indices(at, &self.offsets, &mut row_indices)?;
+        Ok(row_indices)
     }
 
     /// The value of each entry.

@@ -5,6 +5,7 @@ mod csr;
 mod matrix_market;
 mod plan;
 mod product;
+mod transpose;
 mod triplets;
 
 pub use coo::Coo;

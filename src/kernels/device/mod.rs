@@ -35,7 +35,7 @@ pub use by_key::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
-    csr_check, csr_keys, csr_rows_of_keys,
+    csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
 pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
