@@ -1,6 +1,6 @@
 //! Products, against dense ones in `f64` and plain loops.
 
-use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmv, spmv_by};
+use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
 use kernel_primitives::{BufferSliceMut, Complex, Element, Error, Result, Stream, f16};
@@ -250,6 +250,37 @@ fn results_are_scaled_and_added_and_y_is_read_only_where_it_counts() -> Result<(
         let expected: Vec<f64> = products.iter().map(|p| 3.0 * p).collect();
         assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected, "{method:?}");
     }
+    Ok(())
+}
+
+/// `f - A x` with `f` apart, of rows in one tile and of rows in many.
+#[test]
+fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(17);
+    let matrix = Host::of_lengths(20, [3, 0, 1000, 20, 20_000, 0], &mut random, whole);
+    let x: Vec<f32> = (0..20).map(|_| whole(random.bits())).collect();
+    let products = dense(&matrix, &x);
+    let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+    let f = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])?;
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_from(&[f32::NAN; 6])?;
+        spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut y)?;
+        let expected: Vec<f64> = products.iter().enumerate().map(|(row, p)| row as f64 + 1.0 - p).collect();
+        assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected, "{method:?}");
+
+        // A part of a buffer, of which another part is the result.
+        let mut both = stream.buffer_from(&[2.0f32; 12])?;
+        let (z, mut y) = both.as_mut_slice().split_at(6)?;
+        spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: 1.0, beta: -1.0 }, z.as_slice(), &mut y)?;
+        let found: Vec<f64> = both.to_vec()?[6..].iter().map(|&y| y.into()).collect();
+        assert_eq!(found, products.iter().map(|p| p - 2.0).collect::<Vec<_>>(), "{method:?}");
+    }
+    let short = stream.buffer_zeroed::<f32>(5)?;
+    let mut y = stream.buffer_zeroed::<f32>(6)?;
+    let error = spmv_with(&stream, &a, &x, PlusTimes, Axpby::OVERWRITE, &short, &mut y).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 6, second_len: 5, .. }), "{error}");
     Ok(())
 }
 

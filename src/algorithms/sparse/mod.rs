@@ -12,7 +12,7 @@ pub use coo::Coo;
 pub use csr::{Csr, CsrIndex};
 pub use matrix_market::MatrixMarketValue;
 pub use plan::SpmvMethod;
-pub use product::{Spmv, spmv, spmv_by};
+pub use product::{Spmv, spmv, spmv_by, spmv_with};
 
 use crate::Error;
 

@@ -9,7 +9,7 @@ use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -22,7 +22,7 @@ algorithm! {
 /// `x` has an item for each column of the matrix. `y` may be longer than there are rows: the rest of it stays as it is. Its
 /// elements are of the type that accumulates, which is `f32` for halves.
 ///
-/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds.
+/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
 ///
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
@@ -86,10 +86,10 @@ where
 /// let stream = Device::auto()?.stream()?;
 /// let a = Csr::new(&stream, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
 /// let x = stream.buffer_from(&[10.0f32, 20.0])?;
-/// // The residual: y = f - A x, where y holds f.
-/// let mut y = stream.buffer_from(&[51.0f32, 60.5])?;
-/// spmv_by(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &mut y)?;
-/// assert_eq!(y.to_vec()?, [1.0, 0.5]);
+/// // y = y + 2 A x
+/// let mut y = stream.buffer_from(&[1.0f32, 0.5])?;
+/// spmv_by(&stream, &a, &x, PlusTimes, Axpby { alpha: 2.0, beta: 1.0 }, &mut y)?;
+/// assert_eq!(y.to_vec()?, [101.0, 120.5]);
 /// # Ok(())
 /// # }
 /// ```
@@ -112,8 +112,72 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
+    product(run.into(), a, x, op, epilogue, None, y.into())
+}
+
+/// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
+///
+/// With [`Axpby`] it is `y = alpha A x + beta z`, of which the residual of a linear system is one. It costs a read of `z` more than
+/// [`spmv`], and no other pass.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmv_with};
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 20.0])?;
+/// let f = stream.buffer_from(&[51.0f32, 60.5])?;
+/// let mut residual = stream.buffer_uninit::<f32>(2)?;
+/// spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut residual)?;
+/// assert_eq!(residual.to_vec()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmv`], and [`Error::LengthMismatch`] if `z` has fewer elements than the matrix rows.
+pub fn spmv_with<'a, 'z, 'y, V, I, J, S, R, E, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    op: R,
+    epilogue: E,
+    z: impl Into<BufferSlice<'z, E::Output>>,
+    y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    V: Element + Spmv<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    product(run.into(), a, x, op, epilogue, Some(z.into()), y.into())
+}
+
+/// The product. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+fn product<V, I, J, S, R, E, Tag>(
+    run: Run<'_>,
+    a: &Csr<V, I>,
+    x: J,
+    op: R,
+    epilogue: E,
+    z: Option<BufferSlice<'_, E::Output>>,
+    y: BufferSliceMut<'_, E::Output>,
+) -> Result<()>
+where
+    V: Element + Spmv<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
     let (rows_kernel, tiles_kernel, ends) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
-    let (run, mut y) = (run.into(), y.into());
     let len = run.items("spmv", &x)?;
     if len != a.columns() {
         return Err(Error::LengthMismatch {
@@ -125,9 +189,21 @@ where
         });
     }
     check_output("spmv", "y", y.len(), a.rows())?;
+    if let Some(z) = z.filter(|z| z.len() < a.rows()) {
+        return Err(Error::LengthMismatch {
+            kernel: "spmv".into(),
+            first: "a column of the matrix".into(),
+            first_len: a.rows(),
+            second: "`z`".into(),
+            second_len: z.len(),
+        });
+    }
     if a.rows() == 0 {
         return Ok(());
     }
+    let all = y.len();
+    let (mut y, nothing) = y.split_at(all)?;
+    let z = z.unwrap_or(nothing.as_slice());
     let (stream, offsets, indices, values) = (run.stream, a.offsets(), a.indices(), a.values());
     let dims = |blocks: usize, threads: usize| Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32);
     if let SpmvMethod::Rows { lanes } = a.method() {
@@ -141,6 +217,7 @@ where
             indices,
             values,
             x,
+            z,
             &mut y,
             op,
             epilogue,
@@ -162,6 +239,7 @@ where
         x,
         &mut partials,
         &mut crossing,
+        z,
         &mut y,
         op,
         epilogue,
@@ -170,5 +248,5 @@ where
         return Ok(());
     }
     let dims = dims(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
-    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut y, op, epilogue)
+    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, z, &mut y, op, epilogue)
 }

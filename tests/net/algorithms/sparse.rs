@@ -1,6 +1,6 @@
 //! Products of sparse matrices and vectors.
 
-use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by};
+use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Axpby, PlusTimes};
 use kernel_primitives::kernels::device::{CSR_THREADS, csr_tile_steps};
 use kernel_primitives::{Result, Stream};
@@ -17,6 +17,8 @@ struct Product<T> {
     values: Vec<T>,
     method: Option<SpmvMethod>,
     x: Vec<T>,
+    /// An item for each row.
+    z: Vec<T>,
 }
 
 impl<T: Item> Product<T> {
@@ -33,7 +35,8 @@ impl<T: Item> Product<T> {
         offsets[0] = 0;
         let end = *offsets.last().expect("there is one") as usize;
         let columns = (0..end).map(|_| random.below(count) as u32).collect();
-        Self { offsets, columns, values: items(case, 0, end), method, x: items(case, 1, count) }
+        let z = items(case, 2, offsets.len() - 1);
+        Self { offsets, columns, values: items(case, 0, end), method, x: items(case, 1, count), z }
     }
 
     /// The products of a row.
@@ -48,7 +51,7 @@ impl<T: Item> Product<T> {
 }
 
 impl<T: Item> Inputs for Product<T> {
-    type Device = (Csr<T>, Column<T>);
+    type Device = (Csr<T>, Column<T>, Column<T>);
 
     fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
         let shape = (self.rows(), self.x.len());
@@ -56,12 +59,14 @@ impl<T: Item> Inputs for Product<T> {
         if let Some(method) = self.method {
             matrix.set_method(method)?;
         }
-        Ok((matrix, Column::upload(stream, &self.x, start)?))
+        let column = |items| Column::upload(stream, items, start);
+        Ok((matrix, column(&self.x)?, column(&self.z)?))
     }
 
-    fn refill(&self, (matrix, x): &mut Self::Device) -> Result<()> {
+    fn refill(&self, (matrix, x, z): &mut Self::Device) -> Result<()> {
         matrix.values_mut().copy_from(&self.values)?;
-        x.refill(&self.x)
+        x.refill(&self.x)?;
+        z.refill(&self.z)
     }
 }
 
@@ -77,7 +82,7 @@ pub fn subjects() -> Vec<Subject> {
             let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
             (equal((0..product.rows()).map(sum).collect()),)
         },
-        |_, place, (a, x), (y,)| spmv(place.run(), a, x.get(), y.room()),
+        |_, place, (a, x, _), (y,)| spmv(place.run(), a, x.get(), y.room()),
     ));
     all.push(subject(
         &["spmv"],
@@ -95,7 +100,7 @@ pub fn subjects() -> Vec<Subject> {
             };
             (near::<f32>((0..product.rows()).map(sum).collect()),)
         },
-        |_, place, (a, x), (y,)| spmv(place.run(), a, x.get(), y.room()),
+        |_, place, (a, x, _), (y,)| spmv(place.run(), a, x.get(), y.room()),
     ));
     all.push(subject(
         &["spmv_by"],
@@ -106,8 +111,21 @@ pub fn subjects() -> Vec<Subject> {
             let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
             (equal((0..product.rows()).map(|row| -2.0 * sum(row)).collect()),)
         },
-        |_, place, (a, x), (y,)| {
+        |_, place, (a, x, _), (y,)| {
             spmv_by(place.run(), a, x.get(), PlusTimes, Axpby { alpha: -2.0, beta: 0.0 }, y.room())
+        },
+    ));
+    all.push(subject(
+        &["spmv_with"],
+        "f64, f64, u32, PlusTimes, Axpby",
+        lengths(),
+        |case| Product::of(case, small::<f64>),
+        |_, product| {
+            let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
+            (equal((0..product.rows()).map(|row| 3.0 * product.z[row] - sum(row)).collect()),)
+        },
+        |_, place, (a, x, z), (y,)| {
+            spmv_with(place.run(), a, x.get(), PlusTimes, Axpby { alpha: -1.0, beta: 3.0 }, z.get(), y.room())
         },
     ));
     all
