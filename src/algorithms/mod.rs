@@ -20,6 +20,7 @@
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
 //! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
+//! | [`spmm`], [`spmm_by`] | a sparse matrix times several vectors at once |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
@@ -102,7 +103,9 @@ pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmente
 pub use segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs};
 pub use select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition};
 pub use sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
-pub use sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Spmv, SpmvMethod, spmv, spmv_by, spmv_with};
+pub use sparse::{
+    Coo, Csr, CsrIndex, MatrixMarketValue, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv, spmv_by, spmv_with,
+};
 pub use top_k::{TopK, TopKPairs, top_k, top_k_pairs};
 pub use transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform};
 pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};

@@ -48,6 +48,11 @@ macro_rules! __algorithm {
             csr_ends<Self, Item<X>, I, R, E>,
         ] }
     };
+    (spmm $then:ident $given:tt) => {
+        $crate::$then! { $given Spmm [X, I, R, E] [X: AsSource] [
+            csr_row_vectors<Self, Of<X>, I, R, E>,
+        ] }
+    };
     (segmented_reduce $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedReduce [O, R] [Self: AsSource, O: AsSource] [
             segment_warps<Of<Self>, Of<O>, R>,

@@ -14,6 +14,7 @@ mod products;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod vectors;
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod};
 use kernel_primitives::{Element, Result, Stream};

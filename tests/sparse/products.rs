@@ -1,6 +1,6 @@
 //! Products, against dense ones in `f64` and plain loops.
 
-use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmv, spmv_by, spmv_with};
+use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmm, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
 use kernel_primitives::{BufferSliceMut, Complex, Element, Error, Result, Stream, f16};
@@ -407,5 +407,14 @@ fn nor_is_one_with_wide_indices() -> Result<()> {
         f16::ONE,
         |index| index,
         |stream, a: &Csr<f16, u64>, y| spmv(stream, a, counting(0.0f32, a.columns()), y),
+    )
+}
+
+#[test]
+fn nor_with_several_vectors() -> Result<()> {
+    written_after_it_was_checked(
+        1.0f32,
+        |index| index as u32,
+        |stream, a, y| spmm(stream, a, &stream.buffer_from(&vec![1.0f32; a.columns()])?, 1, y),
     )
 }

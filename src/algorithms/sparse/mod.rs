@@ -7,12 +7,14 @@ mod plan;
 mod product;
 mod transpose;
 mod triplets;
+mod vectors;
 
 pub use coo::Coo;
 pub use csr::{Csr, CsrIndex};
 pub use matrix_market::MatrixMarketValue;
 pub use plan::SpmvMethod;
 pub use product::{Spmv, spmv, spmv_by, spmv_with};
+pub use vectors::{Spmm, spmm, spmm_by};
 
 use crate::Error;
 

@@ -356,15 +356,15 @@ pub fn csr_ends<V, T, I, R, E>(
 }
 
 /// A matrix in compressed rows: all accesses are checked.
-struct Csr<'k, V, I> {
-    offsets: Global<'k, I>,
-    columns: Global<'k, I>,
-    values: Global<'k, V>,
+pub(super) struct Csr<'k, V, I> {
+    pub(super) offsets: Global<'k, I>,
+    pub(super) columns: Global<'k, I>,
+    pub(super) values: Global<'k, V>,
 }
 
 impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
     #[inline(always)]
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
@@ -375,7 +375,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
 
     /// Where a row begins and ends; an empty one if it does not exist.
     #[inline(always)]
-    fn bounds(&self, row: usize) -> (usize, usize) {
+    pub(super) fn bounds(&self, row: usize) -> (usize, usize) {
         if row < self.rows() { bounds(self.offsets, row) } else { (0, 0) }
     }
 
@@ -388,7 +388,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
 
     #[inline(always)]
     #[track_caller]
-    fn column(&self, entry: usize) -> usize {
+    pub(super) fn column(&self, entry: usize) -> usize {
         self.columns[entry].convert() as usize
     }
 

@@ -9,6 +9,7 @@ use kernel_primitives::simt::WARP;
 mod by_key;
 mod csr;
 mod csr_build;
+mod csr_vectors;
 mod difference;
 mod histogram;
 mod merge;
@@ -37,6 +38,7 @@ pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
+pub use csr_vectors::csr_row_vectors;
 pub use difference::{DIFFERENCE_VECTORS, difference_tiles};
 pub use histogram::{
     Binnable, Binning, EvenBins, FloatScale, HISTOGRAM_THREADS, HISTOGRAM_VECTORS, LevelBins, LongRatio, Ratio,

@@ -51,7 +51,7 @@ kernel_primitives::__shipped! {
     for T in numbers as unsigned { run_length_encode<T, u32> }
 
     // Sparse matrices.
-    for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>> }
+    for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>>, spmm<T, T, u32, PlusTimes, Axpby<T>> }
     for I in [u32, u64] share { csr_check<I>, csr_row_indices<I>, csr_keys<I>, csr_rows_of_keys<I> }
 
     // Histograms and searches.
