@@ -19,7 +19,7 @@
 //! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
-//! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
+//! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`] or [`Sell`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
 //! | [`spmm`], [`spmm_by`] | a sparse matrix times several vectors at once |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
@@ -104,7 +104,8 @@ pub use segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segm
 pub use select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition};
 pub use sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
 pub use sparse::{
-    Coo, Csr, CsrIndex, MatrixMarketValue, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv, spmv_by, spmv_with,
+    Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv, spmv_by,
+    spmv_with,
 };
 pub use top_k::{TopK, TopKPairs, top_k, top_k_pairs};
 pub use transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform};

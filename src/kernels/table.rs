@@ -46,6 +46,7 @@ macro_rules! __algorithm {
             csr_rows<Self, Of<X>, I, R, E>,
             csr_tiles<Self, Of<X>, I, R, E>,
             csr_ends<Self, Item<X>, I, R, E>,
+            sell_rows<Self, Of<X>, I, R, E>,
         ] }
     };
     (spmm $then:ident $given:tt) => {

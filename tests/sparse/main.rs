@@ -11,6 +11,7 @@ mod kernels;
 mod matrices;
 mod matrix_market;
 mod products;
+mod slices;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;

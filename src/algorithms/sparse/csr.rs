@@ -2,10 +2,14 @@
 
 use super::plan::{Rows, SpmvMethod, fault};
 use super::wrong;
+use crate::algorithms::run::Run;
+use crate::algorithms::sort_pairs_by_bits;
+use crate::functor::Less;
 use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_UNSEEN};
 use crate::{Buffer, BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, Integer, Result, Stream};
 
 mod sealed {
+    use crate::algorithms::run::Run;
     use crate::{Buffer, BufferSlice, BufferSliceMut, Dims, Result, Stream};
 
     /// The launches of the kernels that do not depend on the entries' type.
@@ -19,6 +23,20 @@ mod sealed {
             found: &mut Buffer<u64>,
         ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
+        /// The rows by windows, and in these by descending lengths.
+        fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
+        fn slots(
+            at: (&Stream, Dims),
+            offsets: &Buffer<Self>,
+            order: &Buffer<Self>,
+            slots: &mut Buffer<u64>,
+        ) -> Result<()>;
+        fn fill(
+            at: (&Stream, Dims),
+            matrix: (&Buffer<Self>, &Buffer<Self>),
+            slices: (&Buffer<Self>, &Buffer<u64>),
+            filled: (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
+        ) -> Result<()>;
         fn keys(
             at: (&Stream, Dims),
             indices: (BufferSlice<'_, Self>, BufferSlice<'_, Self>),
@@ -75,6 +93,41 @@ macro_rules! indices {
                 row_indices: &mut Buffer<Self>,
             ) -> Result<()> {
                 device::csr_row_indices::<Self>::launch(stream, dims, offsets, row_indices)
+            }
+
+            fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>> {
+                let (stream, rows) = (run.stream, offsets.len() - 1);
+                let bits = u64::BITS - longest.leading_zeros();
+                let (mut keys, mut numbers) = (stream.buffer_uninit::<u64>(rows)?, stream.buffer_uninit::<Self>(rows)?);
+                let dims = dims(rows, u32::MAX as usize);
+                device::sell_keys::<Self>::launch(
+                    stream, dims, offsets, window, longest, bits, &mut keys, &mut numbers,
+                )?;
+                let (mut sorted, mut order) = (stream.buffer_uninit::<u64>(rows)?, stream.buffer_uninit::<Self>(rows)?);
+                let windows = (rows as u64).div_ceil(window);
+                let bits = bits + u64::BITS - windows.leading_zeros();
+                sort_pairs_by_bits(run, &keys, &numbers, &mut sorted, &mut order, Less, 0..bits.max(1))?;
+                Ok(order)
+            }
+
+            fn slots(
+                (stream, dims): (&Stream, Dims),
+                offsets: &Buffer<Self>,
+                order: &Buffer<Self>,
+                slots: &mut Buffer<u64>,
+            ) -> Result<()> {
+                device::sell_slots::<Self>::launch(stream, dims, offsets, order, slots)
+            }
+
+            fn fill(
+                (stream, dims): (&Stream, Dims),
+                (offsets, indices): (&Buffer<Self>, &Buffer<Self>),
+                (order, slices): (&Buffer<Self>, &Buffer<u64>),
+                (lengths, columns, entries): (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
+            ) -> Result<()> {
+                device::sell_fill::<Self>::launch(
+                    stream, dims, offsets, indices, order, slices, lengths, columns, entries,
+                )
             }
 
             fn keys(

@@ -5,6 +5,7 @@ mod csr;
 mod matrix_market;
 mod plan;
 mod product;
+mod sell;
 mod transpose;
 mod triplets;
 mod vectors;
@@ -13,7 +14,8 @@ pub use coo::Coo;
 pub use csr::{Csr, CsrIndex};
 pub use matrix_market::MatrixMarketValue;
 pub use plan::SpmvMethod;
-pub use product::{Spmv, spmv, spmv_by, spmv_with};
+pub use product::{SparseMatrix, Spmv, spmv, spmv_by, spmv_with};
+pub use sell::Sell;
 pub use vectors::{Spmm, spmm, spmm_by};
 
 use crate::Error;

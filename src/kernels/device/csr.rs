@@ -417,7 +417,7 @@ fn bounds<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> (usize
 /// No other thread of the launch accesses the row's element of `y`.
 #[inline(always)]
 #[track_caller]
-unsafe fn write<A, E: Epilogue<A>>(
+pub(super) unsafe fn write<A, E: Epilogue<A>>(
     y: &mut GlobalMut<<E as Epilogue<A>>::Output>,
     z: Global<<E as Epilogue<A>>::Output>,
     row: usize,

@@ -24,6 +24,7 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod sell;
 mod shipped;
 mod sort;
 mod staged;
@@ -71,6 +72,7 @@ pub use segmented_sort::{
     segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
 };
 pub use select::select_tiles;
+pub use sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
 pub use sort::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
