@@ -19,7 +19,8 @@
 //! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
-//! | [`spmv`], [`spmv_by`] | a sparse matrix, [`Csr`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
+//! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`] or [`Sell`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
+//! | [`spmm`], [`spmm_by`] | a sparse matrix times several vectors at once |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
@@ -112,7 +113,10 @@ pub use {
     segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
-    sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Spmv, SpmvMethod, spmv, spmv_by},
+    sparse::{
+        Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv,
+        spmv_by, spmv_with,
+    },
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},

@@ -46,6 +46,12 @@ macro_rules! __algorithm {
             csr_rows<Self, Of<X>, I, R, E>,
             csr_tiles<Self, Of<X>, I, R, E>,
             csr_ends<Self, Item<X>, I, R, E>,
+            sell_rows<Self, Of<X>, I, R, E>,
+        ] }
+    };
+    (spmm $then:ident $given:tt) => {
+        $crate::$then! { $given Spmm [X, I, R, E] [X: AsSource] [
+            csr_row_vectors<Self, Of<X>, I, R, E>,
         ] }
     };
     (segmented_reduce $then:ident $given:tt) => {

@@ -550,7 +550,9 @@ fn sparse_matrices_are_multiplied() -> Result<()> {
     const ROWS: [u32; 4] = [0, 2, 2, 5];
     const COLUMNS: [u32; 5] = [1, 4, 0, 7, 19];
     product::<f32>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))?;
-    product::<f64>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))
+    product::<f64>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))?;
+    product::<f32>(|s, values, x, out| spmm(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, 1, out))?;
+    product::<f64>(|s, values, x, out| spmm(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, 1, out))
 }
 
 #[test]

@@ -41,6 +41,8 @@ instantiate!(
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,
+    kernel_primitives::algorithms::spmm<f32, f32, u32, MinPlus, Overwrite>,
+    kernel_primitives::algorithms::spmm<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmv<Complex<f64>, Complex<f64>, u32, PlusTimes, Axpby<Complex<f64>>>,
 );

@@ -11,9 +11,11 @@ mod kernels;
 mod matrices;
 mod matrix_market;
 mod products;
+mod slices;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod vectors;
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod};
 use kernel_primitives::{Element, Result, Stream};

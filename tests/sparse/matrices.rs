@@ -6,6 +6,7 @@ use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv};
 use kernel_primitives::functor::Add;
 use kernel_primitives::{Error, Result};
 
+use crate::Host;
 use crate::support::{Random, stream};
 
 /// The reason why arrays are no matrix.
@@ -169,5 +170,55 @@ fn triplets_that_are_no_matrix_are_errors_that_name_the_place() -> Result<()> {
     for (shape, rows, columns, values, expected) in cases {
         assert_eq!(reason(made(shape, rows, columns, values)), expected);
     }
+    Ok(())
+}
+
+#[test]
+fn transposed_matrices_have_the_columns_as_rows_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(23);
+    let lengths = |rows: usize, random: &mut Random| (0..rows).map(|_| random.below(9) as usize).collect::<Vec<_>>();
+    for (rows, columns) in [(0, 0), (0, 5), (5, 0), (1, 1), (1, 70), (70, 1), (300, 77), (257, 256)] {
+        let matrix = Host::of_lengths(columns, lengths(rows, &mut random), &mut random, |bits| bits as u16 as f32);
+        let a = matrix.on(&stream)?;
+        let expected_rows = (0..rows).flat_map(|row| matrix.row(row).map(move |_| row as u32));
+        assert!(a.row_indices(&stream)?.to_vec()?.into_iter().eq(expected_rows));
+
+        // Entries of a place, of which there may be several, stay in their order.
+        let mut expected = vec![Vec::new(); columns];
+        for row in 0..rows {
+            for (column, value) in matrix.row(row) {
+                expected[column].push((row, value));
+            }
+        }
+        let expected = expected
+            .iter()
+            .enumerate()
+            .flat_map(|(column, entries)| entries.iter().map(move |&(row, value)| (column, row, value)));
+        let transposed = a.transpose(&stream)?;
+        assert_eq!((transposed.rows(), transposed.columns()), (columns, rows));
+        assert!(transposed.to_coo()?.iter().eq(expected), "{rows} × {columns}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transposed_matrix_has_a_method_of_its_own() -> Result<()> {
+    let stream = stream()?;
+    // All entries in one column.
+    let offsets: Vec<u64> = (0..=40_000).collect();
+    let a = Csr::new(&stream, (40_000, 20_000), &offsets, &[7; 40_000], &[1i32; 40_000])?;
+    assert_eq!(a.method(), SpmvMethod::Rows { lanes: 1 });
+    let transposed = a.transpose(&stream)?;
+    assert_eq!((transposed.method(), transposed.longest_row()), (SpmvMethod::MergePath, 40_000));
+    Ok(())
+}
+
+#[test]
+fn matrices_that_are_too_large_are_not_transposed() -> Result<()> {
+    let stream = stream()?;
+    let a = Csr::<f32, u64>::new(&stream, (1, usize::MAX), &[0, 1], &[u64::MAX - 1], &[1.0])?;
+    let found = reason(a.transpose(&stream));
+    assert_eq!(found, "1 rows and 18446744073709551615 columns are too many to be numbered in 63 bits");
     Ok(())
 }

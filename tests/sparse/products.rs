@@ -1,6 +1,6 @@
 //! Products, against dense ones in `f64` and plain loops.
 
-use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmv, spmv_by};
+use kernel_primitives::algorithms::{Csr, CsrIndex, Run, SpmvMethod, Workspace, spmm, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Epilogue, LogicalAnd, LogicalOr, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
 use kernel_primitives::{BufferSliceMut, Complex, Element, Error, Result, Stream, f16};
@@ -142,7 +142,7 @@ fn complex_matrices_have_products() -> Result<()> {
 
 /// 1 is not neutral to complex numbers: (inf + 0i)(1 + 0i) has the part 0 · inf.
 #[test]
-fn complex_results_that_are_infinite_or_have_negative_zeros_stay_as_they_are() -> Result<()> {
+fn factors_of_one_and_of_zero_do_not_multiply() -> Result<()> {
     let stream = stream()?;
     let c = Complex::<f64>::new;
     let values = [c(1e300, 0.0), c(0.0, -3.0)];
@@ -158,6 +158,9 @@ fn complex_results_that_are_infinite_or_have_negative_zeros_stay_as_they_are() -
     let bits = |z: Complex<f64>| (z.re.to_bits(), z.im.to_bits());
     let total = c(-0.0, -2.0);
     assert_eq!(bits(Axpby::OVERWRITE.apply(total, c(7.0, 7.0))), bits(total));
+    let nothing = Axpby { alpha: 0.0, beta: 0.0 };
+    assert_eq!(nothing.apply(f64::NAN, f64::NAN), 0.0);
+    assert_eq!(Axpby { beta: 2.0, ..nothing }.apply(f64::NAN, 3.0), 6.0);
     let kept = Axpby { alpha: c(2.0, 0.0), beta: c(1.0, 0.0) }.apply(c(0.0, 0.0), c(f64::INFINITY, 0.0));
     assert_eq!(kept, c(f64::INFINITY, 0.0));
     Ok(())
@@ -247,6 +250,37 @@ fn results_are_scaled_and_added_and_y_is_read_only_where_it_counts() -> Result<(
         let expected: Vec<f64> = products.iter().map(|p| 3.0 * p).collect();
         assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected, "{method:?}");
     }
+    Ok(())
+}
+
+/// `f - A x` with `f` apart, of rows in one tile and of rows in many.
+#[test]
+fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(17);
+    let matrix = Host::of_lengths(20, [3, 0, 1000, 20, 20_000, 0], &mut random, whole);
+    let x: Vec<f32> = (0..20).map(|_| whole(random.bits())).collect();
+    let products = dense(&matrix, &x);
+    let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+    let f = stream.buffer_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])?;
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_from(&[f32::NAN; 6])?;
+        spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut y)?;
+        let expected: Vec<f64> = products.iter().enumerate().map(|(row, p)| row as f64 + 1.0 - p).collect();
+        assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected, "{method:?}");
+
+        // A part of a buffer, of which another part is the result.
+        let mut both = stream.buffer_from(&[2.0f32; 12])?;
+        let (z, mut y) = both.as_mut_slice().split_at(6)?;
+        spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: 1.0, beta: -1.0 }, z.as_slice(), &mut y)?;
+        let found: Vec<f64> = both.to_vec()?[6..].iter().map(|&y| y.into()).collect();
+        assert_eq!(found, products.iter().map(|p| p - 2.0).collect::<Vec<_>>(), "{method:?}");
+    }
+    let short = stream.buffer_zeroed::<f32>(5)?;
+    let mut y = stream.buffer_zeroed::<f32>(6)?;
+    let error = spmv_with(&stream, &a, &x, PlusTimes, Axpby::OVERWRITE, &short, &mut y).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 6, second_len: 5, .. }), "{error}");
     Ok(())
 }
 
@@ -373,5 +407,14 @@ fn nor_is_one_with_wide_indices() -> Result<()> {
         f16::ONE,
         |index| index,
         |stream, a: &Csr<f16, u64>, y| spmv(stream, a, counting(0.0f32, a.columns()), y),
+    )
+}
+
+#[test]
+fn nor_with_several_vectors() -> Result<()> {
+    written_after_it_was_checked(
+        1.0f32,
+        |index| index as u32,
+        |stream, a, y| spmm(stream, a, &stream.buffer_from(&vec![1.0f32; a.columns()])?, 1, y),
     )
 }

@@ -122,10 +122,11 @@ pub trait Epilogue<A> {
     /// What is written.
     type Output: Element;
 
-    /// Whether [`apply`](Self::apply) looks at what the output holds. If it does not, the output is not read.
+    /// Whether [`apply`](Self::apply) looks at `old`. If it does not, that is not read.
     fn reads(&self) -> bool;
 
-    /// The new element, from the row's result and from what the output holds: zero unless it [reads](Self::reads) that.
+    /// The new element, from the row's result and from what the output holds, or another vector of the call: zero unless it
+    /// [reads](Self::reads) that.
     #[track_caller]
     fn apply(&self, total: A, old: Self::Output) -> Self::Output;
 }
@@ -146,8 +147,8 @@ impl<A: Element> Epilogue<A> for Overwrite {
     }
 }
 
-/// The epilogue of BLAS: `y = alpha * total + beta * y`. If `beta` is 0, `y` is not read, and a NaN in it does not stay. A factor
-/// of 1 leaves its value as it is.
+/// The epilogue of BLAS: `y = alpha * total + beta * y`. What has the factor 0 takes no part, so that a NaN in it does not come through: if
+/// `beta` is 0, `y` is not read. A factor of 1 leaves its value as it is.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, Epilogue};
@@ -178,7 +179,11 @@ impl<T: Arithmetic> Epilogue<T> for Axpby<T> {
     fn apply(&self, total: T, old: T) -> T {
         // 1 is not neutral to a complex number that is infinite or has a negative zero, and a sum with zero turns that.
         let scaled = |factor: T, value: T| if factor == T::ONE { value } else { factor.mul(value) };
-        let total = scaled(self.alpha, total);
-        if self.beta == T::ZERO { total } else { total.add(scaled(self.beta, old)) }
+        match (self.alpha == T::ZERO, self.beta == T::ZERO) {
+            (false, false) => scaled(self.alpha, total).add(scaled(self.beta, old)),
+            (false, true) => scaled(self.alpha, total),
+            (true, false) => scaled(self.beta, old),
+            (true, true) => T::ZERO,
+        }
     }
 }

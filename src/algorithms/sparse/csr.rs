@@ -2,10 +2,14 @@
 
 use super::plan::{Rows, SpmvMethod, fault};
 use super::wrong;
+use crate::algorithms::run::Run;
+use crate::algorithms::sort_pairs_by_bits;
+use crate::functor::Less;
 use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_UNSEEN};
 use crate::{Buffer, BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, Integer, Result, Stream};
 
 mod sealed {
+    use crate::algorithms::run::Run;
     use crate::{Buffer, BufferSlice, BufferSliceMut, Dims, Result, Stream};
 
     /// The launches of the kernels that do not depend on the entries' type.
@@ -17,6 +21,21 @@ mod sealed {
             indices: &Buffer<Self>,
             columns: u64,
             found: &mut Buffer<u64>,
+        ) -> Result<()>;
+        fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
+        /// The rows by windows, and in these by descending lengths.
+        fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
+        fn slots(
+            at: (&Stream, Dims),
+            offsets: &Buffer<Self>,
+            order: &Buffer<Self>,
+            slots: &mut Buffer<u64>,
+        ) -> Result<()>;
+        fn fill(
+            at: (&Stream, Dims),
+            matrix: (&Buffer<Self>, &Buffer<Self>),
+            slices: (&Buffer<Self>, &Buffer<u64>),
+            filled: (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
         ) -> Result<()>;
         fn keys(
             at: (&Stream, Dims),
@@ -66,6 +85,49 @@ macro_rules! indices {
                 found: &mut Buffer<u64>,
             ) -> Result<()> {
                 device::csr_check::<Self>::launch(stream, dims, offsets, indices, columns, found)
+            }
+
+            fn row_indices(
+                (stream, dims): (&Stream, Dims),
+                offsets: &Buffer<Self>,
+                row_indices: &mut Buffer<Self>,
+            ) -> Result<()> {
+                device::csr_row_indices::<Self>::launch(stream, dims, offsets, row_indices)
+            }
+
+            fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>> {
+                let (stream, rows) = (run.stream, offsets.len() - 1);
+                let bits = u64::BITS - longest.leading_zeros();
+                let (mut keys, mut numbers) = (stream.buffer_uninit::<u64>(rows)?, stream.buffer_uninit::<Self>(rows)?);
+                let dims = dims(rows, u32::MAX as usize);
+                device::sell_keys::<Self>::launch(
+                    stream, dims, offsets, window, longest, bits, &mut keys, &mut numbers,
+                )?;
+                let (mut sorted, mut order) = (stream.buffer_uninit::<u64>(rows)?, stream.buffer_uninit::<Self>(rows)?);
+                let windows = (rows as u64).div_ceil(window);
+                let bits = bits + u64::BITS - windows.leading_zeros();
+                sort_pairs_by_bits(run, &keys, &numbers, &mut sorted, &mut order, Less, 0..bits.max(1))?;
+                Ok(order)
+            }
+
+            fn slots(
+                (stream, dims): (&Stream, Dims),
+                offsets: &Buffer<Self>,
+                order: &Buffer<Self>,
+                slots: &mut Buffer<u64>,
+            ) -> Result<()> {
+                device::sell_slots::<Self>::launch(stream, dims, offsets, order, slots)
+            }
+
+            fn fill(
+                (stream, dims): (&Stream, Dims),
+                (offsets, indices): (&Buffer<Self>, &Buffer<Self>),
+                (order, slices): (&Buffer<Self>, &Buffer<u64>),
+                (lengths, columns, entries): (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
+            ) -> Result<()> {
+                device::sell_fill::<Self>::launch(
+                    stream, dims, offsets, indices, order, slices, lengths, columns, entries,
+                )
             }
 
             fn keys(
@@ -222,6 +284,33 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// The column of each entry.
     pub fn indices(&self) -> &Buffer<I> {
         &self.indices
+    }
+
+    /// The row of each entry: with [`indices`](Self::indices) and [`values`](Self::values), the triplets of the matrix on the device (COO).
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::Csr;
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let a = Csr::new(&stream, (3, 2), &[0u32, 2, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!(a.row_indices(&stream)?.to_vec()?, [0, 0, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of a launch and of an allocation, and [`Error::SparseMatrix`] if `I` cannot number the rows.
+    pub fn row_indices(&self, stream: &Stream) -> Result<Buffer<I>> {
+        if self.rows.saturating_sub(1) as u64 > I::MOST {
+            let reason = format!("indices of {} bits cannot number {} rows", I::WIDTH, self.rows);
+            return Err(wrong("Csr::row_indices", reason));
+        }
+        let mut row_indices = stream.buffer_uninit(self.entries())?;
+        let at = (stream, dims(self.entries(), u32::MAX as usize));
+        I::row_indices(at, &self.offsets, &mut row_indices)?;
+        Ok(row_indices)
     }
 
     /// The value of each entry.

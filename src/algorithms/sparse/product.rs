@@ -2,6 +2,7 @@
 
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
+use super::sell::Sell;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
@@ -9,7 +10,7 @@ use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -17,18 +18,60 @@ algorithm! {
     spmv, "write `instantiate!(kernel_primitives::algorithms::spmv<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
 }
 
+mod sealed {
+    use super::{Csr, Sell};
+
+    /// A matrix in its format.
+    #[allow(unreachable_pub, reason = "sealed")]
+    #[derive(Debug)]
+    pub enum Format<'m, V, I> {
+        Rows(&'m Csr<V, I>),
+        Slices(&'m Sell<V, I>),
+    }
+}
+use sealed::Format;
+
+/// Sparse matrices that [`spmv`] multiplies: [`Csr`] and [`Sell`].
+pub trait SparseMatrix {
+    /// What values are.
+    type Value: Element;
+    /// What offsets and column indices are.
+    type Index: CsrIndex;
+
+    #[doc(hidden)]
+    fn format(&self) -> Format<'_, Self::Value, Self::Index>;
+}
+
+impl<V: Element, I: CsrIndex> SparseMatrix for Csr<V, I> {
+    type Value = V;
+    type Index = I;
+
+    fn format(&self) -> Format<'_, V, I> {
+        Format::Rows(self)
+    }
+}
+
+impl<V: Element, I: CsrIndex> SparseMatrix for Sell<V, I> {
+    type Value = V;
+    type Index = I;
+
+    fn format(&self) -> Format<'_, V, I> {
+        Format::Slices(self)
+    }
+}
+
 /// Multiplies a sparse matrix and a vector: `y = A x`.
 ///
 /// `x` has an item for each column of the matrix. `y` may be longer than there are rows: the rest of it stays as it is. Its
 /// elements are of the type that accumulates, which is `f32` for halves.
 ///
-/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds.
+/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
 ///
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry, of which caches serve those that are near each other.
-/// [`SpmvMethod::Rows`] is one launch. [`SpmvMethod::MergePath`] is two, and needs temporary memory: 8 bytes and two results for each
-/// 896 entries and rows.
+/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is two, and needs temporary memory: 8 bytes and two
+/// results for each 896 entries and rows.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -53,13 +96,14 @@ algorithm! {
 /// # Errors
 /// Returns [`Error::LengthMismatch`] unless `x` has as many items as the matrix columns, or if `y` has fewer elements than that rows, and
 /// the errors of a launch and of an allocation.
-pub fn spmv<'a, 'y, V, I, J, S, Tag>(
+pub fn spmv<'a, 'y, M, V, I, J, S, Tag>(
     run: impl Into<Run<'a>>,
-    a: &Csr<V, I>,
+    a: &M,
     x: J,
     y: impl Into<BufferSliceMut<'y, V::Accum>>,
 ) -> Result<()>
 where
+    M: SparseMatrix<Value = V, Index = I>,
     V: Accumulate + Spmv<S::Short, I, PlusTimes, Axpby<V::Accum>, Tag>,
     I: CsrIndex,
     J: InputArg<S>,
@@ -86,23 +130,90 @@ where
 /// let stream = Device::auto()?.stream()?;
 /// let a = Csr::new(&stream, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
 /// let x = stream.buffer_from(&[10.0f32, 20.0])?;
-/// // The residual: y = f - A x, where y holds f.
-/// let mut y = stream.buffer_from(&[51.0f32, 60.5])?;
-/// spmv_by(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &mut y)?;
-/// assert_eq!(y.to_vec()?, [1.0, 0.5]);
+/// // y = y + 2 A x
+/// let mut y = stream.buffer_from(&[1.0f32, 0.5])?;
+/// spmv_by(&stream, &a, &x, PlusTimes, Axpby { alpha: 2.0, beta: 1.0 }, &mut y)?;
+/// assert_eq!(y.to_vec()?, [101.0, 120.5]);
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
 /// Returns the errors of [`spmv`].
-pub fn spmv_by<'a, 'y, V, I, J, S, R, E, Tag>(
+pub fn spmv_by<'a, 'y, M, V, I, J, S, R, E, Tag>(
     run: impl Into<Run<'a>>,
-    a: &Csr<V, I>,
+    a: &M,
     x: J,
     op: R,
     epilogue: E,
     y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    M: SparseMatrix<Value = V, Index = I>,
+    V: Element + Spmv<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    product(run.into(), a.format(), x, op, epilogue, None, y.into())
+}
+
+/// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
+///
+/// With [`Axpby`] it is `y = alpha A x + beta z`, of which the residual of a linear system is one. It costs a read of `z` more than
+/// [`spmv`], and no other pass.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmv_with};
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 20.0])?;
+/// let f = stream.buffer_from(&[51.0f32, 60.5])?;
+/// let mut residual = stream.buffer_uninit::<f32>(2)?;
+/// spmv_with(&stream, &a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut residual)?;
+/// assert_eq!(residual.to_vec()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmv`], and [`Error::LengthMismatch`] if `z` has fewer elements than the matrix rows.
+pub fn spmv_with<'a, 'z, 'y, M, V, I, J, S, R, E, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &M,
+    x: J,
+    op: R,
+    epilogue: E,
+    z: impl Into<BufferSlice<'z, E::Output>>,
+    y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    M: SparseMatrix<Value = V, Index = I>,
+    V: Element + Spmv<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    product(run.into(), a.format(), x, op, epilogue, Some(z.into()), y.into())
+}
+
+/// The product. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+fn product<V, I, J, S, R, E, Tag>(
+    run: Run<'_>,
+    a: Format<'_, V, I>,
+    x: J,
+    op: R,
+    epilogue: E,
+    z: Option<BufferSlice<'_, E::Output>>,
+    y: BufferSliceMut<'_, E::Output>,
 ) -> Result<()>
 where
     V: Element + Spmv<S::Short, I, R, E, Tag>,
@@ -112,26 +223,63 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    let (rows_kernel, tiles_kernel, ends) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
-    let (run, mut y) = (run.into(), y.into());
+    let (rows_kernel, tiles_kernel, ends, slices_kernel) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
+    let (rows, columns) = match a {
+        Format::Rows(a) => (a.rows(), a.columns()),
+        Format::Slices(a) => (a.rows(), a.columns()),
+    };
     let len = run.items("spmv", &x)?;
-    if len != a.columns() {
+    if len != columns {
         return Err(Error::LengthMismatch {
             kernel: "spmv".into(),
             first: "a row of the matrix".into(),
-            first_len: a.columns(),
+            first_len: columns,
             second: "`x`".into(),
             second_len: len,
         });
     }
-    check_output("spmv", "y", y.len(), a.rows())?;
-    if a.rows() == 0 {
+    check_output("spmv", "y", y.len(), rows)?;
+    if let Some(z) = z.filter(|z| z.len() < rows) {
+        return Err(Error::LengthMismatch {
+            kernel: "spmv".into(),
+            first: "a column of the matrix".into(),
+            first_len: rows,
+            second: "`z`".into(),
+            second_len: z.len(),
+        });
+    }
+    if rows == 0 {
         return Ok(());
     }
-    let (stream, offsets, indices, values) = (run.stream, a.offsets(), a.indices(), a.values());
+    let all = y.len();
+    let (mut y, nothing) = y.split_at(all)?;
+    let z = z.unwrap_or(nothing.as_slice());
+    let stream = run.stream;
     let dims = |blocks: usize, threads: usize| Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32);
+    let a = match a {
+        Format::Rows(a) => a,
+        Format::Slices(a) => {
+            let dims = dims(rows.div_ceil(device::CSR_THREADS), device::CSR_THREADS);
+            return device::sell_rows::launch_entry(
+                slices_kernel,
+                stream,
+                dims,
+                &a.slices,
+                &a.order,
+                &a.lengths,
+                &a.indices,
+                &a.values,
+                x,
+                z,
+                &mut y,
+                op,
+                epilogue,
+            );
+        }
+    };
+    let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
     if let SpmvMethod::Rows { lanes } = a.method() {
-        let blocks = a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
+        let blocks = rows.saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
         let dims = dims(blocks, device::CSR_THREADS);
         return device::csr_rows::launch_entry(
             rows_kernel,
@@ -141,13 +289,14 @@ where
             indices,
             values,
             x,
+            z,
             &mut y,
             op,
             epilogue,
             lanes,
         );
     }
-    let tiles = (a.rows() + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
+    let tiles = (rows + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
     let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles)])?;
     let mut parts = memory.parts();
     let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
@@ -162,6 +311,7 @@ where
         x,
         &mut partials,
         &mut crossing,
+        z,
         &mut y,
         op,
         epilogue,
@@ -170,5 +320,5 @@ where
         return Ok(());
     }
     let dims = dims(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
-    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut y, op, epilogue)
+    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, z, &mut y, op, epilogue)
 }

@@ -61,6 +61,8 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 
 /// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv): so many neighbouring `lanes`, 1 to 32, have a row.
 ///
+/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS))]
@@ -71,6 +73,7 @@ pub fn csr_rows<V, S, I, R, E>(
     columns: Global<I>,
     values: Global<V>,
     x: Input<S>,
+    z: Global<E::Output>,
     mut y: GlobalMut<E::Output>,
     op: R,
     epilogue: E,
@@ -84,12 +87,12 @@ pub fn csr_rows<V, S, I, R, E>(
 {
     let a = Csr { offsets, columns, values };
     match lanes {
-        1 => rows::<V, S, I, R, E, 1>(cx, &a, x, &mut y, &op, &epilogue),
-        2 => rows::<V, S, I, R, E, 2>(cx, &a, x, &mut y, &op, &epilogue),
-        4 => rows::<V, S, I, R, E, 4>(cx, &a, x, &mut y, &op, &epilogue),
-        8 => rows::<V, S, I, R, E, 8>(cx, &a, x, &mut y, &op, &epilogue),
-        16 => rows::<V, S, I, R, E, 16>(cx, &a, x, &mut y, &op, &epilogue),
-        _ => rows::<V, S, I, R, E, 32>(cx, &a, x, &mut y, &op, &epilogue),
+        1 => rows::<V, S, I, R, E, 1>(cx, &a, x, z, &mut y, &op, &epilogue),
+        2 => rows::<V, S, I, R, E, 2>(cx, &a, x, z, &mut y, &op, &epilogue),
+        4 => rows::<V, S, I, R, E, 4>(cx, &a, x, z, &mut y, &op, &epilogue),
+        8 => rows::<V, S, I, R, E, 8>(cx, &a, x, z, &mut y, &op, &epilogue),
+        16 => rows::<V, S, I, R, E, 16>(cx, &a, x, z, &mut y, &op, &epilogue),
+        _ => rows::<V, S, I, R, E, 32>(cx, &a, x, z, &mut y, &op, &epilogue),
     }
 }
 
@@ -99,6 +102,7 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,
     x: Input<S>,
+    z: Global<E::Output>,
     y: &mut GlobalMut<E::Output>,
     op: &R,
     epilogue: &E,
@@ -136,7 +140,7 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     let total = warp_group_reduce(cx, total, op.reducer(), LANES as u32);
     if lane == 0 && row < a.rows() {
         // SAFETY: a row is of one group of lanes, of which only the first writes.
-        unsafe { write(y, row, op.post(total, end.saturating_sub(begin) as u64), epilogue) };
+        unsafe { write(y, z, row, op.post(total, end.saturating_sub(begin) as u64), epilogue) };
     }
 }
 
@@ -158,6 +162,7 @@ pub fn csr_tiles<V, S, I, R, E>(
     x: Input<S>,
     mut partials: GlobalMut<R::Accum>,
     mut crossing: GlobalMut<u64>,
+    z: Global<E::Output>,
     mut y: GlobalMut<E::Output>,
     op: R,
     epilogue: E,
@@ -236,7 +241,7 @@ pub fn csr_tiles<V, S, I, R, E>(
         } else {
             let items = row_end - end(row - 1).min(row_end);
             // SAFETY: a row's end is one step of the path.
-            unsafe { write(&mut y, first_row + row, op.post(total, items as u64), &epilogue) };
+            unsafe { write(&mut y, z, first_row + row, op.post(total, items as u64), &epilogue) };
         }
         (total, ended, row) = (op.identity(), ended + 1, row + 1);
         row_end = if row < row_count { end(row) } else { count };
@@ -254,7 +259,7 @@ pub fn csr_tiles<V, S, I, R, E>(
                 partials.write(2 * tile, total);
             } else {
                 let items = row_end.saturating_sub(row_begin);
-                write(&mut y, first_row + head_row, op.post(total, items as u64), &epilogue);
+                write(&mut y, z, first_row + head_row, op.post(total, items as u64), &epilogue);
             }
             if head_row == 0 {
                 crossing.write(tile, if goes_across { (first_row + head_row) as u64 } else { NONE });
@@ -281,6 +286,7 @@ pub fn csr_ends<V, T, I, R, E>(
     offsets: Global<I>,
     partials: Global<R::Accum>,
     crossing: Global<u64>,
+    z: Global<E::Output>,
     mut y: GlobalMut<E::Output>,
     op: R,
     epilogue: E,
@@ -345,20 +351,20 @@ pub fn csr_ends<V, T, I, R, E>(
     if tile > first {
         let total = op.combine(total, partials[2 * tile]);
         // SAFETY: a row ends in one tile.
-        unsafe { write(&mut y, row, op.post(total, items), &epilogue) };
+        unsafe { write(&mut y, z, row, op.post(total, items), &epilogue) };
     }
 }
 
 /// A matrix in compressed rows: all accesses are checked.
-struct Csr<'k, V, I> {
-    offsets: Global<'k, I>,
-    columns: Global<'k, I>,
-    values: Global<'k, V>,
+pub(super) struct Csr<'k, V, I> {
+    pub(super) offsets: Global<'k, I>,
+    pub(super) columns: Global<'k, I>,
+    pub(super) values: Global<'k, V>,
 }
 
 impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
     #[inline(always)]
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
@@ -369,7 +375,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
 
     /// Where a row begins and ends; an empty one if it does not exist.
     #[inline(always)]
-    fn bounds(&self, row: usize) -> (usize, usize) {
+    pub(super) fn bounds(&self, row: usize) -> (usize, usize) {
         if row < self.rows() { bounds(self.offsets, row) } else { (0, 0) }
     }
 
@@ -382,7 +388,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Csr<'_, V, I> {
 
     #[inline(always)]
     #[track_caller]
-    fn column(&self, entry: usize) -> usize {
+    pub(super) fn column(&self, entry: usize) -> usize {
         self.columns[entry].convert() as usize
     }
 
@@ -405,16 +411,28 @@ fn bounds<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> (usize
     (offsets[row].convert() as usize, offsets[row + 1].convert() as usize)
 }
 
-/// Writes a row's result.
+/// Writes a row's result to `y`. What the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// # Safety
-/// No other thread of the launch accesses the row's element.
+/// No other thread of the launch accesses the row's element of `y`.
 #[inline(always)]
 #[track_caller]
-unsafe fn write<A, E: Epilogue<A>>(y: &mut GlobalMut<<E as Epilogue<A>>::Output>, row: usize, total: A, epilogue: &E) {
+pub(super) unsafe fn write<A, E: Epilogue<A>>(
+    y: &mut GlobalMut<<E as Epilogue<A>>::Output>,
+    z: Global<<E as Epilogue<A>>::Output>,
+    row: usize,
+    total: A,
+    epilogue: &E,
+) {
     // SAFETY: the caller's contract.
     unsafe {
-        let old = if epilogue.reads() { y.read(row) } else { E::Output::ZERO };
+        let old = if !epilogue.reads() {
+            E::Output::ZERO
+        } else if z.is_empty() {
+            y.read(row)
+        } else {
+            z[row]
+        };
         y.write(row, epilogue.apply(total, old));
     }
 }

@@ -90,6 +90,25 @@ where
     }
 }
 
+/// Writes the row of each entry. A thread an entry.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+pub fn csr_row_indices<I>(cx: Block, offsets: Global<I>, mut row_indices: GlobalMut<I>)
+where
+    I: Integer + ConvertTo<u64>,
+    u64: ConvertTo<I>,
+{
+    for item in cx.items(row_indices.len()) {
+        // How many rows end before the entry.
+        let (mut before, mut end) = (0, offsets.len() - 1);
+        while before < end {
+            let middle = (before + end) / 2;
+            let row_end: u64 = offsets[middle + 1].convert();
+            if row_end <= item.index() as u64 { before = middle + 1 } else { end = middle }
+        }
+        row_indices.set(item, (before as u64).convert());
+    }
+}
+
 /// Makes keys of triplets, by which they sort by row and then by column: `row * columns + column`. `found[0]` is the first triplet outside
 /// the matrix, or [`u64::MAX`]. A thread a triplet.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]

@@ -16,11 +16,13 @@ use crate::algorithms::{
 
 mod csr;
 mod csr_build;
+mod csr_vectors;
 mod scan_by_key;
 mod scan_runs;
 mod segmented;
 mod segmented_scan;
 mod segmented_sort;
+mod sell;
 mod shipped;
 
 pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
@@ -61,8 +63,9 @@ pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_
 pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
-    csr_check, csr_keys, csr_rows_of_keys,
+    csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
+pub use csr_vectors::csr_row_vectors;
 pub use scan_by_key::scan_by_key_tiles;
 pub use scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use segmented::{
@@ -75,3 +78,4 @@ pub use segmented_sort::{
     segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
     segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
 };
+pub use sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};

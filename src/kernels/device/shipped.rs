@@ -51,8 +51,9 @@ kernel_primitives::__shipped! {
     for T in numbers as unsigned { run_length_encode<T, u32> }
 
     // Sparse matrices.
-    for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>> }
-    for I in [u32, u64] share { csr_check<I>, csr_keys<I>, csr_rows_of_keys<I> }
+    for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>>, spmm<T, T, u32, PlusTimes, Axpby<T>> }
+    for I in [u32, u64] share { csr_check<I>, csr_row_indices<I>, csr_keys<I>, csr_rows_of_keys<I> }
+    for I in [u32, u64] share { sell_keys<I>, sell_slots<I>, sell_fill<I> }
 
     // Histograms and searches.
     for T in numbers { histogram_even<T, u32>, histogram_ranges<T, u32>, lower_bound<T, T>, upper_bound<T, T> }

@@ -1,0 +1,155 @@
+//! Products of sparse matrices and several vectors.
+
+use super::csr::{Csr, CsrIndex};
+use super::plan::SpmvMethod;
+use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, check_output};
+use crate::element::Accumulate;
+use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
+use crate::input::Source;
+use crate::kernels::device;
+use crate::simt::WARP;
+use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+
+algorithm! {
+    /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
+    /// the vectors, `I` of offsets and columns.
+    spmm, "write `instantiate!(kernel_primitives::algorithms::spmm<{Self}, {X}, {I}, {R}, {E}>);` in your kernel module"
+}
+
+/// Multiplies a sparse matrix and several vectors at once: `Y = A X`, with a row of `X` for each column of the matrix.
+///
+/// `x` and `y` are in rows: the item of vector `v` at column `c` is `x[c * vectors + v]`, and the result of row `r` is
+/// `y[r * vectors + v]`. `y` may be longer: the rest of it stays as it is. Its elements are of the type that accumulates, which is `f32`
+/// for halves.
+///
+/// [`spmm_by`] takes other operators than plus and times, and adds to what `y` holds.
+///
+/// **Determinism.** The order of combination depends on the matrix, its [method](Csr::method) and the number of vectors alone.
+///
+/// Cost: one launch without temporary memory. For up to 128 vectors it reads the matrix once, and again for each 128 more. A row is a
+/// warp's, however long it is: for rows of very different lengths, [`spmv`](super::spmv()) for each vector may be faster.
+///
+/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
+/// `instantiate!(kernel_primitives::algorithms::spmm<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
+///
+/// Peer: cuSPARSE's `cusparseSpMM`. Reference: Yang, Buluç and Owens, *Design principles for sparse matrix multiplication on the GPU*,
+/// 2018.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmm};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (2, 3), &[0u32, 2, 3], &[0, 2, 1], &[1.0f64, 2.0, 3.0])?;
+/// // Two vectors: 10, 20, 30 and 1, 2, 3.
+/// let x = stream.buffer_from(&[10.0f64, 1.0, 20.0, 2.0, 30.0, 3.0])?;
+/// let mut y = stream.buffer_zeroed::<f64>(4)?;
+/// spmm(&stream, &a, &x, 2, &mut y)?;
+/// assert_eq!(y.to_vec()?, [70.0, 7.0, 60.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] unless `x` has as many items as the matrix columns for each vector, or if `y` has fewer elements
+/// than that rows; and the errors of a launch.
+pub fn spmm<'a, 'y, V, I, J, S, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    vectors: usize,
+    y: impl Into<BufferSliceMut<'y, V::Accum>>,
+) -> Result<()>
+where
+    V: Accumulate + Spmm<S::Short, I, PlusTimes, Axpby<V::Accum>, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source<Item: Accumulate<Accum = V::Accum>>,
+{
+    spmm_by(run, a, x, vectors, PlusTimes, Axpby::OVERWRITE, y)
+}
+
+/// Multiplies a sparse matrix and several vectors by any operators: as [`spmv_by`](super::spmv_by()) for each vector, in the layout of
+/// [`spmm`].
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmm_by};
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (1, 2), &[0u32, 2], &[0, 1], &[1.0f32, 2.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 1.0, 20.0, 2.0])?;
+/// let mut y = stream.buffer_from(&[100.0f32, 10.0])?;
+/// spmm_by(&stream, &a, &x, 2, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &mut y)?;
+/// assert_eq!(y.to_vec()?, [50.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmm`].
+pub fn spmm_by<'a, 'y, V, I, J, S, R, E, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    vectors: usize,
+    op: R,
+    epilogue: E,
+    y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    V: Element + Spmm<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let (kernel,) = <V as Spmm<S::Short, I, R, E, Tag>>::kernels();
+    let (run, mut y) = (run.into(), y.into());
+    let len = run.items("spmm", &x)?;
+    // More than there can be is another number than that of the items.
+    let needed = a.columns().checked_mul(vectors);
+    if needed != Some(len) {
+        return Err(Error::LengthMismatch {
+            kernel: "spmm".into(),
+            first: format!("{vectors} vectors of a row of the matrix"),
+            first_len: needed.unwrap_or(usize::MAX),
+            second: "`x`".into(),
+            second_len: len,
+        });
+    }
+    check_output("spmm", "y", y.len(), a.rows().saturating_mul(vectors))?;
+    if a.rows() == 0 || vectors == 0 {
+        return Ok(());
+    }
+    let width = vectors.min(WARP as usize).next_power_of_two() as u32;
+    let wanted = match a.method() {
+        SpmvMethod::Rows { lanes } => lanes,
+        SpmvMethod::MergePath => WARP,
+    };
+    let parts = wanted.min(WARP / width);
+    let lanes = width * parts;
+    let blocks = a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
+    let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::CSR_THREADS as u32);
+    device::csr_row_vectors::launch_entry(
+        kernel,
+        run.stream,
+        dims,
+        a.offsets(),
+        a.indices(),
+        a.values(),
+        x,
+        &mut y,
+        op,
+        epilogue,
+        vectors,
+        lanes,
+        parts,
+    )
+}

@@ -1,0 +1,168 @@
+//! The kernels of matrices in slices: SELL-C-σ.
+
+use kernel_primitives::functor::{Epilogue, Reduction};
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
+
+use super::csr::{CSR_THREADS, write};
+use super::csr_build::CSR_BUILD_THREADS;
+
+/// Rows of a slice: a warp's lanes have one each.
+pub const SELL_ROWS: usize = WARP as usize;
+
+/// Entries that a lane of [`sell_rows`](struct@sell_rows) has under way.
+const AHEAD: usize = 4;
+
+/// Makes keys by which rows sort by their windows, and in a window by descending lengths: the window, and in the lower `bits` how much
+/// shorter than `longest` a row is. `rows` are their numbers. A thread a row.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+pub fn sell_keys<I>(
+    cx: Block,
+    offsets: Global<I>,
+    window: u64,
+    longest: u64,
+    bits: u32,
+    mut keys: GlobalMut<u64>,
+    mut rows: GlobalMut<I>,
+) where
+    I: Integer + ConvertTo<u64>,
+    u64: ConvertTo<I>,
+{
+    for item in cx.items(keys.len()) {
+        let row = item.index();
+        let [begin, end] = [offsets[row], offsets[row + 1]].map(ConvertTo::<u64>::convert);
+        keys.set(item, ((row as u64 / window) << bits) | longest.saturating_sub(end.saturating_sub(begin)));
+        rows.set(item, (row as u64).convert());
+    }
+}
+
+/// Writes the slots of each slice, those of the longest of its rows for all of them, and 0 after the last slice. A thread a slice.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+pub fn sell_slots<I>(cx: Block, offsets: Global<I>, order: Global<I>, mut slots: GlobalMut<u64>)
+where
+    I: Integer + ConvertTo<u64>,
+{
+    for item in cx.items(slots.len()) {
+        let first = item.index() * SELL_ROWS;
+        // The first row of a slice is the longest.
+        let longest = if first < order.len() { length(offsets, order[first]) } else { 0 };
+        slots.set(item, longest.saturating_mul(SELL_ROWS as u64));
+    }
+}
+
+/// The entries of a row.
+#[inline(always)]
+#[track_caller]
+fn length<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: I) -> u64 {
+    let row = ConvertTo::<u64>::convert(row) as usize;
+    let [begin, end] = [offsets[row], offsets[row + 1]].map(ConvertTo::<u64>::convert);
+    end.saturating_sub(begin)
+}
+
+/// Writes the columns of each slice, entry by entry of its rows, and which of the matrix's entries they are; 0 where there is none. And
+/// how many entries each row in `order` has. A warp a slice.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn sell_fill<I>(
+    cx: Block,
+    offsets: Global<I>,
+    indices: Global<I>,
+    order: Global<I>,
+    slices: Global<u64>,
+    mut lengths: GlobalMut<I>,
+    mut columns: GlobalMut<I>,
+    mut entries: GlobalMut<I>,
+) where
+    I: Integer + ConvertTo<u64>,
+    u64: ConvertTo<I>,
+{
+    let place = cx.block_rank() * CSR_BUILD_THREADS + cx.thread_rank() as usize;
+    let (slice, lane) = (place / SELL_ROWS, place % SELL_ROWS);
+    if slice + 1 >= slices.len() {
+        return;
+    }
+    let (mut begin, mut count) = (0, 0);
+    if place < order.len() {
+        let row = ConvertTo::<u64>::convert(order[place]) as usize;
+        begin = ConvertTo::<u64>::convert(offsets[row]) as usize;
+        count = length(offsets, order[place]) as usize;
+        // SAFETY: the thread's own element.
+        unsafe { lengths.write(place, (count as u64).convert()) };
+    }
+    let (mut slot, end) = (slices[slice] as usize + lane, slices[slice + 1] as usize);
+    let mut k = 0;
+    while slot < end {
+        let (entry, column) = if k < count { (begin + k, indices[begin + k]) } else { (0, I::ZERO) };
+        // SAFETY: a slot is of one slice and one lane.
+        unsafe {
+            columns.write(slot, column);
+            entries.write(slot, (entry as u64).convert());
+        }
+        (slot, k) = (slot + SELL_ROWS, k + 1);
+    }
+}
+
+/// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for a matrix in slices: a warp has a slice, and a lane one of
+/// its rows. The entry `k` of the row in lane `l` is at `slices[slice] + k * 32 + l`, so that a warp reads neighbouring ones.
+///
+/// `order` has the row of each place, once, and `lengths` how many entries it has. What the epilogue reads is in `z`, or in `y` if `z` is
+/// empty.
+///
+/// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
+/// multiplication on modern processors with wide SIMD units*, 2014.
+#[kernel(launch(pub(crate)), threads(CSR_THREADS))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn sell_rows<V, S, I, R, E>(
+    cx: Block,
+    slices: Global<u64>,
+    order: Global<I>,
+    lengths: Global<I>,
+    columns: Global<I>,
+    values: Global<V>,
+    x: Input<S>,
+    z: Global<E::Output>,
+    mut y: GlobalMut<E::Output>,
+    op: R,
+    epilogue: E,
+) where
+    V: Element,
+    S: Source,
+    I: Integer + ConvertTo<u64>,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let place = cx.block_rank() * CSR_THREADS + cx.thread_rank() as usize;
+    if place >= order.len() {
+        return;
+    }
+    let row = ConvertTo::<u64>::convert(order[place]) as usize;
+    let count = ConvertTo::<u64>::convert(lengths[place]) as usize;
+    let first = slices[place / SELL_ROWS] as usize + place % SELL_ROWS;
+    let product = |slot: usize, column: usize| op.pre((values[slot], x.at(column)), column as u64);
+    let column = |slot: usize| ConvertTo::<u64>::convert(columns[slot]) as usize;
+    let mut total = op.identity();
+    let mut k = 0;
+    // Loads that do not wait for each other.
+    while k + AHEAD <= count {
+        let mut at = [0; AHEAD];
+        for (i, at) in at.iter_mut().enumerate() {
+            *at = column(first + (k + i) * SELL_ROWS);
+        }
+        let mut products = [op.identity(); AHEAD];
+        for (i, found) in products.iter_mut().enumerate() {
+            *found = product(first + (k + i) * SELL_ROWS, at[i]);
+        }
+        for &product in &products {
+            total = op.combine(total, product);
+        }
+        k += AHEAD;
+    }
+    while k < count {
+        let slot = first + k * SELL_ROWS;
+        total = op.combine(total, product(slot, column(slot)));
+        k += 1;
+    }
+    // SAFETY: each row is in `order` once.
+    unsafe { write(&mut y, z, row, op.post(total, count as u64), &epilogue) };
+}

@@ -1,0 +1,111 @@
+//! Matrices in slices, against the same matrices in rows.
+
+use kernel_primitives::algorithms::{Csr, Sell, spmv, spmv_by, spmv_with};
+use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
+use kernel_primitives::{Result, Stream};
+
+use crate::support::{Random, stream, streams};
+use crate::{Host, lengths};
+
+/// A small whole number: sums of products of such are exact.
+fn whole(bits: u64) -> f32 {
+    (bits % 17) as f32 - 8.0
+}
+
+fn products(matrix: &Host<f32>, x: &[f32]) -> Vec<f32> {
+    (0..matrix.rows()).map(|row| matrix.row(row).map(|(column, value)| value * x[column]).sum()).collect()
+}
+
+fn is_right(stream: &Stream, matrix: &Host<f32>, window: usize, random: &mut Random) -> Result<()> {
+    let x: Vec<f32> = (0..matrix.columns).map(|_| whole(random.bits())).collect();
+    let rows = matrix.rows();
+    let in_rows = matrix.on(stream)?;
+    let a = Sell::from_csr(stream, &in_rows, window)?;
+    assert_eq!(a.to_coo()?, in_rows.to_coo()?);
+    assert_eq!((a.rows(), a.columns(), a.entries()), (rows, matrix.columns, matrix.values.len()));
+
+    // Each slice has the slots of its longest row, of the rows in the order of descending lengths in each window.
+    let mut counts: Vec<usize> = (0..rows).map(|row| matrix.row(row).count()).collect();
+    for window in counts.chunks_mut(window.min(rows).max(1).next_multiple_of(32)) {
+        window.sort_by(|a, b| b.cmp(a));
+    }
+    let slots: usize = counts.chunks(32).map(|slice| 32 * slice.iter().max().expect("a row")).sum();
+    assert_eq!(a.slots(), slots, "window {window}");
+
+    let expected = products(matrix, &x);
+    let there = stream.buffer_from(&x)?;
+    // What is after the rows stays.
+    let mut y = stream.buffer_from(&vec![77.0f32; rows + 1])?;
+    spmv(stream, &a, &there, &mut y)?;
+    let mut with_rest = expected.clone();
+    with_rest.push(77.0);
+    assert_eq!(y.to_vec()?, with_rest, "window {window}");
+
+    let z = stream.buffer_from(&vec![3.0f32; rows])?;
+    spmv_with(stream, &a, &there, PlusTimes, Axpby { alpha: -1.0, beta: 2.0 }, &z, &mut y)?;
+    assert!(y.to_vec()?[..rows].iter().zip(&expected).all(|(found, product)| *found == 6.0 - product));
+    Ok(())
+}
+
+#[test]
+fn products_in_slices_are_those_in_rows() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(51);
+    for kind in 0..18 {
+        let columns = [300, 1, 77][kind % 3];
+        let matrix = Host::of_lengths(columns, lengths(kind, &mut random), &mut random, whole);
+        for window in [0, 1, 32, 33, 64, usize::MAX] {
+            is_right(&stream, &matrix, window, &mut random)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn slices_have_products_on_every_device_sanitize() -> Result<()> {
+    let mut random = Random::new(52);
+    for stream in streams()? {
+        for (columns, rows) in [(0, vec![0; 5]), (40, vec![]), (40, vec![3, 0, 70, 0, 5]), (9, vec![1; 33])] {
+            let matrix = Host::of_lengths(columns, rows, &mut random, whole);
+            is_right(&stream, &matrix, 64, &mut random)?;
+        }
+    }
+    Ok(())
+}
+
+/// Unused slots take part in nothing: not even zeros would do with this semiring.
+#[test]
+fn any_semiring_has_products_in_slices() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(53);
+    let matrix = Host::of_lengths(30, [3, 0, 50, 1, 8], &mut random, |bits| (bits % 90 + 1) as f32);
+    let x: Vec<f32> = (0..30).map(|_| random.below(50) as f32).collect();
+    let expected: Vec<f32> = (0..5)
+        .map(|row| matrix.row(row).map(|(column, length)| length + x[column]).fold(f32::INFINITY, f32::min))
+        .collect();
+    let a = Sell::from_csr(&stream, &matrix.on(&stream)?, 32)?;
+    let mut y = stream.buffer_zeroed::<f32>(5)?;
+    spmv_by(&stream, &a, &stream.buffer_from(&x)?, Semiring { plus: Min, times: Add }, Overwrite, &mut y)?;
+    assert_eq!(y.to_vec()?, expected);
+    Ok(())
+}
+
+#[test]
+fn sums_of_floats_have_the_same_bits_on_every_device_and_window() -> Result<()> {
+    let mut random = Random::new(54);
+    let unit = |bits: u64| bits as f32 / u64::MAX as f32 - 0.5;
+    let matrix = Host::of_lengths(500, (0..300).map(|row| row * 7 % 90), &mut random, unit);
+    let x: Vec<f32> = (0..500).map(|_| unit(random.bits())).collect();
+    let mut all = Vec::new();
+    for stream in streams()? {
+        for window in [32, 300] {
+            let a: Csr<f32> = matrix.on(&stream)?;
+            let a = Sell::from_csr(&stream, &a, window)?;
+            let mut y = stream.buffer_zeroed::<f32>(300)?;
+            spmv(&stream, &a, &stream.buffer_from(&x)?, &mut y)?;
+            all.push(y.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+        }
+    }
+    assert!(all.iter().all(|bits| *bits == all[0]));
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Products with several vectors, against those with each.
+
+use kernel_primitives::algorithms::{Csr, spmm, spmm_by};
+use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
+use kernel_primitives::input::counting;
+use kernel_primitives::{Error, Result, f16};
+
+use crate::support::{Random, stream, streams};
+use crate::{Host, METHODS, lengths};
+
+/// A small whole number: sums of products of such are exact.
+fn whole(bits: u64) -> f32 {
+    (bits % 17) as f32 - 8.0
+}
+
+/// The products with each vector, by plain loops.
+fn products(matrix: &Host<f32>, x: &[f32], vectors: usize) -> Vec<f32> {
+    let mut all = Vec::new();
+    for row in 0..matrix.rows() {
+        for vector in 0..vectors {
+            all.push(matrix.row(row).map(|(column, value)| value * x[column * vectors + vector]).sum());
+        }
+    }
+    all
+}
+
+#[test]
+fn several_vectors_have_the_products_of_each() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(41);
+    for (kind, vectors) in [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128, 129, 300].into_iter().enumerate() {
+        let columns = [30, 1, 77][kind % 3];
+        let matrix = Host::of_lengths(columns, lengths(kind, &mut random), &mut random, whole);
+        let x: Vec<f32> = (0..columns * vectors).map(|_| whole(random.bits())).collect();
+        let expected = products(&matrix, &x, vectors);
+        let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+        for method in METHODS {
+            a.set_method(method)?;
+            // What is after the rows stays.
+            let mut y = stream.buffer_from(&vec![77.0f32; expected.len() + 1])?;
+            spmm(&stream, &a, &x, vectors, &mut y)?;
+            let (last, found) = y.to_vec()?.split_last().map(|(last, found)| (*last, found.to_vec())).expect("one");
+            assert_eq!((found, last), (expected.clone(), 77.0), "{vectors} vectors, {kind}, {method:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_shape_of_lanes_has_the_same_products_sanitize() -> Result<()> {
+    let mut random = Random::new(42);
+    let matrix = Host::of_lengths(40, [3, 0, 300, 0, 0, 5, 40, 1, 0], &mut random, whole);
+    for stream in streams()? {
+        let mut a = matrix.on(&stream)?;
+        for vectors in [1, 3, 16, 70] {
+            let x: Vec<f32> = (0..40 * vectors).map(|_| whole(random.bits())).collect();
+            let (expected, x) = (products(&matrix, &x, vectors), stream.buffer_from(&x)?);
+            for method in METHODS {
+                a.set_method(method)?;
+                let mut y = stream.buffer_zeroed::<f32>(9 * vectors)?;
+                spmm(&stream, &a, &x, vectors, &mut y)?;
+                assert_eq!(y.to_vec()?, expected, "{vectors} vectors, {method:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn results_are_scaled_and_added() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(43);
+    let matrix = Host::of_lengths(20, [3, 0, 100, 20], &mut random, whole);
+    let x: Vec<f32> = (0..60).map(|_| whole(random.bits())).collect();
+    let (a, there) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+    let mut y = stream.buffer_from(&(0..12).map(|at| at as f32).collect::<Vec<_>>())?;
+    spmm_by(&stream, &a, &there, 3, PlusTimes, Axpby { alpha: -2.0, beta: 0.5 }, &mut y)?;
+    let expected: Vec<f32> =
+        products(&matrix, &x, 3).iter().enumerate().map(|(at, product)| -2.0 * product + 0.5 * at as f32).collect();
+    assert_eq!(y.to_vec()?, expected);
+    Ok(())
+}
+
+/// A step of shortest paths from several vertices at once; a row without entries has the identity.
+#[test]
+fn any_semiring_has_products_with_several_vectors() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(44);
+    let matrix = Host::of_lengths(30, [3, 0, 50, 1, 8], &mut random, |bits| (bits % 90 + 1) as f32);
+    let x: Vec<f32> = (0..30 * 5).map(|_| (random.below(50)) as f32).collect();
+    let (mut a, there) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+    let mut expected = Vec::new();
+    for row in 0..5 {
+        for vector in 0..5 {
+            let ways = matrix.row(row).map(|(column, length)| length + x[column * 5 + vector]);
+            expected.push(ways.fold(f32::INFINITY, f32::min));
+        }
+    }
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_zeroed::<f32>(25)?;
+        spmm_by(&stream, &a, &there, 5, Semiring { plus: Min, times: Add }, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected, "{method:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn halves_take_wide_indices_and_computed_vectors() -> Result<()> {
+    let stream = stream()?;
+    let a = Csr::new(&stream, (2, 3), &[0u64, 2, 3], &[0, 2, 1], &[1.0, 2.0, 3.0].map(f16::from_f32))?;
+    let mut y = stream.buffer_zeroed::<f32>(4)?;
+    // The vectors 0, 2, 4 and 1, 3, 5.
+    spmm(&stream, &a, counting(0.0f32, 6), 2, &mut y)?;
+    assert_eq!(y.to_vec()?, [8.0, 11.0, 6.0, 9.0]);
+    Ok(())
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_errors_and_no_vectors_are_none() -> Result<()> {
+    let stream = stream()?;
+    let a = Csr::new(&stream, (2, 3), &[0u32, 1, 2], &[0, 2], &[1.0f32, 2.0])?;
+    let mut y = stream.buffer_from(&[7.0f32; 4])?;
+    let x = stream.buffer_zeroed::<f32>(6)?;
+    for (vectors, needed) in [(1, 3), (3, 9), (0, 0), (usize::MAX, usize::MAX)] {
+        let error = spmm(&stream, &a, &x, vectors, &mut y).unwrap_err();
+        assert!(
+            matches!(error, Error::LengthMismatch { first_len, second_len: 6, .. } if first_len == needed),
+            "{error}"
+        );
+    }
+    let error = spmm(&stream, &a, &x, 2, &mut stream.buffer_zeroed(3)?).unwrap_err();
+    assert!(matches!(error, Error::LengthMismatch { first_len: 4, second_len: 3, .. }), "{error}");
+    spmm(&stream, &a, &stream.buffer_zeroed::<f32>(0)?, 0, &mut y)?;
+    assert_eq!(y.to_vec()?, [7.0; 4]);
+    Ok(())
+}
