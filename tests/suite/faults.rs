@@ -1,5 +1,6 @@
 //! What a kernel does wrong comes back as an error that says where, and the next launch works.
 
+use kernel_primitives::functor::BinaryFn;
 use kernel_primitives::input::permutation;
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{Device, Diagnosis, Dim3, Dims, Error, KernelFault, Result, Stream};

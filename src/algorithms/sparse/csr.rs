@@ -15,6 +15,8 @@ mod sealed {
     /// The launches of the kernels that do not depend on the entries' type.
     #[allow(unreachable_pub, reason = "sealed")]
     pub trait Launches: Sized {
+        /// The index of a place; nothing if it is too large.
+        fn of(place: u64) -> Option<Self>;
         fn check(
             at: (&Stream, Dims),
             offsets: &Buffer<Self>,
@@ -60,23 +62,19 @@ pub trait CsrIndex: Integer + ConvertTo<u64> + Launches {
     /// The largest of them.
     #[doc(hidden)]
     const MOST: u64;
-
-    /// The index of a place; nothing if it is too large.
-    #[doc(hidden)]
-    fn of(place: u64) -> Option<Self>;
 }
 
 macro_rules! indices {
     ($($t:ty),*) => {$(
         impl CsrIndex for $t {
             const MOST: u64 = <$t>::MAX as u64;
-
-            fn of(place: u64) -> Option<Self> {
-                place.try_into().ok()
-            }
         }
 
         impl Launches for $t {
+            fn of(place: u64) -> Option<Self> {
+                place.try_into().ok()
+            }
+
             fn check(
                 (stream, dims): (&Stream, Dims),
                 offsets: &Buffer<Self>,
