@@ -13,7 +13,9 @@ use core::marker::PhantomData;
 use core::mem::{align_of, size_of};
 use core::panic::Location;
 
-use super::raw::{self, Borrowed};
+#[cfg(not(target_arch = "nvptx64"))]
+use super::raw;
+use super::raw::Borrowed;
 use crate::element::Element;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::Space;

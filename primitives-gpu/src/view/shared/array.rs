@@ -1,13 +1,16 @@
 //! Parts of a storage, as collectives use them, and asynchronous copies into them.
 
 use core::mem::size_of;
+#[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
 use super::elements::shared_set;
 use crate::element::{AnyBits, Element};
 #[cfg(not(target_arch = "nvptx64"))]
+use crate::simt::FaultKind;
+#[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::emulated::{AccessKind, Space};
-use crate::simt::{AtomicElement, AtomicRef, Block, FaultKind};
+use crate::simt::{AtomicElement, AtomicRef, Block};
 use crate::view::raw::{self, Borrowed};
 
 /// Elements in a part of a storage, as a collective uses them: uninitialised, unchecked on the GPU, and shown to the
@@ -177,7 +180,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
     /// The first element's address, for what the hardware does with it.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
-    pub(super) fn as_mut_ptr(self) -> *mut T {
+    pub(in crate::view) fn as_mut_ptr(self) -> *mut T {
         self.address
     }
 
