@@ -103,10 +103,8 @@ pub use segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmente
 pub use segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs};
 pub use select::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition};
 pub use sort::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits};
-pub use sparse::{
-    Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv, spmv_by,
-    spmv_with,
-};
+pub use sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, SpmvMethod};
+pub use sparse::{Spmm, Spmv, spmm, spmm_by, spmv, spmv_by, spmv_with};
 pub use top_k::{TopK, TopKPairs, top_k, top_k_pairs};
 pub use transform::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform};
 pub use tuning::{Parameter, TUNING_VARIABLE, Tuning};
