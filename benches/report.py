@@ -199,11 +199,11 @@ def page(results):
                 ]
             )
         lines += table(head, rows) + [""]
-    lines += ["## Expressions, launches, collectives of a block, rows and columns", ""]
+    lines += ["## Expressions, launches, collectives of a block, rows and columns, sparse matrices", ""]
     for row in results.rows:
         if "algorithm" not in row:
             values = ", ".join(
-                f"{key} {value}" if key == "commit" else f"{key} {digits(value)}"
+                f"{key} {value}" if isinstance(value, str) else f"{key} {digits(value)}"
                 for key, value in row.items()
                 if key != "name" and value
             )
@@ -289,6 +289,14 @@ def summary(results):
         if "torch ms" in row:
             cells = [digits(row["ms"]), f"{row['GB/s']:.0f}", digits(row["torch ms"]), f"{row['ratio to torch']:.2f}"]
             rows.append([label, *cells])
+    lines += table_if_any(head, rows)
+
+    head = ["sparse matrix times vector", "ms", "GB/s", "cuSPARSE, ms", "ratio", "residual by product"]
+    rows = []
+    for row in (row for row in results.rows if row["name"].startswith("spmv ") and "cuSPARSE ms" in row):
+        residual = by_name.get(row["name"].replace("spmv ", "spmv residual ", 1), {}).get("of the product")
+        cells = [digits(row["ms"]), digits(row["GB/s"]), digits(row["cuSPARSE ms"]), f"{row['ratio to cuSPARSE']:.2f}"]
+        rows.append([row["name"].removeprefix("spmv "), *cells, f"{residual:.2f}" if residual else ""])
     lines += table_if_any(head, rows)
 
     peers = {"CUB": "CUB", "CUDA": "CUDA by hand", "Thrust": "Thrust", "torch": "PyTorch", "torch compiled": "PyTorch, compiled", "CuPy": "CuPy, fused"}

@@ -1,4 +1,4 @@
-//! Benchmarks on a GPU, beside CUB and PyTorch.
+//! Benchmarks on a GPU, beside CUB, cuSPARSE and PyTorch.
 //!
 //! ```text
 //! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 30] [--only rows,block]
@@ -6,7 +6,7 @@
 //! cargo bench --features cuda --bench gpu -- --only tune [--tuning my.txt] [--json results.json] [--rows reduce]
 //! ```
 //!
-//! CUB and Thrust are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
+//! CUB, Thrust and cuSPARSE are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
 //! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
 //! between two events; the figures are medians over the samples. Every result is checked, those of the peers in this process
 //! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
@@ -41,6 +41,8 @@ mod peers;
 #[cfg(feature = "cuda")]
 mod rows;
 #[cfg(feature = "cuda")]
+mod sparse;
+#[cfg(feature = "cuda")]
 mod stencils;
 
 /// Measures a group of rows.
@@ -65,13 +67,14 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 7] = [
+    let groups: [(&str, Group); 8] = [
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
         ("block", block::run),
         ("rows", rows::run),
         ("expressions", expressions::run),
+        ("sparse", sparse::run),
         ("stencils", stencils::run),
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the peers of the GPU benchmarks, CUB and Thrust, as one shared library; each source by a process of its own.
+# Builds the peers of the GPU benchmarks, CUB, Thrust and cuSPARSE, as one shared library; each source by a process of its own.
+# Without cuSPARSE's header, sparse.cu is empty.
 #
 #     build.sh libpeers.so
 #
@@ -28,4 +29,8 @@ done
 for job in "${jobs[@]}"; do
     wait "$job"
 done
-"$nvcc" "${flags[@]}" --shared -o "$1" "$objects"/*.o
+libraries=()
+if "$nvcc" "${flags[@]}" -E -x cu - <<<'#include <cusparse.h>' >/dev/null 2>&1; then
+    libraries=(-lcusparse)
+fi
+"$nvcc" "${flags[@]}" --shared -o "$1" "$objects"/*.o "${libraries[@]}"

@@ -113,10 +113,8 @@ pub use {
     segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
-    sparse::{
-        Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, Spmm, Spmv, SpmvMethod, spmm, spmm_by, spmv,
-        spmv_by, spmv_with,
-    },
+    sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, SpmvMethod},
+    sparse::{Spmm, Spmv, spmm, spmm_by, spmv, spmv_by, spmv_with},
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},
