@@ -70,7 +70,7 @@ where
     let mut random = Random::new(n as u64);
     let mut unit = || -> T { (2.0 * random.unit() - 1.0).convert() };
     let x: Vec<Complex<T>> = (0..len).map(|_| Complex { re: unit(), im: unit() }).collect();
-    let wide = |x: Complex<T>| Complex::new(x.re.convert(), x.im.convert());
+    let wide = |x: Complex<T>| -> Complex<f64> { Complex::new(x.re.convert(), x.im.convert()) };
     let swapped = |x: Complex<f64>| Complex::new(x.im, x.re);
 
     for inverse in [false, true] {
@@ -93,7 +93,7 @@ where
                 errors += (wide(found) - expected[place]).norm_sqr();
                 all += expected[place].norm_sqr();
             }
-            let error = (errors / all).sqrt() / T::EPSILON.convert();
+            let error = (errors / all).sqrt() / ConvertTo::<f64>::convert(T::EPSILON);
             // What the docs say.
             let bound = 0.5 * (n as f64).log2().sqrt();
             assert!(error <= bound, "{shape:?}, inverse {inverse}: an error of {error} epsilons, and not {bound}");

@@ -106,35 +106,37 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
 /// use kernel_primitives::block::{FftStorage, block_fft, block_ifft};
 /// use kernel_primitives::prelude::*;
 ///
-/// /// Shifts a row of 1000 by so many places, in the frequency domain.
+/// /// The circular convolution of each row of 1000 numbers with a filter.
 /// #[kernel]
-/// fn shift(
+/// fn convolve(
 ///     cx: Block,
-///     by: usize,
 ///     x: Global<Complex<f32>>,
+///     filter: Global<Complex<f32>>,
 ///     mut out: GlobalMut<Complex<f32>, Striped<10>>,
 ///     mut shared: Shared<FftStorage<f32, 1000, 10>>,
 /// ) {
+///     let mut items = init::<Complex<f32>, 10>(Complex::ZERO);
+///     load_striped(cx, &mut items, filter);
+///     let response = block_fft(cx, &mut shared, &items);
 ///     for tile in cx.tiles::<10>(out.len()) {
-///         let mut items = init::<Complex<f32>, 10>(Complex::ZERO);
 ///         load_striped(cx, &mut items, x.tile(tile));
-///         let mut spectrum = block_fft(cx, &mut shared, &items);
-///         for (i, item) in spectrum.iter_mut().enumerate() {
-///             let frequency = cx.thread_rank() as usize + i * 100;
-///             let turns = (by * frequency % 1000) as f32 / 1000.0;
-///             *item *= Complex::new(Real::cos_pi(2.0 * turns), -Real::sin_pi(2.0 * turns)) / 1000.0;
-///         }
-///         store_striped(cx, out.tile(tile), &block_ifft(cx, &mut shared, &spectrum));
+///         let spectrum = block_fft(cx, &mut shared, &items);
+///         let product = core::array::from_fn(|i| spectrum[i] * response[i] / 1000.0);
+///         store_striped(cx, out.tile(tile), &block_ifft(cx, &mut shared, &product));
 ///     }
 /// }
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = kernel_primitives::Device::emulator().stream()?;
-/// let x: Vec<Complex<f32>> = (0..1000).map(|i| Complex::from(i as f32)).collect();
-/// let mut out = stream.buffer_zeroed(1000)?;
-/// shift::launch(&stream, (1, 100), 3, &stream.buffer_from(&x)?, &mut out)?;
-/// let shifted = out.to_vec()?;
-/// assert!((shifted[3] - x[0]).norm() < 1e-2 && (shifted[0] - x[997]).norm() < 1e-2);
+/// let x: Vec<Complex<f32>> = (0..3000).map(|i| Complex::from((i % 7) as f32)).collect();
+/// // The mean of a number and the one three places before.
+/// let mut filter = vec![Complex::ZERO; 1000];
+/// (filter[0], filter[3]) = (Complex::from(0.5), Complex::from(0.5));
+/// let mut out = stream.buffer_zeroed(3000)?;
+/// convolve::launch(&stream, (2, 100), &stream.buffer_from(&x)?, &stream.buffer_from(&filter)?, &mut out)?;
+/// let out = out.to_vec()?;
+/// assert!((out[1500] - (x[1500] + x[1497]) * 0.5).norm() < 1e-5);
+/// assert!((out[1000] - (x[1000] + x[1997]) * 0.5).norm() < 1e-5);
 /// # Ok(())
 /// # }
 /// ```
@@ -198,7 +200,7 @@ pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: u
         )
     };
     passes!(0 1 2 3 4 5 6 7 8 9 10 11);
-    state.to_registers();
+    state.take_items();
     state.items
 }
 
@@ -251,17 +253,16 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     #[inline(always)]
     #[track_caller]
     fn pass_in_registers<const R: usize>(&mut self, done: usize) {
-        self.to_registers();
+        self.take_items();
         let groups = const { ITEMS / R };
         for group in 0..groups {
             let j = self.thread + group * Self::THREADS;
             let mut x = [zero(); R];
-            for k in 0..R {
-                x[k] = self.items[group + k * groups];
+            for (k, x) in x.iter_mut().enumerate() {
+                *x = self.items[group + k * groups];
             }
-            let x = Self::transform(x, j, done);
-            for k in 0..R {
-                self.items[group + k * groups] = x[k];
+            for (k, x) in Self::transform(x, j, done).into_iter().enumerate() {
+                self.items[group + k * groups] = x;
             }
         }
         // The last pass leaves the items striped as they were.
@@ -285,19 +286,18 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     #[inline(always)]
     #[track_caller]
     fn pass_in_memory<const R: usize>(&mut self, done: usize) {
-        self.to_memory();
+        self.put_items();
         let mut j = self.thread;
         while j < const { N / R } {
             let mut x = [zero(); R];
-            for k in 0..R {
+            for (k, x) in x.iter_mut().enumerate() {
                 // SAFETY: inside; written before a barrier, and not written before the next one.
-                x[k] = unsafe { self.memory.load(self.first + place(j + k * (N / R))) };
+                *x = unsafe { self.memory.load(self.first + place(j + k * (N / R))) };
             }
-            let x = Self::transform(x, j, done);
             let to = Self::first_place::<R>(j, done);
-            for k in 0..R {
+            for (k, x) in Self::transform(x, j, done).into_iter().enumerate() {
                 // SAFETY: inside; each number has one writer, and is read after the barrier.
-                unsafe { self.memory.store(self.second + place(to + k * done), x[k]) };
+                unsafe { self.memory.store(self.second + place(to + k * done), x) };
             }
             j += Self::THREADS;
         }
@@ -310,9 +310,9 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     fn transform<const R: usize>(mut x: [Complex<T>; R], j: usize, done: usize) -> [Complex<T>; R] {
         if done > 1 {
             let step = j % done * (N / (done * R));
-            for k in 1..R {
+            for (k, x) in x.iter_mut().enumerate().skip(1) {
                 // SAFETY: `j % done` is less than `done`, and `k` less than `R`: less than `N`.
-                x[k] = times(x[k], unsafe { T::root::<N>(k * step) });
+                *x = times(*x, unsafe { T::root::<N>(k * step) });
             }
         }
         thread_fft(&x)
@@ -327,7 +327,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     /// Has the numbers in registers.
     #[inline(always)]
     #[track_caller]
-    fn to_registers(&mut self) {
+    fn take_items(&mut self) {
         if self.in_memory {
             for (i, item) in self.items.iter_mut().enumerate() {
                 // SAFETY: inside; written before a barrier, and not written before the next one.
@@ -340,7 +340,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     /// Has the numbers in the first copy in memory.
     #[inline(always)]
     #[track_caller]
-    fn to_memory(&mut self) {
+    fn put_items(&mut self) {
         if !self.in_memory {
             if self.readers {
                 self.barrier();
@@ -358,7 +358,7 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     #[inline(always)]
     #[track_caller]
     fn barrier(&self) {
-        if const { WARP as usize % Self::THREADS == 0 } {
+        if const { (WARP as usize).is_multiple_of(Self::THREADS) } {
             self.cx.sync_warp(self.cx.warp_mask());
         } else {
             self.cx.barrier();

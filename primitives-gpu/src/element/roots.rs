@@ -2,10 +2,10 @@
 
 use core::f64::consts::FRAC_PI_4;
 
-use super::{Complex, Real};
+use super::{Complex, ConvertTo, Real};
 
 /// A float that Fourier transforms are ready for: `f32` and `f64`.
-pub trait FftFloat: Real {
+pub trait FftFloat: Real + ConvertTo<Self> {
     /// `exp(-2πi * index / N)`, from a table in the program.
     ///
     /// # Safety

@@ -172,7 +172,7 @@ fn times_root<T: FftFloat, const N: usize>(x: Complex<T>, index: usize) -> Compl
         2 => Complex { re: x.re.neg(), im: x.im.neg() },
         _ => Complex { re: x.im.neg(), im: x.re },
     };
-    if eighths % 2 == 0 {
+    if eighths.is_multiple_of(2) {
         return x;
     }
     // x * (1 - i) / √2
