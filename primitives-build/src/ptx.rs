@@ -45,8 +45,11 @@ pub(crate) enum Cut {
     Unresolved(String),
 }
 
-/// Respells what ptxas of CUDA 13.0 takes for something else: of −32768, `neg.s16` and `abs.s16` leave 32768 in the 32-bit
-/// register behind, and a conversion to a wider type then finds no sign.
+/// Respells what ptxas of CUDA 13.0 takes for something else.
+///
+/// - Of −32768, `neg.s16` and `abs.s16` leave 32768 in the 32-bit register behind, and a conversion to a wider type then finds no sign.
+/// - A store of the low bits of a register that holds a float converts the number: `add.rn.f32 %r1, …; st.shared.b8 […], %r1` stores 255
+///   where the sum is 284. LLVM writes such stores for what is not aligned, such as the fields of packed structures.
 pub(crate) fn respell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -61,12 +64,36 @@ pub(crate) fn respell(text: &str) -> String {
                 "\t{{ .reg .b16 negated; not.b16 \tnegated, {from}; add.s16 \tnegated, negated, 1; \
                  max.s16 \t{to}, {from}, negated; }}"
             ));
+        } else if let Some(store) = narrowing_store(line) {
+            out.push_str(&store);
         } else {
             out.push_str(line);
         }
         out.push('\n');
     }
     out
+}
+
+/// A store of a register's low bits, as one of a register that an instruction for integers made; nothing for another line.
+fn narrowing_store(line: &str) -> Option<String> {
+    let instruction = line.trim().strip_suffix(';')?;
+    let (store, value) = instruction.rsplit_once(',')?;
+    let bits: u32 = store.split_whitespace().next()?.strip_prefix("st")?.rsplit_once(".b")?.1.parse().ok()?;
+    let value = value.trim();
+    // The registers' names tell their sizes.
+    let has = |prefix: &str| value.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+    let from =
+        [("%rs", 16), ("%r", 32), ("%rd", 64)].into_iter().find_map(|(prefix, bits)| has(prefix).then_some(bits))?;
+    if bits >= from {
+        return None;
+    }
+    // There are no registers of 8 bits.
+    let size = bits.max(16);
+    let low = match from {
+        16 => format!("and.b16 \tlow, {value}, 255"),
+        _ => format!("cvt.u{size}.u{from} \tlow, {value}"),
+    };
+    Some(format!("\t{{ .reg .b{size} low; {low}; {store}, low; }}"))
 }
 
 impl Module {

@@ -182,6 +182,7 @@ fn a_block_of_other_than_the_transforms_threads_is_a_fault() -> Result<()> {
 }
 
 #[test]
+#[allow(clippy::excessive_precision, clippy::approx_constant, reason = "the digits of a table")]
 fn roots_of_unity_are_nearest_numbers() {
     for n in [1, 2, 3, 7, 8, 12, 97, 1000, 1 << 12, 1001 * 13] {
         for index in 0..n {
@@ -197,4 +198,12 @@ fn roots_of_unity_are_nearest_numbers() {
     assert_eq!(root_of_unity(1, 12).re, 0.866_025_403_784_438_646_76);
     assert_eq!(root_of_unity(5, 8).im, 0.707_106_781_186_547_524_40);
     assert_eq!(-root_of_unity(1, 360).im, 0.017_452_406_437_283_512_819);
+}
+
+#[test]
+fn the_most_passes_of_a_thread_leave_nothing_out() {
+    // Five factors: more are refused by the compiler.
+    let spectrum = kernel_primitives::thread::thread_fft(&[Complex::new(1.0f64, 0.0); 243]);
+    assert!((spectrum[0].re - 243.0).abs() < 1e-9, "{}", spectrum[0]);
+    assert!(spectrum[1..].iter().all(|x| x.norm() < 1e-9));
 }

@@ -105,6 +105,27 @@ fn signs_of_16_bits_are_respelled() {
 }
 
 #[test]
+fn stores_of_low_bits_are_respelled() {
+    for (store, respelled) in [
+        ("st.shared.b8 \t[%rd1+4], %r2;", "{ .reg .b16 low; cvt.u16.u32 \tlow, %r2; st.shared.b8 \t[%rd1+4], low; }"),
+        ("st.global.b8 \t[%rd1], %rs2;", "{ .reg .b16 low; and.b16 \tlow, %rs2, 255; st.global.b8 \t[%rd1], low; }"),
+        ("st.b16 \t[%rd1], %rd2;", "{ .reg .b16 low; cvt.u16.u64 \tlow, %rd2; st.b16 \t[%rd1], low; }"),
+        ("st.local.b32 \t[%SP], %rd2;", "{ .reg .b32 low; cvt.u32.u64 \tlow, %rd2; st.local.b32 \t[%SP], low; }"),
+    ] {
+        assert_eq!(respell(&format!("\t{store}\n")), format!("\t{respelled}\n"));
+    }
+    for kept in [
+        "st.shared.b32 \t[%rd1], %r2;",
+        "st.global.v4.b32 \t[%rd1], {%r1, %r2, %r3, %r4};",
+        "st.global.b8 \t[%rd1], 0;",
+        "ld.shared.b8 \t%r1, [%rd1];",
+        "st.param.b64 \t[param0], %rd72;",
+    ] {
+        assert_eq!(respell(&format!("\t{kept}\n")), format!("\t{kept}\n"));
+    }
+}
+
+#[test]
 fn entry_takes_what_it_reaches_and_nothing_else() {
     let one = cut("a__one");
     for part in ["arena[]", "fault;", ".func deep\n()", "vprintf", ".noreturn", ".reqntid 128"] {

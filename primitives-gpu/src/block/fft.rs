@@ -34,6 +34,7 @@ const fn places(n: usize) -> usize {
 
 /// Two if there is a pass from memory to memory.
 const fn copies(n: usize, items: usize) -> usize {
+    assert!(is_smooth(n), "the length of a Fourier transform is a product of 2, 3, 5, 7, 11 and 13");
     let mut done = 1;
     while done < n {
         let radix = radix(n, items, done);

@@ -99,7 +99,8 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
             }
             let [least, greatest] =
                 [(begins[0], 0), (begins[AHEAD - 1], WARP - 1)].map(|(begin, lane)| warp_broadcast(cx, begin, lane));
-            if greatest >= end {
+            // By a vote: a lane that found a wrong offset has left, and what is shuffled out of it is anything.
+            if cx.any(FULL_MASK, begins[AHEAD - 1] >= end) {
                 return;
             }
             next += AHEAD * WARP as usize;
