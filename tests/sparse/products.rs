@@ -365,13 +365,13 @@ fn written_after_it_was_checked<V: Element, I: CsrIndex>(
         for method in METHODS {
             // A fault is of its stream.
             let stream = stream()?;
-            let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&vec![of(0); LEN])?);
+            let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&[of(0); LEN])?);
             let (bad_offsets, bad_columns) = (stream.buffer_from(&bad_offsets)?, stream.buffer_from(&bad_columns)?);
             let graph = stream.capture(|stream| {
                 offsets.as_mut_slice().copy_from_device(stream, bad_offsets.as_slice())?;
                 columns.as_mut_slice().copy_from_device(stream, bad_columns.as_slice())
             })?;
-            let values = stream.buffer_from(&vec![one; LEN])?;
+            let values = stream.buffer_from(&[one; LEN])?;
             let mut a = Csr::from_buffers(&stream, (LEN, LEN), offsets, columns, values)?;
             a.set_method(method)?;
             graph.launch(&stream)?;

@@ -27,14 +27,14 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// Sorts pairs of a key and a value in each segment of the block's items, by the keys and any comparator; stable. For keys alone the
 /// values are `[u8; 0]`.
 ///
-/// The arrangement is that of [`block_merge_sort_pairs`]; a segment is a run of positions, and stays where it is. Bit
+/// The arrangement is that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs); a segment is a run of positions, and stays where it is. Bit
 /// `i` of `heads` says that the thread's item `i` begins one; `segment` is the begin and the end of the one that its
 /// first item is in, which may lie outside the block. What they say of positions from `valid` on does not matter.
 ///
-/// Phases and cost are those of [`block_merge_sort_pairs`]: of two runs that merge, only what the segment over their
+/// Phases and cost are those of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs): of two runs that merge, only what the segment over their
 /// border has in both moves.
 ///
-/// Shared memory: that of [`block_merge_sort_pairs`], and two words a thread.
+/// Shared memory: that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs), and two words a thread.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

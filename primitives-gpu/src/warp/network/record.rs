@@ -152,7 +152,7 @@ macro_rules! sort_bits {
 sort_bits!(u8: u32, u16: u32, u32: u32);
 sort_bits!(long u64, usize);
 
-/// An integer that [`warp_sort_with_index`](super::warp_sort_with_index) and
+/// An integer that [`warp_sort_with_index`](crate::warp::warp_sort_with_index) and
 /// [`block_sort_with_index`](crate::block::block_sort_with_index) take along with each key as its index: any of 8 to 64 bits,
 /// signed or not. The library implements it; the methods are its own.
 pub trait SortIndex: Element {
