@@ -136,8 +136,8 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
 /// let mut out = stream.buffer_zeroed(3000)?;
 /// convolve::launch(&stream, (2, 100), &stream.buffer_from(&x)?, &stream.buffer_from(&filter)?, &mut out)?;
 /// let out = out.to_vec()?;
-/// assert!((out[1500] - (x[1500] + x[1497]) * 0.5).norm() < 1e-5);
-/// assert!((out[1000] - (x[1000] + x[1997]) * 0.5).norm() < 1e-5);
+/// assert!((out[1500] - (x[1500] + x[1497]) * 0.5).l1_norm() < 1e-5);
+/// assert!((out[1000] - (x[1000] + x[1997]) * 0.5).l1_norm() < 1e-5);
 /// # Ok(())
 /// # }
 /// ```

@@ -39,7 +39,7 @@ use crate::thread::{minus, plus, swapped, thread_fft, times};
 /// let y: Vec<Complex<f32>> = [1.0, -1.0].repeat(6).into_iter().map(Complex::from).collect();
 /// let mut out = stream.buffer_zeroed(24)?;
 /// spectra::launch(&stream, (1, 8), &stream.buffer_from(&[x, y].concat())?, &mut out)?;
-/// let powers: Vec<f32> = out.to_vec()?.iter().map(|x| x.norm().round()).collect();
+/// let powers: Vec<f32> = out.to_vec()?.iter().map(|x| x.norm_sqr().sqrt().round()).collect();
 /// assert_eq!(powers[..12], [0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0]);
 /// assert_eq!(powers[12..], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
 /// # Ok(())

@@ -18,7 +18,7 @@ use crate::{ConvertTo, Element, KernelParam, Reducer, Result};
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = Device::auto()?.stream()?;
-/// let mut triplets = Coo::new((2, 3))?;
+/// let mut triplets: Coo<f32> = Coo::new((2, 3))?;
 /// triplets.push(1, 2, 0.5f32)?;
 /// triplets.push(0, 0, 7.0)?;
 /// triplets.push(1, 2, 0.25)?;
