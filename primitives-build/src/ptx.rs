@@ -41,9 +41,13 @@ pub(crate) enum Cut {
     Unresolved(String),
 }
 
-/// Respells what ptxas of CUDA 13.0 takes for something else: of −32768, `neg.s16` and `abs.s16` leave 32768 in the 32-bit
-/// register behind, and a conversion to a wider type then finds no sign.
+/// Respells what ptxas of CUDA 13.0 takes for something else.
+///
+/// - Of −32768, `neg.s16` and `abs.s16` leave 32768 in the 32-bit register behind, and a conversion to a wider type then finds no sign.
+/// - A store of the low bits of a register that holds a float converts the number: `add.rn.f32 %r1, …; st.shared.b8 […], %r1` stores 255
+///   where the sum is 284. LLVM writes such stores for what is not aligned, such as the fields of packed structures.
 pub(crate) fn respell(text: &str) -> String {
+    let floats = Floats::of(text);
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let operands = |instruction: &str| {
@@ -57,12 +61,48 @@ pub(crate) fn respell(text: &str) -> String {
                 "\t{{ .reg .b16 negated; not.b16 \tnegated, {from}; add.s16 \tnegated, negated, 1; \
                  max.s16 \t{to}, {from}, negated; }}"
             ));
+        } else if let Some(store) = floats.narrowing_store(line) {
+            out.push_str(&store);
         } else {
             out.push_str(line);
         }
         out.push('\n');
     }
     out
+}
+
+/// Sizes of registers in bits that may hold floats: those of a text's instructions.
+struct Floats(Vec<u32>);
+
+impl Floats {
+    fn of(text: &str) -> Self {
+        let types: [(u32, &[&str]); 3] =
+            [(16, &[".f16", ".bf16"]), (32, &[".f32", ".f16x2", ".bf16x2"]), (64, &[".f64"])];
+        let has = |name: &&str| text.contains(*name);
+        Self(types.into_iter().filter(|(_, names)| names.iter().any(has)).map(|(bits, _)| bits).collect())
+    }
+
+    /// A store of a register's low bits, as one of a register that an instruction for integers made; nothing for another line.
+    fn narrowing_store(&self, line: &str) -> Option<String> {
+        let instruction = line.trim().strip_suffix(';')?;
+        let (store, value) = instruction.rsplit_once(',')?;
+        let bits: u32 = store.split_whitespace().next()?.strip_prefix("st")?.rsplit_once(".b")?.1.parse().ok()?;
+        let value = value.trim();
+        // The registers' names tell their sizes.
+        let has = |prefix: &str| value.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+        let sizes = [("%rs", 16), ("%r", 32), ("%rd", 64)];
+        let from = sizes.into_iter().find_map(|(prefix, bits)| has(prefix).then_some(bits))?;
+        if bits >= from || !self.0.contains(&from) {
+            return None;
+        }
+        // There are no registers of 8 bits.
+        let size = bits.max(16);
+        let low = match from {
+            16 => format!("and.b16 \tlow, {value}, 255"),
+            _ => format!("cvt.u{size}.u{from} \tlow, {value}"),
+        };
+        Some(format!("\t{{ .reg .b{size} low; {low}; {store}, low; }}"))
+    }
 }
 
 impl Module {
@@ -647,6 +687,37 @@ $L__BB7_1:
              \t{ .reg .b16 negated; not.b16 \tnegated, %rs1; add.s16 \tnegated, negated, 1; max.s16 \t%rs3, %rs1, negated; }\n\
              \tneg.s32 \t%r2, %r1;\n"
         );
+    }
+
+    #[test]
+    fn stores_of_low_bits_of_floats_are_respelled() {
+        let floats =
+            "\tadd.rn.f16 \t%rs1, %rs1, %rs1;\n\tadd.rn.f32 \t%r1, %r1, %r1;\n\tadd.rn.f64 \t%rd3, %rd3, %rd3;\n";
+        for (store, respelled) in [
+            (
+                "st.shared.b8 \t[%rd1+4], %r2;",
+                "{ .reg .b16 low; cvt.u16.u32 \tlow, %r2; st.shared.b8 \t[%rd1+4], low; }",
+            ),
+            (
+                "st.global.b8 \t[%rd1], %rs2;",
+                "{ .reg .b16 low; and.b16 \tlow, %rs2, 255; st.global.b8 \t[%rd1], low; }",
+            ),
+            ("st.b16 \t[%rd1], %rd2;", "{ .reg .b16 low; cvt.u16.u64 \tlow, %rd2; st.b16 \t[%rd1], low; }"),
+            ("st.local.b32 \t[%SP], %rd2;", "{ .reg .b32 low; cvt.u32.u64 \tlow, %rd2; st.local.b32 \t[%SP], low; }"),
+        ] {
+            assert_eq!(respell(&format!("{floats}\t{store}\n")), format!("{floats}\t{respelled}\n"));
+            // Without floats of the register's size, none holds one.
+            assert_eq!(respell(&format!("\t{store}\n")), format!("\t{store}\n"));
+        }
+        for kept in [
+            "st.shared.b32 \t[%rd1], %r2;",
+            "st.global.v4.b32 \t[%rd1], {%r1, %r2, %r3, %r4};",
+            "st.global.b8 \t[%rd1], 0;",
+            "ld.shared.b8 \t%r1, [%rd1];",
+            "st.param.b64 \t[param0], %rd72;",
+        ] {
+            assert_eq!(respell(&format!("{floats}\t{kept}\n")), format!("{floats}\t{kept}\n"));
+        }
     }
 
     #[test]
