@@ -51,6 +51,7 @@ pub(crate) enum Cut {
 /// - A store of the low bits of a register that holds a float converts the number: `add.rn.f32 %r1, …; st.shared.b8 […], %r1` stores 255
 ///   where the sum is 284. LLVM writes such stores for what is not aligned, such as the fields of packed structures.
 pub(crate) fn respell(text: &str) -> String {
+    let floats = Floats::of(text);
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let operands = |instruction: &str| {
@@ -64,7 +65,7 @@ pub(crate) fn respell(text: &str) -> String {
                 "\t{{ .reg .b16 negated; not.b16 \tnegated, {from}; add.s16 \tnegated, negated, 1; \
                  max.s16 \t{to}, {from}, negated; }}"
             ));
-        } else if let Some(store) = narrowing_store(line) {
+        } else if let Some(store) = floats.narrowing_store(line) {
             out.push_str(&store);
         } else {
             out.push_str(line);
@@ -74,26 +75,38 @@ pub(crate) fn respell(text: &str) -> String {
     out
 }
 
-/// A store of a register's low bits, as one of a register that an instruction for integers made; nothing for another line.
-fn narrowing_store(line: &str) -> Option<String> {
-    let instruction = line.trim().strip_suffix(';')?;
-    let (store, value) = instruction.rsplit_once(',')?;
-    let bits: u32 = store.split_whitespace().next()?.strip_prefix("st")?.rsplit_once(".b")?.1.parse().ok()?;
-    let value = value.trim();
-    // The registers' names tell their sizes.
-    let has = |prefix: &str| value.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
-    let from =
-        [("%rs", 16), ("%r", 32), ("%rd", 64)].into_iter().find_map(|(prefix, bits)| has(prefix).then_some(bits))?;
-    if bits >= from {
-        return None;
+/// Sizes of registers in bits that may hold floats: those of a text's instructions.
+struct Floats(Vec<u32>);
+
+impl Floats {
+    fn of(text: &str) -> Self {
+        let types: [(u32, &[&str]); 3] =
+            [(16, &[".f16", ".bf16"]), (32, &[".f32", ".f16x2", ".bf16x2"]), (64, &[".f64"])];
+        let has = |name: &&str| text.contains(*name);
+        Self(types.into_iter().filter(|(_, names)| names.iter().any(has)).map(|(bits, _)| bits).collect())
     }
-    // There are no registers of 8 bits.
-    let size = bits.max(16);
-    let low = match from {
-        16 => format!("and.b16 \tlow, {value}, 255"),
-        _ => format!("cvt.u{size}.u{from} \tlow, {value}"),
-    };
-    Some(format!("\t{{ .reg .b{size} low; {low}; {store}, low; }}"))
+
+    /// A store of a register's low bits, as one of a register that an instruction for integers made; nothing for another line.
+    fn narrowing_store(&self, line: &str) -> Option<String> {
+        let instruction = line.trim().strip_suffix(';')?;
+        let (store, value) = instruction.rsplit_once(',')?;
+        let bits: u32 = store.split_whitespace().next()?.strip_prefix("st")?.rsplit_once(".b")?.1.parse().ok()?;
+        let value = value.trim();
+        // The registers' names tell their sizes.
+        let has = |prefix: &str| value.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
+        let sizes = [("%rs", 16), ("%r", 32), ("%rd", 64)];
+        let from = sizes.into_iter().find_map(|(prefix, bits)| has(prefix).then_some(bits))?;
+        if bits >= from || !self.0.contains(&from) {
+            return None;
+        }
+        // There are no registers of 8 bits.
+        let size = bits.max(16);
+        let low = match from {
+            16 => format!("and.b16 \tlow, {value}, 255"),
+            _ => format!("cvt.u{size}.u{from} \tlow, {value}"),
+        };
+        Some(format!("\t{{ .reg .b{size} low; {low}; {store}, low; }}"))
+    }
 }
 
 impl Module {
