@@ -249,7 +249,12 @@ impl<T: Scalar> Neighbours<T> {
 
     /// The stencil's value, which has the shape of what the stencil reads even if it reads nothing.
     fn shaped<R: Scalar>(&self, value: Expr<R>) -> Expr<R> {
-        let reads = self.known.borrow().values().any(|node| Arc::strong_count(node) > 1);
+        let known: Vec<_> = self.known.borrow().values().map(Arc::as_ptr).collect();
+        let mut reads = false;
+        rewritten(&value.node, |node, _| {
+            reads |= known.contains(&Arc::as_ptr(node));
+            node.clone()
+        });
         if reads {
             return value;
         }

@@ -426,3 +426,20 @@ fn reductions_of_wide_stencils_have_short_kernels() -> Result<()> {
     assert!(summed < 3 * assigned, "{summed} lines of a sum, {assigned} of an assignment");
     Ok(())
 }
+
+#[test]
+fn a_neighbour_that_is_kept_elsewhere_is_not_read() -> Result<()> {
+    let stream = stream()?;
+    let x = Tensor::from_slice(&stream, 4, &[1.0f32; 4])?;
+    let mut kept = None;
+    let five = |kept: &mut Option<Expr<f32>>| {
+        stencil(&x, Boundary::Clamp, |n| {
+            *kept = Some(n.at(1));
+            constant(5i64)
+        })
+    };
+    assert_eq!(five(&mut kept).sum().item()?, 20);
+    let y = Tensor::uninit(&stream, 7)?;
+    assert!(y.assign(five(&mut kept)).is_err());
+    Ok(())
+}

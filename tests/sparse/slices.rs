@@ -109,3 +109,17 @@ fn sums_of_floats_have_the_same_bits_on_every_device_and_window() -> Result<()> 
     assert!(all.iter().all(|bits| *bits == all[0]));
     Ok(())
 }
+
+#[test]
+fn slices_of_a_matrix_that_was_written_after_it_was_checked_have_no_more_than_their_slots() -> Result<()> {
+    let stream = stream()?;
+    let (mut offsets, bad) = (stream.buffer_from(&[0u32, 1, 2])?, stream.buffer_from(&[0u32, 1, 4])?);
+    let graph = stream.capture(|stream| offsets.as_mut_slice().copy_from_device(stream, bad.as_slice()))?;
+    let (indices, values) = (stream.buffer_from(&[0u32, 0])?, stream.buffer_from(&[1.0f32; 2])?);
+    let a = Csr::from_buffers(&stream, (2, 1), offsets, indices, values)?;
+    graph.launch(&stream)?;
+    if let Ok(slices) = Sell::from_csr(&stream, &a, 32) {
+        assert!(slices.to_coo()?.iter().count() <= 2);
+    }
+    Ok(())
+}

@@ -1,7 +1,6 @@
 //! Sparse matrices in Matrix Market files.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::str::FromStr;
 
 use super::coo::Coo;
 use super::csr::CsrIndex;
@@ -97,19 +96,31 @@ pub trait MatrixMarketValue: Element + Text {}
 impl<T: Element + Text> MatrixMarketValue for T {}
 
 /// A number that is infinite only if the text says so.
-fn float<T: FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
-    let number: T = text.parse().ok()?;
+fn float<T: Into<f64> + Copy>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let number = parse(text)?;
     let finite = number.into().abs() != f64::INFINITY;
     (finite || !text.bytes().any(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
+/// The number of a text for what is rounded to a half: to an odd last bit where it is between two numbers, so that the half is the nearest
+/// one to the text.
+fn odd(text: &str) -> Option<f32> {
+    let exact: f64 = text.parse().ok()?;
+    let near = exact as f32;
+    if f64::from(near) == exact || exact.is_nan() {
+        return Some(near);
+    }
+    let too_large = f64::from(near).abs() > exact.abs();
+    Some(f32::from_bits((near.to_bits() - u32::from(too_large)) | 1))
+}
+
 macro_rules! floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $parse:expr;)*) => {$(
         impl Text for $t {
             const FIELDS: &'static [Field] = &[Field::Real, Field::Integer, Field::Pattern];
 
             fn read(numbers: &[&str]) -> Option<Self> {
-                numbers.first().map_or(Some(Self::ONE), |text| float(text))
+                numbers.first().map_or(Some(Self::ONE), |text| float(text, $parse))
             }
 
             fn write(self, line: &mut String) -> Option<()> {
@@ -127,7 +138,12 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f16, bf16, f32, f64);
+floats! {
+    f16, |text| odd(text).map(f16::from_f32);
+    bf16, |text| odd(text).map(bf16::from_f32);
+    f32, |text| text.parse().ok();
+    f64, |text| text.parse().ok();
+}
 
 macro_rules! integers {
     ($($t:ty),*) => {$(

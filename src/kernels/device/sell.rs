@@ -82,16 +82,17 @@ pub fn sell_fill<I>(
     if slice + 1 >= slices.len() {
         return;
     }
+    let (first, end) = (slices[slice] as usize, slices[slice + 1] as usize);
     let (mut begin, mut count) = (0, 0);
     if place < order.len() {
         let row = ConvertTo::<u64>::convert(order[place]) as usize;
         begin = ConvertTo::<u64>::convert(offsets[row]) as usize;
-        count = length(offsets, order[place]) as usize;
+        // No more than the slice has room for, also if the offsets were changed since its rows were measured.
+        count = (length(offsets, order[place]) as usize).min(end.saturating_sub(first) / SELL_ROWS);
         // SAFETY: the thread's own element.
         unsafe { lengths.write(place, (count as u64).convert()) };
     }
-    let (mut slot, end) = (slices[slice] as usize + lane, slices[slice + 1] as usize);
-    let mut k = 0;
+    let (mut slot, mut k) = (first + lane, 0);
     while slot < end {
         let (entry, column) = if k < count { (begin + k, indices[begin + k]) } else { (0, I::ZERO) };
         // SAFETY: a slot is of one slice and one lane.
