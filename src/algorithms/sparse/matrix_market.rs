@@ -177,8 +177,9 @@ macro_rules! complex {
             const FIELDS: &'static [Field] = &[Field::Complex, Field::Real, Field::Integer, Field::Pattern];
 
             fn read(numbers: &[&str]) -> Option<Self> {
-                let re = numbers.first().map_or(Some(1.0), |text| float(text))?;
-                let im = numbers.get(1).map_or(Some(0.0), |text| float(text))?;
+                let part = |text: &&str| float(text, |text| text.parse().ok());
+                let re = numbers.first().map_or(Some(1.0), part)?;
+                let im = numbers.get(1).map_or(Some(0.0), part)?;
                 Some(Self { re, im })
             }
 
