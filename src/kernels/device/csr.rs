@@ -27,6 +27,12 @@ const AHEAD: usize = 4;
 /// Tiles of a row whose shares one thread of [`csr_ends`](struct@csr_ends) adds up; those of longer rows a block does.
 const BY_THREAD: usize = 16;
 
+/// Blocks of a multiprocessor at once where results that accumulate in `A` have up to 8 bytes and `narrow` blocks do: wider ones take
+/// more registers.
+pub(super) const fn blocks<A>(narrow: usize) -> usize {
+    if size_of::<A>() <= 8 { narrow } else { narrow / 2 }
+}
+
 /// No row.
 const NONE: u64 = u64::MAX;
 
@@ -65,7 +71,7 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 ///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(12)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows<V, S, I, R, E>(
     cx: Block,
@@ -152,7 +158,7 @@ fn rows<V, S, I, R, E, const LANES: usize>(
 /// share of the row that goes on after the tile.
 ///
 /// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(7)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
     cx: Block,
@@ -279,7 +285,7 @@ pub fn csr_tiles<V, S, I, R, E>(
 
 /// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_tiles`](struct@csr_tiles): adds up the shares of
 /// rows that lie in several tiles. A thread a tile in which such a row ends.
-#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>(5)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_ends<V, T, I, R, E>(
     cx: Block,

@@ -4,7 +4,7 @@ use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-use super::csr::{CSR_THREADS, Csr};
+use super::csr::{CSR_THREADS, Csr, blocks};
 
 /// Results that a lane has at a time if there are more vectors than lanes, and entries that it has under way otherwise.
 const AT_ONCE: usize = 4;
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 4;
 ///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_row_vectors<V, S, I, R, E>(
     cx: Block,

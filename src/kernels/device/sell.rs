@@ -5,7 +5,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::csr::{CSR_THREADS, write};
+use super::csr::{CSR_THREADS, blocks, write};
 use super::csr_build::CSR_BUILD_THREADS;
 
 /// Rows of a slice: a warp's lanes have one each.
@@ -32,7 +32,7 @@ pub fn sell_keys<I>(
     for item in cx.items(keys.len()) {
         let row = item.index();
         let [begin, end] = [offsets[row], offsets[row + 1]].map(ConvertTo::<u64>::convert);
-        keys.set(item, ((row as u64 / window) << bits) | longest.saturating_sub(end.saturating_sub(begin)));
+        keys.set(item, ((row as u64 / window.max(1)) << bits) | longest.saturating_sub(end.saturating_sub(begin)));
         rows.set(item, (row as u64).convert());
     }
 }
@@ -112,7 +112,7 @@ pub fn sell_fill<I>(
 ///
 /// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
 /// multiplication on modern processors with wide SIMD units*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(12)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_rows<V, S, I, R, E>(
     cx: Block,
