@@ -1,7 +1,9 @@
 //! Stencils beside a kernel of a thread an element, one of tiles in shared memory, and PyTorch, whose times come from
 //! `benches/peers/torch_peers.py`; and the copy of as many bytes, which is what they can reach.
 
-use kernel_primitives::expr::{Boundary, Operand, Reductions, Tensor, convolve, element_index, scalar, stencil};
+use kernel_primitives::expr::{
+    Boundary, Functions, PairFunctions, Reductions, Tensor, convolve, element_index, scalar, stencil,
+};
 use kernel_primitives::{Device, Result, Stream};
 
 use crate::harness::{Options, Report, compare};
@@ -62,7 +64,7 @@ impl Bench<'_> {
         let agree = || -> Result<bool> {
             let (flat, part) = (y.reshape(n)?, 4096.min(n));
             let near = |begin: usize| -> Result<bool> {
-                let found = flat.slice(begin..begin + part)?.to_vec()?;
+                let found = flat.slice(begin as isize..(begin + part) as isize)?.to_vec()?;
                 Ok(found.iter().enumerate().all(|(i, found)| *found == expected(begin + i)))
             };
             Ok(near(0)? && near((n - part) / 2)? && near(n - part)?)
