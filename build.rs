@@ -14,7 +14,7 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 10] = [
+    const DEVELOPMENT: [(&str, &str); 11] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
@@ -25,6 +25,7 @@ mod ptx {
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
         ("lorenz", "examples/lorenz/kernels.rs"),
+        ("shortest_paths", "examples/shortest_paths/kernels.rs"),
     ];
 
     /// The architectures that most kernels of tests and benchmarks are built for, of those that the library's are: `90`, or `80,90`.

@@ -1,6 +1,8 @@
-//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, of which the faster one counts.
+//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, of which the faster one counts. And conjugate
+//! gradients, beside those of CuPy.
 
 use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmv, Workspace, spmv, spmv_with};
+use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::{Axpby, PlusTimes};
 use kernel_primitives::{Accumulate, Arithmetic, Device, Result, Stream};
 
@@ -20,7 +22,8 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     bench.rows::<f64>("f64 Poisson 256^3", || Matrix::poisson(256), 1e-13)?;
     bench.rows::<f64>("f64 Poisson 128^3", || Matrix::poisson(128), 1e-13)?;
     bench.rows::<f32>("f32 random 2^22", || Matrix::random(1 << 22, |_| 16), 1e-4)?;
-    bench.rows::<f32>("f32 Zipf 2^20", Matrix::zipf, 1e-3)
+    bench.rows::<f32>("f32 Zipf 2^20", Matrix::zipf, 1e-3)?;
+    bench.gradients(128)
 }
 
 struct Bench<'a> {
@@ -136,6 +139,62 @@ impl Bench<'_> {
             &[("method", method.as_str())],
             &[("ms", residual_ms), ("of the product", residual_ms / ms)],
         );
+        Ok(())
+    }
+
+    /// An iteration of conjugate gradients for Poisson's equation on a cube: a product, two scalar products, and two kernels that update the
+    /// vectors; two iterations are a graph.
+    fn gradients(&mut self, n: usize) -> Result<()> {
+        let name = format!("conjugate gradients, an iteration, f64 Poisson {n}^3");
+        let Matrix { columns, offsets, indices, value } = Matrix::poisson(n);
+        let of_row = |row: usize| (offsets[row]..offsets[row + 1]).map(move |entry| (row, entry as usize));
+        let entries: Vec<_> = (0..columns).flat_map(of_row).collect();
+        let values: Vec<f64> = entries.iter().map(|&(row, entry)| value(row, indices[entry] as usize, entry)).collect();
+        let stream = self.stream.clone();
+        let a = Csr::new(&stream, (columns, columns), &offsets, &indices, &values)?;
+        let sources: Vec<f64> = (0..columns).map(|row| (hash(row) % 17) as f64).collect();
+        let vector = |values: &[f64]| Tensor::from_slice(&stream, columns, values);
+        let (x, r, p) = (vector(&vec![0.0; columns])?, vector(&sources)?, vector(&sources)?);
+        let mut q = vector(&sources)?;
+        let squares = [Tensor::<f64>::zeros(&stream, [])?, Tensor::zeros(&stream, [])?];
+        let energy = Tensor::<f64>::zeros(&stream, [])?;
+        dot(&r, &r).assign_to(&squares[0])?;
+        let workspace = &mut self.workspace;
+        let mut two = |stream: &Stream| -> Result<()> {
+            for turn in 0..2 {
+                let of = p.as_slice().expect("its elements lie in a row");
+                let product = q.as_slice_mut().expect("it has no other view between steps");
+                spmv(Run::on(stream).with(&mut *workspace), &a, of, product)?;
+                let [x, r, p, q] = [&x, &r, &p, &q].map(|tensor| tensor.on(stream));
+                let [square, next, energy] =
+                    [&squares[turn], &squares[1 - turn], &energy].map(|tensor| tensor.on(stream));
+                dot(&p, &q).assign_to(&energy)?;
+                let length = || &square / &energy;
+                assign_all([x.to(&x + length() * &p), r.to(&r - length() * &q)])?;
+                dot(&r, &r).assign_to(&next)?;
+                p.assign(&r + &next / &square * &p)?;
+            }
+            Ok(())
+        };
+        two(&stream)?;
+        let graph = stream.capture(two)?;
+        for _ in 0..20 {
+            graph.launch(&stream)?;
+        }
+        // What the iterations say of the residual is what the solution says.
+        let (solution, norm) = (x.to_vec()?, squares[0].item()?.sqrt());
+        let mut residual = sources;
+        for (&(row, entry), value) in entries.iter().zip(&values) {
+            residual[row] -= value * solution[indices[entry] as usize];
+        }
+        let expected = residual.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let near = (norm - expected).abs() <= 1e-9 * expected;
+        if !near {
+            self.report.failure(format!("{name}, ours: the residual is {norm} and not {expected}"));
+            return Ok(());
+        }
+        let ms = compare(&stream, &mut [&mut || graph.launch(&stream)])?[0] / 2.0;
+        self.report.row(&name, &[("ms", ms)]);
         Ok(())
     }
 }

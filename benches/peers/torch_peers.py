@@ -285,11 +285,35 @@ def stencils(largest):
         yield f"stencil, width {width}, f32 {n}", convolution(torch.nn.functional.conv1d, (width,), n)
 
 
+def gradients():
+    """Of benches/gpu/sparse.rs: conjugate gradients by CuPy, where that is installed."""
+    try:
+        import cupy
+        from cupyx.scipy.sparse import diags, eye, kron
+        from cupyx.scipy.sparse.linalg import cg
+    except ImportError:
+        return
+    n, steps = 128, 50
+    line = diags([2.0, -1.0, -1.0], [0, 1, -1], shape=(n, n), format="csr")
+    one = eye(n, format="csr")
+    a = (kron(kron(line, one), one) + kron(kron(one, line), one) + kron(kron(one, one), line)).tocsr()
+    b = cupy.random.default_rng(1).random(n**3)
+    times = []
+    for _ in range(9):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        cg(a, b, rtol=0.0, atol=0.0, maxiter=steps)
+        end.record()
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) / steps)
+    yield f"conjugate gradients, an iteration, f64 Poisson {n}^3, in CuPy", sorted(times[1:])[len(times) // 2]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", required=True, metavar="FILE")
     parser.add_argument("--log2", type=int, default=30, metavar="N", help="the logarithm of the largest size")
-    parser.add_argument("--only", choices=["algorithms", "rows", "expressions", "stencils"], help="one group of rows")
+    parser.add_argument("--only", choices=["algorithms", "rows", "expressions", "stencils", "sparse"], help="one group of rows")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("PyTorch finds no GPU")
@@ -299,6 +323,7 @@ def main():
             ("rows", rows_and_columns()),
             ("expressions", expressions(arguments.log2)),
             ("stencils", stencils(arguments.log2)),
+            ("sparse", gradients()),
             ("algorithms", algorithms(arguments.log2)),
         ]:
             if arguments.only not in [None, group]:
