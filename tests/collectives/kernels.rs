@@ -3,6 +3,7 @@
 
 pub mod exchange;
 pub mod fft;
+pub mod halo;
 pub mod histogram;
 pub mod limits;
 pub mod neighbours;

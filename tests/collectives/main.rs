@@ -10,6 +10,7 @@ mod kernels;
 
 mod exchange;
 mod fft;
+mod halo;
 mod histogram;
 mod limits;
 mod neighbours;

@@ -8,7 +8,7 @@
 //! | [`block_inclusive_scan`], [`block_exclusive_scan`], [`cumsum`], [`block_inclusive_scan_rounds`] and their forms | each thread its own, the total in every thread |
 //! | [`blocked_to_striped`] and the other exchanges, [`scatter_to_blocked`], [`scatter_to_striped`] | each thread its items |
 //! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | each thread its items |
-//! | [`block_histogram`] | in shared memory |
+//! | [`block_histogram`], [`block_load_halo`] | in shared memory |
 //! | [`block_radix_rank`] | each thread its items' places, and those of the digit of its rank |
 //! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
 //! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
@@ -33,6 +33,7 @@ mod compact;
 mod each;
 mod exchange;
 mod fft;
+mod halo;
 mod histogram;
 mod load;
 mod merge_sort;
@@ -56,6 +57,7 @@ pub use exchange::{
     striped_to_blocked, warp_striped_to_blocked,
 };
 pub use fft::{FftStorage, block_fft, block_ifft};
+pub use halo::{Border, Halo, HaloStorage, block_load_halo};
 pub use histogram::{Bins, HistogramStorage, block_histogram};
 pub use load::{load_striped, load_warp_striped, store_striped};
 pub use merge_sort::{

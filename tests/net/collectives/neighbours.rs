@@ -6,8 +6,8 @@ use super::{Shape, blocks};
 use crate::case::{Case, Lengths};
 use crate::data::items;
 use crate::items::Item;
-use crate::kernels::neighbours::beside;
-use crate::kernels::{Compose, Triangular};
+use crate::kernels::neighbours::{beside, window};
+use crate::kernels::{Compose, Triangular, Twelve};
 use crate::subject::{Subject, exact, subject};
 
 const COVERS: &[&str] = &[
@@ -45,8 +45,78 @@ fn moved<T: Item>(x: &[T], tile: std::ops::Range<usize>, items: usize, [by, sour
     (0..own.len()).map(|i| [up(i), down(i), own[(i + by) % own.len()], own[source]]).collect()
 }
 
+/// A window of a matrix, and what is read outside of the matrix, by number.
+struct Surroundings {
+    extents: [usize; 2],
+    first: [i32; 2],
+    window: [usize; 2],
+    border: u32,
+}
+
+impl Surroundings {
+    fn of(case: &Case) -> Self {
+        let mut param = case.param(31);
+        let columns = 1 + param.below(matrix(case).min(30));
+        let extents = [matrix(case) / columns, columns];
+        let first = [0; 2].map(|_| param.below(80) as i32 - 40);
+        let window = [param.below(17), param.below(31)];
+        Self { extents, first, window, border: param.below(5) as u32 }
+    }
+
+    /// The elements of the window: indices of a period of the endless tensor, by which each index is looked up.
+    fn read<T: Item>(&self, x: &[T], outside: T) -> Vec<T> {
+        let [rows, columns] = self.extents.map(|extent| {
+            let (up, down) = (0..extent, (0..extent).rev());
+            match self.border {
+                1 => up.collect::<Vec<_>>(),
+                2 => up.chain(down.skip(1).take(extent.saturating_sub(2))).collect(),
+                3 => up.chain(down).collect(),
+                _ => up.collect(),
+            }
+        });
+        let look_up = |period: &[usize], at: i32| match self.border {
+            0 => Some(period[at.clamp(0, period.len() as i32 - 1) as usize]),
+            4 => period.get(usize::try_from(at).ok()?).copied(),
+            _ => Some(period[at.rem_euclid(period.len() as i32) as usize]),
+        };
+        let [height, width] = self.window.map(|extent| extent as i32);
+        let indices = (0..height).flat_map(|y| (0..width).map(move |column| (y, column)));
+        let read = |(y, column): (i32, i32)| {
+            let row = look_up(&rows, self.first[0] + y)?;
+            Some(x[row * self.extents[1] + look_up(&columns, self.first[1] + column)?])
+        };
+        indices.map(|index| read(index).unwrap_or(outside)).collect()
+    }
+}
+
+/// The elements of a matrix.
+fn matrix(case: &Case) -> usize {
+    case.len.max(1)
+}
+
 pub fn subjects() -> Vec<Subject> {
     let mut all = Vec::new();
+    macro_rules! windows {
+        ($($name:literal, $t:ty;)*) => {$(
+            all.push(subject(
+                &["block_load_halo"],
+                $name,
+                Lengths::near(&[64, 300]).most(1000),
+                |case| (items::<$t>(case, 0, matrix(case)),),
+                |case, (x,)| (exact(Surroundings::of(case).read(x, items::<$t>(&case.fixed(), 1, 1)[0])),),
+                |case, place, (x,), (out,)| {
+                    let Surroundings { extents, first, window: size, border } = Surroundings::of(case);
+                    let (extents, size) = (extents.map(|extent| extent as u32), size.map(|extent| extent as u32));
+                    let (dims, outside) = (Shape::of(case, 1024).dims(blocks(case)), items::<$t>(&case.fixed(), 1, 1)[0]);
+                    window::<$t>::launch(place.stream, dims, extents, first, size, border, outside, x.get(), out.exact())
+                },
+            ));
+        )*};
+    }
+    windows! {
+        "u8, a window", u8;
+        "Twelve, a window", Twelve;
+    }
     macro_rules! of {
         ($($name:literal, $t:ty, $op:ident, $n:literal, $plain:expr;)*) => {$(
             all.push(subject(

@@ -1,8 +1,9 @@
 //! Exchanges, neighbours, histograms and runs.
 
 use kernel_primitives::block::{
-    adjacent_difference_left, adjacent_difference_left_open, adjacent_difference_right, adjacent_difference_right_open,
-    block_broadcast, block_rotate, block_shift_down, block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
+    Border, HaloStorage, adjacent_difference_left, adjacent_difference_left_open, adjacent_difference_right,
+    adjacent_difference_right_open, block_broadcast, block_load_halo, block_rotate, block_shift_down, block_shift_up,
+    flag_heads, flag_heads_and_tails, flag_tails,
 };
 use kernel_primitives::functor::Sub;
 use kernel_primitives::prelude::*;
@@ -118,6 +119,34 @@ pub fn beside<T: Element + PartialEq, F: BinaryFn<T, T, Output = T> + KernelPara
         let (open_heads, open_tails) = flag_heads_and_tails(cx, &mut shared, &items, None, None, differs);
         let results: [[bool; 4]; N] = core::array::from_fn(|i| [heads[i], tails[i], open_heads[i], open_tails[i]]);
         write_data(cx, flags.tile(tile), &results);
+    }
+}
+
+/// The elements of a window of a matrix.
+#[kernel(max_threads(1024), instantiate(<u8>, <Twelve>))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn window<T: Element>(
+    cx: Block,
+    extents: [u32; 2],
+    first: [i32; 2],
+    window: [u32; 2],
+    border: u32,
+    outside: T,
+    x: Global<T>,
+    mut out: GlobalMut<T>,
+    mut shared: Shared<HaloStorage<T, 512>>,
+) {
+    let border = match border {
+        0 => Border::Clamp,
+        1 => Border::Periodic,
+        2 => Border::Mirror,
+        3 => Border::Symmetric,
+        _ => Border::Constant(outside),
+    };
+    let (extents, window) = (extents.map(|extent| extent as usize), window.map(|extent| extent as usize));
+    let elements = block_load_halo(cx, &mut shared, x, extents, first.map(|at| at as isize), window, border);
+    for i in cx.items(out.len()) {
+        out.set(i, elements.at([i.index() / window[1], i.index() % window[1]]));
     }
 }
 

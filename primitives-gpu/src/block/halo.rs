@@ -1,0 +1,195 @@
+//! Parts of a tensor, with what is around them, in shared memory.
+
+use core::marker::PhantomData;
+use core::mem::size_of;
+use core::panic::Location;
+
+use crate::element::Element;
+use crate::simt::{Block, FaultKind};
+use crate::view::{Global, Shared, SharedArray, SharedStorage};
+
+/// What [`block_load_halo`] reads for elements outside of the tensor. NumPy's `pad` calls them `edge`, `wrap`, `reflect`,
+/// `symmetric` and `constant`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Border<T> {
+    /// The nearest element.
+    Clamp,
+    /// The tensor repeats.
+    Periodic,
+    /// The tensor is mirrored in its outermost element, which is not repeated.
+    Mirror,
+    /// The tensor is mirrored beside its outermost element, which is repeated.
+    Symmetric,
+    /// This value.
+    Constant(T),
+}
+
+impl<T> Border<T> {
+    /// The index that is read in place of `at`; `None` for the constant. `extent` is at least 1.
+    #[inline(always)]
+    fn index(&self, at: isize, extent: isize) -> Option<isize> {
+        if (0..extent).contains(&at) {
+            return Some(at);
+        }
+        // From an index of an endless repetition to one of a period, the second half of which may run backwards.
+        let within = |period: isize| at.checked_rem_euclid(period).unwrap_or(0);
+        match self {
+            Self::Clamp => Some(if at < 0 { 0 } else { extent - 1 }),
+            Self::Periodic => Some(within(extent)),
+            Self::Mirror => {
+                let period = 2 * (extent - 1);
+                let at = within(period);
+                Some(at.min(period - at))
+            }
+            Self::Symmetric => {
+                let period = 2 * extent;
+                let at = within(period);
+                Some(at.min(period - 1 - at))
+            }
+            Self::Constant(_) => None,
+        }
+    }
+}
+
+/// The shared memory of [`block_load_halo`]: up to `ELEMENTS` elements, those around a tile included.
+pub struct HaloStorage<T, const ELEMENTS: usize>(PhantomData<T>);
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element, const ELEMENTS: usize> SharedStorage for HaloStorage<T, ELEMENTS> {
+    const BYTES: usize = ELEMENTS * size_of::<T>();
+    const ALIGN: usize = 16;
+}
+
+/// A part of a tensor in shared memory, complete and not changed as long as the storage is borrowed.
+pub struct Halo<'s, T, const N: usize> {
+    cx: Block<'s>,
+    elements: SharedArray<'s, T>,
+    extents: [usize; N],
+}
+
+impl<T, const N: usize> Clone for Halo<'_, T, N> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, const N: usize> Copy for Halo<'_, T, N> {}
+
+impl<T: Element, const N: usize> Halo<'_, T, N> {
+    /// The extents, outermost first.
+    #[inline(always)]
+    pub fn extents(self) -> [usize; N] {
+        self.extents
+    }
+
+    /// The element at an index, which counts from the window's first element. An index outside is a fault.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at(self, index: [usize; N]) -> T {
+        let mut place = 0;
+        for (at, extent) in index.into_iter().zip(self.extents) {
+            if at >= extent {
+                self.cx.raise(FaultKind::OutOfBounds, [at as u64, extent as u64], Location::caller());
+            }
+            place = place * extent + at;
+        }
+        // SAFETY: inside; a barrier lies between the writes and this, and the next use of the storage begins with one.
+        unsafe { self.elements.load(place) }
+    }
+}
+
+/// Reads a window of a tensor into shared memory, for all threads: usually a block's tile with the elements around it that a stencil
+/// reads, its halo.
+///
+/// - `src`: the tensor, whose elements lie in a row, the last axis fastest.
+/// - `extents`: its extents, outermost first.
+/// - `first`: the index of the window's first element. It may be outside, as that of the halo before the first tile is.
+/// - `window`: the window's extents.
+/// - `border`: what is read for elements outside, at any distance.
+///
+/// Phases: the threads read the window's elements, neighbouring threads neighbouring ones, and write them to shared memory; barrier. One
+/// barrier, and one before it if the storage was used before. Any block shape. An element of the window is read from global memory once,
+/// and from shared memory as often as it is a neighbour: that pays where neighbours are many. In generated kernels of
+/// stencils they are in registers instead, as far as a thread's own outputs share them.
+///
+/// A window of more than `ELEMENTS` elements, extents of more elements than `src` has, and a window of a tensor without elements are
+/// faults. All arguments are the same in all threads. If `window` is a constant, so is the division of the elements among the threads.
+///
+/// Shared memory: the window's elements, the last axis fastest. It is reusable after the next barrier, which the next collective on it
+/// makes by itself. CUB has no such collective.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
+///
+/// ```
+/// use kernel_primitives::block::{Border, HaloStorage, block_load_halo};
+/// use kernel_primitives::prelude::*;
+///
+/// /// The sum of each element and those beside it, by blocks of 64 threads, of whose elements `x` has a multiple.
+/// #[kernel]
+/// fn sums(cx: Block, x: Global<u32>, mut out: GlobalMut<u32>, mut shared: Shared<HaloStorage<u32, 66>>) {
+///     for (tile, i) in cx.tiles::<1>(out.len()).zip(cx.items(out.len())) {
+///         let first = tile.start() as isize - 1;
+///         let window = block_load_halo(cx, &mut shared, x, [x.len()], [first], [66], Border::Periodic);
+///         let rank = cx.thread_rank() as usize;
+///         out.set(i, window.at([rank]) + window.at([rank + 1]) + window.at([rank + 2]));
+///     }
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..128).collect::<Vec<u32>>())?;
+/// let mut out = stream.buffer_zeroed::<u32>(128)?;
+/// sums::launch(&stream, (2, 64), &x, &mut out)?;
+/// let out = out.to_vec()?;
+/// assert_eq!((out[0], out[63], out[64], out[127]), (127 + 0 + 1, 62 + 63 + 64, 63 + 64 + 65, 126 + 127 + 0));
+/// # Ok(())
+/// # }
+/// ```
+#[inline(always)]
+#[track_caller]
+pub fn block_load_halo<'s, T: Element, const N: usize, const ELEMENTS: usize>(
+    cx: Block<'s>,
+    shared: &'s mut Shared<'_, HaloStorage<T, ELEMENTS>>,
+    src: Global<'_, T>,
+    extents: [usize; N],
+    first: [isize; N],
+    window: [usize; N],
+    border: Border<T>,
+) -> Halo<'s, T, N> {
+    let product = |all: [usize; N]| all.into_iter().fold(1usize, usize::saturating_mul);
+    let (elements, count) = (product(extents), product(window));
+    if count > ELEMENTS {
+        cx.raise(FaultKind::BadShape, [count as u64, ELEMENTS as u64], Location::caller());
+    }
+    if elements > src.len() || (elements == 0 && count > 0) {
+        cx.raise(FaultKind::BadShape, [elements as u64, src.len() as u64], Location::caller());
+    }
+    shared.enter();
+    let array = shared.array::<T>(0, ELEMENTS);
+    let mut i = cx.thread_rank() as usize;
+    while i < count {
+        // Fewer elements than 32 bits count, since they are in shared memory: shorter divisions.
+        let (mut rest, mut place, mut stride) = (i as u32, 0, 1);
+        let mut inside = true;
+        for axis in (0..N).rev() {
+            // No extent is 0 where there is an element.
+            let (extent, along) = (extents[axis] as isize, (window[axis] as u32).max(1));
+            let at = first[axis].wrapping_add((rest % along) as isize);
+            rest /= along;
+            match border.index(at, extent) {
+                Some(at) => place += at as usize * stride,
+                None => inside = false,
+            }
+            stride *= extents[axis];
+        }
+        let value = match border {
+            Border::Constant(value) if !inside => value,
+            _ => src[place],
+        };
+        // SAFETY: inside of the array, and each thread writes its own elements.
+        unsafe { array.store(i, value) };
+        i += cx.block_threads() as usize;
+    }
+    cx.barrier();
+    Halo { cx, elements: array, extents: window }
+}
