@@ -15,7 +15,7 @@ type Shape = (u32, u32, u32);
 struct Case {
     shape: Shape,
     extents: [u32; 3],
-    first: [i32; 3],
+    first: [i64; 3],
     window: [u32; 3],
     border: u32,
 }
@@ -46,7 +46,7 @@ fn expected<T: Arbitrary>(case: Case, x: &[T], outside: T, further: i64) -> Vec<
             for column in 0..window[2] {
                 let place = [z, y, column].into_iter().enumerate().try_fold(0, |place, (axis, at)| {
                     let extent = i64::from(extents[axis]);
-                    let at = inside(i64::from(first[axis]) + i64::from(at) + further, extent, border)?;
+                    let at = inside(first[axis] + i64::from(at) + further, extent, border)?;
                     Some(place * extent + at)
                 });
                 all.push(place.map_or(outside, |place| x[place as usize]));
@@ -89,7 +89,7 @@ fn windows<T: Arbitrary>(
         }
     }
     let strategy =
-        (any_shape(300), [1..9u32, 1..9, 1..40], [-30..30i32, -30..30, -60..60], [0..6u32, 0..6, 0..16], any::<u32>());
+        (any_shape(300), [1..9u32, 1..9, 1..40], [-30..30i64, -30..30, -60..60], [0..6u32, 0..6, 0..16], any::<u32>());
     holds(40, strategy, |(shape, extents, first, window, border)| {
         loads(&stream()?, Case { shape, extents, first, window, border: border % 5 }, &launch)
     });
@@ -118,21 +118,66 @@ windows! {
 fn windows_that_do_not_fit_are_faults() -> Result<()> {
     let stream = stream()?;
     let x = stream.buffer_zeroed::<u32>(60)?;
-    for (extents, window, args) in [
-        // Larger than the storage, of more elements than there are, and of none.
-        ([3, 4, 5], [1, 20, 31], [620, 600]),
-        ([3, 4, 6], [1, 1, 1], [72, 60]),
-        ([3, 0, 5], [1, 1, 1], [0, 60]),
+    let far = i64::MAX;
+    for (extents, first, window, args) in [
+        // Larger than the storage, of more elements than there are, of none, and past the last index there can be.
+        ([3, 4, 5], 0, [1, 20, 31], [620, 600]),
+        ([3, 4, 6], 0, [1, 1, 1], [72, 60]),
+        ([3, 0, 5], 0, [1, 1, 1], [0, 60]),
+        ([3, 4, 5], far - 1, [1, 1, 2], [far as u64 - 1, 2]),
     ] {
+        let first = [0, 0, first];
         let [mut out, mut next] = [0; 2].map(|_| stream.buffer_zeroed(1).unwrap());
         let launched =
-            kernels::windows::<u32>::launch(&stream, (1, 64), extents, [0; 3], window, 0, 0, &x, &mut out, &mut next);
+            kernels::windows::<u32>::launch(&stream, (1, 64), extents, first, window, 0, 0, &x, &mut out, &mut next);
         let fault = match launched.and_then(|()| stream.synchronize()) {
             Err(Error::Fault(fault)) => fault.diagnosis,
             other => panic!("no fault: {other:?}"),
         };
         let expected = Fault { kind: FaultKind::BadShape, args };
         assert!(matches!(fault, Diagnosis::Raised(fault) if fault == expected), "{fault:?}");
+    }
+    Ok(())
+}
+
+/// Of a tensor with elements and of one without, with what is outside by each border.
+#[test]
+fn windows_without_elements_read_nothing() -> Result<()> {
+    let stream = stream()?;
+    for border in 0..5 {
+        for (extents, window) in
+            [([2, 3, 4], [2, 0, 3]), ([2, 0, 4], [0, 5, 3]), ([0; 3], [0; 3]), ([2, 0, 4], [0, u32::MAX, 1])]
+        {
+            let elements = extents.iter().product::<u32>() as usize;
+            let [x, mut out, mut next] = [elements, 0, 0].map(|len| stream.buffer_zeroed::<u32>(len).unwrap());
+            let (first, dims) = ([-1, 2, 5], (1, 64));
+            kernels::windows::<u32>::launch(&stream, dims, extents, first, window, border, 9, &x, &mut out, &mut next)?;
+            stream.synchronize()?;
+        }
+    }
+    Ok(())
+}
+
+/// Far from the tensor, where indices are near the ends of what counts them.
+#[test]
+fn windows_far_away() -> Result<()> {
+    let stream = stream()?;
+    let (extents, window) = ([1, 1, 5], [1, 1, 4]);
+    let x = stream.buffer_from(&[1u32, 2, 3, 4, 5])?;
+    for (border, first, expected) in [
+        (0, i64::MIN, [1; 4]),
+        (0, i64::MAX - 5, [5; 4]),
+        // The remainders of the first index by 5, by 8 and by 10 are 2, 0 and 2.
+        (1, i64::MIN, [3, 4, 5, 1]),
+        (2, i64::MIN, [1, 2, 3, 4]),
+        (3, i64::MIN, [3, 4, 5, 5]),
+        (4, i64::MIN, [9; 4]),
+        (4, i64::MAX - 5, [9; 4]),
+    ] {
+        let [mut out, mut next] = [0; 2].map(|_| stream.buffer_zeroed(4).unwrap());
+        let (first, dims) = ([0, 0, first], (1, 64));
+        kernels::windows::<u32>::launch(&stream, dims, extents, first, window, border, 9, &x, &mut out, &mut next)?;
+        assert_eq!(out.to_vec()?, expected, "border {border}, {first:?}");
     }
     Ok(())
 }

@@ -112,8 +112,9 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
 /// and from shared memory as often as it is a neighbour: that pays where neighbours are many. In generated kernels of
 /// stencils they are in registers instead, as far as a thread's own outputs share them.
 ///
-/// A window of more than `ELEMENTS` elements, extents of more elements than `src` has, and a window of a tensor without elements are
-/// faults. All arguments are the same in all threads. If `window` is a constant, so is the division of the elements among the threads.
+/// A window of more than `ELEMENTS` elements, one that ends after `isize::MAX`, extents of more elements than `src` has, and a window with
+/// elements of a tensor without are faults. All arguments are the same in all threads. If `window` is a constant, so is the division of
+/// the elements among the threads.
 ///
 /// Shared memory: the window's elements, the last axis fastest. It is reusable after the next barrier, which the next collective on it
 /// makes by itself. CUB has no such collective.
@@ -164,6 +165,11 @@ pub fn block_load_halo<'s, T: Element, const N: usize, const ELEMENTS: usize>(
     if elements > src.len() || (elements == 0 && count > 0) {
         cx.raise(FaultKind::BadShape, [elements as u64, src.len() as u64], Location::caller());
     }
+    for (first, window) in first.into_iter().zip(window) {
+        if first.checked_add_unsigned(window).is_none() {
+            cx.raise(FaultKind::BadShape, [first as u64, window as u64], Location::caller());
+        }
+    }
     shared.enter();
     let array = shared.array::<T>(0, ELEMENTS);
     let mut i = cx.thread_rank() as usize;
@@ -174,7 +180,7 @@ pub fn block_load_halo<'s, T: Element, const N: usize, const ELEMENTS: usize>(
         for axis in (0..N).rev() {
             // No extent is 0 where there is an element.
             let (extent, along) = (extents[axis] as isize, (window[axis] as u32).max(1));
-            let at = first[axis].wrapping_add((rest % along) as isize);
+            let at = first[axis] + (rest % along) as isize;
             rest /= along;
             match border.index(at, extent) {
                 Some(at) => place += at as usize * stride,

@@ -21,7 +21,7 @@ fn border<T>(number: u32, outside: T) -> Border<T> {
 pub fn windows<T: Element>(
     cx: Block,
     extents: [u32; 3],
-    first: [i32; 3],
+    first: [i64; 3],
     window: [u32; 3],
     number: u32,
     outside: T,
