@@ -475,8 +475,15 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push_str(item);
         text.push('\n');
     }
-    // To save registers ptxas would spill some where there is a call, and compute again what long programs have.
-    let registers = if program.divides_integers() || program.code.len() > LONG { ".minnctapersm 1\n" } else { "" };
+    // To save registers ptxas would spill some where there is a call, and compute again what long programs have. These have loads enough
+    // under way with 80 registers.
+    let registers = if program.divides_integers() {
+        ".minnctapersm 1\n"
+    } else if program.code.len() > LONG {
+        ".minnctapersm 3\n"
+    } else {
+        ""
+    };
     let _ = write!(
         text,
         "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}}}\n",
