@@ -43,7 +43,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-gpu/src/view/shared.rs", &[(2, ONE_SIDE), (1, SHOWN), (2, INSTRUCTION)]),
     ("primitives-gpu/src/view/shared/array.rs", &[(4, ONE_SIDE), (7, SHOWN), (9, ARCHITECTURE), (2, INSTRUCTION)]),
     ("primitives-gpu/src/view/shared/elements.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
-    ("primitives-gpu/src/view/split_barrier.rs", &[(1, ONE_SIDE), (7, INSTRUCTION)]),
+    ("primitives-gpu/src/view/split_barrier.rs", &[(2, ONE_SIDE), (1, ARCHITECTURE), (7, INSTRUCTION)]),
     ("primitives-macros/src/function.rs", &[(2, ONE_SIDE)]),
     ("primitives-macros/src/group.rs", &[(1, ONE_SIDE)]),
     ("primitives-macros/src/instance.rs", &[(1, ONE_SIDE)]),

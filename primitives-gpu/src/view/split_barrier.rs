@@ -6,7 +6,10 @@ use super::shared::Access;
 use super::{Shared, SharedArray, SharedStorage};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
-use crate::simt::{AtomicOrder, AtomicRef, FULL_MASK, FaultKind, WARP};
+use crate::simt::{AtomicOrder, AtomicRef, Block, FULL_MASK, FaultKind, WARP};
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod emulated;
 
 /// Nanoseconds between two looks at a barrier, where a look takes no time itself.
 const WAIT: u32 = 20;
@@ -19,7 +22,11 @@ const WAIT: u32 = 20;
 /// that arrived. So the threads of a block need not be all in one place, as they must for
 /// [`Block::barrier`](crate::Block::barrier). The block is one of whole warps.
 ///
-/// PTX's `mbarrier`, CUDA C++'s `cuda::barrier`: in hardware from sm_80 on, by atomics before.
+/// Lanes of one warp are not ordered where they arrive, nor where they wait: what they exchange takes a
+/// [`Block::sync_warp`](crate::Block::sync_warp).
+///
+/// PTX's `mbarrier`, CUDA C++'s `cuda::barrier`: in hardware from sm_80, by atomics before. The emulator does both, by the architecture
+/// that it stands for.
 ///
 /// ```
 /// use kernel_primitives::prelude::*;
@@ -103,7 +110,7 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             cx.raise(FaultKind::BadShape, [warps as u64, (threads / WARP) as u64], Location::caller());
         }
         #[cfg(target_arch = "nvptx64")]
-        match in_hardware() {
+        match in_hardware(cx) {
             // SAFETY: inside; the storage is the barriers' alone.
             true => unsafe { nvptx::split_barrier_begin(barrier.as_mut_ptr(), warps * WARP) },
             false => word(barrier).store(warps as u64),
@@ -112,20 +119,25 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         #[cfg(not(target_arch = "nvptx64"))]
         // SAFETY: any bits are a barrier's, and they are written at once.
         unsafe {
-            barrier.set(0, warps as u64);
+            barrier.set(0, if in_hardware(cx) { warps * WARP } else { warps } as u64);
         }
     }
 
-    /// Arrives and goes on: what the warp did before happens before what those do that wait for the phase. All its lanes call it.
+    /// Arrives and goes on: what a lane did before happens before what those do that wait for the phase. All lanes of the warp call it.
     #[inline(always)]
     #[track_caller]
     pub fn arrive(&self, index: usize) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
         // Each lane by itself, not one for all after they have met: so do tools understand it that look for races.
-        #[cfg(target_arch = "nvptx64")]
-        if in_hardware() {
+        if in_hardware(cx) {
+            #[cfg(target_arch = "nvptx64")]
             // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
-            return unsafe { nvptx::split_barrier_arrive(barrier.as_mut_ptr()) };
+            unsafe {
+                nvptx::split_barrier_arrive(barrier.as_mut_ptr());
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            emulated::arrive(barrier);
+            return;
         }
         cx.sync_warp(FULL_MASK);
         if cx.lane() == 0 {
@@ -139,18 +151,24 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     #[track_caller]
     pub fn wait(&self, index: usize, parity: Parity) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
-        #[cfg(target_arch = "nvptx64")]
-        if in_hardware() {
-            let mut turns = 0u32;
-            // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
-            while !unsafe { nvptx::split_barrier_try(barrier.as_mut_ptr(), parity.0) } {
-                turns = turns.wrapping_add(1);
-                // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
-                if turns.is_multiple_of(32) {
-                    cx.spin(WAIT);
-                } else if nvptx::arch() < 900 {
-                    cx.pause(WAIT);
+        if in_hardware(cx) {
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let mut turns = 0u32;
+                // SAFETY: inside; of a barrier that has not begun it changes no more than its word.
+                while !unsafe { nvptx::split_barrier_try(barrier.as_mut_ptr(), parity.0) } {
+                    turns = turns.wrapping_add(1);
+                    // Whether a thread has faulted, all threads learn in one place: who asks there often, waits there.
+                    if turns.is_multiple_of(32) {
+                        cx.spin(WAIT);
+                    } else if nvptx::arch() < 900 {
+                        cx.pause(WAIT);
+                    }
                 }
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            while !emulated::is_over(barrier, parity) {
+                cx.spin(WAIT);
             }
             return;
         }
@@ -176,10 +194,9 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
 }
 
 /// Whether the architecture has such barriers; else a word counts the warps that arrived by [`ARRIVAL`], with how many a phase takes below.
-#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn in_hardware() -> bool {
-    nvptx::arch() >= 800
+fn in_hardware(cx: Block<'_>) -> bool {
+    cx.arch() >= 800
 }
 
 /// An arrival in the word of a barrier. A phase takes fewer warps than this, and the count above them is not full in the life of a kernel.

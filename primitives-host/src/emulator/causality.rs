@@ -52,6 +52,9 @@ const NARROW_RELEASES: usize = 64;
 const KEPT_WALKS: usize = 64;
 const KEPT_STEPS: usize = 1 << 18;
 
+/// Joins that are remembered.
+const KEPT_JOINS: usize = 256;
+
 /// An access, as far as its order is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -122,6 +125,8 @@ pub(super) struct Causality {
     /// Nodes that the walks have seen.
     steps: usize,
     summaries: Summaries,
+    /// What two nodes were joined to, as far as it is remembered: lanes of a warp mostly learn the same.
+    joins: Box<[((NodeId, NodeId), NodeId)]>,
     /// So many nodes are too many.
     limit: usize,
     /// The clocks of the blocks.
@@ -234,6 +239,7 @@ impl Default for Causality {
             walks: HashMap::new(),
             steps: 0,
             summaries: Summaries::default(),
+            joins: Box::new([((NOTHING, NOTHING), NOTHING); KEPT_JOINS]),
             limit: SMALL_GRAPH,
             clocks: Vec::new(),
         }
@@ -254,7 +260,13 @@ impl Causality {
             (NOTHING, one) | (one, NOTHING) => one,
             _ if a == b || self.nodes[a as usize].knows(b) => a,
             _ if self.nodes[b as usize].knows(a) => b,
-            _ => return self.add(Node { before: [a, b], ..self.nodes[NOTHING as usize] }),
+            _ => {
+                let slot = (a as usize).wrapping_mul(31).wrapping_add(b as usize) % KEPT_JOINS;
+                if self.joins[slot].0 != (a, b) {
+                    self.joins[slot] = ((a, b), self.add(Node { before: [a, b], ..self.nodes[NOTHING as usize] }));
+                }
+                return self.joins[slot].1;
+            }
         };
         // Whoever gets it may not have been there.
         self.nodes[all as usize].shared = true;

@@ -177,8 +177,14 @@ impl<'k, T: Element> SharedArray<'k, T> {
         unsafe { AtomicRef::new(self.cx, self.element(index, 1), true) }
     }
 
+    /// The token of the kernel.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub(in crate::view) fn cx(self) -> Block<'k> {
+        self.cx
+    }
+
     /// The first element's address, for what the hardware does with it.
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(in crate::view) fn as_mut_ptr(self) -> *mut T {
         self.address
@@ -215,6 +221,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
 
 /// Waits for what this thread has begun to copy to shared memory.
 #[inline(always)]
+#[track_caller]
 pub(crate) fn wait_for_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
     {
@@ -239,6 +246,7 @@ pub(crate) fn group_copies(cx: Block<'_>) {
 
 /// Waits for this thread's [groups](group_copies) of copies but the last; not for copies that are in none.
 #[inline(always)]
+#[track_caller]
 pub(crate) fn wait_for_copies_but_last(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
     {

@@ -177,6 +177,7 @@ impl Causality {
         self.summaries.rows = rows;
         self.nodes.truncate(1);
         self.walks.clear();
+        self.joins.fill(((NOTHING, NOTHING), NOTHING));
         self.steps = 0;
         let summary = |row| Node { summary: Some(row), ..self.nodes[NOTHING as usize] };
         let summaries: Vec<_> = (0..kept.len() as u32).map(summary).collect();
