@@ -378,6 +378,7 @@ impl<'k, S: Source> Input<'k, S> {
 
     /// Waits for all that this thread has begun to [`copy`](Self::copy).
     #[inline(always)]
+    #[track_caller]
     pub fn wait_for_copies(self) {
         wait_for_copies(self.cx);
     }
@@ -392,6 +393,7 @@ impl<'k, S: Source> Input<'k, S> {
     /// Waits for this thread's [groups](Self::group_copies) of copies but the last, which stays on its way while the thread works on
     /// what came before; not for copies that are in no group.
     #[inline(always)]
+    #[track_caller]
     pub fn wait_for_copies_but_last(self) {
         wait_for_copies_but_last(self.cx);
     }

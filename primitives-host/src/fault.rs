@@ -62,6 +62,16 @@ pub enum Diagnosis {
         /// The bytes.
         memory: MemoryPlace,
     },
+    /// Emulator: an access of shared memory to which an asynchronous copy is under way, or a write of memory from which it is: the
+    /// thread that began the copy has not waited for it.
+    CopyUnderWay {
+        /// What the copy does there, a write or a read, and where it was begun.
+        copy: Accessor,
+        /// What the access does.
+        action: MemoryAction,
+        /// The bytes.
+        memory: MemoryPlace,
+    },
     /// Emulator: a read of bytes that nothing has written: shared memory, or a buffer without contents.
     Unwritten {
         /// The bytes.
@@ -99,7 +109,7 @@ impl std::fmt::Display for MemoryAction {
     }
 }
 
-/// One of the two accesses of a [race](Diagnosis::DataRace).
+/// One of the two accesses of a [race](Diagnosis::DataRace), or a [copy under way](Diagnosis::CopyUnderWay).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accessor {
@@ -200,6 +210,10 @@ impl std::fmt::Display for Diagnosis {
             Self::Panicked { message } => write!(f, "the kernel panicked: {message}"),
             Self::Divergence { message } | Self::Deadlock { message } => f.write_str(message),
             Self::DataRace { memory, .. } => write!(f, "data race in {} memory", memory.space()),
+            Self::CopyUnderWay { copy, action, memory } => {
+                let towards = if copy.action == MemoryAction::Write { "to" } else { "from" };
+                write!(f, "{action} of {} memory {towards} which a copy is under way", memory.space())
+            }
             Self::Unwritten { memory } => write!(f, "read of {} memory that nothing has written", memory.space()),
             Self::StackOverflow { limit } => {
                 write!(f, "the lane used up its stack of {limit} bytes after it last waited, or began, here")
@@ -221,7 +235,8 @@ impl std::fmt::Display for KernelFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { kernel, block, thread, file, line, column, diagnosis, view, help, seed } = self;
         match diagnosis {
-            Diagnosis::DataRace { earlier, action, memory } => {
+            Diagnosis::DataRace { earlier, action, memory }
+            | Diagnosis::CopyUnderWay { copy: earlier, action, memory } => {
                 writeln!(f, "{diagnosis} in `{kernel}`")?;
                 let later = Accessor {
                     action: *action,
@@ -233,7 +248,9 @@ impl std::fmt::Display for KernelFault {
                 };
                 let lines = [earlier, &later].map(|accessor| {
                     let Accessor { action, block, thread, .. } = accessor;
-                    (action.to_string(), format!("by thread {thread} of block {block}"), accessor)
+                    let is_copy = std::ptr::eq(accessor, earlier) && !matches!(diagnosis, Diagnosis::DataRace { .. });
+                    let action = if is_copy { "copy".to_owned() } else { action.to_string() };
+                    (action, format!("by thread {thread} of block {block}"), accessor)
                 });
                 let width = |part: fn(&(String, String, &Accessor)) -> usize| lines.iter().map(part).max().unwrap_or(0);
                 let (first, second) = (width(|line| line.0.len()), width(|line| line.1.len()));

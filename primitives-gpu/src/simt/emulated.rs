@@ -4,7 +4,7 @@
 //! `primitives-host` implements it. The token a kernel receives points at its [`Lane`], so no access looks anything up.
 
 use std::cell::{Cell, RefCell};
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::sync::OnceLock;
 
 use super::{AtomicOrder, BarrierVote, Dim3, Fault, Place, ReduxOp, Scope, ShuffleMode};
@@ -54,7 +54,23 @@ struct BegunCopy {
     bytes: usize,
     /// The number of its group.
     group: u32,
-    place: Place,
+}
+
+impl BegunCopy {
+    fn transfer(&self) -> Transfer {
+        Transfer { to: self.to.addr(), from: self.from.addr(), bytes: self.bytes }
+    }
+}
+
+/// A copy from global to shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The first byte in shared memory.
+    pub to: usize,
+    /// The first byte in global memory.
+    pub from: usize,
+    /// 4, 8 or 16, to which both are aligned.
+    pub bytes: usize,
 }
 
 impl Lane<'_> {
@@ -63,8 +79,11 @@ impl Lane<'_> {
     /// # Safety
     /// Both are valid for so many bytes until the lane waits or ends.
     pub(crate) unsafe fn begin_copy(&self, to: *mut u8, from: *const u8, bytes: usize, place: Place) {
-        let group = self.copies.groups.get();
-        self.copies.begun.borrow_mut().push(BegunCopy { to, from, bytes, group, place });
+        let copy = BegunCopy { to, from, bytes, group: self.copies.groups.get() };
+        if self.checked {
+            self.machine.begin_copy(self, copy.transfer(), place);
+        }
+        self.copies.begun.borrow_mut().push(copy);
     }
 
     /// Makes a group of the copies that are in none.
@@ -73,23 +92,31 @@ impl Lane<'_> {
     }
 
     /// Makes all copies.
+    #[track_caller]
     pub(crate) fn finish_copies(&self) {
         self.finish_copies_of(|_| true);
     }
 
     /// Makes the copies of all groups but the last.
+    #[track_caller]
     pub(crate) fn finish_copies_but_last(&self) {
         let groups = self.copies.groups.get();
         self.finish_copies_of(|group| group + 1 < groups);
     }
 
+    #[track_caller]
     fn finish_copies_of(&self, is_due: impl Fn(u32) -> bool) {
         let due: Vec<_> = self.copies.begun.borrow_mut().extract_if(.., |copy| is_due(copy.group)).collect();
-        for BegunCopy { to, from, bytes, place, .. } in due {
-            // Once more: whoever has accessed the memory meanwhile has not waited for the copy.
+        for copy in due {
+            let BegunCopy { to, from, bytes, .. } = copy;
             if self.checked {
-                let access = Access { kind: AccessKind::Write, space: Space::Shared, address: to.addr(), len: bytes };
-                self.machine.access(self, access, place);
+                self.machine.finish_copy(self, copy.transfer());
+                // Once more: the copy was made at any time up to now.
+                for (kind, space, address) in
+                    [(AccessKind::Read, Space::Global, from.addr()), (AccessKind::Write, Space::Shared, to.addr())]
+                {
+                    self.machine.access(self, Access { kind, space, address, len: bytes }, Location::caller());
+                }
             }
             // SAFETY: `begin_copy`'s contract.
             unsafe { from.copy_to_nonoverlapping(to, bytes) };
@@ -179,6 +206,12 @@ pub trait Machine {
 
     /// Sees an access; called only if [`Lane::checked`].
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place);
+
+    /// Learns that the lane has begun a copy, which it shows as a read and a write before; called only if [`Lane::checked`].
+    fn begin_copy(&self, lane: &Lane<'_>, copy: Transfer, place: Place);
+
+    /// Learns that the lane has waited for a copy; called only if [`Lane::checked`].
+    fn finish_copy(&self, lane: &Lane<'_>, copy: Transfer);
 
     /// Learns that raw pointers may write `len` bytes from `address` on, unseen, from now on; called only if
     /// [`Lane::checked`].

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Space};
+use primitives_gpu::simt::emulated::{Access, AccessKind, Space, Transfer};
 use primitives_gpu::simt::{Place, Scope};
 
 use super::causality::{BlockClock, Causality, Moment, Variables};
+use super::copies::{Begun, Copies};
 use super::launch::LaunchState;
 use super::shadow::{Order, Pages, Past, Places};
 use crate::fault::MemoryAction as Action;
@@ -70,6 +71,7 @@ pub(super) struct BlockMemory {
     unwritten: Cell<Option<Unwritten>>,
     /// What raw pointers may have written.
     exposed: RefCell<Vec<Range<usize>>>,
+    copies: RefCell<Copies>,
 }
 
 /// The order of a lane's access.
@@ -98,6 +100,7 @@ impl BlockMemory {
             shared: RefCell::new(Pages::new(address, len)),
             unwritten: Cell::new(None),
             exposed: RefCell::default(),
+            copies: RefCell::new(Copies::new(address)),
         }
     }
 
@@ -108,6 +111,27 @@ impl BlockMemory {
         self.shared.get_mut().clear();
         self.unwritten.set(None);
         self.exposed.get_mut().clear();
+        self.copies.get_mut().clear();
+    }
+
+    /// Notes that a lane has begun a copy.
+    pub(super) fn begin_copy(&self, lane: u32, copy: Transfer, place: Place) {
+        if let Ok(mut copies) = self.copies.try_borrow_mut() {
+            copies.begin(lane, copy, place);
+        }
+    }
+
+    /// Notes that a lane has waited for a copy.
+    pub(super) fn finish_copy(&self, lane: u32, copy: Transfer) {
+        if let Ok(mut copies) = self.copies.try_borrow_mut() {
+            copies.finish(lane, copy);
+        }
+    }
+
+    /// The copy under way that an access comes too early for, with the first byte where the two meet.
+    #[inline(always)]
+    pub(super) fn disturbed_copy(&self, access: Access) -> Option<(Begun, usize)> {
+        self.copies.try_borrow().ok()?.disturbed_by(access)
     }
 
     /// The first read of what nothing has written, if there was one.

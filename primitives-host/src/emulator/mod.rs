@@ -13,6 +13,7 @@
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
 //! | `memory.rs`, `shadow.rs` | checked launches: each access, and what is remembered of each byte |
+//! | `copies.rs` | asynchronous copies that are under way |
 //! | `causality.rs`, `causality/` | what happens before what |
 //! | `watch.rs` | when a launch is dead |
 //! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
@@ -31,6 +32,7 @@
 
 mod block;
 mod causality;
+mod copies;
 mod fiber;
 mod launch;
 mod memory;

@@ -7,6 +7,7 @@ use primitives_gpu::simt::{Fault, FaultKind, Place, WARP};
 use primitives_gpu::view::SharedParam;
 
 use super::block::{BlockState, LaneState};
+use super::copies::Begun;
 use super::launch::Found;
 use super::memory::{Earlier, Unwritten};
 use super::panics;
@@ -202,6 +203,34 @@ pub(super) fn race(block: &BlockState<'_>, lane: &LaneState, place: Place, acces
     };
     let memory = memory_place(block, access.space, address);
     fault(block, lane, place, Finding::new(Diagnosis::DataRace { earlier, action: later, memory }, help))
+}
+
+/// An access of a lane to what a copy has yet to write, or a write of what it has yet to read, with the first such byte.
+pub(super) fn early(
+    block: &BlockState<'_>,
+    lane: &LaneState,
+    place: Place,
+    access: Access,
+    (copy, address): (&Begun, usize),
+) -> Found {
+    let owner = &block.lanes[copy.lane as usize];
+    let action = MemoryAction::of(access.kind);
+    let help = if std::ptr::eq(owner, lane) {
+        format!("call `wait_for_copies` between the copy and the {action}")
+    } else {
+        let thread = owner.thread;
+        format!("let thread {thread} call `wait_for_copies`, and put `cx.barrier()` between that and the {action}")
+    };
+    let copy = Accessor {
+        action: if access.space == Space::Shared { MemoryAction::Write } else { MemoryAction::Read },
+        block: block.index.get(),
+        thread: owner.thread,
+        file: copy.place.file().to_owned(),
+        line: copy.place.line(),
+        column: copy.place.column(),
+    };
+    let memory = memory_place(block, access.space, address);
+    fault(block, lane, place, Finding::new(Diagnosis::CopyUnderWay { copy, action, memory }, help))
 }
 
 fn same_warp(block: &BlockState<'_>, lane: &LaneState, other: u32) -> bool {

@@ -40,6 +40,10 @@ fn run_example(kernel: &str, stream: &Stream) -> Result<()> {
         "running_sum" => page::running_sum::launch(stream, (10, 1), &x, &mut words, &mut out),
         "smooth" => page::smooth::launch(stream, (1, 64), &x, out.slice_mut(..64)?),
         "accumulate" => page::accumulate::launch(stream, (1, 64), &x, &mut stream.buffer_uninit(65)?),
+        "reverse_256" => {
+            let (x, mut out) = (stream.buffer_from(&[1.0f32; 256])?, stream.buffer_zeroed::<f32>(256)?);
+            page::reverse_256::launch(stream, (1, 64), &x, &mut out)
+        }
         "reverse_quads" => {
             let mut quads = stream.buffer_zeroed(16)?;
             page::reverse_quads::launch(stream, (1, 16), x.slice(..64)?, &mut quads)?;

@@ -1,5 +1,6 @@
 //! The kernels of `docs/debugging.md`, word for word.
 
+use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
 
 #[kernel]
@@ -52,6 +53,18 @@ pub fn accumulate(cx: Block, x: Global<f32>, mut out: GlobalMut<f32>) {
     for i in cx.items(x.len()) {
         let sum = out.get(i) + x[i];
         out.set(i, sum);
+    }
+}
+
+#[kernel]
+pub fn reverse_256(cx: Block, x: Input<Span<f32>>, mut out: GlobalMut<f32>, shared: Shared<[f32; 256]>) {
+    let (rank, staged) = (cx.thread_rank() as usize, shared.array::<f32>(0, 256));
+    // SAFETY: four words for each of 64 threads.
+    unsafe { x.copy::<4>(4 * rank, staged, 4 * rank) };
+    cx.barrier();
+    for i in cx.items(out.len()) {
+        // SAFETY: somebody has copied it. But has it arrived?
+        out.set(i, unsafe { staged.load(255 - i.index()) });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Space, WarpOp};
+use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Space, Transfer, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Fault, Place, Scope, WARP};
 
 use super::{AFTER_RACE, BlockState, same_place};
@@ -203,11 +203,30 @@ impl Machine for BlockState<'_> {
             }
             return;
         }
-        if let Some((launch, memory)) = &self.memory
-            && let Err(earlier) = launch.access(memory, lane.thread_rank, access, place)
-            && !panicking()
-        {
-            self.raced(&self.lanes[lane.thread_rank as usize], place, access, earlier);
+        if let Some((launch, memory)) = &self.memory {
+            if let Some((copy, address)) = memory.disturbed_copy(access)
+                && !panicking()
+            {
+                let state = &self.lanes[lane.thread_rank as usize];
+                self.fail(state, || report::early(self, state, place, access, (&copy, address)));
+            }
+            if let Err(earlier) = launch.access(memory, lane.thread_rank, access, place)
+                && !panicking()
+            {
+                self.raced(&self.lanes[lane.thread_rank as usize], place, access, earlier);
+            }
+        }
+    }
+
+    fn begin_copy(&self, lane: &Lane<'_>, copy: Transfer, place: Place) {
+        if let Some((_, memory)) = &self.memory {
+            memory.begin_copy(lane.thread_rank, copy, place);
+        }
+    }
+
+    fn finish_copy(&self, lane: &Lane<'_>, copy: Transfer) {
+        if let Some((_, memory)) = &self.memory {
+            memory.finish_copy(lane.thread_rank, copy);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod barriers;
 mod collectives;
+mod copies;
 mod faults;
 mod floats;
 mod launches;
