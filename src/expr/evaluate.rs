@@ -13,7 +13,7 @@ use super::gpu::Operands;
 use super::graph::{Kind, Node, View, arguments, describe};
 use super::nest::Nest;
 use super::overlap::{overlap, repeats};
-use super::program::{Input, Lowered, lower};
+use super::program::{Input, Lowered, Program, lower};
 use super::reduce::Spec;
 use super::shape::{Layout, MAX_RANK, Shape};
 
@@ -184,8 +184,7 @@ pub(crate) fn reduce(
     }
     let inputs = memories(&lowered, 1);
     let result = Memory { address: target.storage.address(), size: target.dtype.size(), lie: Placement::Nested(0) };
-    let views = std::iter::once((target, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
-    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
+    let uses = uses(&[target], &lowered.inputs, &lowered.program);
     let program = std::mem::take(&mut lowered.program);
     let Reduced { nest, ranks, spec } = reduced;
     let job = Job { program, nest, results: Vec::new(), inputs, scalars: lowered.scalars };
@@ -308,9 +307,17 @@ fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
     lowered.program.inputs.iter().zip(&lowered.inputs).map(place).collect()
 }
 
-fn storage_use(view: &Arc<View>, write: bool) -> StorageUse<'_> {
-    let (layout, size) = (view.layout, view.dtype.size());
-    let ranges = move |each: &mut dyn FnMut(Range<usize>)| byte_ranges(&layout, size, each);
+/// The memory that a program writes and reads.
+fn uses<'a>(targets: &[&'a Arc<View>], inputs: &'a [Arc<View>], program: &Program) -> Vec<StorageUse<'a>> {
+    let written = targets.iter().map(|&view| (view, true, vec![view.layout]));
+    let inputs = inputs.iter().enumerate();
+    let read = inputs.map(|(number, view)| (view, false, program.parts(number, &view.layout)));
+    written.chain(read).map(|(view, write, parts)| storage_use(view, write, parts)).collect()
+}
+
+fn storage_use(view: &Arc<View>, write: bool, parts: Vec<Layout>) -> StorageUse<'_> {
+    let size = view.dtype.size();
+    let ranges = move |each: &mut dyn FnMut(Range<usize>)| parts.iter().for_each(|part| byte_ranges(part, size, each));
     let name = if write { "the target" } else { "a tensor" };
     StorageUse { storage: &view.storage, write, ranges: Box::new(ranges), name }
 }
@@ -329,8 +336,7 @@ fn on_cpu(
     };
     let results = targets.iter().enumerate().map(result).collect();
     let inputs = memories(lowered, targets.len());
-    let views = targets.iter().map(|view| (*view, true)).chain(lowered.inputs.iter().map(|view| (view, false)));
-    let uses = views.map(|(view, write)| storage_use(view, write)).collect();
+    let uses = uses(targets, &lowered.inputs, &lowered.program);
     let job = Job { program: lowered.program.clone(), nest, results, inputs, scalars: lowered.scalars.clone() };
     let kernel = expression.clone();
     // SAFETY: the job accesses elements of the views, which lie inside of their memories, and writes those of the targets with

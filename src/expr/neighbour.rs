@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::cpu::{Memory, copy_run};
 use super::nest::{Apart, Axes, Lie, Nest};
-use super::shape::MAX_RANK;
+use super::shape::{Layout, MAX_RANK};
 
 /// What is read at an index outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,19 @@ impl Rule {
             Self::Constant(_) => None,
         }
     }
+
+    /// The indices that are read along an axis at a reduced distance.
+    fn indices(self, by: isize, extent: usize) -> Range<usize> {
+        // Longer axes are repeated ones.
+        let Some(len) = isize::try_from(extent).ok().filter(|&len| by != 0 && len <= isize::MAX / 4) else {
+            return 0..extent;
+        };
+        // In between the indices ascend or descend.
+        let ends = [0, -by - 1, -by, len - 1 - by, len - by, len - 1];
+        let read = ends.into_iter().filter(|at| (0..len).contains(at)).filter_map(|at| self.index(at + by, len));
+        let (first, last) = read.fold((len, -1), |(first, last), at| (at.min(first), at.max(last)));
+        first as usize..(last + 1) as usize
+    }
 }
 
 /// From a place to a neighbour.
@@ -77,6 +90,20 @@ impl Shift {
     /// The distances along the axes of a view, outermost first.
     pub(crate) fn offsets(&self, rank: usize) -> Vec<isize> {
         self.by[..rank].iter().rev().copied().collect()
+    }
+
+    /// The part of a view that has the neighbours.
+    pub(crate) fn part_of(&self, view: &Layout) -> Layout {
+        let Layout { shape, strides, mut offset } = *view;
+        let rank = shape.rank();
+        let part = shape.map(|extents| {
+            for (axis, extent) in extents.iter_mut().enumerate().filter(|(_, extent)| **extent > 0) {
+                let read = self.rule.indices(self.by[rank - 1 - axis], *extent);
+                offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(read.start as isize));
+                *extent = read.len();
+            }
+        });
+        part.map_or(*view, |shape| Layout { shape, strides, offset })
     }
 
     /// The same along the axes of a nest.

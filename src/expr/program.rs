@@ -124,6 +124,21 @@ impl Program {
         self.shifts.iter().fold(Axes::default(), |all, shift| Axes(all.0 | shift.axes().0))
     }
 
+    /// The parts that are read of a view that is the input of this number: all of it, unless only neighbours are read.
+    pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
+        let mut parts = Vec::new();
+        for instruction in &self.code {
+            match instruction.what {
+                What::Load(of) | What::Gather(of) if of as usize == input => return vec![*view],
+                What::Neighbour(of, shift) if of as usize == input => {
+                    parts.push(self.shifts[shift as usize].part_of(view));
+                }
+                _ => {}
+            }
+        }
+        parts
+    }
+
     pub(crate) fn divides_integers(&self) -> bool {
         let divides = |one: &Instruction| matches!(one.what, What::Op(op) if op.divides_integers(one.dtype));
         self.code.iter().any(divides)

@@ -11,6 +11,7 @@ mod pools;
 mod random;
 mod reductions;
 mod stencil;
+mod stencil_reads;
 mod views;
 
 use half::{bf16, f16};

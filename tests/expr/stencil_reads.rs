@@ -1,0 +1,82 @@
+//! What stencils read of memory, and rows at the ends of axes.
+
+use std::ops::Range;
+
+use kernel_primitives::expr::*;
+use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
+
+use crate::stream;
+
+/// Of a tensor of which a part was written: a stencil that reads this part only, and ones that read more.
+#[test]
+fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = true;
+    let stream = Device::emulator_with(options).stream()?;
+    let y = Tensor::uninit(&stream, 4)?;
+    let nine = Boundary::Constant(9.0);
+    for (boundary, by, written, expected) in [
+        (Boundary::Clamp, 1, 1..4, [1.0, 2.0, 3.0, 3.0]),
+        (Boundary::Clamp, -1, 0..3, [0.0, 0.0, 1.0, 2.0]),
+        (Boundary::Clamp, 9, 3..4, [3.0; 4]),
+        (nine, 2, 2..4, [2.0, 3.0, 9.0, 9.0]),
+        (nine, -3, 0..1, [9.0, 9.0, 9.0, 0.0]),
+        (Boundary::Mirror, 1, 1..4, [1.0, 2.0, 3.0, 2.0]),
+        (Boundary::Mirror, -2, 0..3, [2.0, 1.0, 0.0, 1.0]),
+        (Boundary::Symmetric, 1, 1..4, [1.0, 2.0, 3.0, 3.0]),
+        (Boundary::Periodic, 1, 0..4, [1.0, 2.0, 3.0, 0.0]),
+    ] {
+        let x = Tensor::<f64>::uninit(&stream, 4)?;
+        let write = |x: &Tensor<f64>, range: Range<isize>| {
+            let values: Vec<_> = range.clone().map(|i| i as f64).collect();
+            x.slice(range)?.assign(&Tensor::from_slice(&stream, values.len(), &values)?)
+        };
+        write(&x, written.clone())?;
+        y.assign(stencil(&x, boundary, |n| n.at(by)))?;
+        assert_eq!(y.to_vec()?, expected, "{boundary:?}, {by}");
+        assert_eq!(stencil(&x, boundary, |n| n.at(by)).sum().item()?, expected.iter().sum::<f64>());
+        // One element less.
+        let x = Tensor::<f64>::uninit(&stream, 4)?;
+        let most = written.start..written.end - 1;
+        if !most.is_empty() {
+            write(&x, most)?;
+        }
+        for error in [
+            y.assign(stencil(&x, boundary, |n| n.at(by))).unwrap_err(),
+            stencil(&x, boundary, |n| n.at(by)).sum().item().unwrap_err(),
+        ] {
+            let Error::Fault(fault) = &error else { panic!("{error}") };
+            assert!(matches!(fault.diagnosis, Diagnosis::Unwritten { .. }), "{boundary:?}, {by}: {error}");
+        }
+    }
+    // Of rows and columns; the element itself is read beside its neighbour.
+    let x = Tensor::<f64>::uninit(&stream, [3, 4])?;
+    x.slice((1.., ..3))?.assign(constant(2.0))?;
+    let z = Tensor::uninit(&stream, [3, 4])?;
+    z.assign(stencil(&x, Boundary::Clamp, |n| n.at([1, -1])))?;
+    assert_eq!(z.to_vec()?, [2.0; 12]);
+    let error = z.assign(stencil(&x, Boundary::Clamp, |n| n.at([1, -1]) + n.at(0))).unwrap_err();
+    assert!(matches!(&error, Error::Fault(fault) if matches!(fault.diagnosis, Diagnosis::Unwritten { .. })), "{error}");
+    Ok(())
+}
+
+/// On a GPU threads take several rows here, the last ones fewer; also in place, and beside the numbers of rows.
+#[test]
+fn rows_of_threads_at_the_ends_of_axes() -> Result<()> {
+    let (device, emulator) = (stream()?, Device::emulator().stream()?);
+    // 2051 = 4 * 512 + 3 rows, of 257 vectors.
+    let shape = [2051, 1028];
+    let data: Vec<f32> = (0..shape[0] * shape[1]).map(|i| (i * 7 % 31) as f32).collect();
+    let all = |stream: &Stream, boundary| -> Result<[Vec<f32>; 2]> {
+        let [x, y] = [0; 2].map(|_| Tensor::from_slice(stream, shape, &data));
+        let (x, y, z) = (x?, y?, Tensor::uninit(stream, shape)?);
+        let five = || stencil(&x, boundary, |n| n.at([-2, 0]) + n.at([3, 0]) + n.at(-1) + n.at(1) - 4.0 * n.at(0));
+        assign_all([y.to(&y + five()), z.to(five() * 2.0 + axis_index::<f32>(0))])?;
+        Ok([y.to_vec()?, z.to_vec()?])
+    };
+    use Boundary::*;
+    for boundary in [Clamp, Periodic, Mirror, Symmetric, Constant(2.5)] {
+        assert!(all(&device, boundary)? == all(&emulator, boundary)?, "{boundary:?}");
+    }
+    Ok(())
+}
