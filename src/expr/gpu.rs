@@ -106,8 +106,7 @@ impl<'a> Operands<'a> {
         // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
         const INSTRUCTIONS: usize = 128;
         let program = &self.lowered.program;
-        // Divisions of integers take so many registers that 16 at once would spill some.
-        let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, if program.divides_integers() { 8 } else { 16 });
+        let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, ptx::most_computed(program).min(16));
         let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
         if !program.shifts.is_empty() {

@@ -82,8 +82,8 @@ impl IntoOffsets for Vec<isize> {
 /// `x` is a tensor, or arithmetic of tensors, which is done again for each neighbour. What takes longer, and whatever depends on the
 /// place, is to be assigned to a tensor first.
 ///
-/// On a GPU a thread computes a vector of results, in up to four rows if there are neighbours in other rows. It reads each element around
-/// them once, unless these take too many registers. What the threads of a block have in common comes from the first-level cache.
+/// On a GPU a thread computes a vector of results, in up to four rows if there are neighbours in other rows; eight results at most if
+/// `f` divides integers. It reads each element around them once, unless these take too many registers. What the threads of a block have in common comes from the first-level cache.
 ///
 /// ```
 /// use kernel_primitives::Device;

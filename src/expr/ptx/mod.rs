@@ -34,6 +34,11 @@ pub(crate) const THREADS: usize = 256;
 /// Threads of a large block.
 const MANY_THREADS: usize = 1024;
 
+/// How many elements a thread computes at once at most. Divisions of integers take so many registers that 16 would spill some.
+pub(crate) fn most_computed(program: &Program) -> usize {
+    if program.divides_integers() { 8 } else { usize::MAX }
+}
+
 /// The entry's name.
 pub(crate) const ENTRY: &str = "kernel_primitives_expression";
 

@@ -131,7 +131,9 @@ impl<'a> Field<'a> {
 pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
     let field = Field::new(program, &nest.apart, nest.rank - 1, (nest.rank - 1, 1));
     let fits = |&width: &usize| {
-        program.code.len() * width <= INSTRUCTIONS && field.registers(&field.cells(width)) <= REGISTERS
+        width <= super::most_computed(program)
+            && program.code.len() * width <= INSTRUCTIONS
+            && field.registers(&field.cells(width)) <= REGISTERS
     };
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }

@@ -54,6 +54,7 @@ impl Patch {
         let fits = |rows: usize| {
             let field = Field::new(program, &nest.apart, inner, (axis, rows));
             rows <= nest.extents[axis]
+                && (rows == 1 || width * rows <= super::most_computed(program))
                 && nest.elements / (width * rows) >= BUSY
                 && program.code.len() * width * rows <= INSTRUCTIONS
                 && field.registers(&field.cells(width)) <= REGISTERS
@@ -180,8 +181,12 @@ impl Kernel<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::neighbours::most;
     use super::*;
+    use crate::expr::dtype::DType;
+    use crate::expr::graph::{MAX_ARGUMENTS, Op};
     use crate::expr::nest::Axes;
+    use crate::expr::program::{Instruction, What};
     use crate::expr::shape::{Layout, Shape};
 
     fn patch(extents: &[usize], apart: u16, width: usize) -> (Option<Patch>, Nest) {
@@ -207,6 +212,24 @@ mod tests {
         assert_eq!(threads(&[1 << 14, 1 << 8, 36], 0b11, 4), Some((vec![1, 64, 4], 4)));
         assert_eq!(threads(&[1 << 12, 3, 1 << 12], 0b11, 4), Some((vec![1, 2, 128], 2)));
         assert_eq!(threads(&[64, 64], 0b11, 4), Some((vec![16, 16], 1)));
+    }
+
+    #[test]
+    fn threads_divide_few_integers() {
+        let shape = Shape::new(&[1 << 14, 1 << 14]).unwrap();
+        let dense = Layout::contiguous(shape);
+        let nest = Nest::keeping(&shape, [&dense, &dense].into_iter(), Axes(0b11)).unwrap();
+        let of = |op, dtype| {
+            let code = vec![Instruction { what: What::Op(op), dtype, arguments: [0; MAX_ARGUMENTS] }];
+            let program = Program { code, ..Program::default() };
+            let rows = [1, 2, 4, 8, 16].map(|width| Patch::new(&program, &nest, width).unwrap().rows);
+            (most(&program, &nest), rows)
+        };
+        for division in [Op::Div, Op::Rem, Op::FloorDiv, Op::FloorRem] {
+            assert_eq!(of(division, DType::U8), (8, [4, 4, 2, 1, 1]));
+            assert_eq!(of(division, DType::F16), (16, [4; 5]));
+        }
+        assert_eq!(of(Op::Add, DType::U8), (16, [4; 5]));
     }
 
     #[test]
