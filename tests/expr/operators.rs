@@ -323,6 +323,15 @@ fn a_multiplied_sum_is_rounded_once() -> Result<()> {
     assert_eq!(z.to_vec()?[0].to_bits(), 0x3fc1);
     assert!(z.ptx(mul_add(&one, &factor, &little), 75)?.contains("fma.rz.f64"));
     assert!(z.ptx(mul_add(&one, &factor, &little), 80)?.contains("fma.rn.bf16"));
+    // 259 - 2^-20 has more digits than `f32`, in which it is 259, halfway between 258 and 260.
+    let [a, b, c] = [7.0, 37.0, -f32::powi(2.0, -20)].map(|x| make(bf16::from_f32(x).to_bits()));
+    let (a, b, c) = (a?, b?, c?);
+    z.assign(mul_add(&a, &b, &c))?;
+    assert_eq!(z.to_vec()?, [bf16::from_f32(258.0)]);
+    // Nothing is rounded to nearest on the way.
+    let text = z.ptx(mul_add(&a, &b, &c), 75)?;
+    assert!(["fma.rz.f64", "fma.rm.f64", "fma.rp.f64", "cvt.rz.f32.f64"].iter().all(|op| text.contains(op)), "{text}");
+    assert!(["fma.rn", "add.rn", "mul.rn", "cvt.rn.f32.f64"].iter().all(|op| !text.contains(op)), "{text}");
     // Without it, each operation is rounded.
     let x = Tensor::from_slice(&stream, 1, &[1.0f32 + f32::EPSILON])?;
     let y = Tensor::zeros(&stream, 1)?;

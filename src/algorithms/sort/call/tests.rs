@@ -85,9 +85,9 @@ fn keys_that_were_written_after_they_were_counted_stay_inside() -> Result<()> {
     Ok(())
 }
 
-/// Whatever stands before the first tile's state, the walk over the tiles before ends there.
-#[test]
-fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
+/// What one block with this ticket writes, of two tiles of equal keys into a buffer of 77. All rows of states say that they count their
+/// tile, which has none of a digit.
+fn of_ticket(ticket: u32) -> Result<[Vec<u32>; 2]> {
     let stream = Device::auto()?.stream()?;
     let order = Order::of::<u32, Less>("sort_keys", 0..8)?;
     let run = Run::on(&stream);
@@ -98,9 +98,8 @@ fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
     let part = run.part();
     let mut memory = run.memory(&[bytes_of::<u64>(passes.words())])?;
     let mut shared = passes.begin(Entry::named::<()>(), &part, keys.as_slice(), &mut memory.parts())?;
-    // One block, of the second tile; all rows of states say that they count their tile, which has none of a digit.
     let mut tickets = vec![0; shared.tickets.len()];
-    tickets[0] = 1;
+    tickets[0] = ticket;
     shared.tickets.copy_from(&tickets)?;
     shared.states.copy_from(&vec![1 << 30; shared.states.len()])?;
     passes.each(|step| {
@@ -116,7 +115,23 @@ fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
         )
     })?;
     stream.synchronize()?;
-    let expected = [vec![3; tile], vec![77; tile]].concat();
-    assert!(out.to_vec()? == expected);
+    let mut first = out.to_vec()?;
+    let second = first.split_off(tile);
+    Ok([first, second])
+}
+
+/// Whatever stands before the first tile's state, the walk over the tiles before ends there.
+#[test]
+fn a_tile_counts_no_more_tiles_before_it_than_there_are() -> Result<()> {
+    let [first, second] = of_ticket(1)?;
+    assert!(first.iter().all(|&key| key == 3) && second.iter().all(|&key| key == 77));
     Ok(())
+}
+
+#[test]
+fn a_ticket_beyond_the_tiles_is_a_fault() {
+    for ticket in [2, 3, i32::MAX as u32, 1 << 31, u32::MAX - 1, u32::MAX] {
+        let result = of_ticket(ticket);
+        assert!(matches!(result, Err(Error::Fault(_))), "{ticket}: {result:?}");
+    }
 }
