@@ -144,7 +144,10 @@ algorithm! {
 ///
 /// Cost: one read of the input, two of the offsets and one write, by one kernel, after its chain was cleared, which a
 /// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or of
-/// fewer if there are not many, whatever segments it has: segments of any lengths are balanced, and so are empty ones. A tile
+/// fewer if there are not many, whatever segments it has: segments of any lengths are balanced, and so are empty ones that lie
+/// together or among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of
+/// empty segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan
+/// takes about as long as those reads wait. A tile
 /// waits for the tiles before it, back to the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory: 16
 /// bytes, and 8 for each 4 of an item, a tile.
 ///

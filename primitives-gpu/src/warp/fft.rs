@@ -8,7 +8,7 @@ use crate::thread::{minus, plus, swapped, thread_fft, times};
 ///
 /// A group has `N / ITEMS` lanes: 1, 2, 4, 8, 16 or 32. `ITEMS` is a product of 2, 3, 5, 7, 11 and 13, and so `N` is. The input is
 /// striped: lane `l` of `L` has `x[l]`, `x[l + L]`, `x[l + 2 * L]` and so on. The result is blocked: lane `l` gets `X[l * ITEMS]` and those
-/// after it. The block has whole groups.
+/// after it. The block has whole groups: the lanes of a group that is not whole get anything on a GPU, and are a fault in the emulator.
 ///
 /// Cost: a [`thread_fft`] of the lane's items; then for each item a shuffle and a product for each doubling of the lanes, and one more
 /// shuffle. A shuffle of a complex `f32` is two instructions. No shared memory. The factors come from a table of `N` roots of unity, rounded
