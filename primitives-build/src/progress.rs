@@ -1,6 +1,7 @@
 //! Tells the user's terminal how far a long build is: cargo shows nothing of a build script before it ends.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +32,7 @@ impl Progress {
     /// Shows it on the terminal that the build was started from, if there is one. Cargo's own setting of its progress bar turns it off
     /// (`CARGO_TERM_PROGRESS_WHEN=never`), and so do `CI` and `TERM=dumb`, as they do there.
     pub(crate) fn new() -> Self {
-        let is = |name: &str, value: &str| env::var_os(name).is_some_and(|found| found == value);
-        let off = is("CARGO_TERM_PROGRESS_WHEN", "never") || is("TERM", "dumb") || env::var_os("CI").is_some();
+        let off = is_off(|name| env::var_os(name));
         // Cargo keeps what a build script writes to its standard streams.
         let terminal = if cfg!(unix) && !off { File::options().write(true).open("/dev/tty").ok() } else { None };
         Self::on(terminal, INTERVAL)
@@ -68,6 +68,12 @@ impl Progress {
     pub(crate) fn done(&self) {
         self.state.done.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Whether the environment turns it off.
+fn is_off(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
+    is("CARGO_TERM_PROGRESS_WHEN", "never") || is("TERM", "dumb") || variable("CI").is_some()
 }
 
 impl Drop for Progress {
@@ -118,6 +124,20 @@ mod tests {
         assert_eq!(progress.state.line(7), "    GPU kernels: 1 of 2 compiled, rustc compiles those of `app` (7 s)");
         progress.rustc(None);
         assert_eq!(progress.state.line(8), "    GPU kernels: 1 of 2 compiled (8 s)");
+    }
+
+    #[test]
+    fn what_turns_cargos_own_progress_off_turns_it_off() {
+        for (set, off) in [
+            (&[][..], false),
+            (&[("TERM", "xterm"), ("CARGO_TERM_PROGRESS_WHEN", "auto")], false),
+            (&[("TERM", "xterm"), ("CARGO_TERM_PROGRESS_WHEN", "never")], true),
+            (&[("TERM", "dumb")], true),
+            (&[("CI", "")], true),
+        ] {
+            let variable = |name: &str| set.iter().find(|(set, _)| *set == name).map(|(_, value)| value.into());
+            assert_eq!(is_off(variable), off, "{set:?}");
+        }
     }
 
     #[test]
