@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::dtype::Scalar;
 use super::graph::{Arguments, Expr, Kind, Node, Op, arguments, rewritten, with_arguments};
+use super::weighted::Taps;
 
 impl<T: Scalar> Expr<T> {
     /// The same with each sum or difference of a product, where both are of floats, as one
@@ -47,6 +48,12 @@ fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
         if let Some([x, y]) = factors(b) {
             return make(Op::MulAdd, arguments([negated(&x), y, a.clone()]));
         }
+    }
+    if let Kind::Weighted(view, taps) = &node.kind
+        && node.dtype.is_float()
+    {
+        let taps = Arc::new(Taps { contracted: true, ..Taps::clone(taps) });
+        return Arc::new(Node { kind: Kind::Weighted(view.clone(), taps), dtype: node.dtype, arguments: new });
     }
     with_arguments(node, new)
 }

@@ -106,6 +106,14 @@ enum Step {
         shift: Shift,
         to: usize,
     },
+    /// Weighted sums of an input's elements around the places.
+    Weighted {
+        input: usize,
+        taps: usize,
+        kernels: Box<WeightKernels>,
+        /// Of the sums, of those before, of the elements, of these in the type of the sum, and of weights or products.
+        registers: [usize; 5],
+    },
     /// The places of an operand without memory.
     Index {
         operand: usize,
@@ -129,6 +137,31 @@ enum Step {
         from: Place,
         result: usize,
     },
+}
+
+/// What weighted sums are computed by.
+struct WeightKernels {
+    /// To the type of the sum, if that is another.
+    cast: Option<Kernel>,
+    /// By one weight.
+    multiply: Kernel,
+    add: Kernel,
+    /// In place of both, of weights in a register.
+    multiply_add: Option<Kernel>,
+    /// Bytes of a sum.
+    size: usize,
+}
+
+impl WeightKernels {
+    fn new(from: DType, to: DType, contracted: bool) -> Self {
+        Self {
+            cast: (from != to).then(|| kernel(Op::Cast, from, to)),
+            multiply: kernel_of(Op::Mul, to, to, [false, true]),
+            add: kernel(Op::Add, to, to),
+            multiply_add: contracted.then(|| kernel(Op::MulAdd, to, to)),
+            size: to.size(),
+        }
+    }
 }
 
 /// A job in steps.
@@ -214,6 +247,15 @@ impl Job {
                     let shift = self.program.shifts[shift as usize].along(&self.nest.apart);
                     plan.steps.push(Step::Neighbour { input: input as usize, shift, to });
                     Place::Register(to)
+                }
+                What::Weighted(input, taps) => {
+                    let (input, taps) = (input as usize, taps as usize);
+                    let registers = [0; 5].map(|_| plan.register(&mut free));
+                    free.extend(&registers[1..]);
+                    let (from, contracted) = (self.program.inputs[input].dtype, self.program.taps[taps].contracted);
+                    let kernels = Box::new(WeightKernels::new(from, instruction.dtype, contracted));
+                    plan.steps.push(Step::Weighted { input, taps, kernels, registers });
+                    Place::Register(registers[0])
                 }
                 What::Scalar(scalar) => plan.uniform(self.scalars[scalar as usize].to_le_bytes()),
                 What::Constant(word) => plan.uniform(word.to_le_bytes()),
@@ -446,6 +488,40 @@ impl Plan<'_> {
                     // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; the
                     // register has the chunk's length.
                     unsafe { copy_neighbours(&job.nest, lie, memory, shift, places.clone(), register(*to)) };
+                }
+                Step::Weighted { input, taps, kernels, registers } => {
+                    let (memory, taps) = (&job.inputs[*input], &job.program.taps[*taps]);
+                    let lie = &job.nest.operands[job.lie(memory)];
+                    let [to, other, value, wide, term] = registers.map(register);
+                    let count = taps.weights.len();
+                    for (k, weight) in taps.weights.iter().enumerate() {
+                        let (shift, weight) =
+                            (taps.shift_along(k, &job.nest.apart), std::ptr::from_ref(weight).cast::<u8>());
+                        // SAFETY: as of a neighbour.
+                        unsafe { copy_neighbours(&job.nest, lie, memory, &shift, places.clone(), value) };
+                        let mut x = value.cast_const();
+                        if let Some(cast) = &kernels.cast {
+                            cast(&[x], wide, len);
+                            x = wide;
+                        }
+                        // In turn, so that the last is the sum.
+                        let (sum, before) = if (count - k) % 2 == 1 { (to, other) } else { (other, to) };
+                        let before = before.cast_const();
+                        match &kernels.multiply_add {
+                            _ if k == 0 => {
+                                (kernels.multiply)(&[x, weight], sum, len);
+                            }
+                            Some(multiply_add) => {
+                                // SAFETY: a register, and a weight, which is of the sum's type.
+                                unsafe { copy_run(weight, 0, term, 1, len, kernels.size) };
+                                multiply_add(&[x, term.cast_const(), before], sum, len);
+                            }
+                            None => {
+                                (kernels.multiply)(&[x, weight], term, len);
+                                (kernels.add)(&[before, term.cast_const()], sum, len);
+                            }
+                        }
+                    }
                 }
                 Step::Fill { uniform, size, to } => {
                     // SAFETY: of the chunk's length.

@@ -11,6 +11,7 @@ use super::dtype::{DType, Scalar};
 use super::neighbour::Shift;
 use super::program::FastMap;
 use super::shape::Layout;
+use super::weighted::Taps;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +129,8 @@ pub(crate) enum Kind {
     Call(FunctionRef),
     /// An element of a view beside the place that is computed.
     Neighbour(Arc<View>, Arc<Shift>),
+    /// A weighted sum of a view's elements around the place that is computed.
+    Weighted(Arc<View>, Arc<Taps>),
     /// What has no value, and why: for errors of functions that return expressions.
     Wrong(ExpressionErrorKind, Arc<str>),
 }
@@ -344,6 +347,9 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
         Kind::View(view) => return name(view),
         Kind::Neighbour(view, shift) => {
             return format!("{}{:?}", name(view), shift.offsets(view.layout.shape.rank()));
+        }
+        Kind::Weighted(view, taps) => {
+            return format!("convolve({}, {} weights from {})", name(view), taps.weights.len(), taps.first);
         }
         Kind::Wrong(..) => ("stencil".into(), None),
         Kind::Parameter(number) => return format!("x{number}"),

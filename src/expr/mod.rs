@@ -83,6 +83,7 @@ mod reduce;
 pub(crate) mod shape;
 mod stencil;
 mod tensor;
+mod weighted;
 
 pub use assignments::{Assignment, Prepared, assign_all};
 pub use call::{CallArguments, call};

@@ -12,6 +12,7 @@ use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
 use super::neighbour::Shift;
 use super::nest::Axes;
 use super::shape::{Layout, MAX_RANK, Shape};
+use super::weighted::Taps;
 
 /// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,6 +23,8 @@ pub(crate) struct Program {
     pub(crate) scalars: Vec<DType>,
     /// From the place that is computed to those of neighbours.
     pub(crate) shifts: Vec<Shift>,
+    /// Of weighted sums.
+    pub(crate) taps: Vec<Arc<Taps>>,
     /// The values that are results, in the order of the roots.
     pub(crate) results: Vec<u32>,
 }
@@ -52,6 +55,8 @@ pub(crate) enum What {
     Gather(u32),
     /// Of this input, the element at a distance: the shift of that number.
     Neighbour(u32, u32),
+    /// Of this input, the weighted sum of that number.
+    Weighted(u32, u32),
     /// This scalar.
     Scalar(u32),
     /// This value.
@@ -68,7 +73,8 @@ impl Instruction {
     /// The numbers of the values that it takes.
     pub(crate) fn takes(&self) -> &[u32] {
         let count = match self.what {
-            What::Load(_) | What::Neighbour(..) | What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
+            What::Load(_) | What::Neighbour(..) | What::Weighted(..) => 0,
+            What::Scalar(_) | What::Constant(_) | What::Index(_) => 0,
             What::Gather(_) => 1,
             What::Random(_) => 2,
             What::Call(function) => function.0.code().params().len(),
@@ -247,15 +253,18 @@ impl Lowering {
             Kind::Random(distribution) => What::Random(*distribution),
             Kind::Call(function) => What::Call(*function),
             Kind::Neighbour(view, shift) => {
-                let input = self.input(view, false);
-                let Program { inputs, shifts, .. } = &mut self.lowered.program;
-                inputs[input as usize].shifted = true;
-                let known = shifts.iter().position(|known| *known == **shift);
-                let shift = known.unwrap_or_else(|| {
-                    shifts.push(**shift);
-                    shifts.len() - 1
+                let (input, shift) = self.shifted(view, **shift);
+                What::Neighbour(input, shift)
+            }
+            Kind::Weighted(view, taps) => {
+                // One of the neighbours that is not the element itself: the others are along the same axis.
+                let (input, _) = self.shifted(view, taps.shift(usize::from(taps.first == 0)));
+                let known = &mut self.lowered.program.taps;
+                let number = known.iter().position(|known| known == taps).unwrap_or_else(|| {
+                    known.push(taps.clone());
+                    known.len() - 1
                 });
-                What::Neighbour(input, shift as u32)
+                What::Weighted(input, number as u32)
             }
             Kind::Wrong(kind, reason) => {
                 self.lowered.wrong.get_or_insert((*kind, reason.clone()));
@@ -268,6 +277,19 @@ impl Lowering {
             code.push(instruction);
             code.len() as u32 - 1
         })
+    }
+
+    /// The numbers of an input that is read beside the results' place, and of a shift.
+    fn shifted(&mut self, view: &Arc<View>, shift: Shift) -> (u32, u32) {
+        let input = self.input(view, false);
+        let Program { inputs, shifts, .. } = &mut self.lowered.program;
+        inputs[input as usize].shifted = true;
+        let known = shifts.iter().position(|known| *known == shift);
+        let shift = known.unwrap_or_else(|| {
+            shifts.push(shift);
+            shifts.len() - 1
+        });
+        (input, shift as u32)
     }
 
     fn parameter(&mut self, number: u32, dtype: DType) -> u32 {

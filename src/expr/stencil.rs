@@ -15,6 +15,7 @@ use super::neighbour::{Rule, Shift};
 use super::program::FastMap;
 use super::reduce::Summed;
 use super::shape::{Layout, MAX_RANK, Shape};
+use super::weighted::{Taps, converted};
 
 /// What a [`stencil`] reads for neighbours outside of the tensor.
 ///
@@ -138,8 +139,28 @@ pub fn stencil<X: Operand, R: Operand>(
 /// neural networks; a convolution of signals has them reversed. Products are formed and added in the order of the weights, of `f16` and
 /// `bf16` in `f32`, and rounded each; [`contract`](Expr::contract) makes multiply-adds of them.
 ///
-/// It is a [`stencil`], whose code is as long as there are weights: a thread reads each element once for all results that it computes, up
-/// to about 90 elements. Up to 64 weights, others make no other kernel; more are a part of it.
+/// It is a [`stencil`]: a thread reads each element once for all results that it computes, up to about 90 elements. Up to 64 weights,
+/// other values make no other kernel; more are a part of it.
+///
+/// More than 64 weights are a table, and the kernel has a loop: a thread reads a vector of elements at a time, and adds to all its results
+/// what these contribute. That is so for a tensor, with a boundary other than [`Interior`](Boundary::Interior), and with neighbours that
+/// are less than the extent away. Otherwise the code has a term for each weight, which the driver compiles slowly if there are thousands:
+/// assign arithmetic to a tensor first. Arithmetic is the limit of wide sums, and `contract` halves it.
+///
+/// ```
+/// use kernel_primitives::Device;
+/// use kernel_primitives::expr::{Boundary, Tensor, convolve};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let x = Tensor::from_slice(&stream, 4096, &[2.0f32; 4096])?;
+/// let y = Tensor::uninit(&stream, 4096)?;
+/// // The mean of 2048 elements around each, minus the element.
+/// y.assign(convolve(&x, &[1.0 / 2048.0; 2048], 1024, Boundary::Periodic).contract() - &x)?;
+/// assert_eq!(y.to_vec()?, [0.0; 4096]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -172,6 +193,12 @@ pub fn convolve<X: Operand<Elem: Summed>>(
     /// The most weights that are no part of the kernel.
     const FEW: usize = 64;
     let number = if weights.len() <= FEW { scalar } else { constant };
+    let x = x.expr();
+    if weights.len() > FEW
+        && let Some(sum) = Neighbours::new(x.node.clone(), boundary).weighted::<Sum<X>>(weights, origin)
+    {
+        return sum.convert();
+    }
     stencil(x, boundary, |n| {
         let product = |(k, &weight): (isize, &X::Elem)| -> Expr<Sum<X>> {
             let value = match k.checked_sub(origin) {
@@ -301,6 +328,21 @@ impl<T: Scalar> Neighbours<T> {
                 by => Kind::Neighbour(view.clone(), Arc::new(Shift { by, rule })),
             }
         })
+    }
+
+    /// The weighted sum of elements from `-origin` on, in a loop; `None` if that is not for this source or these distances.
+    fn weighted<S: Scalar>(&self, weights: &[T], origin: isize) -> Option<Expr<S>> {
+        let (Some(rule), None, Kind::View(view)) = (self.rule, &self.wrong, &self.source.kind) else { return None };
+        let first = origin.checked_neg()?;
+        let last = first.checked_add_unsigned(weights.len().checked_sub(1)?)?;
+        // Farther away a rule takes more than one step.
+        let extent = *self.shape.last()?;
+        if first.unsigned_abs().max(last.unsigned_abs()) >= extent {
+            return None;
+        }
+        let weights = weights.iter().map(|weight| converted(weight.to_word(), T::DTYPE, S::DTYPE)).collect();
+        let taps = Taps { first, weights, rule, contracted: false };
+        Some(Expr::new(Kind::Weighted(view.clone(), Arc::new(taps)), arguments([])))
     }
 
     /// The source with other leaves for its views.

@@ -13,6 +13,7 @@ mod reductions;
 mod stencil;
 mod stencil_reads;
 mod views;
+mod weights;
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;

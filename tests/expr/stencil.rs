@@ -6,13 +6,13 @@ use kernel_primitives::{ExpressionErrorKind, Result};
 use crate::{assert_error, numbers, stream};
 
 /// All boundaries that have something outside.
-fn boundaries() -> [Boundary<f64>; 5] {
+pub(crate) fn boundaries() -> [Boundary<f64>; 5] {
     use Boundary::*;
     [Clamp, Periodic, Mirror, Symmetric, Constant(-7.0)]
 }
 
 /// The element of a row at an index that may be outside.
-fn at(row: &[f64], index: isize, boundary: Boundary<f64>) -> f64 {
+pub(crate) fn at(row: &[f64], index: isize, boundary: Boundary<f64>) -> f64 {
     let (len, mut index) = (row.len() as isize, index);
     // Step by step, as far as it takes.
     while !(0..len).contains(&index) {

@@ -82,6 +82,8 @@ pub(super) struct Emitter {
     labels: u32,
     /// Functions' items, each once.
     pub(super) items: Vec<&'static str>,
+    /// Tables of weights, each once.
+    pub(super) tables: Vec<String>,
     /// PTX version times ten.
     pub(super) version: u32,
     /// Functions that have no code for the architecture.
@@ -100,7 +102,8 @@ pub(super) use op;
 impl Emitter {
     pub(super) fn new(arch: u32, version: u32) -> Self {
         let counts = [0; 6];
-        Self { arch, body: String::new(), counts, labels: 0, items: Vec::new(), version, missing: None }
+        let (body, items, tables) = (String::new(), Vec::new(), Vec::new());
+        Self { arch, body, counts, labels: 0, items, tables, version, missing: None }
     }
 
     pub(super) fn reg(&mut self, class: Class) -> Reg {

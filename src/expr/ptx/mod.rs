@@ -10,6 +10,7 @@ mod neighbours;
 mod patch;
 mod random;
 mod turn;
+mod weighted;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -476,7 +477,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         e.version / 10,
         e.version % 10
     );
-    for item in &e.items {
+    for item in e.items.iter().copied().chain(e.tables.iter().map(String::as_str)) {
         text.push_str(item);
         text.push('\n');
     }
@@ -855,6 +856,9 @@ impl Kernel<'_> {
             if values[at].is_empty() {
                 values[at] = match self.program.code[at].what {
                     what @ What::Neighbour(..) => self.neighbours(what, place, width, &mut around),
+                    What::Weighted(input, number) => {
+                        self.weighted(input, number, self.program.code[at].dtype, place, width)
+                    }
                     _ => self.value(at, values, place, width),
                 };
             }

@@ -130,8 +130,10 @@ impl<'a> Field<'a> {
 /// How many elements a thread of a program with neighbours takes at most.
 pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
     let field = Field::new(program, &nest.apart, nest.rank - 1, (nest.rank - 1, 1));
+    // Of many weights a loop's round has the square of it.
+    let widest = super::most_computed(program).min(if program.taps.is_empty() { 16 } else { 8 });
     let fits = |&width: &usize| {
-        width <= super::most_computed(program)
+        width <= widest
             && program.code.len() * width <= INSTRUCTIONS
             && field.registers(&field.cells(width)) <= REGISTERS
     };
@@ -219,7 +221,7 @@ impl Kernel<'_> {
     }
 
     /// `s32`, or `s64` where places need that.
-    fn signed(&self) -> &'static str {
+    pub(super) fn signed(&self) -> &'static str {
         if self.variant.wide { "s64" } else { "s32" }
     }
 
