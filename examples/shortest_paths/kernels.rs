@@ -18,7 +18,7 @@ impl Epilogue<f32> for KeepSmaller {
         true
     }
     fn apply(&self, total: f32, old: f32) -> f32 {
-        total.minimum(old)
+        total.min(old)
     }
 }
 

@@ -41,9 +41,9 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
 
     let ground = ground();
     let mut steps = Coo::<f32>::new((N * N, N * N))?;
-    for field in 0..N * N {
+    for (field, &cost) in ground.iter().enumerate() {
         for from in beside(field) {
-            steps.push(field, from, ground[field] as f32)?;
+            steps.push(field, from, cost as f32)?;
         }
     }
     let steps = Csr::from_coo(&stream, &steps, Add)?;
