@@ -114,8 +114,40 @@ pub(super) struct Variable {
 struct Walk {
     ahead: VecDeque<NodeId>,
     seen: HashSet<NodeId>,
-    blocks: HashMap<u32, Vec<NodeId>>,
+    /// The latest barrier of each block.
+    barriers: HashMap<u32, u32>,
+    /// What is known of each warp, by its block and its number.
+    warps: HashMap<(u32, u32), WarpSeen>,
     summaries: Vec<u32>,
+}
+
+/// Before which times all that lanes of a warp did is known.
+#[derive(Default)]
+struct WarpSeen {
+    all: u32,
+    lanes: [u32; WARP as usize],
+}
+
+impl Walk {
+    fn add(&mut self, node: &Node) {
+        let barrier = self.barriers.entry(node.block).or_default();
+        *barrier = node.barrier.max(*barrier);
+        let warp = self.warps.entry((node.block, node.warp)).or_default();
+        warp.all = node.warp_sync.max(warp.all);
+        for lane in super::warp::bits(node.mask) {
+            let time = &mut warp.lanes[lane as usize];
+            *time = node.time.max(*time);
+        }
+    }
+
+    /// Whether a node that was seen covers an access.
+    fn covers(&self, past: Moment) -> bool {
+        self.barriers.get(&past.block).is_some_and(|&barrier| past.time < barrier)
+            || self
+                .warps
+                .get(&(past.block, past.lane / WARP))
+                .is_some_and(|warp| past.time < warp.all || past.time < warp.lanes[(past.lane % WARP) as usize])
+    }
 }
 
 /// The graph of a launch.
@@ -472,13 +504,12 @@ impl Causality {
         let walk = self.walks.entry(node).or_insert_with(|| Walk {
             ahead: VecDeque::from([node]),
             seen: HashSet::new(),
-            blocks: HashMap::new(),
+            barriers: HashMap::new(),
+            warps: HashMap::new(),
             summaries: Vec::new(),
         });
         let (nodes, summaries) = (&self.nodes, &self.summaries);
-        if walk.blocks.get(&past.block).is_some_and(|seen| seen.iter().any(|&id| nodes[id as usize].covers(past)))
-            || walk.summaries.iter().any(|&summary| summaries.covers(summary, past))
-        {
+        if walk.covers(past) || walk.summaries.iter().any(|&summary| summaries.covers(summary, past)) {
             return true;
         }
         while let Some(id) = walk.ahead.pop_front() {
@@ -489,7 +520,7 @@ impl Causality {
             let node = &nodes[id as usize];
             walk.ahead.extend(node.before);
             if node.block != NO_BLOCK {
-                walk.blocks.entry(node.block).or_default().push(id);
+                walk.add(node);
             }
             walk.summaries.extend(node.summary);
             if node.covers(past) || node.summary.is_some_and(|summary| summaries.covers(summary, past)) {
