@@ -147,6 +147,9 @@ pub const ALL: &[Case] = &[
     ("segmented_sort_pairs", |run, d| {
         segmented_sort_pairs(run, &d.x, &d.places, &d.offsets, Less, &mut d.out, &mut d.more)
     }),
+    ("segmented_sort_pairs with bool", |run, d| {
+        segmented_sort_pairs(run, &d.x, &d.flagged, &d.offsets, Less, &mut d.out, &mut d.flagged_out)
+    }),
     ("merge", |run, d| merge(run, &d.sorted, &d.sorted, Less, &mut d.out)),
     ("merge_pairs", |run, d| {
         merge_pairs(run, (&d.sorted, &d.x), (&d.sorted, &d.places), Less, &mut d.out, &mut d.more)

@@ -99,7 +99,7 @@ fn bins_that_are_none() -> Result<()> {
         let x = stream.buffer_from(&values::<u32>(len, 6))?;
         let levels = stream.buffer_zeroed::<u32>(0)?;
         let dims = || Dims::new(3, HISTOGRAM_THREADS as u32).shared_bytes(64 << 10);
-        for copies in [0, 5] {
+        for copies in [0, 5, 31, 32, 61, 64, u32::MAX] {
             guarded(&stream, bins, 0, |counts| {
                 histogram_tiles::<Span<u32>, Coin, u32>::launch(&stream, dims(), &x, &levels, counts, Coin, copies)
             })?;

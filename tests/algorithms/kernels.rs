@@ -168,6 +168,28 @@ impl UnaryFn<u32> for Spread {
 #[repr(C)]
 pub struct Digits;
 
+/// The offsets 0, as many times 1 as it says, and then the number of items.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct ManyEmpty {
+    pub times: u64,
+    pub items: u64,
+}
+
+impl UnaryFn<u64> for ManyEmpty {
+    type Output = u64;
+
+    fn apply(&self, i: u64) -> u64 {
+        if i == 0 {
+            0
+        } else if i <= self.times {
+            1
+        } else {
+            self.items
+        }
+    }
+}
+
 impl UnaryFn<u64> for Digits {
     type Output = (u64, u32);
     #[inline(always)]
@@ -321,7 +343,8 @@ instantiate!(
     kernel_primitives::algorithms::inclusive_scan_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::exclusive_scan_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Map<u32>, u64, Compose>,
-    kernel_primitives::algorithms::segmented_exclusive_scan<Map<u32>, u64, Compose>
+    kernel_primitives::algorithms::segmented_exclusive_scan<Map<u32>, u64, Compose>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, input::Map<Counting<u64>, ManyEmpty>, Add>
 );
 instantiate!(
     kernel_primitives::algorithms::reduce<Products, Sum>,
@@ -369,6 +392,7 @@ instantiate!(
     kernel_primitives::algorithms::segmented_sort<[u64; 5], u32, ByFirst>,
     kernel_primitives::algorithms::segmented_sort_pairs<u32, Counting<u32>, u32, ByRemainder>,
     kernel_primitives::algorithms::segmented_sort_pairs<f16, Flagged, u32, Less>,
+    kernel_primitives::algorithms::segmented_sort_pairs<u32, Flagged, u32, Less>,
     kernel_primitives::algorithms::segmented_sort_pairs<f64, Sixteen, u32, Less>
 );
 instantiate!(

@@ -4,11 +4,11 @@ use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
 };
 use kernel_primitives::functor::{Add, All, Any, ArgMax, BinaryFn, Less, MaxOf, MinOf, Reduction, Sum};
-use kernel_primitives::input::counting;
+use kernel_primitives::input::{counting, map};
 use kernel_primitives::kernels::device::{SEGMENT_SCAN_OFFSETS, SegmentScanItems};
 use kernel_primitives::{Complex, Diagnosis, Error, Result, Stream, f16};
 
-use crate::kernels::{Compose, Map, Moments};
+use crate::kernels::{Compose, ManyEmpty, Map, Moments};
 use crate::support::{stream, values};
 
 /// Small whole numbers, of which sums are exact in any order.
@@ -291,6 +291,22 @@ fn segments_are_scanned_in_order_sanitize() -> Result<()> {
     segmented_exclusive_scan(&stream, &buffer, &at, first, Compose, &mut out)?;
     let before = |i: usize| if offsets.contains(&(i as u64)) { first } else { Compose.apply(first, expected[i - 1]) };
     assert!(out.to_vec()? == (0..5000).map(before).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Counted in 32 bits, 2^32 offsets between two items would be none. The emulator, which looks at all of them one by one, has fewer.
+#[test]
+fn any_number_of_empty_segments_parts_two_items() -> Result<()> {
+    let stream = stream()?;
+    let most = if stream.device().is_gpu() { 1u64 << 32 } else { 1 << 16 };
+    let x = stream.buffer_from(&[1u32; 300])?;
+    for times in [1, 33, most - 1, most, most + 1] {
+        let offsets = map(counting(0u64, times as usize + 2), ManyEmpty { times, items: 300 });
+        let mut out = stream.buffer_zeroed(300)?;
+        segmented_inclusive_scan(&stream, &x, offsets, Add, &mut out)?;
+        let expected: Vec<u32> = [1].into_iter().chain(1..300).collect();
+        assert_eq!(out.to_vec()?, expected, "{times} offsets");
+    }
     Ok(())
 }
 

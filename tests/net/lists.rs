@@ -7,8 +7,8 @@ fn exported(source: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for item in source.split(';') {
         let Some((_, list)) = item.split_once("pub use ") else { continue };
-        let list = list.split("::").last().unwrap_or_default();
-        names.extend(list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()));
+        let paths = list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        names.extend(paths.filter_map(|path| path.rsplit("::").next()).filter(|name| !name.is_empty()));
     }
     let functions = source.lines().filter_map(|line| line.trim_start_matches("unsafe ").strip_prefix("pub fn "));
     names.extend(functions.filter_map(|line| line.split(['<', '(']).next()));
@@ -51,6 +51,8 @@ fn a_function_without_a_subject_would_be_found() {
     let source =
         "pub use a::{Run, b_c};\npub(crate) use q::{d};\npub use e::f;\npub fn g<T>(x: T) {}\npub const fn h() {}";
     assert_eq!(exported(source).into_iter().collect::<Vec<_>>(), ["b_c", "f", "g"]);
+    let grouped = "mod a;\n\npub use {\n    a::b::{C, d},\n    a::b::{e, f},\n    g::h,\n};";
+    assert_eq!(exported(grouped).into_iter().collect::<Vec<_>>(), ["d", "e", "f", "h"]);
 }
 
 /// No two subjects have the same name, by which a case finds its own.

@@ -82,6 +82,22 @@ fn winners_of_a_second_burst_are_kept_sanitize() -> Result<()> {
     Ok(())
 }
 
+/// A burst of which most stays beside the first `k`, and one for which there is no room then, each in four rounds of its own.
+#[test]
+fn a_burst_that_stays_before_one_without_room_sanitize() -> Result<()> {
+    for stream in streams()? {
+        let tile = 2048;
+        for (second, third) in [(1, 2), (4, 5), (4, 8), (5, 9), (7, 12)] {
+            let x = with_bursts(15 * tile, &[(0, tile, 10), (second * tile, 400, 20), (third * tile, tile / 2, 30)]);
+            let x: Vec<f32> = x.into_iter().map(f32::from).collect();
+            for way in [0, 1] {
+                find_floats(&stream, &x, Asked { threads: 256, k: 1024, way })?;
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn bursts_of_every_placement_lose_nothing() -> Result<()> {
     let stream = stream()?;

@@ -1,5 +1,8 @@
 //! Fourier transforms of a block.
 
+// An iterator over a thread's items would keep them in local memory.
+#![allow(clippy::needless_range_loop, reason = "indices that are constants keep items in registers")]
+
 use core::marker::PhantomData;
 use core::mem::size_of;
 use core::panic::Location;
@@ -259,11 +262,12 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         for group in 0..groups {
             let j = self.thread + group * Self::THREADS;
             let mut x = [zero(); R];
-            for (k, x) in x.iter_mut().enumerate() {
-                *x = self.items[group + k * groups];
+            for k in 0..R {
+                x[k] = self.items[group + k * groups];
             }
-            for (k, x) in Self::transform(x, j, done).into_iter().enumerate() {
-                self.items[group + k * groups] = x;
+            let x = Self::transform(x, j, done);
+            for k in 0..R {
+                self.items[group + k * groups] = x[k];
             }
         }
         // The last pass leaves the items striped as they were.
@@ -291,14 +295,15 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
         let mut j = self.thread;
         while j < const { N / R } {
             let mut x = [zero(); R];
-            for (k, x) in x.iter_mut().enumerate() {
+            for k in 0..R {
                 // SAFETY: inside; written before a barrier, and not written before the next one.
-                *x = unsafe { self.memory.load(self.first + place(j + k * (N / R))) };
+                x[k] = unsafe { self.memory.load(self.first + place(j + k * (N / R))) };
             }
             let to = Self::first_place::<R>(j, done);
-            for (k, x) in Self::transform(x, j, done).into_iter().enumerate() {
+            let x = Self::transform(x, j, done);
+            for k in 0..R {
                 // SAFETY: inside; each number has one writer, and is read after the barrier.
-                unsafe { self.memory.store(self.second + place(to + k * done), x) };
+                unsafe { self.memory.store(self.second + place(to + k * done), x[k]) };
             }
             j += Self::THREADS;
         }
@@ -311,9 +316,9 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     fn transform<const R: usize>(mut x: [Complex<T>; R], j: usize, done: usize) -> [Complex<T>; R] {
         if done > 1 {
             let step = j % done * (N / (done * R));
-            for (k, x) in x.iter_mut().enumerate().skip(1) {
+            for k in 1..R {
                 // SAFETY: `j % done` is less than `done`, and `k` less than `R`: less than `N`.
-                *x = times(*x, unsafe { T::root::<N>(k * step) });
+                x[k] = times(x[k], unsafe { T::root::<N>(k * step) });
             }
         }
         thread_fft(&x)
@@ -330,9 +335,9 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     #[track_caller]
     fn take_items(&mut self) {
         if self.in_memory {
-            for (i, item) in self.items.iter_mut().enumerate() {
+            for i in 0..ITEMS {
                 // SAFETY: inside; written before a barrier, and not written before the next one.
-                *item = unsafe { self.memory.load(self.first + place(self.thread + i * Self::THREADS)) };
+                self.items[i] = unsafe { self.memory.load(self.first + place(self.thread + i * Self::THREADS)) };
             }
             (self.in_memory, self.readers) = (false, true);
         }
@@ -346,9 +351,9 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
             if self.readers {
                 self.barrier();
             }
-            for (i, &item) in self.items.iter().enumerate() {
+            for i in 0..ITEMS {
                 // SAFETY: inside, and no thread accesses it before the barrier.
-                unsafe { self.memory.store(self.first + place(self.thread + i * Self::THREADS), item) };
+                unsafe { self.memory.store(self.first + place(self.thread + i * Self::THREADS), self.items[i]) };
             }
             self.barrier();
             self.in_memory = true;

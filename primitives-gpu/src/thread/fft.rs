@@ -136,9 +136,9 @@ fn dft<T: FftFloat, const R: usize>(x: &[Complex<T>; R]) -> [Complex<T>; R] {
         // An odd prime: what is symmetric in a pair of items has a real factor, and so has the rest.
         _ => {
             out[0] = x[0];
-            for m in 1..=R / 2 {
+            for m in 1..R / 2 + 1 {
                 let (mut even, mut odd) = (x[0], zero::<T>());
-                for k in 1..=R / 2 {
+                for k in 1..R / 2 + 1 {
                     // SAFETY: a remainder of `R`.
                     let root = unsafe { T::root::<R>(m * k % R) };
                     let (sum, difference) = (plus(x[k], x[R - k]), minus(x[k], x[R - k]));

@@ -172,7 +172,28 @@ where
     // As many copies as there are lanes, if there is room.
     let copies = most.clamp(1, run.tuning(Parameter::HistogramCopies, bytes)?).ilog2();
     let tiles = len.div_ceil(device::HISTOGRAM_THREADS * device::HISTOGRAM_VECTORS * S::VECTOR);
-    let blocks = tiles.min(run.blocks(Parameter::HistogramBlocks, bytes)?.max(len.div_ceil(MOST_OF_BLOCK)));
+    let blocks = blocks_of(len, tiles, run.blocks(Parameter::HistogramBlocks, bytes)?);
     let dims = Dims::new(blocks as u32, device::HISTOGRAM_THREADS as u32).shared_bytes(counters * size_of::<u32>());
     device::histogram_tiles::launch_entry(kernel, stream, dims, x, levels, &mut counts, binning, copies)
+}
+
+/// Blocks for so many tiles: as many as are wanted, or more, so that none counts more items than 32 bits do.
+fn blocks_of(len: usize, tiles: usize, wanted: usize) -> usize {
+    tiles.min(wanted.max(len.div_ceil(MOST_OF_BLOCK)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_block_counts_more_items_than_32_bits_do() {
+        for tile in [1usize << 11, 1 << 14] {
+            for len in [1usize, 1 << 31, (1 << 32) + 1, 1 << 40, 1 << 48] {
+                let tiles = len.div_ceil(tile);
+                let blocks = blocks_of(len, tiles, 2);
+                assert!(tiles.div_ceil(blocks) * tile <= u32::MAX as usize, "{len} items: {blocks} blocks");
+            }
+        }
+    }
 }

@@ -245,3 +245,25 @@ impl Shares {
         Dims::new(self.blocks as u32, device::TOP_K_THREADS as u32)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+
+    /// A block numbers its items in 32 bits, however many there are.
+    #[test]
+    fn a_block_has_no_more_items_than_32_bits_number() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        for len in [1, 1 << 31, (1 << 31) + 1, (1 << 32) - 1, 1 << 32, (1 << 40) + 12_345, 1 << 48] {
+            for bytes in [1, 4, 8] {
+                let Shares { blocks, tiles, more } = Shares::of(&Run::on(&stream), len, bytes)?;
+                let most = tiles + (more > 0) as usize;
+                assert!(most * device::TOP_K_TILE <= 1 << 31, "{len} items: {most} tiles, {blocks} blocks");
+                assert!(more < blocks && u32::try_from(blocks).is_ok());
+                assert_eq!(blocks * tiles + more, len.div_ceil(device::TOP_K_TILE));
+            }
+        }
+        Ok(())
+    }
+}

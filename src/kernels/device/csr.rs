@@ -285,7 +285,7 @@ pub fn csr_tiles<V, S, I, R, E>(
 
 /// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_tiles`](struct@csr_tiles): adds up the shares of
 /// rows that lie in several tiles. A thread a tile in which such a row ends.
-#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>(5)))]
+#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>(4)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_ends<V, T, I, R, E>(
     cx: Block,
@@ -342,7 +342,8 @@ pub fn csr_ends<V, T, I, R, E>(
     }
     // Few rows have more tiles than that among those that end here. Each is the block's work.
     let mut next = if tile - first > BY_THREAD { tile as u64 } else { NONE };
-    loop {
+    // As many as the block has, and no more if threads have left it with a fault, so that what others get of them is anything.
+    for _ in 0..CSR_ENDS_THREADS {
         let long = block_reduce(cx, &mut tiles, next, Min);
         if long == NONE {
             break;
