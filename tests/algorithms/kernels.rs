@@ -168,6 +168,14 @@ impl UnaryFn<u32> for Spread {
 #[repr(C)]
 pub struct Digits;
 
+impl UnaryFn<u64> for Digits {
+    type Output = (u64, u32);
+    #[inline(always)]
+    fn apply(&self, x: u64) -> Self::Output {
+        (x, 10 * x as u32)
+    }
+}
+
 /// The offsets 0, as many times 1 as it says, and then the number of items.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
@@ -179,22 +187,9 @@ pub struct ManyEmpty {
 impl UnaryFn<u64> for ManyEmpty {
     type Output = u64;
 
-    fn apply(&self, i: u64) -> u64 {
-        if i == 0 {
-            0
-        } else if i <= self.times {
-            1
-        } else {
-            self.items
-        }
-    }
-}
-
-impl UnaryFn<u64> for Digits {
-    type Output = (u64, u32);
     #[inline(always)]
-    fn apply(&self, x: u64) -> Self::Output {
-        (x, 10 * x as u32)
+    fn apply(&self, i: u64) -> u64 {
+        if i <= self.times { i.min(1) } else { self.items }
     }
 }
 
