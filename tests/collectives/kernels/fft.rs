@@ -47,7 +47,8 @@ pub fn of_warps<T: FftFloat, const N: usize, const ITEMS: usize>(
 }
 
 /// The spectra of a block's `BATCH * N` items, or the inverses. A thread writes its items side by side.
-#[kernel(instantiate(<f32, 1, 1, 5>, <f32, 2, 1, 1>, <f32, 16, 16, 3>, <f32, 32, 32, 2>, <f32, 64, 4, 5>, <f32, 96, 3, 1>,
+#[kernel(max_threads(BATCH * N / ITEMS), min_blocks(1), instantiate(
+    <f32, 1, 1, 5>, <f32, 2, 1, 1>, <f32, 16, 16, 3>, <f32, 32, 32, 2>, <f32, 64, 4, 5>, <f32, 96, 3, 1>,
     <f32, 169, 13, 2>, <f32, 360, 8, 1>, <f32, 1000, 10, 1>, <f32, 1001, 11, 1>, <f32, 2048, 16, 2>, <f32, 2310, 30, 1>, <f32, 4096, 16, 1>,
     <f64, 8, 2, 1>, <f64, 572, 4, 2>, <f64, 729, 9, 1>, <f64, 1000, 10, 1>, <f64, 1024, 8, 2>))]
 pub fn of_blocks<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>(
