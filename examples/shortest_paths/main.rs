@@ -9,7 +9,7 @@
 //! epilogue keeps the old distance where that is smaller (Bellman and Ford). The products run until nothing changes. Dijkstra's
 //! algorithm on the host checks every distance.
 //!
-//! The PNG shows the ground, and the distances with the ways from three corners to the one where all begin.
+//! The PNG shows the ground, and the distances with the ways from three fields at the edge to the corner where all begin.
 
 #[path = "../common/picture.rs"]
 mod picture;
@@ -62,8 +62,8 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     assert!(distances.iter().zip(&expected).all(|(found, &expected)| *found == expected as f32));
 
     let mut on_way = vec![false; N * N];
-    for corner in [N - 1, N * N - N, N * N - 1] {
-        let mut field = corner;
+    for end in [N / 3 * N + N - 1, N * N - 1, N * N - N + N / 3] {
+        let mut field = end;
         while field != 0 {
             on_way[field] = true;
             field = beside(field).min_by_key(|&beside| expected[beside]).expect("every field has others beside it");

@@ -19,7 +19,11 @@ use super::reduce::{Finish, Fold, Spec};
 /// Elements of a piece, about, and the most columns of one.
 const PIECE: usize = 1 << 14;
 
-/// The most pieces where several have a result in common: what each has is kept until all are done.
+/// The most columns of a piece that has not all of the depth, or as much of it as makes a piece of so many.
+const BAND: usize = 1 << 10;
+
+/// The most pieces where several have a result in common: what each has is kept until all are done. That is an accumulator of 16 bytes
+/// for each of up to [`BAND`] columns: 4 MiB in all.
 const SHARED: usize = 256;
 
 /// A reduction of something: of the program's only result.
@@ -64,7 +68,8 @@ impl FoldJob {
         let Extents { rows, depth, columns } = self.extents();
         let plan = self.job.plan();
         // A piece is some of the depth of a band of columns, or all of some rows.
-        let band = columns.min(PIECE);
+        // With all of the depth, if that leaves enough columns, there is nothing to combine.
+        let band = columns.min((PIECE / depth).max(BAND));
         let bands = columns.div_ceil(band);
         let share = (SHARED / (rows * bands)).max(1);
         let high = (PIECE / band).max(depth.div_ceil(share)).min(depth);

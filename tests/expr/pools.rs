@@ -57,8 +57,11 @@ fn tasks_of_rayon_replay_one_graph() -> Result<()> {
     })
 }
 
-static FIRST: AtomicBool = AtomicBool::new(false);
-static SECOND: AtomicBool = AtomicBool::new(false);
+/// Whether a thread has come to the first and to the second place of a test that two threads meet in.
+type Places = [AtomicBool; 2];
+
+static OF_ASSIGNMENT: Places = [const { AtomicBool::new(false) }; 2];
+static OF_REPLAY: Places = [const { AtomicBool::new(false) }; 2];
 
 fn wait_for(flag: &AtomicBool) {
     let start = Instant::now();
@@ -67,53 +70,86 @@ fn wait_for(flag: &AtomicBool) {
     }
 }
 
-/// Of 1 it says that it is there and waits for another thread to come to a 2, which takes a while.
+/// At the first of two places a thread says that it is there and waits for another thread to come to the second, which takes a while.
+fn come(places: &Places, second: bool) {
+    places[second as usize].store(true, SeqCst);
+    if second {
+        thread::sleep(Duration::from_millis(300));
+    } else {
+        wait_for(&places[1]);
+    }
+}
+
+/// 1 and 2 are the places of the one test, 3 and 4 those of the other.
 #[device_function]
 fn meet(x: u32) -> u32 {
     match x {
-        1 => {
-            FIRST.store(true, SeqCst);
-            wait_for(&SECOND);
-        }
-        2 => {
-            SECOND.store(true, SeqCst);
-            thread::sleep(Duration::from_millis(300));
-        }
+        1 | 2 => come(&OF_ASSIGNMENT, x == 2),
+        3 | 4 => come(&OF_REPLAY, x == 4),
         _ => {}
     }
     x
 }
 
-/// An assignment of which another thread has the second half, while its own has nothing left but to wait: it must not take up one of
-/// the tasks that want the same tensor.
-#[test]
-fn a_thread_that_waits_takes_no_other_task() -> Result<()> {
-    const LEN: usize = 4 * 16_384;
-    let stream = Device::emulator().stream()?;
-    let mut x = vec![0u32; LEN];
-    (x[0], x[LEN / 2]) = (1, 2);
-    let x = Tensor::from_slice(&stream, LEN, &x)?;
-    let a = Arc::new(Tensor::<u32>::zeros(&stream, LEN)?);
+/// Enough for two threads that meet.
+const MEETING: usize = 4 * 16_384;
+
+/// A thread begins `first`, of which another thread computes the second half, while its own has nothing left but to wait: it must not
+/// take up one of the four tasks `then`, which want the same tensor.
+fn waits_alone(
+    places: &'static Places,
+    first: impl FnOnce() -> Result<()> + Send + 'static,
+    then: impl Fn() -> Result<()> + Clone + Send + 'static,
+) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
     let (done, result) = mpsc::channel();
-    pool.spawn(|| wait_for(&FIRST));
-    let (target, first) = (Arc::clone(&a), done.clone());
+    pool.spawn(move || wait_for(&places[0]));
+    let from_first = done.clone();
     pool.spawn(move || {
-        target.assign(call(meet::info(), (x,))).expect("the assignment");
-        let _ = first.send(());
+        let _ = from_first.send(first());
     });
     for _ in 0..4 {
-        let (target, done) = (Arc::clone(&a), done.clone());
+        let (then, done) = (then.clone(), done.clone());
         pool.spawn(move || {
-            target.add_assign(scalar(1u32)).expect("a sum");
-            let _ = done.send(());
+            let _ = done.send(then());
         });
     }
     // Its end would wait for threads that wait for themselves.
     std::mem::forget(pool);
     for task in 0..5 {
-        assert!(result.recv_timeout(Duration::from_secs(60)).is_ok(), "after {task} tasks a thread waits for itself");
+        let ended = result.recv_timeout(Duration::from_secs(60));
+        ended.unwrap_or_else(|_| panic!("after {task} tasks a thread waits for itself")).expect("a task");
     }
+}
+
+/// Zeros, with the two places of a test.
+fn meeting(stream: &Stream, places: [u32; 2]) -> Result<Tensor<u32>> {
+    let mut x = vec![0u32; MEETING];
+    [x[0], x[MEETING / 2]] = places;
+    Tensor::from_slice(stream, MEETING, &x)
+}
+
+#[test]
+fn a_thread_that_waits_takes_no_other_task() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let x = meeting(&stream, [1, 2])?;
+    let a = Arc::new(Tensor::<u32>::zeros(&stream, MEETING)?);
+    let target = Arc::clone(&a);
+    waits_alone(&OF_ASSIGNMENT, move || target.assign(call(meet::info(), (x,))), move || a.add_assign(scalar(1u32)));
+    Ok(())
+}
+
+/// A replay holds what its graph uses, and all tasks replay one graph.
+#[test]
+fn a_thread_that_waits_in_a_replay_takes_no_other_replay() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let x = meeting(&stream, [3, 4])?;
+    let a = Arc::new(Tensor::<u32>::zeros(&stream, MEETING)?);
+    let graph = stream.capture(|s| a.on(s).add_assign(call(meet::info(), (&x,))))?;
+    let replay = Arc::new(move || graph.launch(&stream));
+    let first = Arc::clone(&replay);
+    waits_alone(&OF_REPLAY, move || first(), move || replay());
+    assert_eq!(a.to_vec()?, x.to_vec()?.into_iter().map(|x| 5 * x).collect::<Vec<_>>());
     Ok(())
 }
 

@@ -170,7 +170,9 @@ fn a_sum_of_negative_zeros_is_one() -> Result<()> {
 #[test]
 fn of_many_columns() -> Result<()> {
     let stream = Device::auto()?.stream()?;
-    for [rows, depth, columns] in [[1, 7, 50_001], [3, 2, 16_385], [2, 300, 1000], [1, 40_000, 3], [700, 5, 9]] {
+    for [rows, depth, columns] in
+        [[1, 7, 50_001], [3, 2, 16_385], [2, 300, 1000], [2, 300, 2500], [1, 40_000, 3], [700, 5, 9]]
+    {
         let x = Tensor::<u64>::uninit(&stream, [rows, depth, columns])?;
         x.assign(element_index::<u64>() % 1009)?;
         let mut sums = vec![0u64; rows * columns];

@@ -37,6 +37,7 @@ fn lines_are_whole_and_the_same_on_all_machines() {
     // As C's printf has it; the bfloat16 nearest to 10^10 is 9,999,220,736.
     expected.insert("printed: -2 9223372036854775808 -0.375 9.99922e+09 -0.333333 true false".to_owned());
     expected.insert("printed: fe 0x8000000000000000 -0.375  | 9.99922e+09| -00000.3|".to_owned());
+    expected.insert(format!("printed: [{:<#6x}] [{:<#20X}] [{:<#x}]", -2i8, 1u64 << 63, 1));
     expected.insert("printed: 100 % of {nothing}".to_owned());
 
     let program = std::env::current_exe().expect("the path of this program");

@@ -27,7 +27,7 @@ mod text;
 /// | `{:8}` `{:<8}` `{:08}` | in at least eight columns: at their right, at their left, filled with zeros | numbers |
 /// | `{{` `}}` | braces | |
 ///
-/// They combine as in [`std::fmt`]: `{:<8.3}`, `{:#010x}`. A format that is none of this, a number of values other than
+/// They combine as in [`std::fmt`]: `{:<8.3}`, `{:#010x}`, `{:<#6x}`. A format that is none of this, a number of values other than
 /// that of the `{}`, and a value that has no such form, are errors of the compiler.
 ///
 /// The emulator prints at once, to the standard output. A GPU keeps the lines in a buffer of 1 MiB, in which later lines
@@ -437,8 +437,8 @@ impl Spec {
         assert!(self.hexadecimal.is_some() || !self.prefix, "`#` is for `{{:#x}}`");
         assert!(!(self.left && self.zeros), "zeros fill at the left: write `{{:<8}}` or `{{:08}}`");
         assert!(
-            !self.prefix || self.zeros || self.width == 0,
-            "a width goes with `{{:#010x}}` and not with `{{:#10x}}`"
+            !self.prefix || self.zeros || self.left || self.width == 0,
+            "a width goes with `{{:#010x}}` and `{{:<#10x}}`, and not with `{{:#10x}}`"
         );
     }
 

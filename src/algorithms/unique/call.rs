@@ -153,46 +153,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::input::Span;
-    use crate::simt::FaultKind;
-    use crate::{Device, Diagnosis, Error};
-
-    /// A chain that says what is not so sends no item out of the output, wherever that is.
-    #[test]
-    fn what_a_chain_says_is_no_way_out_of_the_output() -> Result<()> {
-        // Where the memory says which tile comes next, so that the first of all never comes.
-        let device = Device::emulator();
-        for before in [20_000u64, 1 << 40, u64::MAX, u64::MAX - 30_000] {
-            let stream = device.stream()?;
-            let run = Run::on(&stream);
-            let keys = stream.buffer_from(&(0..20_000).collect::<Vec<u32>>())?;
-            let tiles = StagedTiles::new::<Span<u32>>(4, keys.len(), 64);
-            let blocks = tiles.len.div_ceil(tiles.tile);
-            let words = crate::grid::Chain::<u64>::words(blocks);
-            // All values of a launch with the number 7 are there, in two words each.
-            let halves = [before as u32, (before >> 32) as u32];
-            let values = (0..words).map(|word| 7 << 32 | if word == 0 { 1 } else { halves[(word - 1) % 2] as u64 });
-            let mut chain = stream.buffer_from(&values.collect::<Vec<u64>>())?;
-            let (mut out, mut count) = (stream.buffer_zeroed::<u32>(20_000)?, stream.buffer_zeroed::<u64>(1)?);
-            let mut none = stream.buffer_zeroed::<u8>(0)?;
-            let launched = device::unique_tiles::<Span<u32>, Constant<u8>, false>::launch(
-                run.stream,
-                crate::Dims::new(blocks as u32, device::STAGE_THREADS as u32),
-                &keys,
-                constant(0u8, keys.len()),
-                &mut out,
-                &mut none,
-                &mut count,
-                &mut chain,
-                7,
-                tiles.batches,
-            );
-            let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { panic!("{before}") };
-            let Diagnosis::Raised(raised) = &fault.diagnosis else { panic!("{fault}") };
-            assert_eq!((raised.kind, raised.args[1]), (FaultKind::OutOfBounds, 20_000), "{fault}");
-        }
-        Ok(())
-    }
-}
+mod tests;

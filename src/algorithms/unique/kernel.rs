@@ -61,6 +61,9 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
         }
         return;
     }
+    if VALUES {
+        cx.require_at_most(keys.len(), values.len());
+    }
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
     let tile = chain.take_tile(&mut word);
     shared.enter();

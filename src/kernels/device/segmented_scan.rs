@@ -11,6 +11,9 @@ use super::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanItems};
 use super::search::warp_bound;
 use super::segmented::offsets_before;
 
+#[cfg(test)]
+mod tests;
+
 /// Offsets of a lane that are on their way at a time.
 const AHEAD: usize = 8;
 
@@ -73,7 +76,6 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
     /// The block checks its share of the offsets before: those are close to the ones that it marks, if segments are alike.
     #[inline(always)]
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
-        let Self { offsets, items } = self;
         let MarkedPart { cx, start, words, first_vector, .. } = part;
         let lane = cx.lane() as usize;
         for word in (lane..STAGED * WARP as usize / VECTORS).step_by(WARP as usize) {
@@ -82,9 +84,19 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
             // SAFETY: the warp's own words, of which each lane writes some; the others wait.
             unsafe { words.store(first_vector / VECTORS + word, marks) };
         }
-        check_share(cx, offsets, items);
+        check_share(cx, self.offsets, self.items);
         cx.sync_warp(FULL_MASK);
+        self.mark_offsets::<N, STAGED>(part);
+    }
+}
 
+impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
+    /// Marks the items of a warp's part that an offset is at, beside the marks that there are.
+    #[inline(always)]
+    fn mark_offsets<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
+        let Self { offsets, items } = self;
+        let MarkedPart { cx, start, .. } = part;
+        let lane = cx.lane() as usize;
         let end = (start + STAGED * WARP as usize * N) as u64;
         // After the last offset there are none in the part.
         let at = |index: usize| offsets.get(index).map_or(u64::MAX, ConvertTo::convert);

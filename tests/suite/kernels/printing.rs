@@ -11,10 +11,11 @@ pub fn print_elements(cx: Block, x: Global<f32>) {
     }
 }
 
-/// A line with a value of each kind, one with their other forms, and one without any.
+/// A line with a value of each kind, two with their other forms, and one without any.
 #[kernel]
 pub fn print_kinds(cx: Block, small: i8, big: u64, half: f16, brain: bf16, double: f64, flag: bool) {
     device_println!(cx, "printed: {} {} {} {} {} {} {}", small, big, half, brain, double, flag, !flag);
     device_println!(cx, "printed: {:x} {:#018X} {:<8.3}| {:8}| {:08.1}|", small, big, half, brain, double);
+    device_println!(cx, "printed: [{:<#6x}] [{:<#20X}] [{:<#x}]", small, big, flag as u32);
     device_println!(cx, "printed: 100 % of {{nothing}}");
 }

@@ -35,6 +35,7 @@ fn integers() {
     check(both!("{:#x} {:#x}", 0u32, 255usize), "0x%llx 0x%llx", "0x0 0xff");
     check(both!("{:#06x} {:#01X}", 255u8, 255u8), "0x%04llx 0x%llX", "0x00ff 0xFF");
     check(both!("{:<#x} [{:<4x}]", 255u8, 255u8), "0x%-llx [%-4llx]", "0xff [ff  ]");
+    check(both!("[{:<#6x}|{:<#8X}|{:<#2x}]", 255u8, -1i8, 0u8), "[0x%-4llx|0x%-6llX|0x%-llx]", "[0xff  |0xFF    |0x0]");
     check(both!("[{:5}|{:<5}|{:05}]", -42, 42, -42), "[%5lld|%-5lld|%05lld]", "[  -42|42   |-0042]");
     check(both!("{:3}", 12345), "%3lld", "12345");
 }
@@ -55,6 +56,37 @@ fn floats() {
 fn other_values_and_their_order() {
     let (format, text) = both!("{} {}: {} of {}", true, Dim3::new(1, 2, 3), false, 7u8);
     check((format, text), "%s (%llu, %llu, %llu): %s of %llu", "true (1, 2, 3): false of 7");
+}
+
+/// Where C's `printf` and Rust's `format!` agree, which is for all but floats without a precision.
+#[test]
+fn numbers_are_as_rusts_own_format_has_them() {
+    macro_rules! same {
+        ($($format:literal: $($value:expr),*;)*) => {$(
+            $(assert_eq!(both!($format, $value).1, format!($format, $value), "{} of {}", $format, $value);)*
+        )*};
+    }
+    same! {
+        "[{}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:6}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<6}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:06}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:6X}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<6x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:06X}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:#x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<#x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<#1x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<#6x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:<#20X}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:#06x}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:#02X}]": 0u8, 200u8, u64::MAX, -7i8, i64::MIN;
+        "[{:.3}]": 0.0f32, -1.0 / 3.0, 1e10, f64::INFINITY;
+        "[{:9.3}]": 0.0f32, -1.0 / 3.0, 1e10, f64::INFINITY;
+        "[{:<9.3}]": 0.0f32, -1.0 / 3.0, 1e10, f64::INFINITY;
+        "[{:09.3}]": 0.0f32, -1.0 / 3.0, 1e10;
+    }
 }
 
 /// The message with which evaluating a format fails.

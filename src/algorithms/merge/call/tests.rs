@@ -1,0 +1,162 @@
+use super::*;
+use crate::functor::Less;
+use crate::input::Span;
+use crate::simt::FaultKind;
+use crate::{Device, Diagnosis, Error};
+
+/// Whether a launch ends with the fault of wrong shapes.
+fn is_bad_shape(launched: Result<()>, stream: &crate::Stream) -> bool {
+    let Err(Error::Fault(fault)) = launched.and_then(|()| stream.synchronize()) else { return false };
+    matches!(&fault.diagnosis, Diagnosis::Raised(raised) if raised.kind == FaultKind::BadShape)
+}
+
+/// What a tile from `begin` to `end` of the result has, whose part of `a` begins and ends at these splits, or as close to them as there
+/// is such a part; `None` if its part of `b` goes beyond its end.
+fn tile_of(a: &[u32], b: &[u32], (begin, end): (usize, usize), splits: [u64; 2]) -> Option<Vec<u32>> {
+    let [from, to] = splits.map(|split| usize::try_from(split).unwrap_or(usize::MAX));
+    let from = from.clamp(begin.saturating_sub(b.len()), begin.min(a.len()));
+    let to = to.clamp(from, from + end - begin);
+    let own = b.get(begin - from..end - to)?;
+    let mut items = [a.get(from..to)?, own].concat();
+    items.sort_unstable();
+    Some(items)
+}
+
+/// Splits that are none, as they may be where another graph has the memory, give some of the items, in their places or others.
+#[test]
+fn splits_that_are_none_are_no_way_out_of_the_inputs() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let run = Run::on(&stream);
+    let (of_a, of_b): (Vec<u32>, Vec<u32>) = ((0..9000).collect(), (5000..12_000).collect());
+    let (a, b) = (stream.buffer_from(&of_a)?, stream.buffer_from(&of_b)?);
+    let mut around = stream.buffer_from(&vec![77_777u32; 32_000])?;
+    let tiles = MergeTiles::of(&run, 16_000, 4, 0)?;
+    let mut known = 0;
+    for split in [0, 1, 4095, 4097, 9001, 1 << 40, u64::MAX - 1, u64::MAX] {
+        // Also fewer splits than tiles: where there is none, it is 0.
+        for count in [tiles.tiles(), 2] {
+            let splits = vec![split; count];
+            let mut out = around.slice_mut(8000..24_000)?;
+            device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch(
+                &stream,
+                tiles.dims(),
+                &a,
+                &b,
+                &mut out,
+                &stream.buffer_from(&splits)?,
+                MergePass::INPUTS,
+                Less,
+            )?;
+            stream.synchronize()?;
+            let found = around.to_vec()?;
+            assert!(found[..8000].iter().chain(&found[24_000..]).all(|&item| item == 77_777), "{split}");
+            let found = &found[8000..24_000];
+            assert!(found.iter().all(|&item| item < 12_000), "{split}");
+            let at = |tile: usize| splits.get(tile).copied().unwrap_or(0);
+            for (tile, found) in found.chunks(tiles.tile).enumerate() {
+                let (begin, end) = (tile * tiles.tile, tile * tiles.tile + found.len());
+                let last = if end == 16_000 { 9000 } else { at(tile + 1) };
+                if let Some(expected) = tile_of(&of_a, &of_b, (begin, end), [at(tile), last]) {
+                    assert!(found == expected, "{split}, tile {tile} of {count} splits");
+                    known += 1;
+                }
+            }
+        }
+    }
+    assert!(known > 32, "{known}");
+    Ok(())
+}
+
+#[test]
+fn runs_that_are_none_are_a_fault() -> Result<()> {
+    for (b, pass) in [(1, MergePass { run: 4096, keep: 9000 }), (8192, MergePass { run: 3000, keep: 9000 })] {
+        let stream = Device::auto()?.stream()?;
+        let (a, b) = (stream.buffer_zeroed::<u32>(8192)?, stream.buffer_zeroed::<u32>(b)?);
+        let (mut splits, mut out) = (stream.buffer_zeroed::<u64>(2)?, stream.buffer_zeroed::<u32>(8192)?);
+        let launched = device::merge_splits::<Span<u32>, Span<u32>, Less>::launch(
+            &stream,
+            (1, device::MERGE_SPLIT_THREADS as u32),
+            &a,
+            &b,
+            &mut splits,
+            pass,
+            4096,
+            Less,
+        );
+        assert!(is_bad_shape(launched, &stream));
+        let none = stream.buffer_zeroed::<u64>(0)?;
+        let dims = (2, device::MERGE_THREADS as u32);
+        let tiles = device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch;
+        assert!(is_bad_shape(tiles(&stream, dims, &a, &b, &mut out, &none, pass, Less), &stream));
+    }
+    Ok(())
+}
+
+/// Fewer values than keys, and outputs of two lengths.
+#[test]
+fn values_that_are_none_of_the_keys_are_an_error() -> Result<()> {
+    type Keys = Span<u32>;
+    let launched = |values: [usize; 2], outs: [usize; 2]| {
+        let stream = Device::auto()?.stream()?;
+        let run = Run::on(&stream);
+        let tiles = MergeTiles::of(&run, 16_000, 4, 4)?;
+        let keys = |len: u32| stream.buffer_from(&(0..len).collect::<Vec<u32>>());
+        let (a, b) = (keys(9000)?, keys(7000)?);
+        let [a_values, b_values] = [keys(values[0] as u32)?, keys(values[1] as u32)?];
+        let [mut out, mut values_out] = [stream.buffer_zeroed::<u32>(outs[0])?, stream.buffer_zeroed::<u32>(outs[1])?];
+        let none = stream.buffer_zeroed::<u64>(0)?;
+        let launched = device::merge_tiles_pairs::<Keys, Keys, Keys, Keys, Less>::launch(
+            &stream,
+            tiles.dims(),
+            &a,
+            &b,
+            &a_values,
+            &b_values,
+            &mut out,
+            &mut values_out,
+            &none,
+            MergePass::INPUTS,
+            Less,
+        );
+        Ok::<_, Error>((launched.and_then(|()| stream.synchronize()), stream))
+    };
+    launched([9000, 7000], [16_000; 2])?.0?;
+    for values in [[8999, 7000], [9000, 6999], [0, 7000], [9000, 0]] {
+        let (result, stream) = launched(values, [16_000; 2])?;
+        assert!(is_bad_shape(result, &stream), "{values:?}");
+    }
+    for outs in [[16_000, 15_999], [15_999, 16_000], [16_000, 0]] {
+        let (result, _) = launched([9000, 7000], outs)?;
+        assert!(matches!(result, Err(Error::LengthMismatch { .. })), "{outs:?}: {result:?}");
+    }
+    Ok(())
+}
+
+/// What has no place in the output goes nowhere.
+#[test]
+fn an_output_that_is_too_short_is_no_way_out_of_it() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    let run = Run::on(&stream);
+    let keys = stream.buffer_from(&(0..8000).collect::<Vec<u32>>())?;
+    let tiles = MergeTiles::of(&run, 16_000, 4, 0)?;
+    for len in [0, 1, 4095, 4097, 9002, 15_999] {
+        let mut around = stream.buffer_from(&vec![77_777u32; 32_000])?;
+        let mut out = around.slice_mut(8000..8000 + len)?;
+        device::merge_tiles::<Span<u32>, Span<u32>, Less>::launch(
+            &stream,
+            tiles.dims(),
+            &keys,
+            &keys,
+            &mut out,
+            &stream.buffer_zeroed::<u64>(0)?,
+            MergePass::INPUTS,
+            Less,
+        )?;
+        stream.synchronize()?;
+        let found = around.to_vec()?;
+        let expected = |i: usize| if i < len { i as u32 / 2 } else { 77_777 };
+        assert!(found[8000..].iter().enumerate().all(|(i, &item)| item == expected(i)), "{len}");
+        assert!(found[..8000].iter().all(|&item| item == 77_777), "{len}");
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::*;
+use crate::__private::{KernelInfo, Launch};
+use crate::input::{counting, map};
+use crate::view::LaunchBounds;
+use crate::{Device, Dims, Result};
+
+static KERNEL: KernelInfo = KernelInfo::new("heads", "heads", &[], 0, 0, LaunchBounds::NONE);
+
+/// Offsets: 0, so many times 1, and 3.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+struct Empty(u64);
+
+impl UnaryFn<u64> for Empty {
+    type Output = u64;
+    fn apply(&self, i: u64) -> u64 {
+        if i == 0 {
+            0
+        } else if i <= self.0 {
+            1
+        } else {
+            3
+        }
+    }
+}
+
+/// The marks of the first four vectors of a warp's part, with so many offsets at its second item.
+fn marks(empty: u64) -> Result<u32> {
+    let stream = Device::emulator().stream()?;
+    let found = Arc::new(AtomicU32::new(0));
+    let to = Arc::clone(&found);
+    let body = move |cx: Block<'_>| {
+        // SAFETY: the offsets are computed; the launch has the memory.
+        let (offsets, shared) = unsafe {
+            let offsets = map(counting(0u64, empty as usize + 2), Empty(empty));
+            (Input::from_raw(cx, offsets), Shared::<[u32; 64]>::from_arena(cx, 0))
+        };
+        let (heads, words) = (shared.array::<u8>(0, 256), shared.array::<u32>(0, 64));
+        let part = MarkedPart { cx, start: 0, heads, words, first_vector: 0 };
+        // SAFETY: a lane's own words, which the others access after they have waited.
+        unsafe {
+            for word in 0..2 {
+                words.store(2 * cx.lane() as usize + word, 0);
+            }
+            cx.sync_warp(FULL_MASK);
+            Offsets { offsets, items: 128 }.mark_offsets::<4, 1>(part);
+            cx.sync_warp(FULL_MASK);
+            if cx.lane() == 0 {
+                to.store(words.load(0), Relaxed);
+            }
+        }
+    };
+    let launch = Launch::new(&stream, &KERNEL, Dims::new(1, 32).shared_bytes(256));
+    // SAFETY: the kernel has no parameters.
+    unsafe { launch.run(&mut [std::ptr::null_mut()], body)? };
+    Ok(found.load(Relaxed))
+}
+
+/// Counted in 32 bits, 2^32 of them would be none.
+#[test]
+fn any_number_of_offsets_at_one_item_is_one_mark() -> Result<()> {
+    for empty in [1, 31, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40] {
+        // The items 0, 1 and 3.
+        assert_eq!(marks(empty)?, 0b1011, "{empty} empty segments");
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What reductions take of the host's memory on the CPU, beside their inputs and results.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+
+use kernel_primitives::expr::*;
+use kernel_primitives::{Device, Result, Stream};
+
+/// The system's allocator, which counts.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Bytes that are allocated, and the most that have been.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all is the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let bytes = BYTES.fetch_add(layout.size(), SeqCst) + layout.size();
+        MOST.fetch_max(bytes, SeqCst);
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// The most that `run` has allocated at a time.
+fn peak(run: impl FnOnce() -> Result<()>) -> Result<usize> {
+    let before = BYTES.load(SeqCst);
+    MOST.store(before, SeqCst);
+    run()?;
+    Ok(MOST.load(SeqCst) - before)
+}
+
+/// What reductions of an array of this shape to its columns take at a time, beside the results.
+fn of_columns<T: Summed>(stream: &Stream, shape: [usize; 3]) -> Result<usize> {
+    let x = Tensor::<T>::zeros(stream, shape)?;
+    let (sums, places) = (x.sum().axes(&[1]).tensor()?, x.arg_max().axes(&[1]).tensor()?);
+    let sum = peak(|| x.sum().axes(&[1]).assign_to(&sums))?;
+    let arg_max = peak(|| x.arg_max().axes(&[1]).assign_to(&places))?;
+    Ok(sum.max(arg_max))
+}
+
+/// As much as the results of a few pieces, however many columns there are and however long they are. One test, since all count together.
+#[test]
+fn reductions_to_columns_take_little_memory() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // What pieces of a result have in common, and a piece in each thread.
+    let limit = (4 << 20) + (threads << 20) + (1 << 20);
+    let mut most = Vec::new();
+    for shape in
+        [[1, 4, 1 << 20], [1, 64, 1 << 18], [1, 256, 1 << 14], [1, 1000, 5000], [1, 1 << 14, 1024], [40, 20, 5000]]
+    {
+        most.push((shape, of_columns::<u8>(&stream, shape)?));
+    }
+    for shape in [[1, 4, 1 << 20], [1, 100, 10_000], [3, 1000, 1025]] {
+        most.push((shape, of_columns::<f64>(&stream, shape)?));
+    }
+    assert!(most.iter().all(|most| most.1 < limit), "{limit} bytes are the limit: {most:?}");
+    Ok(())
+}
