@@ -14,7 +14,7 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 11] = [
+    const DEVELOPMENT: [(&str, &str); 13] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
@@ -22,10 +22,12 @@ mod ptx {
         ("functions", "tests/functions/kernels.rs"),
         ("net", "tests/net/kernels.rs"),
         ("sparse", "tests/sparse/kernels.rs"),
+        ("fourier", "tests/fourier/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
         ("lorenz", "examples/lorenz/kernels.rs"),
         ("shortest_paths", "examples/shortest_paths/kernels.rs"),
+        ("spectrogram", "examples/spectrogram/kernels.rs"),
     ];
 
     /// The architectures that most kernels of tests and benchmarks are built for, of those that the library's are: `90`, or `80,90`.
@@ -58,7 +60,7 @@ mod ptx {
                 if std::path::Path::new(path).exists() {
                     let mut module = KernelModule::new(path).crate_name(crate_name);
                     // The others' PTX is asserted on.
-                    if ["algorithms", "collectives", "sorts", "net", "sparse", "gpu"].contains(&crate_name) {
+                    if ["algorithms", "collectives", "sorts", "net", "sparse", "fourier", "gpu"].contains(&crate_name) {
                         module = module.archs(test_archs.clone());
                     }
                     builder = builder.module(module);

@@ -1,4 +1,4 @@
-//! Benchmarks on a GPU, beside CUB, cuSPARSE and PyTorch.
+//! Benchmarks on a GPU, beside CUB, cuSPARSE, cuFFT and PyTorch.
 //!
 //! ```text
 //! cargo bench --features cuda --bench gpu -- [--peers libpeers.so] [--torch torch.json] [--json results.json] [--log2 30] [--only rows,block]
@@ -6,7 +6,7 @@
 //! cargo bench --features cuda --bench gpu -- --only tune [--tuning my.txt] [--json results.json] [--rows reduce]
 //! ```
 //!
-//! CUB, Thrust and cuSPARSE are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
+//! CUB, Thrust, cuSPARSE and cuFFT are a shared library (`benches/peers/*.cu`), so that all run in one process, on the same data, one sample
 //! after the other; PyTorch's times are another process's (`benches/peers/torch_peers.py`). A sample is one or several launches
 //! between two events; the figures are medians over the samples. Every result is checked, those of the peers in this process
 //! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
@@ -30,6 +30,8 @@ mod block_sort;
 mod elementwise;
 #[cfg(feature = "cuda")]
 mod expressions;
+#[cfg(feature = "cuda")]
+mod fourier;
 #[cfg(feature = "cuda")]
 mod harness;
 #[cfg(feature = "cuda")]
@@ -67,7 +69,7 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 8] = [
+    let groups: [(&str, Group); 9] = [
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
@@ -76,6 +78,7 @@ fn main() -> kernel_primitives::Result<()> {
         ("expressions", expressions::run),
         ("sparse", sparse::run),
         ("stencils", stencils::run),
+        ("fourier", fourier::run),
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;

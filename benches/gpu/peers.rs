@@ -1,4 +1,4 @@
-//! CUB, Thrust and cuSPARSE, in a shared library.
+//! CUB, Thrust, cuSPARSE and cuFFT, in a shared library.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -33,7 +33,7 @@ impl Peers {
         format!("{}.{}.{}", version / 100_000, version / 100 % 1000, version % 100)
     }
 
-    /// An algorithm of `cub`, `thrust` or `cusparse` on `n` items in these buffers, with the temporary memory that it asks for: what runs
+    /// An algorithm of `cub`, `thrust`, `cusparse` or `cufft` on `n` items in these buffers, with the temporary memory that it asks for: what runs
     /// it and returns CUDA's error. `None` if the library has none of this name.
     pub(crate) fn algorithm(
         &self,

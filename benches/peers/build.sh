@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the peers of the GPU benchmarks, CUB, Thrust and cuSPARSE, as one shared library; each source by a process of its own.
-# Without cuSPARSE's header, sparse.cu is empty.
+# Builds the peers of the GPU benchmarks, CUB, Thrust, cuSPARSE and cuFFT, as one shared library; each source by a process of its own.
+# Without the headers of cuSPARSE or cuFFT, sparse.cu or fourier.cu is empty.
 #
 #     build.sh libpeers.so
 #
@@ -30,7 +30,9 @@ for job in "${jobs[@]}"; do
     wait "$job"
 done
 libraries=()
-if "$nvcc" "${flags[@]}" -E -x cu - <<<'#include <cusparse.h>' >/dev/null 2>&1; then
-    libraries=(-lcusparse)
-fi
+for library in cusparse cufft; do
+    if "$nvcc" "${flags[@]}" -E -x cu - <<<"#include <$library.h>" >/dev/null 2>&1; then
+        libraries+=("-l$library")
+    fi
+done
 "$nvcc" "${flags[@]}" --shared -o "$1" "$objects"/*.o "${libraries[@]}"

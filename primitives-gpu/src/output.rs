@@ -171,6 +171,17 @@ impl<'k, O: Sink> Output<'k, O> {
         unsafe { self.sink.put(self.cx, index, item) }
     }
 
+    /// As [`write_items`](Self::write_items), without a comparison, which the emulator makes all the same in memory.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each; and all lie inside.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_items_inside<const N: usize>(&mut self, first: usize, items: &[O::Item; N]) {
+        // SAFETY: the caller's contract.
+        unsafe { self.sink.put_items(self.cx, first, items) };
+    }
+
     /// Writes `N` items to the places from `first` on, as many as there are; in memory by vector accesses of up to 16 bytes where
     /// the address is aligned for them.
     ///

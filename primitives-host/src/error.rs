@@ -140,6 +140,14 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// A plan of Fourier transforms that cannot be made.
+    #[error("{call}: {reason}")]
+    Fft {
+        /// The call.
+        call: &'static str,
+        /// What is wrong, and with which axis.
+        reason: String,
+    },
     /// A tuning value that no kernel accepts, or a text of such that cannot be read.
     #[error("tuning, {what}: {reason}")]
     Tuning {

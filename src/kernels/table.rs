@@ -54,6 +54,18 @@ macro_rules! __algorithm {
             csr_row_vectors<Self, Of<X>, I, R, E>,
         ] }
     };
+    (fft $then:ident $given:tt) => {
+        $crate::$then! { $given Fft [S, F, O] [S: AsSource, O: AsSink] [
+            fft_lines<Self, Of<S>, F, To<O>, false>,
+            fft_lines<Self, Of<S>, F, To<O>, true>,
+            fft_lines<Self, Of<S>, Identity, SpanMut<Complex<Self>>, false>,
+            fft_lines<Self, Of<S>, Identity, SpanMut<Complex<Self>>, true>,
+            fft_lines<Self, Span<Complex<Self>>, F, To<O>, false>,
+            fft_lines<Self, Span<Complex<Self>>, F, To<O>, true>,
+            fft_lines<Self, Span<Complex<Self>>, Identity, SpanMut<Complex<Self>>, false>,
+            fft_lines<Self, Span<Complex<Self>>, Identity, SpanMut<Complex<Self>>, true>,
+        ] }
+    };
     (segmented_reduce $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedReduce [O, R] [Self: AsSource, O: AsSource] [
             segment_warps<Of<Self>, Of<O>, R>,
@@ -236,6 +248,7 @@ macro_rules! __algorithm {
 #[doc(hidden)]
 pub mod names {
     pub use super::super::device::*;
+    pub use kernel_primitives::Complex;
     pub use kernel_primitives::functor::{Flagged, Identity};
     pub use kernel_primitives::input::{AsSource, Constant, Counting, Permutation, Source, Span};
     pub use kernel_primitives::output::{AsSink, Sink, SpanMut};

@@ -1,18 +1,19 @@
 //! Every algorithm with a workspace: what it allocates, and what its graph does when it is launched again.
 
 use kernel_primitives::algorithms::{
-    Csr, Run, Workspace, adjacent_difference, exclusive_scan, exclusive_scan_by_key, fill, gather, generate,
-    histogram_even, histogram_ranges, inclusive_scan, inclusive_scan_by_key, lower_bound, merge, merge_pairs,
-    partition, reduce, reduce_by_key, run_length_encode, scatter, segmented_exclusive_scan, segmented_inclusive_scan,
-    segmented_reduce, segmented_sort, segmented_sort_pairs, select_flagged, select_if, sort_by, sort_keys,
-    sort_keys_by_bits, sort_pairs, sort_pairs_by, sort_pairs_by_bits, spmm, spmm_by, spmv, spmv_by, spmv_with,
-    stable_partition, top_k, top_k_pairs, transform, unique, unique_by_key, upper_bound,
+    Csr, FftKind, FftPlan, Run, Workspace, adjacent_difference, exclusive_scan, exclusive_scan_by_key, fft, fft_by,
+    fft_in_place, fill, gather, generate, histogram_even, histogram_ranges, ifft, ifft_in_place, inclusive_scan,
+    inclusive_scan_by_key, irfft, lower_bound, merge, merge_pairs, partition, reduce, reduce_by_key, rfft,
+    run_length_encode, scatter, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
+    segmented_sort_pairs, select_flagged, select_if, sort_by, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by,
+    sort_pairs_by_bits, spmm, spmm_by, spmv, spmv_by, spmv_with, stable_partition, top_k, top_k_pairs, transform,
+    unique, unique_by_key, upper_bound,
 };
 use kernel_primitives::functor::{
-    Add, All, Any, ArgMax, Axpby, Greater, Identity, Less, LessThan, PlusTimes, Sub, Sum, bind_second,
+    Add, All, Any, ArgMax, Axpby, Greater, Identity, Less, LessThan, PlusTimes, RealPart, Sub, Sum, bind_second,
 };
 use kernel_primitives::input::counting;
-use kernel_primitives::{Buffer, Device, Result, Stream};
+use kernel_primitives::{Buffer, Complex, Device, Result, Stream};
 
 use crate::kernels::Flagged;
 use crate::support::{stream, values};
@@ -29,9 +30,12 @@ pub struct Data {
     offsets: Buffer<u32>,
     levels: Buffer<f32>,
     matrix: Csr<f32, u32>,
+    plan: FftPlan<f32>,
+    spectrum: Buffer<Complex<f32>>,
     out: Buffer<u32>,
     more: Buffer<u32>,
     numbers: Buffer<f32>,
+    transformed: Buffer<Complex<f32>>,
     wide: Buffer<u64>,
     truths: Buffer<bool>,
     flagged_out: Buffer<Flagged>,
@@ -56,6 +60,9 @@ impl Data {
             places: stream.buffer_zeroed(len)?,
             offsets: stream.buffer_zeroed(segments + 1)?,
             matrix: Csr::new(stream, (len, len), &ends, &columns, &values(2 * len, 5))?,
+            plan: FftPlan::new(stream, &[len], &[0])?,
+            spectrum: stream.buffer_zeroed(len)?,
+            transformed: stream.buffer_zeroed(len)?,
             levels: stream.buffer_from(&[-900.0, -3.0, 5.0, 1000.0])?,
             out: stream.buffer_zeroed(2 * len)?,
             more: stream.buffer_zeroed(2 * len)?,
@@ -86,6 +93,9 @@ impl Data {
         self.flags.copy_from(&values::<bool>(len, seed + 2))?;
         self.flagged.copy_from(&values::<Flagged>(len, seed + 3))?;
         let turn = seed as usize * 31 % len;
+        let complex = values::<Complex<f32>>(len, seed + 4);
+        self.spectrum.copy_from(&complex)?;
+        self.transformed.copy_from(&complex)?;
         self.places.copy_from(&(0..len).map(|i| ((i + turn) % len) as u32).collect::<Vec<_>>())?;
         self.offsets.copy_from(&offsets)?;
         self.out.copy_from(&vec![7; 2 * len])?;
@@ -101,9 +111,12 @@ impl Data {
     /// What is in the outputs.
     pub fn results(&self) -> Result<impl PartialEq + use<>> {
         let numbers: Vec<u32> = self.numbers.to_vec()?.into_iter().map(f32::to_bits).collect();
+        let transformed: Vec<[u32; 2]> =
+            self.transformed.to_vec()?.into_iter().map(|x| [x.re.to_bits(), x.im.to_bits()]).collect();
         let best = self.best.to_vec()?[0];
         Ok((
             (self.out.to_vec()?, self.more.to_vec()?, numbers, self.wide.to_vec()?, self.truths.to_vec()?),
+            transformed,
             (self.flagged_out.to_vec()?, best.index(), self.counts.to_vec()?, self.count.to_vec()?),
         ))
     }
@@ -165,6 +178,16 @@ pub const ALL: &[Case] = &[
     ("spmv_with", |run, d| {
         let axpby = Axpby { alpha: 2.0, beta: -1.0 };
         spmv_with(run, &d.matrix, &d.floats, PlusTimes, axpby, &d.floats, &mut d.numbers)
+    }),
+    ("fft", |run, d| fft(run, &d.plan, &d.floats, &mut d.transformed)),
+    ("fft of complex numbers", |run, d| fft(run, &d.plan, &d.spectrum, &mut d.transformed)),
+    ("ifft", |run, d| ifft(run, &d.plan, &d.spectrum, &mut d.transformed)),
+    ("fft_in_place", |run, d| fft_in_place(run, &d.plan, &mut d.transformed)),
+    ("ifft_in_place", |run, d| ifft_in_place(run, &d.plan, &mut d.transformed)),
+    ("rfft", |run, d| rfft(run, &d.plan, &d.floats, &mut d.transformed)),
+    ("irfft", |run, d| irfft(run, &d.plan, d.spectrum.slice(..d.plan.half_items())?, &mut d.numbers)),
+    ("fft_by", |run, d| {
+        fft_by(run, &d.plan, FftKind::RealInverse, d.spectrum.slice(..d.len / 2 + 1)?, RealPart, &mut d.numbers)
     }),
     ("top_k", |run, d| top_k(run, &d.floats, 10, Greater, &mut d.numbers)),
     ("top_k of many", |run, d| top_k(run, &d.floats, d.len / 2, Less, &mut d.numbers)),

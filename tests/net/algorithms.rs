@@ -1,6 +1,7 @@
 //! The algorithms over whole buffers: a module for each family.
 
 pub mod by_key;
+pub mod fourier;
 pub mod histogram;
 pub mod merge;
 pub mod reduce;

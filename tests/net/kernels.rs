@@ -11,7 +11,7 @@ pub mod sorts;
 pub mod types;
 pub mod warp;
 
-use kernel_primitives::functor::{All, Any, Greater, Identity, Mul, OfPair, Sum};
+use kernel_primitives::functor::{All, Any, Conjugate, Greater, Identity, Mul, OfPair, RealPart, Sum};
 use kernel_primitives::input::{self, Counting, Permutation, Reversed, Span, Strided, Zip};
 use kernel_primitives::output::{Discard, SpanMut};
 use kernel_primitives::prelude::*;
@@ -96,6 +96,8 @@ instantiate!(
     kernel_primitives::algorithms::exclusive_scan<Three, Latest>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Triangular, u64, Compose>,
+    kernel_primitives::algorithms::fft<f32, f32, Conjugate, Complex<f32>>,
+    kernel_primitives::algorithms::fft<f32, f32, RealPart, f32>,
     kernel_primitives::algorithms::histogram_even<i8, u64>,
     kernel_primitives::algorithms::sort_keys<bool>,
     kernel_primitives::algorithms::sort_pairs<u32, Twelve>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kernel_primitives::algorithms::{Run, Tuning, Workspace};
-use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Result, Stream};
+use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Complex, Result, Stream};
 
 use crate::case::{Case, Lengths};
 use crate::items::Item;
@@ -139,6 +139,16 @@ where
 {
     want(expected, |(values, bound): &([f64; N], f64), found: &[T; N]| {
         values.iter().zip(found).all(|(value, &found)| (Into::<f64>::into(found) - value).abs() <= *bound)
+    })
+}
+
+/// Complex numbers, and how far results may be from them.
+pub fn near_complex<T: Item + Into<f64>>(expected: Vec<(Complex<f64>, f64)>) -> Want<Complex<T>>
+where
+    Complex<T>: Item,
+{
+    want(expected, |&(value, bound): &(Complex<f64>, f64), found: &Complex<T>| {
+        (Complex::new(found.re.into(), found.im.into()) - value).norm_sqr().sqrt() <= bound
     })
 }
 

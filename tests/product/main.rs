@@ -5,12 +5,13 @@
 //! All types compile, which needs their kernels. One of them runs, and some pairs: the emulated kernels of each cost the compiler minutes.
 
 use kernel_primitives::algorithms::*;
+use kernel_primitives::element::FftFloat;
 use kernel_primitives::functor::{
     Add, ArgMax, ArgMin, Comparator, Greater, GreaterThan, Identity, Less, LessThan, Max, MaxOf, Mean, Min, MinOf, Mul,
     NotEqual, Prod, Reducer, Sub, Sum, bind_second, of_pair,
 };
 use kernel_primitives::input::{counting, zip};
-use kernel_primitives::{Buffer, Device, Element, KernelParam, Result, SortKey, Stream, bf16, f16};
+use kernel_primitives::{Buffer, Complex, Device, Element, KernelParam, Result, SortKey, Stream, bf16, f16};
 
 /// A number, from and to what all types have in common.
 trait Small: Element {
@@ -553,6 +554,37 @@ fn sparse_matrices_are_multiplied() -> Result<()> {
     product::<f64>(|s, values, x, out| spmv(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, out))?;
     product::<f32>(|s, values, x, out| spmm(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, 1, out))?;
     product::<f64>(|s, values, x, out| spmm(&s, &Csr::new(&s, (3, LEN), &ROWS, &COLUMNS, values)?, x, 1, out))
+}
+
+#[test]
+fn arrays_are_transformed() -> Result<()> {
+    fn sums<T: Small + FftFloat + PartialEq>(
+        transform: impl FnOnce(Stream, &FftPlan<T>, &Buffer<T>, &mut Buffer<Complex<T>>, &mut Buffer<T>) -> Result<()>,
+    ) -> Result<()> {
+        let s = stream()?;
+        let plan = FftPlan::<T>::new(&s, &[LEN], &[0])?.scaled(T::of(1), T::from_f64(1.0 / LEN as f64));
+        let (x, mut same) = (buffer::<T>(&s, &X)?, s.buffer_zeroed(LEN)?);
+        let mut spectrum = s.buffer_zeroed(plan.items())?;
+        transform(s.clone(), &plan, &x, &mut spectrum, &mut same)?;
+        assert!((spectrum.to_vec()?[0].re.get() - 60.0).abs() < 1e-4);
+        assert!(same.to_vec()?.iter().zip(X).all(|(same, x)| (same.get() - x as f64).abs() < 1e-4));
+        Ok(())
+    }
+    macro_rules! transforms {
+        ($($t:ty)*) => {$(
+            sums::<$t>(|s, plan, x, spectrum, same| {
+                let mut half = s.buffer_zeroed(plan.half_items())?;
+                rfft(&s, plan, x, &mut half)?;
+                irfft(&s, plan, &half, same)?;
+                fft(&s, plan, x, &mut *spectrum)?;
+                ifft_in_place(&s, plan, &mut *spectrum)?;
+                let again = s.buffer_from(&spectrum.to_vec()?)?;
+                fft(&s, plan, &again, spectrum)
+            })?;
+        )*};
+    }
+    transforms!(f32 f64);
+    Ok(())
 }
 
 #[test]

@@ -35,6 +35,7 @@
 //! | [`Identity`]; [`Cast<U>`](Cast) | any; [`ConvertTo<U>`](crate::ConvertTo) | the same; `U` |
 //! | [`Neg`] (the seed's `InverseFunctor`), [`Square`]; [`Reciprocal`]; [`Abs`] | [`Arithmetic`](crate::Arithmetic); [`Divide`](crate::Divide); [`Magnitude`](crate::Magnitude) | the same; of complex numbers `Abs` is real |
 //! | [`Sqrt`], [`Rsqrt`], [`Cbrt`], [`Exp`], [`Exp2`], [`ExpM1`], [`Log`], [`Log2`], [`Log10`], [`Log1p`], [`Sin`], [`Cos`], [`Tan`], [`Asin`], [`Acos`], [`Atan`], [`Sinh`], [`Cosh`], [`Tanh`], [`Asinh`], [`Acosh`], [`Atanh`], [`Erf`], [`Erfc`], [`Floor`], [`Ceil`], [`Round`], [`Trunc`] | [`Real`](crate::Real) | the same |
+//! | [`RealPart`], [`ImaginaryPart`]; [`Conjugate`], [`NormSquared`] | [`Complex`](crate::Complex) | a part; the same, and the square of `Abs` |
 //! | [`Relu`]; [`Sigmoid`], [`Silu`], [`Gelu`], [`GeluTanh`] | [`Number`](crate::Number); floats, computed in the accumulation type | the same |
 //! | [`Add`], [`Sub`], [`Mul`]; [`Div`]; [`FloorDiv`], [`TruncDiv`], [`FloorRem`], [`TruncRem`] | [`Arithmetic`](crate::Arithmetic); [`Divide`](crate::Divide); [`Quotient`](crate::Quotient) | the same |
 //! | [`Min`], [`Max`] | [`Ordered`](crate::Ordered) | the same |
@@ -55,6 +56,7 @@ mod arithmetic;
 mod choice;
 mod combinator;
 mod compare;
+mod complex;
 mod constant;
 mod logic;
 mod pass;
@@ -74,6 +76,7 @@ pub use combinator::{
     swap_arguments,
 };
 pub use compare::{ByIndex, Comparator, Direction, Greater, KeyOrder, Less, Turned};
+pub use complex::{Conjugate, ImaginaryPart, NormSquared, RealPart};
 pub use constant::{ByConstant, Clamp, DivideBy, Fill};
 pub use logic::{
     BitAnd, BitNot, BitOr, BitXor, Equal, GreaterOrEqual, GreaterThan, LessOrEqual, LessThan, LogicalAnd, LogicalNot,

@@ -68,6 +68,39 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read(index) }
     }
 
+    /// Reads the `N` elements from `first` on, by vector accesses, and looks at nothing before.
+    ///
+    /// # Safety
+    /// As for [`read`](Self::read), of each element; all lie inside, and [are aligned](Self::is_aligned).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_vector_inside<const N: usize>(&self, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements.read_vector_inside(first) }
+    }
+
+    /// As [`read_vector_inside`](Self::read_vector_inside), of elements that need not be aligned.
+    ///
+    /// # Safety
+    /// As there, but for the alignment.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_items_inside<const N: usize>(&self, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements.read_items_inside(first) }
+    }
+
+    /// As [`write_items`](Self::write_items), of elements that all lie inside, without a comparison.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of each element; and all lie inside.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn write_items_inside<const N: usize>(&mut self, first: usize, items: &[T; N]) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements.write_items_inside(first, items) }
+    }
+
     /// Writes any element. An index outside the view is a fault.
     ///
     /// # Safety

@@ -211,12 +211,19 @@ pub(crate) const fn vector_items<T>(items: usize) -> usize {
     n
 }
 
-/// The boundary that an access of [`vector_items`] starts on; that of an element where it moves one.
+/// Whether an access of one element is wider than the element's alignment: that of a complex number.
+const fn is_wide<T>() -> bool {
+    matches!(size_of::<T>(), 8 | 16) && core::mem::align_of::<T>() < size_of::<T>()
+}
+
+/// Whether `items` elements are moved by accesses that are wider than an element's alignment.
+const fn has_vectors<T>(items: usize) -> bool {
+    vector_items::<T>(items) > 1 || is_wide::<T>()
+}
+
+/// The boundary that an access of [`vector_items`] starts on.
 pub(crate) const fn vector_align<T>(items: usize) -> usize {
-    match vector_items::<T>(items) {
-        1 => core::mem::align_of::<T>(),
-        many => many * size_of::<T>(),
-    }
+    if has_vectors::<T>(items) { vector_items::<T>(items) * size_of::<T>() } else { core::mem::align_of::<T>() }
 }
 
 /// Whether an access of `N` items at `address` can be made by vectors. On the host none is, so that the elements of racing lanes
@@ -224,7 +231,7 @@ pub(crate) const fn vector_align<T>(items: usize) -> usize {
 #[inline(always)]
 fn is_vector<T, const N: usize>(address: *const T) -> bool {
     cfg!(target_arch = "nvptx64")
-        && const { vector_items::<T>(N) > 1 }
+        && const { has_vectors::<T>(N) }
         && address.addr().is_multiple_of(const { vector_align::<T>(N) })
 }
 
@@ -288,7 +295,7 @@ pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T,
         "a vector is aligned for its accesses"
     );
     #[cfg(target_arch = "nvptx64")]
-    if const { vector_items::<T>(N) > 1 } {
+    if const { has_vectors::<T>(N) } {
         let width = const { vector_items::<T>(N) };
         let mut i = 0;
         while i < N {
@@ -317,7 +324,7 @@ pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, 
         "a vector is aligned for its accesses"
     );
     #[cfg(target_arch = "nvptx64")]
-    if const { vector_items::<T>(N) > 1 } {
+    if const { has_vectors::<T>(N) } {
         let width = const { vector_items::<T>(N) };
         let mut i = 0;
         while i < N {

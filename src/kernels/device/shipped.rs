@@ -9,7 +9,7 @@
 
 use kernel_primitives::functor::{
     ArgMax, ArgMin, Axpby, BindSecond, Flagged, Greater, GreaterThan, Identity, Less, LessThan, MaxOf, Mean, MinOf,
-    NotEqual, OfPair, PlusTimes, Prod, Sub, Sum,
+    NotEqual, OfPair, PlusTimes, Prod, RealPart, Sub, Sum,
 };
 use kernel_primitives::input::{Constant, Counting, Permutation, Span, Zip};
 use kernel_primitives::output::SpanMut;
@@ -54,6 +54,14 @@ kernel_primitives::__shipped! {
     for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>>, spmm<T, T, u32, PlusTimes, Axpby<T>> }
     for I in [u32, u64] share { csr_check<I>, csr_row_indices<I>, csr_keys<I>, csr_rows_of_keys<I> }
     for I in [u32, u64] share { sell_keys<I>, sell_slots<I>, sell_fill<I> }
+
+    // Fourier transforms.
+    for T in [f32, f64] {
+        fft<T, Span<Complex<T>>, Identity, SpanMut<Complex<T>>>,
+        fft<T, Span<T>, Identity, SpanMut<Complex<T>>>,
+        fft<T, Span<Complex<T>>, RealPart, SpanMut<T>>,
+    }
+    for T in [f32, f64] share { fft_lines_in_place<T, false>, fft_lines_in_place<T, true> }
 
     // Histograms and searches.
     for T in numbers { histogram_even<T, u32>, histogram_ranges<T, u32>, lower_bound<T, T>, upper_bound<T, T> }

@@ -1,0 +1,118 @@
+//! The kernel of Fourier transforms.
+
+use kernel_primitives::element::FftFloat;
+use kernel_primitives::input::{Source, Span};
+use kernel_primitives::output::Sink;
+use kernel_primitives::prelude::*;
+
+use super::block::{BlockLines, LineMemory};
+use super::lines::*;
+
+/// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft): transforms lines, [`FftLines::lines_of_block`] a block, and applies
+/// `f` to each result.
+///
+/// `table` has all numbers of which [`FftLines`] says where they begin. Shared memory of the launch: [`fft_pitch`]
+/// complex numbers a line, or [`fft_line_numbers`] of a pass that turns. The block has the lines' threads. With `POWERS` radices are powers of two, and each thread of a line has
+/// [`FFT_NUMBERS`].
+#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
+pub fn fft_lines<T, S, F, O, const POWERS: bool>(
+    cx: Block,
+    x: Input<S>,
+    out: Output<O>,
+    f: F,
+    lines: FftLines<T>,
+    table: Input<Span<Complex<T>>>,
+    shared: SharedSlice<Complex<T>>,
+) where
+    T: FftFloat,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    F: UnaryFn<Complex<T>> + KernelParam,
+    O: Sink<Item = F::Output>,
+{
+    BlockLines::new(cx, lines, table, shared).transform::<POWERS>(&mut Apart { x, out, f });
+}
+
+/// As [`fft_lines`](struct@fft_lines), of lines that their transforms replace.
+#[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
+pub fn fft_lines_in_place<T, const POWERS: bool>(
+    cx: Block,
+    data: GlobalMut<Complex<T>>,
+    lines: FftLines<T>,
+    table: Input<Span<Complex<T>>>,
+    shared: SharedSlice<Complex<T>>,
+) where
+    T: FftFloat,
+{
+    BlockLines::new(cx, lines, table, shared).transform::<POWERS>(&mut Replaced { data });
+}
+
+struct Apart<'k, S, F, O> {
+    x: Input<'k, S>,
+    out: Output<'k, O>,
+    f: F,
+}
+
+impl<T, S, F, O> LineMemory<T> for Apart<'_, S, F, O>
+where
+    T: FftFloat,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    F: UnaryFn<Complex<T>>,
+    O: Sink<Item = F::Output>,
+{
+    #[inline(always)]
+    fn is_aligned(&self) -> bool {
+        self.x.is_aligned::<1>(0)
+    }
+
+    #[inline(always)]
+    unsafe fn load_aligned(&self, at: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let [x] = unsafe { self.x.vector_inside::<1>(at) };
+        x.convert()
+    }
+
+    #[inline(always)]
+    unsafe fn load(&self, at: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let [x] = unsafe { self.x.items_inside::<1>(at) };
+        x.convert()
+    }
+
+    #[inline(always)]
+    unsafe fn store(&mut self, at: usize, value: Complex<T>) {
+        // SAFETY: the caller's contract.
+        unsafe { self.out.write_items_inside(at, &[self.f.apply(value)]) }
+    }
+}
+
+struct Replaced<'k, T> {
+    data: GlobalMut<'k, Complex<T>>,
+}
+
+// The block alone has a line, which it writes after the barrier that follows its last read, or a thread does after its own.
+impl<T: FftFloat> LineMemory<T> for Replaced<'_, T> {
+    #[inline(always)]
+    fn is_aligned(&self) -> bool {
+        self.data.is_aligned::<1>(0)
+    }
+
+    #[inline(always)]
+    unsafe fn load_aligned(&self, at: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let [x] = unsafe { self.data.read_vector_inside::<1>(at) };
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn load(&self, at: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let [x] = unsafe { self.data.read_items_inside::<1>(at) };
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn store(&mut self, at: usize, value: Complex<T>) {
+        // SAFETY: the caller's contract.
+        unsafe { self.data.write_items_inside(at, &[value]) }
+    }
+}

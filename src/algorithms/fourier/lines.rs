@@ -1,0 +1,140 @@
+//! What the kernels of Fourier transforms are told.
+
+use kernel_primitives::io::FastDivMod;
+use kernel_primitives::prelude::*;
+
+use crate::algorithms::tile::CONTROL;
+
+/// The most threads of a block of [`fft_lines`](struct@super::kernel::fft_lines), of complex numbers of so many bytes: each has the registers
+/// for its numbers, of which transforms of powers of two take fewer.
+pub const fn fft_threads(number: usize, powers: bool) -> usize {
+    match (number, powers) {
+        (8, true) => 1024,
+        (8, false) | (_, true) => 512,
+        _ => 256,
+    }
+}
+
+/// The most numbers of a thread.
+pub const FFT_NUMBERS: usize = 16;
+
+/// Numbers of shared memory from a line of `n` to the next: a place is left out after each 16, and they are an odd number, so that threads are in different
+/// banks whether they are at a power of two in one line or at one place in several lines.
+pub const fn fft_pitch(n: usize) -> usize {
+    (place(n as u32 - 1) as usize + 1) | 1
+}
+
+/// Numbers of shared memory for a line of `n`, and for what its numbers turn by.
+pub const fn fft_line_numbers(n: usize) -> usize {
+    fft_pitch(n) + FFT_NUMBERS
+}
+
+/// Bytes of shared memory for lines, of those that a block can have.
+pub const fn fft_shared_bytes(most: usize) -> usize {
+    most.saturating_sub(CONTROL)
+}
+
+pub(super) const fn place(index: u32) -> u32 {
+    index + index / 16
+}
+
+/// Where the numbers of lines lie: the element `e` of the line with the coordinates `[a, k, b, c]` at
+/// `(a * extent + k * part + b * line + e * element) * inner + c`.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct FftSide {
+    /// Positions from an element to the next.
+    pub element: u64,
+    /// Positions from a line to the next one in `b`.
+    pub line: u64,
+    /// Positions from a line to the next one in `k`.
+    pub part: u64,
+    /// Positions along the axis in memory. Results after these are not written.
+    pub extent: u64,
+    /// 1 if the elements of a line lie side by side, 0 if those of neighbouring lines do.
+    pub contiguous: u64,
+}
+
+/// What [`fft_lines`](struct@super::kernel::fft_lines) does.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(C)]
+pub struct FftLines<T> {
+    /// The length of a line.
+    pub n: u32,
+    /// A sum of options.
+    pub options: u32,
+    /// The steps: radix, and how many transforms of it a thread makes at once, less one, four bits each, the first step's lowest.
+    pub steps: u64,
+    /// Lines of a block.
+    pub lines_of_block: FastDivMod<u32>,
+    /// Threads of a line.
+    pub threads: FastDivMod<u32>,
+    /// All lines.
+    pub lines: u64,
+    /// How many values the last coordinate of a line has.
+    pub inner: FastDivMod<u64>,
+    /// How many values the coordinate before has.
+    pub middle: FastDivMod<u64>,
+    /// How many values the one before that has.
+    pub parts: FastDivMod<u64>,
+    /// Where the input is.
+    pub input: FftSide,
+    /// Where the output goes.
+    pub output: FftSide,
+    /// Positions of a whole transform: what lies after them is zero. A mirrored input has those up to the half.
+    pub length: u64,
+    /// Where the roots of unity of a line begin in the table: for the number `i` of those that a step of radix `R` makes from transforms of
+    /// length `done`, `done <= i < done * R`, that of `(i / done) * (i % done)` of `done * R`.
+    pub roots: u64,
+    /// Where the factors of the input begin, by position.
+    pub before: u64,
+    /// Where the factors of the transforms begin, by position.
+    pub after: u64,
+    /// Where the roots of unity of a longer transform begin that lines are part of: `2^turn_bits` of them, then one of so many.
+    pub turns: u64,
+    /// How many roots of unity lie side by side there, as a power of two.
+    pub turn_bits: u32,
+    /// What results are multiplied by.
+    pub scale: T,
+}
+
+impl<T> FftLines<T> {
+    /// The coordinates of a line, the last one of which changes first.
+    #[inline(always)]
+    pub(crate) fn coordinates(&self, line: u64) -> [u64; 4] {
+        // Of coordinates with one value there are more than others.
+        let divided = |by: FastDivMod<u64>, line| if by.divisor() == 1 { (line, 0) } else { by.div_mod(line) };
+        let (rest, c) = divided(self.inner, line);
+        let (rest, b) = divided(self.middle, rest);
+        let (a, k) = divided(self.parts, rest);
+        [a, k, b, c]
+    }
+
+    /// The index in memory of a position along the axis, counted from where the line's part begins, of a line with these coordinates.
+    #[inline(always)]
+    pub(crate) fn index(&self, side: &FftSide, [a, k, _, c]: [u64; 4], position: u64) -> usize {
+        ((a * side.extent + k * side.part + position) * self.inner.divisor() + c) as usize
+    }
+}
+
+/// Positions after the half are the conjugates of those before it.
+pub const FFT_MIRRORED: u32 = 1;
+/// Real and imaginary parts of the input change places.
+pub const FFT_SWAP_INPUT: u32 = 2;
+/// The input has factors.
+pub const FFT_BEFORE: u32 = 4;
+/// Real and imaginary parts of the transforms change places.
+pub const FFT_SWAP: u32 = 8;
+/// The transforms have factors.
+pub const FFT_AFTER: u32 = 16;
+/// Element `e` of the line with the coordinate `b` turns by `e * b`.
+pub const FFT_TURNS: u32 = 32;
+/// Real and imaginary parts of the results change places.
+pub const FFT_SWAP_OUTPUT: u32 = 64;
+/// Positions of lines lie after [`FftLines::length`].
+pub const FFT_PADDED: u32 = 128;
+/// Positions of lines lie after the extent of the output.
+pub const FFT_CUT: u32 = 256;
+
+pub(super) const FFT_INPUT_OPTIONS: u32 = FFT_MIRRORED | FFT_SWAP_INPUT | FFT_BEFORE | FFT_PADDED;
+pub(super) const FFT_OUTPUT_OPTIONS: u32 = FFT_SWAP | FFT_AFTER | FFT_TURNS | FFT_SWAP_OUTPUT | FFT_CUT;

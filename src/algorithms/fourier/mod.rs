@@ -1,0 +1,24 @@
+//! Fourier transforms of arrays.
+//!
+//! A plan says which launches make a transform; each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
+
+mod block;
+pub(crate) mod kernel;
+pub(crate) mod lines;
+#[cfg(not(target_arch = "nvptx64"))]
+mod passes;
+#[cfg(not(target_arch = "nvptx64"))]
+mod plan;
+mod powers;
+#[cfg(not(target_arch = "nvptx64"))]
+mod radices;
+pub(crate) mod steps;
+#[cfg(not(target_arch = "nvptx64"))]
+mod tables;
+#[cfg(not(target_arch = "nvptx64"))]
+mod transform;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use plan::FftPlan;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use transform::{Fft, FftKind, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft};

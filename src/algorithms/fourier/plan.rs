@@ -1,0 +1,213 @@
+//! Plans of Fourier transforms.
+
+use std::collections::HashMap;
+
+use super::passes::{self, Axis, LONGEST_FILTER, Method, Part, Pass};
+use super::radices::Limits;
+use super::tables::Table;
+use super::transform::FftKind;
+use crate::element::FftFloat;
+use crate::kernels::device::{FFT_SWAP_INPUT, FFT_SWAP_OUTPUT, fft_shared_bytes};
+use crate::{Buffer, Complex, Error, Result, Stream};
+
+/// A plan of the Fourier transforms of an array: the launches that compute them, and tables of factors on the device.
+///
+/// The array has a shape and is in row-major order: neighbours along the last axis are neighbours in memory. The plan transforms along
+/// some of the axes. The rest are batches: 100 transforms of 1024 numbers have the shape `[100, 1024]` and the axis 1. Numbers are
+/// complex, and their parts have the type `T`, `f32` or `f64`. A real array has a half spectrum, along the last axis of the list.
+///
+/// A plan serves any number of calls of [`fft`](super::fft()), [`ifft`](super::ifft), [`rfft`](super::rfft) and
+/// [`irfft`](super::irfft), also from several threads and streams.
+///
+/// **Passes.** Each pass is a launch that reads and writes all numbers once.
+///
+/// | length of the axis | passes | temporary memory |
+/// |---|---|---|
+/// | a product of 2, 3, 5, 7, 11 and 13 that a block has threads and memory for: up to 2^14 of `f32`, 2^13 of `f64` | 1 | none |
+/// | a product of two of these: a matrix of columns and rows (Bailey, 1990), of which blocks have enough side by side: powers of two up to 2^22 if they have 160 KiB of shared memory | 2 | an array |
+/// | a product of three of these: a matrix whose rows are matrices | 3 | two arrays |
+/// | any other: a convolution with a chirp (Bluestein, 1970) | 2, 4 or 6 | one or two arrays, two to four times as long |
+///
+/// The passes of several axes follow each other, with one or two temporary arrays between them. If a block has 100 KiB of shared
+/// memory, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
+///
+/// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
+/// of that; for other lengths three to nine times as many.
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// // Two transforms of four numbers each.
+/// let plan = FftPlan::<f32>::new(&stream, &[2, 4], &[1])?.scaled(1.0, 0.25);
+/// let x = stream.buffer_from(&[1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0].map(Complex::from))?;
+/// let (mut spectra, mut same) = (stream.buffer_zeroed(8)?, stream.buffer_zeroed(8)?);
+/// fft(&stream, &plan, &x, &mut spectra)?;
+/// assert_eq!(spectra.to_vec()?, [1.0, 1.0, 1.0, 1.0, 4.0, 0.0, 0.0, 0.0].map(Complex::from));
+/// ifft(&stream, &plan, &spectra, &mut same)?;
+/// assert_eq!(same.to_vec()?, x.to_vec()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct FftPlan<T> {
+    shape: Vec<usize>,
+    axes: Vec<usize>,
+    /// Those of the axes, in their order.
+    methods: Vec<Method>,
+    limits: Limits,
+    pub(super) table: Buffer<Complex<T>>,
+    places: HashMap<Part, u64>,
+    scales: [T; 2],
+}
+
+impl<T: FftFloat> FftPlan<T> {
+    /// A plan for arrays of this shape, with transforms along these axes, which are counted from 0.
+    ///
+    /// # Errors
+    /// Returns [`Error::Fft`] if `axes` is empty, if an axis is not in the shape or comes twice, if its length is 0, or if it is too long
+    /// for the shared memory of the device's blocks, or for a convolution if it needs one. Returns the errors of an allocation and of a copy.
+    pub fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Self> {
+        let wrong = |reason| Err(Error::Fft { call: "FftPlan::new", reason });
+        if axes.is_empty() {
+            return wrong("no axis is given".into());
+        }
+        if shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent.max(1))).is_none() {
+            return wrong(format!("an array of the shape {shape:?} has more numbers than can be counted"));
+        }
+        let shared_bytes = fft_shared_bytes(stream.device().properties().max_shared_bytes);
+        let limits = Limits { shared_bytes, number: size_of::<Complex<T>>() };
+        let mut methods = Vec::with_capacity(axes.len());
+        for (i, &axis) in axes.iter().enumerate() {
+            let Some(&n) = shape.get(axis) else {
+                return wrong(format!("there is no axis {axis} in the shape {shape:?}"));
+            };
+            if axes[..i].contains(&axis) {
+                return wrong(format!("axis {axis} is given twice"));
+            }
+            if n == 0 {
+                return wrong(format!("the length of axis {axis} is 0"));
+            }
+            let Some(method) = Method::new(n, limits) else {
+                let reason = format!(
+                    "axis {axis} is {n} numbers long, which is too long for {} with {shared_bytes} bytes of shared memory, or has a \
+                     prime factor above 13 and is longer than {}",
+                    stream.device(),
+                    LONGEST_FILTER / 2
+                );
+                return wrong(reason);
+            };
+            methods.push(method);
+        }
+        let mut table = Table::<T>::new();
+        for (&axis, &method) in axes.iter().zip(&methods) {
+            let mut passes = Vec::new();
+            let n = shape[axis];
+            passes::append(&mut passes, method, Axis { outer: 1, inner: 1, n, input: n, output: n }, false, limits);
+            passes.iter().flat_map(Pass::parts).for_each(|part| table.add(part));
+        }
+        let (numbers, places) = table.into_parts();
+        let (shape, axes, table) = (shape.to_vec(), axes.to_vec(), stream.buffer_from(&numbers)?);
+        Ok(Self { shape, axes, methods, limits, table, places, scales: [T::ONE; 2] })
+    }
+
+    /// Multiplies the results of transforms by `forward`, and those of inverse ones by `inverse`, in the same pass. Without it, both
+    /// factors are 1, and an inverse transform of a transform is the array times the number of items of a transform.
+    #[must_use]
+    pub fn scaled(self, forward: T, inverse: T) -> Self {
+        Self { scales: [forward, inverse], ..self }
+    }
+
+    /// The shape of arrays.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The axes along which transforms go.
+    pub fn axes(&self) -> &[usize] {
+        &self.axes
+    }
+
+    /// How many numbers an array has.
+    pub fn items(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The shape of the half spectrum of a real array: the last axis of the list has `n / 2 + 1` numbers.
+    pub fn half_shape(&self) -> Vec<usize> {
+        let mut shape = self.shape.clone();
+        let last = self.last_axis();
+        shape[last] = shape[last] / 2 + 1;
+        shape
+    }
+
+    /// How many numbers the half spectrum of a real array has.
+    pub fn half_items(&self) -> usize {
+        self.half_shape().iter().product()
+    }
+
+    fn last_axis(&self) -> usize {
+        self.axes[self.axes.len() - 1]
+    }
+
+    /// The launches of a transform, in order. Inner axes come first, but for that of a real array, which is first or last.
+    pub(super) fn passes(&self, kind: FftKind) -> Vec<Pass> {
+        let last = self.last_axis();
+        let mut order: Vec<usize> = (0..self.axes.len()).collect();
+        order.sort_unstable_by_key(|&i| std::cmp::Reverse(self.axes[i]));
+        let end = self.axes.len() - 1;
+        match kind {
+            FftKind::Forward | FftKind::Inverse => {}
+            FftKind::RealForward => order.sort_by_key(|&i| i != end),
+            FftKind::RealInverse => order.sort_by_key(|&i| i == end),
+        }
+        let mut shape = match kind {
+            FftKind::RealInverse => self.half_shape(),
+            _ => self.shape.clone(),
+        };
+        let mut passes = Vec::new();
+        for i in order {
+            let (axis, n) = (self.axes[i], self.shape[self.axes[i]]);
+            let input = shape[axis];
+            let is_real = axis == last;
+            if is_real && kind == FftKind::RealForward {
+                shape[axis] = n / 2 + 1;
+            } else {
+                shape[axis] = n;
+            }
+            let along = Axis {
+                outer: shape[..axis].iter().product(),
+                inner: shape[axis + 1..].iter().product(),
+                n,
+                input,
+                output: shape[axis],
+            };
+            let mirrored = is_real && kind == FftKind::RealInverse;
+            let begin = passes.len();
+            passes::append(&mut passes, self.methods[i], along, mirrored, self.limits);
+            if matches!(kind, FftKind::Inverse | FftKind::RealInverse) {
+                // The inverse is the transform between two swaps: of each axis, since a mirrored one takes its input as it is.
+                let end = passes.len() - 1;
+                passes[begin].options |= FFT_SWAP_INPUT;
+                passes[end].options |= FFT_SWAP_OUTPUT;
+            }
+        }
+        passes
+    }
+
+    /// What results are multiplied by.
+    pub(super) fn scale(&self, kind: FftKind) -> T {
+        self.scales[matches!(kind, FftKind::Inverse | FftKind::RealInverse) as usize]
+    }
+
+    /// Where a part of the table begins.
+    pub(super) fn place(&self, part: Part) -> u64 {
+        self.places[&part]
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+}

@@ -1,0 +1,191 @@
+//! Lines: which steps make their transforms, and how many of them a block has.
+
+use crate::kernels::device::{FFT_NUMBERS, FFT_STEPS, fft_line_numbers, fft_threads};
+
+/// What a device can do in one block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of shared memory.
+    pub shared_bytes: usize,
+    /// Bytes of a complex number.
+    pub number: usize,
+}
+
+/// Threads that a block has if its lines are short.
+const USUAL_THREADS: usize = 256;
+
+/// Bytes that neighbouring lines should have side by side, if that takes no more threads.
+const SIDE_BY_SIDE: (usize, usize) = (128, 512);
+
+/// Bytes that they should have whatever it takes: a further pass takes less time than fewer.
+const LEAST_SIDE_BY_SIDE: usize = 64;
+
+/// Lines whose transforms a block makes in one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub n: usize,
+    pub steps: Steps,
+    pub threads: usize,
+}
+
+/// The steps of a line: radix, and how many transforms of it a thread makes at once, less one, four bits each, the first step's lowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Steps(u64);
+
+impl Steps {
+    fn new(steps: &[(usize, usize)]) -> Self {
+        let bytes = steps.iter().rev().map(|(radix, many)| (radix - 1 + 16 * (many - 1)) as u64);
+        Self(bytes.fold(0, |all, byte| (all << 8) + byte))
+    }
+
+    /// As a kernel wants them.
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The radices for a line of so many numbers, in order.
+    pub(super) fn radices(self, n: usize) -> impl Iterator<Item = usize> {
+        let (mut done, mut rest) = (1, self.0);
+        std::iter::from_fn(move || {
+            let radix = (rest % 16) as usize + 1;
+            (done, rest) = (done * radix, rest >> 8);
+            (done <= n && radix > 1).then_some(radix)
+        })
+    }
+}
+
+impl Line {
+    /// A line of so many numbers, if a block can have it.
+    pub(super) fn new(n: usize, limits: Limits) -> Option<Self> {
+        // Quotients are exact for less.
+        if n >= 1 << 16 || fft_line_numbers(n) * limits.number > limits.shared_bytes {
+            return None;
+        }
+        if n == 1 {
+            return Some(Self { n, steps: Steps(0), threads: 1 });
+        }
+        let most_threads = fft_threads(limits.number, are_powers(n));
+        if are_powers(n) {
+            // What is left of steps of radix 16 comes last.
+            let (sixteens, rest) = (n.ilog2() / 4, 1 << (n.ilog2() % 4));
+            let mut steps = vec![(16, 1); sixteens as usize];
+            steps.extend((rest > 1).then_some((rest, 16 / rest)));
+            let threads = n / FFT_NUMBERS;
+            return (threads <= most_threads).then(|| Self { n, steps: Steps::new(&steps), threads });
+        }
+        // A thread has at most so many in each step.
+        if n > most_threads * FFT_NUMBERS {
+            return None;
+        }
+        let mut search = Search { n, most_threads, steps: Vec::new(), best: None };
+        search.look(n);
+        let Best { threads, steps, .. } = search.best?;
+        Some(Self { n, steps: Steps::new(&steps), threads })
+    }
+
+    /// Whether its kernel is that of powers of two.
+    pub(super) fn powers(self) -> bool {
+        are_powers(self.n)
+    }
+
+    /// Whether a block reads and writes whole sectors of memory if neighbouring lines are neighbours in memory.
+    pub(super) fn is_read_well(self, limits: Limits) -> bool {
+        self.lines_of_block(usize::MAX, false, limits) * limits.number >= LEAST_SIDE_BY_SIDE
+    }
+
+    /// How many lines a block has.
+    pub(super) fn lines_of_block(self, lines: usize, contiguous: bool, limits: Limits) -> usize {
+        let (bytes, threads) = SIDE_BY_SIDE;
+        let beside = (threads / self.threads).max(LEAST_SIDE_BY_SIDE / limits.number).min(bytes / limits.number);
+        let wanted = (USUAL_THREADS / self.threads).max(if contiguous { 1 } else { beside });
+        let most = fft_threads(limits.number, self.powers()) / self.threads;
+        let fitting = wanted.min(most).min(limits.shared_bytes / (fft_line_numbers(self.n) * limits.number));
+        // Neighbouring lines fill whole sectors of memory.
+        let even = if contiguous || fitting == 0 { fitting } else { 1 << fitting.ilog2() };
+        even.clamp(1, lines.max(1))
+    }
+}
+
+/// Whether lines of so many numbers have the kernel of powers of two.
+fn are_powers(n: usize) -> bool {
+    n >= FFT_NUMBERS && n.is_power_of_two()
+}
+
+/// The best steps so far: few, then of few threads, then of small radices.
+struct Best {
+    threads: usize,
+    sum: usize,
+    steps: Vec<(usize, usize)>,
+}
+
+/// A search for the steps of a line of `n` numbers.
+struct Search {
+    n: usize,
+    most_threads: usize,
+    steps: Vec<(usize, usize)>,
+    best: Option<Best>,
+}
+
+impl Search {
+    /// Looks at all steps that begin with those under way, which leave `rest`. The first one has the smallest radix, for it has no factors.
+    fn look(&mut self, rest: usize) {
+        if self.best.as_ref().is_some_and(|best| self.steps.len() + (rest > 1) as usize > best.steps.len()) {
+            return;
+        }
+        if rest == 1 {
+            let threads = self.steps.iter().map(|(radix, many)| self.n / (radix * many)).max().unwrap_or(1);
+            let sum = self.steps.iter().map(|(radix, _)| radix).sum();
+            let cost = (self.steps.len(), threads, sum);
+            let is_better = self.best.as_ref().is_none_or(|best| cost < (best.steps.len(), best.threads, best.sum));
+            if threads <= self.most_threads && is_better {
+                self.best = Some(Best { threads, sum, steps: self.steps.clone() });
+            }
+            return;
+        }
+        let smallest = self.steps.last().map_or(2, |(radix, _)| *radix);
+        let mut before = 0;
+        for &(radix, many) in FFT_STEPS {
+            // As many transforms at once as divide all there are.
+            if radix != before
+                && radix >= smallest
+                && rest.is_multiple_of(radix)
+                && (self.n / radix).is_multiple_of(many)
+            {
+                before = radix;
+                self.steps.push((radix, many));
+                self.look(rest / radix);
+                self.steps.pop();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H200: Limits = Limits { shared_bytes: 227 << 10, number: 8 };
+
+    #[test]
+    fn every_line_is_the_product_of_its_radices() {
+        for line in (1..1 << 14).filter_map(|n| Line::new(n, H200)) {
+            assert_eq!(line.steps.radices(line.n).product::<usize>(), line.n, "{line:?}");
+            assert!(line.threads <= fft_threads(H200.number, line.powers()), "{line:?}");
+            let mut steps = line.steps.0;
+            for radix in line.steps.radices(line.n) {
+                let many = (steps >> 4) as usize % 16 + 1;
+                assert!(FFT_STEPS.contains(&(radix, many)), "{line:?}");
+                assert!(line.n.is_multiple_of(radix * many) && line.n / (radix * many) <= line.threads, "{line:?}");
+                steps >>= 8;
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_two_take_sixteen_numbers_a_thread() {
+        for n in (4..14).map(|bits| 1 << bits) {
+            let line = Line::new(n, H200).expect("it fits");
+            assert_eq!(line.threads, n / FFT_NUMBERS, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Fourier transforms of arrays.
+
+use super::passes::Pass;
+use super::plan::FftPlan;
+use crate::__algorithms::*;
+use crate::__private::Entry;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Memory, Run, bytes_of, check_output};
+use crate::element::FftFloat;
+use crate::functor::{Identity, RealPart, UnaryFn};
+use crate::input::{Source, Span};
+use crate::kernels::device::{self, FftLines};
+use crate::output::{Sink, SpanMut};
+use crate::{BufferSliceMut, Complex, ConvertTo, Dims, Error, InputArg, KernelParam, OutputArg, Result, Stream};
+
+algorithm! {
+    /// Inputs, functions and outputs that [`fft`], its inverse and its real forms have kernels for: `Self` is the type of a complex
+    /// number's parts.
+    fft, "write `instantiate!(kernel_primitives::algorithms::fft<{Self}, {S}, {F}, {O}>);` in your kernel module"
+}
+
+/// What is computed of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FftKind {
+    /// The transform: factors are `exp(-2πi * j * k / n)`.
+    Forward,
+    /// The inverse, without a factor: factors are `exp(2πi * j * k / n)`.
+    Inverse,
+    /// The half spectrum of a real array.
+    RealForward,
+    /// The inverse of a half spectrum, which is a real array.
+    RealInverse,
+}
+
+/// The discrete Fourier transforms of an array along the axes of a plan: for one axis `X[k] = Σ x[j] * exp(-2πi * j * k / n)`.
+///
+/// The input has a number for each place of the plan's shape, complex or real. It may be computed: a window, a shift or padding costs no
+/// pass. `out` may be longer: the rest of it stays as it is. Results are multiplied by the [scale](FftPlan::scaled).
+///
+/// [`fft_in_place`] replaces the array. [`rfft`] computes the half spectrum of a real array. [`fft_by`] applies a function to each result
+/// in the same pass.
+///
+/// **Determinism.** Results have the same bits on every run and device, if blocks have the same amount of shared memory.
+///
+/// **Accuracy.** The root mean square of the errors, divided by that of the results, grows with the square root of the logarithm of
+/// the length `n`: it is at most `0.5 * sqrt(log2(n))` machine epsilons, and `0.9 * sqrt(log2(n))` for lengths with prime factors
+/// larger than 13.
+///
+/// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory: none for one pass, that of the
+/// array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much.
+///
+/// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function:
+/// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
+///
+/// Peers: cuFFT's `cufftExecC2C`, VkFFT. FFTW: `fftw_plan_many_dft`.
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, fft};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f64>::new(&stream, &[1000], &[0])?;
+/// // A cosine of 20 turns.
+/// let cosine = |i| (std::f64::consts::TAU * 20.0 * i as f64 / 1000.0).cos();
+/// let x = stream.buffer_from(&(0..1000).map(|i| Complex::from(cosine(i))).collect::<Vec<_>>())?;
+/// let mut spectrum = stream.buffer_zeroed(1000)?;
+/// fft(&stream, &plan, &x, &mut spectrum)?;
+/// let spectrum = spectrum.to_vec()?;
+/// assert!((spectrum[20] - 500.0).l1_norm() < 1e-9 && spectrum[21].l1_norm() < 1e-9);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::LengthMismatch`] unless the input has as many numbers as the plan's shape, or if `out` has fewer,
+/// [`Error::WrongDevice`] if the plan is of another device than the stream, and the errors of a launch and of an allocation.
+pub fn fft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    A: OutputArg<O>,
+    O: Sink<Item = Complex<T>>,
+{
+    fft_by(run, plan, FftKind::Forward, x, Identity, out)
+}
+
+/// The inverse of [`fft`], without a factor: for one axis `x[j] = Σ X[k] * exp(2πi * j * k / n)`.
+///
+/// Like [`fft`]. The [scale](FftPlan::scaled) of a plan can make it the inverse.
+///
+/// # Errors
+/// Returns the errors of [`fft`].
+pub fn ifft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    A: OutputArg<O>,
+    O: Sink<Item = Complex<T>>,
+{
+    fft_by(run, plan, FftKind::Inverse, x, Identity, out)
+}
+
+/// The half spectrum of a real array: along the last axis of the plan's list, the first `n / 2 + 1` results.
+///
+/// The rest follow: `X[n - k]` is the conjugate of `X[k]`. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise as [`fft`].
+///
+/// Ready for `f32` and `f64`.
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, irfft, rfft};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f32>::new(&stream, &[3, 4], &[0, 1])?.scaled(1.0, 1.0 / 12.0);
+/// let x = stream.buffer_from(&(0..12).map(|i| i as f32).collect::<Vec<_>>())?;
+/// let mut half = stream.buffer_zeroed(plan.half_items())?;
+/// rfft(&stream, &plan, &x, &mut half)?;
+/// assert_eq!(plan.half_shape(), [3, 3]);
+/// assert_eq!(half.to_vec()?[..3], [Complex::new(66.0, 0.0), Complex::new(-6.0, 6.0), Complex::new(-6.0, 0.0)]);
+///
+/// let mut same = stream.buffer_zeroed::<f32>(12)?;
+/// irfft(&stream, &plan, &half, &mut same)?;
+/// assert!(same.to_vec()?.iter().zip(0..).all(|(x, i)| (x - i as f32).abs() < 1e-5));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`fft`]; `out` needs as many numbers as the half shape has.
+pub fn rfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    A: OutputArg<O>,
+    O: Sink<Item = Complex<T>>,
+{
+    fft_by(run, plan, FftKind::RealForward, x, Identity, out)
+}
+
+/// The inverse of [`rfft`], without a factor: a real array from the half of its transforms.
+///
+/// The input has the plan's [half shape](FftPlan::half_shape), and `out` the plan's shape. Imaginary parts that the half spectrum of
+/// a real array cannot have, such as that of `X[0]`, do not count. Otherwise as [`fft`].
+///
+/// Ready for `f32` and `f64`.
+///
+/// # Errors
+/// Returns the errors of [`fft`]; the input needs as many numbers as the half shape has.
+pub fn irfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, x: I, out: A) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, RealPart, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    A: OutputArg<O>,
+    O: Sink<Item = T>,
+{
+    fft_by(run, plan, FftKind::RealInverse, x, RealPart, out)
+}
+
+/// A transform of any kind, and a function of each result, in the same pass.
+///
+/// By [`NormSquared`](crate::functor::NormSquared) results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and [`irfft`].
+///
+/// # Errors
+/// Returns the errors of [`fft`].
+pub fn fft_by<'a, T, I, S, F, A, O, Tag>(
+    run: impl Into<Run<'a>>,
+    plan: &FftPlan<T>,
+    kind: FftKind,
+    x: I,
+    f: F,
+    out: A,
+) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, F, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    F: UnaryFn<Complex<T>> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+{
+    let (all, all_powers, first, first_powers, last, last_powers, between, between_powers) =
+        <T as Fft<S::Short, F, O::Short, Tag>>::kernels();
+    let run = run.into();
+    let name = match kind {
+        FftKind::Forward => "fft",
+        FftKind::Inverse => "ifft",
+        FftKind::RealForward => "rfft",
+        FftKind::RealInverse => "irfft",
+    };
+    let (items, needed) = match kind {
+        FftKind::Forward | FftKind::Inverse => (plan.items(), plan.items()),
+        FftKind::RealForward => (plan.items(), plan.half_items()),
+        FftKind::RealInverse => (plan.half_items(), plan.items()),
+    };
+    check_input(name, items, run.items(name, &x)?)?;
+    check_output(name, "out", out.places(), needed)?;
+    check_device(name, plan, run.stream)?;
+    if items == 0 {
+        return Ok(());
+    }
+    let passes = plan.passes(kind);
+    let work = Work { stream: run.stream, plan, kind };
+    if let [pass] = &passes[..] {
+        return work.launch((all, all_powers), pass, true, x, f, out);
+    }
+    let mut memory = run.memory(&area_bytes::<T>(&passes))?;
+    let mut areas = areas(&mut memory, &passes)?;
+    let end = passes.len() - 1;
+    work.launch((first, first_powers), &passes[0], false, x, Identity, &mut areas[0])?;
+    work.launch_between((between, between_powers), &passes, &mut areas)?;
+    work.launch((last, last_powers), &passes[end], true, &areas[(end + 1) % 2], f, out)
+}
+
+/// [`fft`] of an array that its transforms replace.
+///
+/// `data` has as many numbers as the plan's shape. There are as many passes as of [`fft`], and as much temporary memory.
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftPlan, fft_in_place};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let plan = FftPlan::<f32>::new(&stream, &[3], &[0])?;
+/// let mut x = stream.buffer_from(&[1.0, 1.0, 1.0].map(Complex::from))?;
+/// fft_in_place(&stream, &plan, &mut x)?;
+/// assert_eq!(x.to_vec()?, [3.0, 0.0, 0.0].map(Complex::from));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`fft`].
+pub fn fft_in_place<'a, 'd, T: InPlace>(
+    run: impl Into<Run<'a>>,
+    plan: &FftPlan<T>,
+    data: impl Into<BufferSliceMut<'d, Complex<T>>>,
+) -> Result<()> {
+    T::transform(run.into(), plan, FftKind::Forward, data.into())
+}
+
+/// [`ifft`] of an array that its transforms replace; see [`fft_in_place`].
+///
+/// # Errors
+/// Returns the errors of [`fft`].
+pub fn ifft_in_place<'a, 'd, T: InPlace>(
+    run: impl Into<Run<'a>>,
+    plan: &FftPlan<T>,
+    data: impl Into<BufferSliceMut<'d, Complex<T>>>,
+) -> Result<()> {
+    T::transform(run.into(), plan, FftKind::Inverse, data.into())
+}
+
+/// How many numbers the two temporary arrays have, which passes but the last one write by turns.
+fn area_lens(passes: &[Pass]) -> [usize; 2] {
+    let between = &passes[..passes.len() - 1];
+    [0, 1].map(|first| between.iter().skip(first).step_by(2).map(|pass| pass.output_len).max().unwrap_or(0))
+}
+
+fn area_bytes<T: FftFloat>(passes: &[Pass]) -> [usize; 2] {
+    area_lens(passes).map(bytes_of::<Complex<T>>)
+}
+
+fn areas<'m, T: FftFloat>(memory: &'m mut Memory<'_>, passes: &[Pass]) -> Result<[BufferSliceMut<'m, Complex<T>>; 2]> {
+    let (mut parts, [even, odd]) = (memory.parts(), area_lens(passes));
+    Ok([parts.take(even)?, parts.take(odd)?])
+}
+
+fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
+    if items == len {
+        return Ok(());
+    }
+    Err(Error::LengthMismatch {
+        kernel: name.into(),
+        first: "an array of the plan".into(),
+        first_len: items,
+        second: "the input".into(),
+        second_len: len,
+    })
+}
+
+fn check_device<T: FftFloat>(name: &str, plan: &FftPlan<T>, stream: &Stream) -> Result<()> {
+    if plan.table.device().same_as(stream.device()) {
+        return Ok(());
+    }
+    Err(Error::WrongDevice {
+        kernel: name.into(),
+        argument: "`plan`".into(),
+        stream: stream.device().to_string(),
+        buffer: plan.table.device().to_string(),
+    })
+}
+
+/// The kernels of lines of any lengths, and of those of powers of two.
+type Kernels<T, S, F, O> = (Entry<fft_lines<T, S, F, O, false>>, Entry<fft_lines<T, S, F, O, true>>);
+
+/// The kernels of passes from one temporary array to the other.
+type Between<T> = Kernels<T, Span<Complex<T>>, Identity, SpanMut<Complex<T>>>;
+
+/// A transform under way.
+struct Work<'a, T> {
+    stream: &'a Stream,
+    plan: &'a FftPlan<T>,
+    kind: FftKind,
+}
+
+impl<T: FftFloat> Work<'_, T> {
+    fn dims(&self, pass: &Pass) -> Dims {
+        let blocks = pass.lines.div_ceil(pass.lines_of_block);
+        Dims::for_blocks(blocks).block(pass.threads() as u32).shared_bytes(pass.shared_bytes(self.plan.limits()))
+    }
+
+    fn lines(&self, pass: &Pass, is_last: bool) -> FftLines<T> {
+        let scale = if is_last { self.plan.scale(self.kind) } else { T::ONE };
+        pass.lines(scale, |part| self.plan.place(part))
+    }
+
+    /// The passes but the first and the last one.
+    fn launch_between(
+        &self,
+        kernels: Between<T>,
+        passes: &[Pass],
+        [even, odd]: &mut [BufferSliceMut<'_, Complex<T>>; 2],
+    ) -> Result<()> {
+        for (i, pass) in passes[..passes.len() - 1].iter().enumerate().skip(1) {
+            let (from, to) = if i % 2 == 1 { (&*even, &mut *odd) } else { (&*odd, &mut *even) };
+            self.launch(kernels, pass, false, from, Identity, to)?;
+        }
+        Ok(())
+    }
+
+    fn launch<S, F, O>(
+        &self,
+        (kernel, powers): Kernels<T, S, F, O>,
+        pass: &Pass,
+        is_last: bool,
+        x: impl InputArg<S>,
+        f: F,
+        out: impl OutputArg<O>,
+    ) -> Result<()>
+    where
+        S: Source<Item: ConvertTo<Complex<T>>>,
+        F: UnaryFn<Complex<T>> + KernelParam,
+        O: Sink<Item = F::Output>,
+    {
+        let (dims, lines, table) = (self.dims(pass), self.lines(pass, is_last), &self.plan.table);
+        if pass.line.powers() {
+            return device::fft_lines::launch_entry(powers, self.stream, dims, x, out, f, lines, table);
+        }
+        device::fft_lines::launch_entry(kernel, self.stream, dims, x, out, f, lines, table)
+    }
+}
+
+mod sealed {
+    use super::{FftKind, FftPlan};
+    use crate::algorithms::Run;
+    use crate::element::FftFloat;
+    use crate::{BufferSliceMut, Complex, Result};
+
+    /// Floats whose kernels the library has.
+    #[allow(unreachable_pub, reason = "sealed")]
+    pub trait InPlace: FftFloat {
+        fn transform(
+            run: Run<'_>,
+            plan: &FftPlan<Self>,
+            kind: FftKind,
+            data: BufferSliceMut<'_, Complex<Self>>,
+        ) -> Result<()>;
+    }
+}
+use sealed::InPlace;
+
+macro_rules! in_place {
+    ($($t:ty)*) => {$(
+        impl InPlace for $t {
+            fn transform(
+                run: Run<'_>,
+                plan: &FftPlan<Self>,
+                kind: FftKind,
+                mut data: BufferSliceMut<'_, Complex<Self>>,
+            ) -> Result<()> {
+                let name = if kind == FftKind::Forward { "fft_in_place" } else { "ifft_in_place" };
+                check_input(name, plan.items(), data.len())?;
+                check_device(name, plan, run.stream)?;
+                if data.is_empty() {
+                    return Ok(());
+                }
+                let passes = plan.passes(kind);
+                let work = Work { stream: run.stream, plan, kind };
+                if let [pass] = &passes[..] {
+                    let (dims, lines) = (work.dims(pass), work.lines(pass, true));
+                    if pass.line.powers() {
+                        return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, lines, &plan.table);
+                    }
+                    return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, lines, &plan.table);
+                }
+                let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
+                let kernels = (any, powers);
+                let mut memory = run.memory(&area_bytes::<$t>(&passes))?;
+                let mut areas = areas(&mut memory, &passes)?;
+                let end = passes.len() - 1;
+                work.launch(kernels, &passes[0], false, &data, Identity, &mut areas[0])?;
+                work.launch_between(kernels, &passes, &mut areas)?;
+                work.launch(kernels, &passes[end], true, &areas[(end + 1) % 2], Identity, &mut data)
+            }
+        }
+    )*};
+}
+in_place!(f32 f64);

@@ -1,0 +1,59 @@
+//! How near results are to the exact transforms.
+
+use kernel_primitives::algorithms::FftPlan;
+use kernel_primitives::{Result, Stream};
+
+use crate::reference::{self, numbers, results, wide};
+use crate::support::stream;
+use crate::transforms::Calls;
+
+/// The root mean square error of a transform, in machine epsilons; of many results, of some.
+fn error<T: Calls>(stream: &Stream, n: usize) -> Result<f64> {
+    let plan = FftPlan::<T>::new(stream, &[n], &[0])?;
+    let x = numbers::<T>(n, n as u64 + 9);
+    let mut out = stream.buffer_zeroed(n)?;
+    T::forward(stream, &plan, &stream.buffer_from(&x)?, &mut out)?;
+    let out = wide(&out.to_vec()?);
+    let places: Vec<usize> =
+        if n <= 2048 { (0..n).collect() } else { (0..100).map(|i| i * 2_654_435_761 % n).collect() };
+    let found: Vec<_> = places.iter().map(|&k| out[k]).collect();
+    let epsilon: f64 = T::EPSILON.convert();
+    Ok(reference::error(&found, &results(&wide(&x), &places)) / epsilon)
+}
+
+/// Asserts that errors are less than so many times the root of the logarithm of the length.
+fn check<T: Calls>(stream: &Stream, lens: &[usize], times: f64) -> Result<()> {
+    let mut wrong = Vec::new();
+    for &n in lens {
+        let (error, bound) = (error::<T>(stream, n)?, times * (n as f64).log2().sqrt());
+        if error > bound {
+            wrong.push(format!("{n}: {error} epsilons, and not {bound}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn errors_grow_with_the_root_of_the_logarithm_of_the_length() -> Result<()> {
+    let stream = stream()?;
+    let lens = [2, 3, 8, 13, 16, 60, 143, 512, 1000, 1001, 1024, 2197, 4096, 8192, 16_384, 30_030];
+    check::<f32>(&stream, &lens, 0.5)?;
+    check::<f64>(&stream, &lens, 0.5)
+}
+
+#[test]
+fn millions_of_numbers_are_as_near() -> Result<()> {
+    let stream = stream()?;
+    // The second one takes three passes, which the emulator makes of shorter arrays in blocks with little memory.
+    let lens: &[usize] = if stream.device().is_gpu() { &[1 << 20, 1 << 23] } else { &[1 << 20] };
+    check::<f32>(&stream, lens, 0.5)
+}
+
+#[test]
+fn lengths_with_large_prime_factors_are_nearly_as_near() -> Result<()> {
+    let stream = stream()?;
+    let lens = [17, 34, 97, 1009, 2018, 4093, 10_007, 65_537];
+    check::<f32>(&stream, &lens, 0.9)?;
+    check::<f64>(&stream, &lens, 0.9)
+}

@@ -1,0 +1,185 @@
+//! Fourier transforms of arrays.
+
+use kernel_primitives::algorithms::{
+    FftKind, FftPlan, Run, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft,
+};
+use kernel_primitives::element::FftFloat;
+use kernel_primitives::functor::Conjugate;
+use kernel_primitives::{Complex, Result, Stream};
+
+use crate::case::{Case, Lengths};
+use crate::data::{floats, reals};
+use crate::items::Item;
+use crate::subject::{Column, Inputs, Place, Subject, near, near_complex, subject};
+
+/// A real array on the host, along one of whose axes, or both, it is transformed. The shape depends on the parameters alone.
+struct Array<T> {
+    shape: [usize; 2],
+    axes: Vec<usize>,
+    x: Vec<T>,
+}
+
+impl<T: Item + FftFloat> Array<T> {
+    fn of(case: &Case) -> Self {
+        let mut param = case.param(31);
+        let n = match param.below(4) {
+            0 => param.one_of(&[64, 101, 128, 210, 1000]),
+            _ => 1 + param.below(40),
+        };
+        let rows = case.len / n;
+        let (shape, axes) = match param.below(if rows == 0 { 2 } else { 3 }) {
+            0 => ([rows, n], vec![1]),
+            1 => ([n, rows], vec![0]),
+            _ => ([rows, n], if param.below(2) == 0 { vec![0, 1] } else { vec![1, 0] }),
+        };
+        let x = reals(case, 0, rows * n).into_iter().map(T::from_f64).collect();
+        Self { shape, axes, x }
+    }
+}
+
+impl<T: Item + FftFloat> Inputs for Array<T> {
+    type Device = (FftPlan<T>, Column<T>);
+
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+        Ok((FftPlan::new(stream, &self.shape, &self.axes)?, Column::upload(stream, &self.x, start)?))
+    }
+
+    fn refill(&self, (_, x): &mut Self::Device) -> Result<()> {
+        x.refill(&self.x)
+    }
+}
+
+impl<T: Item + FftFloat + Into<f64>> Array<T> {
+    /// How far results may be off.
+    fn bound(&self) -> f64 {
+        let epsilon: f64 = T::EPSILON.into();
+        let norm = self.x.iter().map(|&x| x.into().powi(2)).sum::<f64>().sqrt();
+        8.0 * epsilon * norm * (2.0 + (self.x.len() as f64 + 1.0).log2())
+    }
+
+    /// The transform.
+    fn transform(&self) -> Vec<Complex<f64>> {
+        let mut x: Vec<Complex<f64>> = self.x.iter().map(|&x| Complex::from(x.into())).collect();
+        for &axis in &self.axes {
+            let (n, step) = (self.shape[axis], if axis == 0 { self.shape[1] } else { 1 });
+            let root = |i: usize| {
+                let (sin, cos) = (-std::f64::consts::TAU * i as f64 / n as f64).sin_cos();
+                Complex::new(cos, sin)
+            };
+            let roots: Vec<_> = (0..n).map(root).collect();
+            for first in (0..x.len()).filter(|i| i / step % n == 0) {
+                let own: Vec<_> = (0..n).map(|e| x[first + e * step]).collect();
+                for k in 0..n {
+                    x[first + k * step] = own.iter().enumerate().map(|(j, x)| x * roots[j * k % n]).sum();
+                }
+            }
+        }
+        x
+    }
+
+    fn forward(&self) -> Vec<(Complex<f64>, f64)> {
+        self.transform().into_iter().map(|x| (x, self.bound())).collect()
+    }
+
+    /// The inverse, which of a real array is the conjugate.
+    fn inverse(&self) -> Vec<(Complex<f64>, f64)> {
+        self.transform().into_iter().map(|x| (x.conj(), self.bound())).collect()
+    }
+
+    fn half(&self) -> Vec<(Complex<f64>, f64)> {
+        let axis = self.axes[self.axes.len() - 1];
+        let (n, step) = (self.shape[axis], if axis == 0 { self.shape[1] } else { 1 });
+        self.forward().into_iter().enumerate().filter(|(i, _)| i / step % n <= n / 2).map(|(_, x)| x).collect()
+    }
+
+    /// The inverse of the transform, or the other way round.
+    fn there_and_back(&self) -> Vec<(Complex<f64>, f64)> {
+        let factor = self.axes.iter().map(|&axis| self.shape[axis]).product::<usize>() as f64;
+        self.x.iter().map(|&x| (Complex::from(x.into() * factor), 2.0 * self.bound() * factor.sqrt())).collect()
+    }
+}
+
+/// Half spectra without imaginary parts, a row each.
+struct Halves {
+    n: usize,
+    x: Vec<f32>,
+}
+
+impl Halves {
+    fn of(case: &Case) -> Self {
+        let mut param = case.param(31);
+        let n = if param.below(4) == 0 { param.one_of(&[64, 101, 1000]) } else { 1 + param.below(40) };
+        Self { n, x: floats(case, 0, case.len / n * (n / 2 + 1)) }
+    }
+
+    /// The whole spectra.
+    fn whole(&self) -> Array<f32> {
+        let rows = self.x.chunks(self.n / 2 + 1);
+        let shape = [rows.len(), self.n];
+        let x = rows.flat_map(|half| (0..self.n).map(|k| half[k.min(self.n - k)])).collect();
+        Array { shape, axes: vec![1], x }
+    }
+}
+
+impl Inputs for Halves {
+    type Device = (FftPlan<f32>, Column<f32>);
+
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+        Ok((FftPlan::new(stream, &self.whole().shape, &[1])?, Column::upload(stream, &self.x, start)?))
+    }
+
+    fn refill(&self, (_, x): &mut Self::Device) -> Result<()> {
+        x.refill(&self.x)
+    }
+}
+
+/// Where the first of two calls runs, and the second one after it.
+fn first<'a>(place: &'a mut Place<'_>) -> Run<'a> {
+    Place { stream: place.stream, workspace: place.workspace.as_deref_mut(), tuning: place.tuning }.run()
+}
+
+pub fn subjects() -> Vec<Subject> {
+    let lengths = || Lengths::near(&[64, 1000]).most(3000);
+    let mut all = vec![subject(
+        &["irfft"],
+        "f32, f32, RealPart, f32",
+        lengths(),
+        Halves::of,
+        |_, halves| {
+            let whole = halves.whole();
+            (near::<f32>(whole.transform().into_iter().map(|x| (x.re, whole.bound())).collect()),)
+        },
+        |_, place, (plan, x), (out,)| irfft(place.run(), plan, x.get(), out.room()),
+    )];
+    macro_rules! transforms {
+        ($($name:literal: $expected:ident, |$place:ident, $plan:ident, $x:ident, $out:ident| $call:expr;)*) => {$(
+            all.push(subject(
+                &[$name],
+                "f32",
+                lengths(),
+                Array::<f32>::of,
+                |_, array| (near_complex::<f32>(array.$expected()),),
+                |_, $place, ($plan, $x), ($out,)| $call,
+            ));
+        )*};
+    }
+    transforms! {
+        "fft": forward, |place, plan, x, out| fft(place.run(), plan, x.get(), out.room());
+        "ifft": inverse, |place, plan, x, out| ifft(place.run(), plan, x.get(), out.room());
+        "rfft": half, |place, plan, x, out| rfft(place.run(), plan, x.get(), out.room());
+        "fft_by": inverse, |place, plan, x, out| {
+            fft_by(place.run(), plan, FftKind::Forward, x.get(), Conjugate, out.room())
+        };
+        "fft_in_place": there_and_back, |place, plan, x, out| {
+            let mut place = place;
+            ifft(first(&mut place), plan, x.get(), out.exact())?;
+            fft_in_place(place.run(), plan, out.exact())
+        };
+        "ifft_in_place": there_and_back, |place, plan, x, out| {
+            let mut place = place;
+            fft(first(&mut place), plan, x.get(), out.exact())?;
+            ifft_in_place(place.run(), plan, out.exact())
+        };
+    }
+    all
+}
