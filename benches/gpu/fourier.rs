@@ -1,10 +1,11 @@
 //! Fourier transforms of arrays beside cuFFT; and the copy of as many bytes, which is what one pass can reach.
 
-use kernel_primitives::algorithms::{FftPlan, Run, Workspace, fft, rfft};
+use kernel_primitives::algorithms::{FftPlan, Run, Workspace, fft, ifft, rfft};
 use kernel_primitives::expr::Tensor;
 use kernel_primitives::{Buffer, Complex, Device, Element, Result, Stream};
 
 use crate::harness::{Options, Report, compare};
+use crate::kernels::fourier::{ROW, convolved_rows, weighted_rows};
 use crate::peers::Peers;
 
 /// Shapes, and how many of their last axes are transformed.
@@ -98,10 +99,59 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     for (shape, axes) in REAL.into_iter().filter(|(shape, _)| fits(shape)) {
         row!(&mut bench, rfft, f32, f32, "r2c_f32", shape, axes, |re, _| re as f32)?;
     }
+    if options.log2 >= 20 {
+        bench.fused(1 << (options.log2 - 10).min(16))?;
+    }
     Ok(())
 }
 
 impl Bench<'_> {
+    /// A window, a transform, a product and the inverse: in one kernel, and in four calls.
+    fn fused(&mut self, rows: usize) -> Result<()> {
+        let stream = self.stream.clone();
+        let plan = FftPlan::<f32>::new(&stream, &[rows, ROW], &[1])?;
+        let complex = |x: (f64, f64)| Complex::new(x.0 as f32, x.1 as f32);
+        // An impulse at 1, which the filter puts 3 places further.
+        let x: Vec<_> = (0..rows * ROW).map(|i| complex(((i % ROW == 1) as u32 as f64, 0.0))).collect();
+        let response = |k: usize| (std::f64::consts::TAU * (3 * k % ROW) as f64 / ROW as f64).sin_cos();
+        let response: Vec<_> =
+            (0..ROW).map(response).map(|(sin, cos)| complex((cos / ROW as f64, -sin / ROW as f64))).collect();
+        let window: Vec<f32> = (0..ROW).map(|i| 1.0 / (1 + i) as f32).collect();
+        let (x, response, window) =
+            (stream.buffer_from(&x)?, stream.buffer_from(&response)?, stream.buffer_from(&window)?);
+        let mut out = [stream.buffer_zeroed::<Complex<f32>>(x.len())?, stream.buffer_zeroed(x.len())?];
+        let mut parts = [stream.buffer_zeroed::<Complex<f32>>(x.len())?, stream.buffer_zeroed(x.len())?];
+        let [one, four] = &mut out;
+        let blocks = (rows as u32, 64);
+        let mut fused = || convolved_rows::launch(&stream, blocks, &x, &window, &response, one);
+        let mut calls = || {
+            let [from, to] = &mut parts;
+            weighted_rows::<f32>::launch(&stream, blocks, &x, &window, from)?;
+            fft(&stream, &plan, &*from, &mut *to)?;
+            weighted_rows::<Complex<f32>>::launch(&stream, blocks, &*to, &response, from)?;
+            ifft(&stream, &plan, &*from, &mut *four)
+        };
+        let [from, to] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [2 * x.len()]));
+        let (from, to) = (from?, to?);
+        let mut copy = || to.assign(&from);
+        let times = compare(&stream, &mut [&mut fused, &mut calls, &mut copy])?;
+        for out in &out {
+            let found = out.to_vec()?;
+            let wrong = found.iter().enumerate().find(|(i, found)| {
+                let expected = if i % ROW == 4 { 0.5 } else { 0.0 };
+                (found.re - expected).abs() + found.im.abs() > 1e-6
+            });
+            if let Some(wrong) = wrong {
+                self.report.failure(format!("convolved rows: {wrong:?}"));
+                return Ok(());
+            }
+        }
+        let figures =
+            [("ms", times[0]), ("of copy", times[2] / times[0]), ("ratio to four calls", times[1] / times[0])];
+        self.report.row(&format!("window, fft, product, ifft f32 {rows}x{ROW}"), &figures);
+        Ok(())
+    }
+
     /// Checks and measures a transform of the last `axes` of a shape. `item` makes an item of the input.
     fn measure<X: Element, C: Element + Bin>(
         &mut self,

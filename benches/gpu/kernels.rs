@@ -3,3 +3,4 @@
 pub mod algorithms;
 pub mod block;
 pub mod block_sort;
+pub mod fourier;

@@ -12,6 +12,14 @@ pub trait Calls: FftFloat + ConvertTo<f64> {
     fn forward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn backward(stream: &Stream, plan: &FftPlan<Self>, x: &Array<Self>, out: &mut Array<Self>) -> Result<()>;
     fn replace(stream: &Stream, plan: &FftPlan<Self>, data: &mut Array<Self>, forward: bool) -> Result<()>;
+    /// Transforms from and to arrays that begin at the second part, and one of these in place.
+    fn forward_parts(
+        stream: &Stream,
+        plan: &FftPlan<Self>,
+        from: &Buffer<Self>,
+        to: &mut Buffer<Self>,
+        data: &mut Buffer<Self>,
+    ) -> Result<()>;
 }
 
 pub type Array<T> = Buffer<Complex<T>>;
@@ -27,6 +35,18 @@ macro_rules! calls {
             }
             fn replace(stream: &Stream, plan: &FftPlan<Self>, data: &mut Array<Self>, forward: bool) -> Result<()> {
                 if forward { fft_in_place(stream, plan, data) } else { ifft_in_place(stream, plan, data) }
+            }
+            fn forward_parts(
+                stream: &Stream,
+                plan: &FftPlan<$t>,
+                from: &Buffer<$t>,
+                to: &mut Buffer<$t>,
+                data: &mut Buffer<$t>,
+            ) -> Result<()> {
+                let end = 1 + 2 * plan.items();
+                let from = from.slice(1..end)?.reinterpret::<Complex<$t>>()?;
+                fft(stream, plan, from, to.slice_mut(1..end)?.reinterpret::<Complex<$t>>()?)?;
+                fft_in_place(stream, plan, data.slice_mut(1..end)?.reinterpret::<Complex<$t>>()?)
             }
         }
     )*};
@@ -131,15 +151,57 @@ fn little_shared_memory_changes_no_result() -> Result<()> {
 
 #[test]
 fn a_transform_has_the_same_bits_on_every_run() -> Result<()> {
-    let x = numbers::<f32>(1000, 1);
-    let mut results = Vec::new();
-    for stream in streams()? {
-        let plan = FftPlan::<f32>::new(&stream, &[1000], &[0])?;
-        let mut out = stream.buffer_zeroed(1000)?;
-        fft(&stream, &plan, &stream.buffer_from(&x)?, &mut out)?;
-        results.push(out.to_vec()?);
+    // One pass, two, and a convolution; alone, and as the third array of five.
+    for n in [60, 1000, 1024, 1009, 15_015, 1 << 15] {
+        has_the_same_bits::<f32>(n)?;
+        has_the_same_bits::<f64>(n)?;
     }
-    assert!(results.windows(2).all(|two| two[0] == two[1]));
+    Ok(())
+}
+
+fn has_the_same_bits<T: Calls>(n: usize) -> Result<()> {
+    let x = numbers::<T>(5 * n, 1);
+    let mut results: Vec<[Vec<Complex<T>>; 2]> = Vec::new();
+    for stream in streams()? {
+        for (arrays, first) in [(1, 2), (5, 0)] {
+            let plan = FftPlan::<T>::new(&stream, &[arrays, n], &[1])?;
+            let input = stream.buffer_from(&x[first * n..(first + arrays) * n])?;
+            let mut out = [stream.buffer_zeroed(arrays * n)?, stream.buffer_zeroed(arrays * n)?];
+            T::forward(&stream, &plan, &input, &mut out[0])?;
+            T::backward(&stream, &plan, &input, &mut out[1])?;
+            let third = (2 - first) * n;
+            let found = [out[0].to_vec()?, out[1].to_vec()?];
+            results.push(found.map(|out| out[third..third + n].to_vec()));
+        }
+    }
+    assert!(results.iter().all(|result| *result == results[0]), "{n}");
+    Ok(())
+}
+
+/// An array that begins between two places that a whole number may begin at.
+#[test]
+fn numbers_need_not_be_aligned_for_one_access() -> Result<()> {
+    for n in [16, 60, 17, 1024, 16_384] {
+        is_same_unaligned::<f32>(&stream()?, n)?;
+        is_same_unaligned::<f64>(&stream()?, n)?;
+    }
+    is_same_unaligned::<f32>(&with_little_memory(1 << 10)?, 1000)
+}
+
+fn is_same_unaligned<T: Calls>(stream: &Stream, n: usize) -> Result<()> {
+    let plan = FftPlan::<T>::new(stream, &[n], &[0])?;
+    let x = numbers::<T>(n, 3);
+    let mut expected = stream.buffer_zeroed(n)?;
+    T::forward(stream, &plan, &stream.buffer_from(&x)?, &mut expected)?;
+    let parts = |x: &[Complex<T>]| -> Vec<T> {
+        std::iter::once(T::ZERO).chain(x.iter().flat_map(|x| [x.re, x.im])).chain([T::ONE]).collect()
+    };
+    let (from, mut to, mut data) =
+        (stream.buffer_from(&parts(&x))?, stream.buffer_zeroed::<T>(2 * n + 2)?, stream.buffer_from(&parts(&x))?);
+    T::forward_parts(stream, &plan, &from, &mut to, &mut data)?;
+    let expected = parts(&expected.to_vec()?);
+    assert!(to.to_vec()?[1..=2 * n] == expected[1..=2 * n], "{n}");
+    assert!(data.to_vec()? == expected, "{n} in place");
     Ok(())
 }
 

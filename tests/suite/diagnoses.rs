@@ -3,7 +3,7 @@
 
 use kernel_primitives::simt::{Fault, FaultKind};
 use kernel_primitives::{
-    Accessor, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, MemoryPlace, Result, Stream,
+    Accessor, Complex, Device, Diagnosis, Dim3, Dims, EmulatorOptions, Error, KernelFault, MemoryPlace, Result, Stream,
 };
 
 mod examples;
@@ -128,6 +128,18 @@ fn a_vector_access_that_is_not_aligned_is_reported() -> Result<()> {
             fault.help.is_some() && fault.to_string().contains("a vector access of 16 bytes is misaligned"),
             "{fault}"
         );
+    })?;
+    // A complex number moves by one access, which is wider than the alignment of its parts.
+    let launch = |stream: &Stream, right| {
+        let (parts, mut out) = (stream.buffer_from(&[1.0f32, 2.0, 3.0])?, stream.buffer_zeroed(1)?);
+        let x = parts.slice(1..)?.reinterpret::<Complex<f32>>()?;
+        kernels::misaligned_complex::launch(stream, (1, 64), right, x, &mut out)?;
+        assert_eq!(out.to_vec()?, [Complex::new(2.0, 3.0)]);
+        Ok(())
+    };
+    diagnose("misaligned_complex", launch, |fault, _| {
+        assert_eq!(fault.line, line("misaligned_complex read"));
+        assert!(fault.to_string().contains("a vector access of 8 bytes is misaligned"), "{fault}");
     })?;
     let launch = |stream: &Stream, right| {
         let mut out = stream.buffer_zeroed(4)?;

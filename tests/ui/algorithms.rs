@@ -1,7 +1,7 @@
 //! Algorithms for types and functors that nobody instantiated: the message shows the line to add, with this functor, and not with the
 //! only one that there is.
 
-use kernel_primitives::algorithms::{exclusive_scan, reduce, select_if, sort_pairs, transform};
+use kernel_primitives::algorithms::{FftPlan, exclusive_scan, reduce, rfft, select_if, sort_pairs, transform};
 use kernel_primitives::functor::{Less, ReduceBy};
 use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
@@ -40,6 +40,15 @@ impl UnaryFn<f32> for Half {
 
 fn a_function(stream: &Stream, x: &Buffer<f32>, out: &mut Buffer<f32>) -> Result<()> {
     transform(stream, x, Half, out) //~ write `instantiate!(kernel_primitives::algorithms::transform<f32, Half, f32>);` in your kernel module
+}
+
+fn a_half_spectrum_of_complex_numbers(
+    stream: &Stream,
+    plan: &FftPlan<f32>,
+    x: &Buffer<Complex<f32>>,
+    out: &mut Buffer<Complex<f32>>,
+) -> Result<()> {
+    rfft(stream, plan, x, out) //~ the trait bound `kernel_primitives::Complex<f32>: ConvertTo<f32>` is not satisfied
 }
 
 fn an_operator(stream: &Stream, x: &Buffer<Mat2>, out: &mut Buffer<Mat2>) -> Result<()> {

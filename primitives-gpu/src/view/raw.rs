@@ -101,14 +101,13 @@ pub(crate) fn report<T>(cx: Block<'_>, kind: AccessKind, space: Space, address: 
     }
 }
 
-/// Raises a fault if `N` elements at an address cannot be accessed by [`vector_items`].
+/// Raises a fault if `N` elements at an address cannot be accessed by vectors.
 #[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 #[track_caller]
 pub(crate) fn check_aligned<T, const N: usize>(cx: Block<'_>, address: *const T) {
-    let width = const { vector_items::<T>(N) };
-    let bytes = width * size_of::<T>();
-    if width > 1 && !address.addr().is_multiple_of(bytes) {
+    let bytes = const { vector_align::<T>(N) };
+    if const { has_vectors::<T>(N) } && !address.addr().is_multiple_of(bytes) {
         cx.raise(FaultKind::Misaligned, [address.addr() as u64, bytes as u64], Location::caller());
     }
 }

@@ -12,6 +12,9 @@ pub(super) type Numbers<T> = [Complex<T>; FFT_NUMBERS];
 
 /// The memory of lines.
 pub(super) trait LineMemory<T> {
+    /// Whether the results can be those of a part of a longer transform, [which turn](FFT_TURNS): then they are complex.
+    const TURNS: bool;
+
     /// Whether numbers can be read as [aligned](Self::load_aligned) ones.
     fn is_aligned(&self) -> bool;
 
@@ -109,7 +112,7 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     /// Where a line begins in shared memory.
     #[inline(always)]
     pub(super) fn place_of(&self, line: ThreadLine) -> u32 {
-        line.number * fft_pitch(self.lines.n as usize) as u32
+        line.number * self.lines.pitch
     }
 
     /// The position of the thread's first number on a side.
@@ -132,6 +135,9 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
                     // SAFETY: all positions of the line are there.
                     x[M] = unsafe { memory.load_aligned(first + M * stride) };
                 }
+            });
+            each_number!(M, {
+                x[M] = signed(x[M], self.lines.input_sign);
             });
             return x;
         }
@@ -160,7 +166,7 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         if self.has(FFT_MIRRORED) && (position == 0 || 2 * position == self.lines.length) {
             x.im = T::ZERO;
         }
-        x = swapped(x, self.has(FFT_SWAP_INPUT));
+        x = signed(x, self.lines.input_sign);
         if self.has(FFT_BEFORE) { times(x, self.factor(self.lines.before, position)) } else { x }
     }
 
@@ -177,30 +183,29 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         let (side, apart) = (&self.lines.output, u64::from(apart));
         let at = self.lines.coordinates(self.rank(line.number));
         let (mut position, stride) = (Self::position(line, at, side), apart * side.element);
-        let turn =
-            if self.has(FFT_TURNS) && count > 0 { self.root_of_whole(u64::from(line.thread) * at[2]) } else { zero() };
-        if self.lines.options & FFT_OUTPUT_OPTIONS & !FFT_TURNS == 0 {
+        if self.lines.options & FFT_OUTPUT_OPTIONS == 0 {
             let first = self.lines.index(side, at, position);
             let stride = (stride * self.lines.inner.divisor()) as usize;
+            let turns = self.turns(memory) && count > 0;
+            let turn = if turns { self.root_of_whole(u64::from(line.thread) * at[2]) } else { zero() };
             each_number!(M, {
                 if M < count {
-                    let x = self.turned(x[M], turn, line, M);
+                    let x = if self.turns(memory) { self.turned(x[M], turn, line, M) } else { x[M] };
                     // SAFETY: all positions of the line are there; see below.
-                    unsafe { memory.store(first + M * stride, scaled(x, self.lines.scale)) };
+                    unsafe { memory.store(first + M * stride, self.scaled(x)) };
                 }
             });
             return;
         }
         each_number!(M, {
             if M < count && position < side.extent {
-                let mut x = swapped(x[M], self.has(FFT_SWAP));
+                let mut x = x[M];
                 if self.has(FFT_AFTER) {
-                    x = times(x, self.factor(self.lines.after, position));
+                    x = times(signed(x, self.lines.sign), self.factor(self.lines.after, position));
                 }
-                x = swapped(self.turned(x, turn, line, M), self.has(FFT_SWAP_OUTPUT));
-                // SAFETY: the position is there. Of all threads only this one writes it; in place, the line's reads lie before the last
-                // barrier, or before this in the same thread.
-                unsafe { memory.store(self.lines.index(side, at, position), scaled(x, self.lines.scale)) };
+                // SAFETY: the position is there. Of all threads only this one writes its index; where an output that is computed puts it is
+                // the caller's. In place, the line's reads lie before the last barrier, or before this in the same thread.
+                unsafe { memory.store(self.lines.index(side, at, position), self.scaled(x)) };
             }
             position += stride;
         });
@@ -209,8 +214,8 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     /// What lines that are part of a longer transform turn by, into shared memory: from a thread's first number to each of the others. `apart`
     /// elements lie between them. A barrier comes before [`store`](Self::store).
     #[inline(always)]
-    pub(super) fn prepare_turns(&self, apart: u32) {
-        if !self.has(FFT_TURNS) {
+    pub(super) fn prepare_turns(&self, apart: u32, memory: &impl LineMemory<T>) {
+        if !self.turns(memory) {
             return;
         }
         let lines = self.lines.lines_of_block.divisor();
@@ -221,28 +226,30 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
                 let [_, _, b, _] = self.lines.coordinates(self.rank(number));
                 let turn = self.root_of_whole(u64::from(m * apart) * b);
                 // SAFETY: the launch has memory for them after the lines; each has one writer.
-                unsafe { self.shared.store((self.turns() + i) as usize, turn) };
+                unsafe { self.shared.store((self.first_turn() + i) as usize, turn) };
             }
             i += self.cx.block_threads();
         }
     }
 
-    /// Where turns begin in shared memory: for each of a thread's numbers those of all lines.
     #[inline(always)]
-    fn turns(&self) -> u32 {
-        self.lines.lines_of_block.divisor() * fft_pitch(self.lines.n as usize) as u32
+    fn turns<M: LineMemory<T>>(&self, _: &M) -> bool {
+        M::TURNS && self.has(FFT_TURNS)
     }
 
-    /// A thread's result `m`, turned if it is part of a longer transform, of which the thread's first one turns by `turn`.
+    /// Where turns begin in shared memory: for each of a thread's numbers those of all lines.
+    #[inline(always)]
+    fn first_turn(&self) -> u32 {
+        self.lines.lines_of_block.divisor() * self.lines.pitch
+    }
+
+    /// A thread's result `m`, turned as a part of a longer transform, of which the thread's first one turns by `turn`.
     #[inline(always)]
     fn turned(&self, x: Complex<T>, turn: Complex<T>, line: ThreadLine, m: usize) -> Complex<T> {
-        if !self.has(FFT_TURNS) {
-            return x;
-        }
         if m == 0 {
             return times(x, turn);
         }
-        let at = self.turns() + m as u32 * self.lines.lines_of_block.divisor() + line.number;
+        let at = self.first_turn() + m as u32 * self.lines.lines_of_block.divisor() + line.number;
         // SAFETY: it is there, and was written before a barrier.
         let on = unsafe { self.shared.load(at as usize) };
         times(x, times(turn, on))
@@ -265,9 +272,16 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     /// A number of the table.
     #[inline(always)]
     pub(super) fn root(&self, index: usize) -> Complex<T> {
-        // SAFETY: the host makes a table of all numbers that lines have use for, at the beginning of its memory, and launches alone.
+        // SAFETY: the library alone launches, with the table of a plan, which has all parts that its passes name. Each is as long as what
+        // they are indexed by: the numbers of a line, the positions along an axis, or products of coordinates below the length of the whole.
         let [root] = unsafe { self.table.vector_inside::<1>(index) };
         root
+    }
+
+    #[inline(always)]
+    fn scaled(&self, x: Complex<T>) -> Complex<T> {
+        let [re, im] = self.lines.scales;
+        Complex { re: x.re.mul(re), im: x.im.mul(im) }
     }
 
     #[inline(always)]
@@ -282,17 +296,13 @@ pub(super) fn times<T: FftFloat>(a: Complex<T>, b: Complex<T>) -> Complex<T> {
     Complex { re: a.re.mul_add(b.re, a.im.mul(b.im).neg()), im: a.re.mul_add(b.im, a.im.mul(b.re)) }
 }
 
+/// The number, or its conjugate if `sign` is −1.
 #[inline(always)]
-fn scaled<T: FftFloat>(x: Complex<T>, scale: T) -> Complex<T> {
-    Complex { re: x.re.mul(scale), im: x.im.mul(scale) }
+fn signed<T: FftFloat>(x: Complex<T>, sign: T) -> Complex<T> {
+    Complex { re: x.re, im: x.im.mul(sign) }
 }
 
 #[inline(always)]
 pub(super) fn zero<T: FftFloat>() -> Complex<T> {
     Complex { re: T::ZERO, im: T::ZERO }
-}
-
-#[inline(always)]
-fn swapped<T: FftFloat>(x: Complex<T>, swap: bool) -> Complex<T> {
-    if swap { Complex { re: x.im, im: x.re } } else { x }
 }

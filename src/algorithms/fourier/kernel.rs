@@ -11,9 +11,9 @@ use super::lines::*;
 /// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft): transforms lines, [`FftLines::lines_of_block`] a block, and applies
 /// `f` to each result.
 ///
-/// `table` has all numbers of which [`FftLines`] says where they begin. Shared memory of the launch: [`fft_pitch`]
-/// complex numbers a line, or [`fft_line_numbers`] of a pass that turns. The block has the lines' threads. With `POWERS` radices are powers of two, and each thread of a line has
-/// [`FFT_NUMBERS`].
+/// `table` has all numbers of which [`FftLines`] says where they begin. Shared memory of the launch: [`FftLines::pitch`] complex numbers a
+/// line, and [`FFT_NUMBERS`] more of a pass that turns. The block has the lines' threads. With `POWERS` radices are powers of two, and each
+/// thread of a line has [`FFT_NUMBERS`].
 #[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
 pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     cx: Block,
@@ -59,6 +59,8 @@ where
     F: UnaryFn<Complex<T>>,
     O: Sink<Item = F::Output>,
 {
+    const TURNS: bool = size_of::<F::Output>() == size_of::<Complex<T>>();
+
     #[inline(always)]
     fn is_aligned(&self) -> bool {
         self.x.is_aligned::<1>(0)
@@ -91,6 +93,9 @@ struct Replaced<'k, T> {
 
 // The block alone has a line, which it writes after the barrier that follows its last read, or a thread does after its own.
 impl<T: FftFloat> LineMemory<T> for Replaced<'_, T> {
+    // A pass of several writes into another array.
+    const TURNS: bool = false;
+
     #[inline(always)]
     fn is_aligned(&self) -> bool {
         self.data.is_aligned::<1>(0)

@@ -10,23 +10,22 @@ use crate::algorithms::tile::CONTROL;
 pub const fn fft_threads(number: usize, powers: bool) -> usize {
     match (number, powers) {
         (8, true) => 1024,
-        (8, false) | (_, true) => 512,
-        _ => 256,
+        (8, false) => 640,
+        (_, true) => 512,
+        (_, false) => 256,
     }
 }
 
 /// The most numbers of a thread.
 pub const FFT_NUMBERS: usize = 16;
 
-/// Numbers of shared memory from a line of `n` to the next: a place is left out after each 16, and they are an odd number, so that threads are in different
-/// banks whether they are at a power of two in one line or at one place in several lines.
-pub const fn fft_pitch(n: usize) -> usize {
-    (place(n as u32 - 1) as usize + 1) | 1
-}
+/// The [`FftLines::pad`] of lines whose length is a power of two.
+pub const FFT_PAD: u32 = 4;
 
-/// Numbers of shared memory for a line of `n`, and for what its numbers turn by.
-pub const fn fft_line_numbers(n: usize) -> usize {
-    fft_pitch(n) + FFT_NUMBERS
+/// Numbers of shared memory from a line of `n` to the next. They are an odd number, so that threads at one place in several lines are in
+/// different banks.
+pub const fn fft_pitch(n: usize, pad: u32) -> usize {
+    (fft_place(n as u32 - 1, pad) as usize + 1) | 1
 }
 
 /// Bytes of shared memory for lines, of those that a block can have.
@@ -34,8 +33,10 @@ pub const fn fft_shared_bytes(most: usize) -> usize {
     most.saturating_sub(CONTROL)
 }
 
-pub(super) const fn place(index: u32) -> u32 {
-    index + index / 16
+/// Where a number of a line lies in shared memory, counted from where the line begins.
+#[inline(always)]
+pub const fn fft_place(index: u32, pad: u32) -> u32 {
+    index + (index >> pad)
 }
 
 /// Where the numbers of lines lie: the element `e` of the line with the coordinates `[a, k, b, c]` at
@@ -61,6 +62,10 @@ pub struct FftSide {
 pub struct FftLines<T> {
     /// The length of a line.
     pub n: u32,
+    /// A place of shared memory is left out after each `2^pad` numbers of a line, so that threads are in different banks.
+    pub pad: u32,
+    /// Numbers of shared memory from a line to the next.
+    pub pitch: u32,
     /// A sum of options.
     pub options: u32,
     /// The steps: radix, and how many transforms of it a thread makes at once, less one, four bits each, the first step's lowest.
@@ -94,8 +99,13 @@ pub struct FftLines<T> {
     pub turns: u64,
     /// How many roots of unity lie side by side there, as a power of two.
     pub turn_bits: u32,
-    /// What results are multiplied by.
-    pub scale: T,
+    /// What imaginary parts of the input are multiplied by: 1, or −1 of an inverse transform, which is the conjugate of the transform of the
+    /// conjugate.
+    pub input_sign: T,
+    /// What imaginary parts of the transforms are multiplied by before their [factors](FFT_AFTER): 1 or −1.
+    pub sign: T,
+    /// What real and imaginary parts of the results are multiplied by.
+    pub scales: [T; 2],
 }
 
 impl<T> FftLines<T> {
@@ -119,22 +129,18 @@ impl<T> FftLines<T> {
 
 /// Positions after the half are the conjugates of those before it.
 pub const FFT_MIRRORED: u32 = 1;
-/// Real and imaginary parts of the input change places.
-pub const FFT_SWAP_INPUT: u32 = 2;
 /// The input has factors.
-pub const FFT_BEFORE: u32 = 4;
-/// Real and imaginary parts of the transforms change places.
-pub const FFT_SWAP: u32 = 8;
+pub const FFT_BEFORE: u32 = 2;
+/// Positions of lines lie after [`FftLines::length`].
+pub const FFT_PADDED: u32 = 4;
+/// Element `e` of the line with the coordinate `b` turns by `e * b`. Not with [`FFT_AFTER`] or [`FFT_CUT`].
+pub const FFT_TURNS: u32 = 8;
 /// The transforms have factors.
 pub const FFT_AFTER: u32 = 16;
-/// Element `e` of the line with the coordinate `b` turns by `e * b`.
-pub const FFT_TURNS: u32 = 32;
-/// Real and imaginary parts of the results change places.
-pub const FFT_SWAP_OUTPUT: u32 = 64;
-/// Positions of lines lie after [`FftLines::length`].
-pub const FFT_PADDED: u32 = 128;
 /// Positions of lines lie after the extent of the output.
-pub const FFT_CUT: u32 = 256;
+pub const FFT_CUT: u32 = 32;
 
-pub(super) const FFT_INPUT_OPTIONS: u32 = FFT_MIRRORED | FFT_SWAP_INPUT | FFT_BEFORE | FFT_PADDED;
-pub(super) const FFT_OUTPUT_OPTIONS: u32 = FFT_SWAP | FFT_AFTER | FFT_TURNS | FFT_SWAP_OUTPUT | FFT_CUT;
+/// The options of an input that numbers are looked at one by one for.
+pub(super) const FFT_INPUT_OPTIONS: u32 = FFT_MIRRORED | FFT_BEFORE | FFT_PADDED;
+/// Those of an output.
+pub(super) const FFT_OUTPUT_OPTIONS: u32 = FFT_AFTER | FFT_CUT;

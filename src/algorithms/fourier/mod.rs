@@ -2,6 +2,8 @@
 //!
 //! A plan says which launches make a transform; each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
 
+#[cfg(not(target_arch = "nvptx64"))]
+mod banks;
 mod block;
 pub(crate) mod kernel;
 pub(crate) mod lines;

@@ -1,11 +1,9 @@
 //! Which launches make a transform: lines, radices and places, without any memory.
 
-use super::radices::{Limits, Line, Steps};
+use super::radices::{LONGEST, Limits, Line, Steps};
+use crate::element::FftFloat;
 use crate::io::FastDivMod;
-use crate::kernels::device::{
-    FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_MIRRORED, FFT_PADDED, FFT_SWAP, FFT_SWAP_OUTPUT, FFT_TURNS, FftLines, FftSide,
-    fft_line_numbers, fft_pitch,
-};
+use crate::kernels::device::{FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_MIRRORED, FFT_PADDED, FFT_TURNS, FftLines, FftSide};
 
 /// How transforms of a length are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +86,6 @@ impl Method {
     }
 }
 
-/// The most numbers of a line: quotients are exact for these.
-const LONGEST: usize = (1 << 16) - 1;
-
 /// The most numbers of a convolution with a chirp: a plan has a table of as many.
 pub(super) const LONGEST_FILTER: usize = 1 << 26;
 
@@ -146,6 +141,17 @@ pub(super) struct Pass {
     before: Option<Part>,
     after: Option<Part>,
     turns: Option<Part>,
+    /// What has its conjugate taken.
+    pub conjugate: Conjugate,
+}
+
+/// What a pass takes the conjugate of. An inverse transform is the conjugate of the transform of the conjugate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Conjugate {
+    pub input: bool,
+    /// The transforms, before their factors.
+    pub transforms: bool,
+    pub output: bool,
 }
 
 impl Pass {
@@ -163,16 +169,17 @@ impl Pass {
     }
 
     pub(super) fn shared_bytes(&self, limits: Limits) -> usize {
-        let numbers = if self.turns.is_some() { fft_line_numbers(self.line.n) } else { fft_pitch(self.line.n) };
-        self.lines_of_block * numbers * limits.number
+        self.lines_of_block * self.line.numbers(self.turns.is_some()) * limits.number
     }
 
     /// What the kernel is told, with the places of parts in the table.
-    pub(super) fn lines<T>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftLines<T> {
+    pub(super) fn lines<T: FftFloat>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftLines<T> {
         let of = |part: Option<Part>| part.map_or(0, &place);
         let turn_bits = if let Some(Part::Turns(_, bits)) = self.turns { bits } else { 0 };
         FftLines {
             n: self.line.n as u32,
+            pad: self.line.pad,
+            pitch: self.line.pitch() as u32,
             options: self.options,
             steps: self.line.steps.bits(),
             lines_of_block: FastDivMod::new(self.lines_of_block as u32),
@@ -189,7 +196,9 @@ impl Pass {
             after: of(self.after),
             turns: of(self.turns),
             turn_bits,
-            scale,
+            input_sign: sign(self.conjugate.input),
+            sign: sign(self.conjugate.transforms),
+            scales: [scale, scale.mul(sign(self.conjugate.output))],
         }
     }
 }
@@ -198,6 +207,10 @@ fn side(element: usize, line: usize, part: usize, extent: usize, contiguous: boo
     let [element, line, part, extent, contiguous] =
         [element, line, part, extent, contiguous as usize].map(|number| number as u64);
     FftSide { element, line, part, extent, contiguous }
+}
+
+fn sign<T: FftFloat>(conjugate: bool) -> T {
+    if conjugate { T::ONE.neg() } else { T::ONE }
 }
 
 fn option(is_on: bool, option: u32) -> u32 {
@@ -217,12 +230,14 @@ pub(super) fn append(passes: &mut Vec<Pass>, method: Method, axis: Axis, mirrore
             passes[first].before = Some(Part::Chirp(n));
             passes[first].options |= FFT_BEFORE;
             passes[last].after = Some(Part::Filter(n, m));
-            // The second transform is an inverse one: it is between two swaps.
-            passes[last].options |= FFT_AFTER | FFT_SWAP_OUTPUT;
+            // The second transform is an inverse one.
+            passes[last].options |= FFT_AFTER;
+            passes[last].conjugate.output = true;
             append_smooth(passes, smooth, Axis { n: m, input: m, ..axis }, m, limits);
             let last = passes.len() - 1;
             passes[last].after = Some(Part::Chirp(n));
-            passes[last].options |= FFT_AFTER | FFT_SWAP;
+            passes[last].options |= FFT_AFTER;
+            passes[last].conjugate.transforms = true;
         }
     }
     if mirrored {
@@ -253,6 +268,7 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             output,
             before: None,
             after: None,
+            conjugate: Conjugate::default(),
             turns: turns.map(|n| Part::Turns(n, n.ilog2().div_ceil(2))),
         });
     };
@@ -313,7 +329,7 @@ mod tests {
     #[test]
     fn lengths_that_are_promised_have_a_plan() {
         for (number, bits) in [(8, 36), (16, 33)] {
-            let limits = Limits { shared_bytes: (100 << 10) - 1024, number };
+            let limits = Limits { shared_bytes: (64 << 10) - 16, number };
             for n in (0..=bits).map(|bits| 1 << bits) {
                 assert!(matches!(Method::new(n, limits), Some(Method::Smooth(_))), "{n}");
             }
@@ -399,5 +415,20 @@ mod tests {
         let little = Limits { shared_bytes: 16 << 10, number: 16 };
         assert!(matches!(Method::new(512, little), Some(Method::Smooth(Smooth::Lines(_)))));
         assert!(matches!(Method::new(1024, little), Some(Method::Smooth(Smooth::Matrix(..)))));
+    }
+
+    /// The kernel turns results where it does nothing else with them.
+    #[test]
+    fn a_pass_that_turns_has_no_factors() {
+        for n in [1000, 1009, 30_030, 1 << 20, 1 << 24, 1_000_003] {
+            for (input, output) in [(n, n), (n, n / 2 + 1), (n / 2 + 1, n)] {
+                let mut passes = Vec::new();
+                let method = Method::new(n, H200).expect("it is not too long");
+                append(&mut passes, method, Axis { outer: 2, inner: 3, n, input, output }, input < n, H200);
+                for pass in passes {
+                    assert!(pass.options & FFT_TURNS == 0 || pass.options & (FFT_AFTER | FFT_CUT) == 0, "{pass:?}");
+                }
+            }
+        }
     }
 }

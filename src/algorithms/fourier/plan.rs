@@ -7,7 +7,7 @@ use super::radices::Limits;
 use super::tables::Table;
 use super::transform::FftKind;
 use crate::element::FftFloat;
-use crate::kernels::device::{FFT_SWAP_INPUT, FFT_SWAP_OUTPUT, fft_shared_bytes};
+use crate::kernels::device::fft_shared_bytes;
 use crate::{Buffer, Complex, Error, Result, Stream};
 
 /// A plan of the Fourier transforms of an array: the launches that compute them, and tables of factors on the device.
@@ -28,11 +28,12 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// | a product of three of these: a matrix whose rows are matrices | 3 | two arrays |
 /// | any other: a convolution with a chirp (Bluestein, 1970) | 2, 4 or 6 | one or two arrays, two to four times as long |
 ///
-/// The passes of several axes follow each other, with one or two temporary arrays between them. If a block has 100 KiB of shared
-/// memory, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
+/// The passes of several axes follow each other, with one or two temporary arrays between them. On all GPUs, whose blocks have 64 KiB of
+/// shared memory or more, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
-/// of that; for other lengths three to nine times as many.
+/// of that; for other lengths three to nine times as many. These are computed on the host in double precision, which takes up to 100 bytes
+/// a number of the axis meanwhile, and seconds for the longest.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
@@ -185,14 +186,17 @@ impl<T: FftFloat> FftPlan<T> {
                 output: shape[axis],
             };
             let mirrored = is_real && kind == FftKind::RealInverse;
+            if mirrored {
+                invert(&mut passes);
+            }
             let begin = passes.len();
             passes::append(&mut passes, self.methods[i], along, mirrored, self.limits);
-            if matches!(kind, FftKind::Inverse | FftKind::RealInverse) {
-                // The inverse is the transform between two swaps: of each axis, since a mirrored one takes its input as it is.
-                let end = passes.len() - 1;
-                passes[begin].options |= FFT_SWAP_INPUT;
-                passes[end].options |= FFT_SWAP_OUTPUT;
+            if mirrored {
+                invert(&mut passes[begin..]);
             }
+        }
+        if kind == FftKind::Inverse {
+            invert(&mut passes);
         }
         passes
     }
@@ -209,5 +213,16 @@ impl<T: FftFloat> FftPlan<T> {
 
     pub(super) fn limits(&self) -> Limits {
         self.limits
+    }
+}
+
+/// Makes an inverse transform of the passes of a transform. Between two axes nothing is to be done, but for a mirrored axis, which takes its
+/// input as it is.
+fn invert(passes: &mut [Pass]) {
+    if let Some(first) = passes.first_mut() {
+        first.conjugate.input = true;
+    }
+    if let Some(last) = passes.last_mut() {
+        last.conjugate.output = true;
     }
 }

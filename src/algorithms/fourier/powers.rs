@@ -4,18 +4,20 @@ use kernel_primitives::element::FftFloat;
 use kernel_primitives::thread::thread_fft;
 
 use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, times, zero};
-use super::lines::{FFT_NUMBERS, place};
+use super::lines::{FFT_NUMBERS, FFT_PAD, fft_place};
 
 impl<T: FftFloat> BlockLines<'_, T> {
     /// The transforms of lines whose length is a power of two, at least 16: a step of radix 16 as long as there is one, and what is left in the
     /// end. All threads of a line have 16 numbers in each step.
     #[inline(always)]
     pub(super) fn transform_powers(&self, memory: &mut impl LineMemory<T>) {
-        let (mut line, threads) = (self.line(&self.lines.input), self.lines.n / 16);
+        let threads = self.lines.n / 16;
+        // Before there are numbers that take registers.
+        self.prepare_turns(threads, memory);
+        let mut line = self.line(&self.lines.input);
         let count = |line: ThreadLine| if line.is_there { FFT_NUMBERS } else { 0 };
         let mut x = self.load(line, count(line), threads, memory);
         let (mut done, mut rest) = (16, self.lines.n / 16);
-        self.prepare_turns(threads);
         self.begin(line, &mut x, rest > 1);
         while rest > 1 {
             if rest <= 16 {
@@ -34,7 +36,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
     fn begin(&self, line: ThreadLine, x: &mut Numbers<T>, goes_on: bool) {
         *x = thread_fft(x);
         if goes_on && line.is_there {
-            let first = self.place_of(line) + place(16 * line.thread);
+            let first = self.place_of(line) + fft_place(16 * line.thread, FFT_PAD);
             each_number!(K, {
                 // SAFETY: inside the line; each number has one writer, and is read after the barrier.
                 unsafe { self.shared.store((first + K as u32) as usize, x[K]) };
@@ -52,16 +54,16 @@ impl<T: FftFloat> BlockLines<'_, T> {
         *x = [zero(); FFT_NUMBERS];
         if line.is_there {
             if threads.is_multiple_of(16) {
-                let first = memory + place(line.thread);
+                let first = memory + fft_place(line.thread, FFT_PAD);
                 each_number!(M, {
                     // SAFETY: inside the line; written before the last barrier, and not written before the next one.
-                    x[M] = unsafe { self.shared.load((first + M as u32 * place(threads)) as usize) };
+                    x[M] = unsafe { self.shared.load((first + M as u32 * fft_place(threads, FFT_PAD)) as usize) };
                 });
             } else {
                 each_number!(M, {
                     let e = line.thread + M as u32 * threads;
                     // SAFETY: as above.
-                    x[M] = unsafe { self.shared.load((memory + place(e)) as usize) };
+                    x[M] = unsafe { self.shared.load((memory + fft_place(e, FFT_PAD)) as usize) };
                 });
             }
         }
@@ -77,10 +79,10 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if rest > 16 {
             if line.is_there {
                 let at = line.thread & (done - 1);
-                let first = memory + place((line.thread - at) * 16 + at);
+                let first = memory + fft_place((line.thread - at) * 16 + at, FFT_PAD);
                 each_number!(K, {
                     // SAFETY: inside the line; each number has one writer, and is read after the barrier.
-                    unsafe { self.shared.store((first + K as u32 * place(done)) as usize, x[K]) };
+                    unsafe { self.shared.store((first + K as u32 * fft_place(done, FFT_PAD)) as usize, x[K]) };
                 });
             }
             // They need no registers meanwhile.

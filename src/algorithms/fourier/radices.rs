@@ -1,6 +1,7 @@
 //! Lines: which steps make their transforms, and how many of them a block has.
 
-use crate::kernels::device::{FFT_NUMBERS, FFT_STEPS, fft_line_numbers, fft_threads};
+use super::banks;
+use crate::kernels::device::{FFT_NUMBERS, FFT_PAD, FFT_STEPS, fft_pitch, fft_threads};
 
 /// What a device can do in one block.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub(super) struct Line {
     pub n: usize,
     pub steps: Steps,
     pub threads: usize,
+    /// After how many numbers a place of shared memory is left out, as a power of two.
+    pub pad: u32,
 }
 
 /// The steps of a line: radix, and how many transforms of it a thread makes at once, less one, four bits each, the first step's lowest.
@@ -57,21 +60,20 @@ impl Steps {
 impl Line {
     /// A line of so many numbers, if a block can have it.
     pub(super) fn new(n: usize, limits: Limits) -> Option<Self> {
-        // Quotients are exact for less.
-        if n >= 1 << 16 || fft_line_numbers(n) * limits.number > limits.shared_bytes {
+        if n > LONGEST || Self::numbers_of(n, FFT_PAD, true) * limits.number > limits.shared_bytes {
             return None;
         }
         if n == 1 {
-            return Some(Self { n, steps: Steps(0), threads: 1 });
+            return Some(Self { n, steps: Steps(0), threads: 1, pad: FFT_PAD });
         }
-        let most_threads = fft_threads(limits.number, are_powers(n));
-        if are_powers(n) {
+        let most_threads = fft_threads(limits.number, is_power(n));
+        if is_power(n) {
             // What is left of steps of radix 16 comes last.
             let (sixteens, rest) = (n.ilog2() / 4, 1 << (n.ilog2() % 4));
             let mut steps = vec![(16, 1); sixteens as usize];
             steps.extend((rest > 1).then_some((rest, 16 / rest)));
             let threads = n / FFT_NUMBERS;
-            return (threads <= most_threads).then(|| Self { n, steps: Steps::new(&steps), threads });
+            return (threads <= most_threads).then(|| Self { n, steps: Steps::new(&steps), threads, pad: FFT_PAD });
         }
         // A thread has at most so many in each step.
         if n > most_threads * FFT_NUMBERS {
@@ -79,13 +81,33 @@ impl Line {
         }
         let mut search = Search { n, most_threads, steps: Vec::new(), best: None };
         search.look(n);
-        let Best { threads, steps, .. } = search.best?;
-        Some(Self { n, steps: Steps::new(&steps), threads })
+        let Best { threads, mut steps, .. } = search.best?;
+        let pad = banks::arrange(n, &mut steps, limits);
+        Some(Self { n, steps: Steps::new(&steps), threads, pad })
+    }
+
+    /// The most threads of a block of such lines.
+    fn most_threads(self, limits: Limits) -> usize {
+        fft_threads(limits.number, self.is_power())
     }
 
     /// Whether its kernel is that of powers of two.
-    pub(super) fn powers(self) -> bool {
-        are_powers(self.n)
+    pub(super) fn is_power(self) -> bool {
+        is_power(self.n)
+    }
+
+    /// Numbers of shared memory from a line to the next.
+    pub(super) fn pitch(self) -> usize {
+        fft_pitch(self.n, self.pad)
+    }
+
+    /// Numbers of shared memory that a line takes, with those that it turns by if it does.
+    pub(super) fn numbers(self, turns: bool) -> usize {
+        Self::numbers_of(self.n, self.pad, turns)
+    }
+
+    fn numbers_of(n: usize, pad: u32, turns: bool) -> usize {
+        fft_pitch(n, pad) + if turns { FFT_NUMBERS } else { 0 }
     }
 
     /// Whether a block reads and writes whole sectors of memory if neighbouring lines are neighbours in memory.
@@ -97,17 +119,34 @@ impl Line {
     pub(super) fn lines_of_block(self, lines: usize, contiguous: bool, limits: Limits) -> usize {
         let (bytes, threads) = SIDE_BY_SIDE;
         let beside = (threads / self.threads).max(LEAST_SIDE_BY_SIDE / limits.number).min(bytes / limits.number);
-        let wanted = (USUAL_THREADS / self.threads).max(if contiguous { 1 } else { beside });
-        let most = fft_threads(limits.number, self.powers()) / self.threads;
-        let fitting = wanted.min(most).min(limits.shared_bytes / (fft_line_numbers(self.n) * limits.number));
+        let wanted = if contiguous { self.whole_warps(limits) } else { beside.max(USUAL_THREADS / self.threads) };
+        let most = self.most_threads(limits) / self.threads;
+        let fitting = wanted.min(most).min(limits.shared_bytes / (self.numbers(true) * limits.number));
         // Neighbouring lines fill whole sectors of memory.
         let even = if contiguous || fitting == 0 { fitting } else { 1 << fitting.ilog2() };
         even.clamp(1, lines.max(1))
     }
+
+    /// How many lines a block has so that the threads of a multiprocessor are as many as may be that have a line: the last warp of a block
+    /// has some that have none.
+    fn whole_warps(self, limits: Limits) -> usize {
+        let usual = (USUAL_THREADS / self.threads).max(1);
+        let most = (2 * USUAL_THREADS / self.threads).max(1);
+        let working = |lines: usize| {
+            let threads = lines * self.threads;
+            threads * (self.most_threads(limits) / threads.next_multiple_of(32))
+        };
+        // Two blocks at least: one works while the other one waits.
+        let two = |lines: &usize| lines * self.threads * 2 <= self.most_threads(limits);
+        (usual..=most).filter(two).rev().max_by_key(|&lines| working(lines)).unwrap_or(usual)
+    }
 }
 
+/// The most numbers of a line: quotients are exact for these.
+pub(super) const LONGEST: usize = (1 << 16) - 1;
+
 /// Whether lines of so many numbers have the kernel of powers of two.
-fn are_powers(n: usize) -> bool {
+fn is_power(n: usize) -> bool {
     n >= FFT_NUMBERS && n.is_power_of_two()
 }
 
@@ -170,7 +209,7 @@ mod tests {
     fn every_line_is_the_product_of_its_radices() {
         for line in (1..1 << 14).filter_map(|n| Line::new(n, H200)) {
             assert_eq!(line.steps.radices(line.n).product::<usize>(), line.n, "{line:?}");
-            assert!(line.threads <= fft_threads(H200.number, line.powers()), "{line:?}");
+            assert!(line.threads <= fft_threads(H200.number, line.is_power()), "{line:?}");
             let mut steps = line.steps.0;
             for radix in line.steps.radices(line.n) {
                 let many = (steps >> 4) as usize % 16 + 1;

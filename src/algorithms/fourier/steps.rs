@@ -4,7 +4,7 @@ use kernel_primitives::element::FftFloat;
 use kernel_primitives::thread::thread_fft;
 
 use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, times, zero};
-use super::lines::{FFT_NUMBERS, place};
+use super::lines::{FFT_NUMBERS, fft_place};
 
 /// A step of Stockham's algorithm: from transforms of length `done` to such of length `done * radix`.
 #[derive(Clone, Copy)]
@@ -44,31 +44,34 @@ impl<T: FftFloat> BlockLines<'_, T> {
     #[inline(always)]
     pub(super) fn transform_any(&self, memory: &mut impl LineMemory<T>) {
         let (mut done, mut steps) = (1, self.lines.steps);
-        let mut line = self.line(&self.lines.input);
+        // Of a line that is not there, a thread without numbers.
+        let line_of = |side| {
+            let line = self.line(side);
+            ThreadLine { thread: if line.is_there { line.thread } else { self.lines.n }, ..line }
+        };
+        let mut line = line_of(&self.lines.input);
         let mut x = [zero(); FFT_NUMBERS];
-        // How many numbers the thread has in a step, and how many elements lie between them.
-        let share = |step: Step, line: ThreadLine| {
-            let numbers = step.radix * step.rounds;
-            let threads = self.lines.n / numbers;
-            (if line.is_there && line.thread < threads { numbers as usize } else { 0 }, threads)
+        // How many numbers the thread has in a step in which so many elements lie between them.
+        let count = |apart: u32, line: ThreadLine| {
+            if line.thread < apart { (self.lines.n / apart) as usize } else { 0 }
         };
         loop {
             let (radix, rounds) = (steps as u32 % 16 + 1, (steps >> 4) as u32 % 16 + 1);
             let step = Step { radix, rounds, done, first: done == 1, last: done * radix >= self.lines.n };
             if step.first {
-                let (count, apart) = share(step, line);
-                x = self.load(line, count, apart, memory);
-                self.prepare_turns(self.apart_in_the_end());
+                let apart = self.lines.n / (radix * rounds);
+                x = self.load(line, count(apart, line), apart, memory);
+                self.prepare_turns(self.apart_in_the_end(), memory);
                 if step.last {
                     self.cx.barrier();
                 }
             } else if step.last {
-                line = self.line(&self.lines.output);
+                line = line_of(&self.lines.output);
             }
             self.step(step, line, &mut x);
             if step.last {
-                let (count, apart) = share(step, line);
-                return self.store(line, count, apart, memory, &x);
+                let apart = self.apart_in_the_end();
+                return self.store(line, count(apart, line), apart, memory, &x);
             }
             (done, steps) = (done * radix, steps >> 8);
         }
@@ -90,7 +93,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         const { assert!(R * P <= FFT_NUMBERS) };
         let Step { done, first, last, .. } = step;
         let threads = self.lines.n / (R * P) as u32;
-        let works = line.is_there && line.thread < threads;
+        let works = line.thread < threads;
         let memory = self.place_of(line);
         if !first {
             if works {
@@ -98,7 +101,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
                     if M < R * P {
                         let e = line.thread + M as u32 * threads;
                         // SAFETY: inside the line; written before the last barrier, and not written before the next one.
-                        x[M] = unsafe { self.shared.load((memory + place(e)) as usize) };
+                        x[M] = unsafe { self.shared.load((memory + fft_place(e, self.lines.pad)) as usize) };
                     }
                 });
             }
@@ -118,22 +121,24 @@ impl<T: FftFloat> BlockLines<'_, T> {
                     });
                     if !first {
                         // The table has the roots of the numbers `done` to `done * R` of a line from `done` on.
+                        let first_root = self.lines.roots as usize + at as usize;
                         each_number!(K, {
                             if K > 0 && K < R {
-                                y[K] =
-                                    times(y[K], self.root(self.lines.roots as usize + (K as u32 * done + at) as usize));
+                                y[K] = times(y[K], self.root(first_root + K * done as usize));
                             }
                         });
                     }
                     let y = thread_fft(&y);
+                    let first_place = run * (R as u32 * done) + at;
                     each_number!(K, {
                         if K < R {
                             if last {
                                 x[K * P + I] = y[K];
                             } else {
-                                let e = (run * R as u32 + K as u32) * done + at;
+                                let e = first_place + K as u32 * done;
+                                let place = fft_place(e, self.lines.pad);
                                 // SAFETY: inside the line; each number has one writer, and is read after the barrier.
-                                unsafe { self.shared.store((memory + place(e)) as usize, y[K]) };
+                                unsafe { self.shared.store((memory + place) as usize, y[K]) };
                             }
                         }
                     });

@@ -43,8 +43,8 @@ pub enum FftKind {
 /// **Determinism.** Results have the same bits on every run and device, if blocks have the same amount of shared memory.
 ///
 /// **Accuracy.** The root mean square of the errors, divided by that of the results, grows with the square root of the logarithm of
-/// the length `n`: it is at most `0.5 * sqrt(log2(n))` machine epsilons, and `0.9 * sqrt(log2(n))` for lengths with prime factors
-/// larger than 13.
+/// the length `n`: for numbers without a pattern it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
+/// `0.9 * sqrt(log2(n))` for lengths with prime factors larger than 13. That of one short array may be twice as much.
 ///
 /// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory: none for one pass, that of the
 /// array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much.
@@ -83,7 +83,7 @@ where
     A: OutputArg<O>,
     O: Sink<Item = Complex<T>>,
 {
-    fft_by(run, plan, FftKind::Forward, x, Identity, out)
+    transform("fft", run.into(), plan, FftKind::Forward, x, Identity, out)
 }
 
 /// The inverse of [`fft`], without a factor: for one axis `x[j] = Σ X[k] * exp(2πi * j * k / n)`.
@@ -100,12 +100,13 @@ where
     A: OutputArg<O>,
     O: Sink<Item = Complex<T>>,
 {
-    fft_by(run, plan, FftKind::Inverse, x, Identity, out)
+    transform("ifft", run.into(), plan, FftKind::Inverse, x, Identity, out)
 }
 
 /// The half spectrum of a real array: along the last axis of the plan's list, the first `n / 2 + 1` results.
 ///
-/// The rest follow: `X[n - k]` is the conjugate of `X[k]`. `out` has the plan's [half shape](FftPlan::half_shape). Otherwise as [`fft`].
+/// The rest follow: `X[-k]` is the conjugate of `X[k]`, where `k` has an index for each of the axes and `-k` is counted from the end. `out`
+/// has the plan's [half shape](FftPlan::half_shape). Otherwise as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
 ///
@@ -135,17 +136,18 @@ pub fn rfft<'a, T, I, S, A, O, Tag>(run: impl Into<Run<'a>>, plan: &FftPlan<T>, 
 where
     T: FftFloat + Fft<S::Short, Identity, O::Short, Tag>,
     I: InputArg<S>,
-    S: Source<Item: ConvertTo<Complex<T>>>,
+    S: Source<Item: ConvertTo<T> + ConvertTo<Complex<T>>>,
     A: OutputArg<O>,
     O: Sink<Item = Complex<T>>,
 {
-    fft_by(run, plan, FftKind::RealForward, x, Identity, out)
+    transform("rfft", run.into(), plan, FftKind::RealForward, x, Identity, out)
 }
 
 /// The inverse of [`rfft`], without a factor: a real array from the half of its transforms.
 ///
-/// The input has the plan's [half shape](FftPlan::half_shape), and `out` the plan's shape. Imaginary parts that the half spectrum of
-/// a real array cannot have, such as that of `X[0]`, do not count. Otherwise as [`fft`].
+/// The input has the plan's [half shape](FftPlan::half_shape), and `out` the plan's shape. Along one axis, imaginary parts that the half
+/// spectrum of a real array cannot have, such as that of `X[0]`, do not count. Along several, they count until the last pass, which
+/// drops what they lead to: a NaN spreads. Otherwise as [`fft`].
 ///
 /// Ready for `f32` and `f64`.
 ///
@@ -159,12 +161,13 @@ where
     A: OutputArg<O>,
     O: Sink<Item = T>,
 {
-    fft_by(run, plan, FftKind::RealInverse, x, RealPart, out)
+    transform("irfft", run.into(), plan, FftKind::RealInverse, x, RealPart, out)
 }
 
 /// A transform of any kind, and a function of each result, in the same pass.
 ///
 /// By [`NormSquared`](crate::functor::NormSquared) results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and [`irfft`].
+/// Complex numbers have no half spectrum: [`FftKind::RealForward`] makes the first part of their results.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -184,15 +187,29 @@ where
     A: OutputArg<O>,
     O: Sink<Item = F::Output>,
 {
+    transform("fft_by", run.into(), plan, kind, x, f, out)
+}
+
+/// The transform of the call `name`.
+fn transform<T, I, S, F, A, O, Tag>(
+    name: &'static str,
+    run: Run<'_>,
+    plan: &FftPlan<T>,
+    kind: FftKind,
+    x: I,
+    f: F,
+    out: A,
+) -> Result<()>
+where
+    T: FftFloat + Fft<S::Short, F, O::Short, Tag>,
+    I: InputArg<S>,
+    S: Source<Item: ConvertTo<Complex<T>>>,
+    F: UnaryFn<Complex<T>> + KernelParam,
+    A: OutputArg<O>,
+    O: Sink<Item = F::Output>,
+{
     let (all, all_powers, first, first_powers, last, last_powers, between, between_powers) =
         <T as Fft<S::Short, F, O::Short, Tag>>::kernels();
-    let run = run.into();
-    let name = match kind {
-        FftKind::Forward => "fft",
-        FftKind::Inverse => "ifft",
-        FftKind::RealForward => "rfft",
-        FftKind::RealInverse => "irfft",
-    };
     let (items, needed) = match kind {
         FftKind::Forward | FftKind::Inverse => (plan.items(), plan.items()),
         FftKind::RealForward => (plan.items(), plan.half_items()),
@@ -350,7 +367,7 @@ impl<T: FftFloat> Work<'_, T> {
         O: Sink<Item = F::Output>,
     {
         let (dims, lines, table) = (self.dims(pass), self.lines(pass, is_last), &self.plan.table);
-        if pass.line.powers() {
+        if pass.line.is_power() {
             return device::fft_lines::launch_entry(powers, self.stream, dims, x, out, f, lines, table);
         }
         device::fft_lines::launch_entry(kernel, self.stream, dims, x, out, f, lines, table)
@@ -395,7 +412,7 @@ macro_rules! in_place {
                 let work = Work { stream: run.stream, plan, kind };
                 if let [pass] = &passes[..] {
                     let (dims, lines) = (work.dims(pass), work.lines(pass, true));
-                    if pass.line.powers() {
+                    if pass.line.is_power() {
                         return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, lines, &plan.table);
                     }
                     return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, lines, &plan.table);

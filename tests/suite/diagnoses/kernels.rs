@@ -288,6 +288,21 @@ pub fn misaligned_vector(cx: Block, right: bool, x: Global<f32>, mut out: Global
 }
 
 #[kernel]
+pub fn misaligned_complex(cx: Block, right: bool, x: Global<Complex<f32>>, mut out: GlobalMut<Complex<f32>>) {
+    if rank(cx) == 5 {
+        if right {
+            // SAFETY: this thread's.
+            unsafe { out.write(0, x[0]) };
+            return;
+        }
+        // SAFETY: an element of the slice lies at 4 bytes after a boundary of 8.
+        let [item] = unsafe { x.read_vector::<1>(0) }; // at: misaligned_complex read
+        // SAFETY: as above.
+        unsafe { out.write(0, item) };
+    }
+}
+
+#[kernel]
 pub fn misaligned_vector_write(cx: Block, right: bool, mut out: GlobalMut<f32>) {
     if rank(cx) == 5 {
         // SAFETY: this thread's; element 2 is aligned to 8 bytes.

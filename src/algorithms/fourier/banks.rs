@@ -1,0 +1,109 @@
+//! The order of a line's steps, by the banks of shared memory that its threads access together.
+
+use super::radices::Limits;
+use crate::kernels::device::{FFT_PAD, fft_place};
+
+/// Bytes that a multiprocessor's shared memory moves at a time.
+const WAVEFRONT: usize = 128;
+
+/// Puts the steps of a line in the order that takes the fewest accesses of shared memory, and returns its [`FftLines::pad`].
+///
+/// [`FftLines::pad`]: crate::kernels::device::FftLines::pad
+pub(super) fn arrange(n: usize, steps: &mut [(usize, usize)], limits: Limits) -> u32 {
+    let mut best = (usize::MAX, FFT_PAD, steps.to_vec());
+    let mut order = steps.to_vec();
+    orders(&mut order, 0, &mut |order| {
+        // Without a place left out, or with them.
+        for pad in [u32::BITS - 1, FFT_PAD] {
+            let cost = accesses(n, order, pad, limits);
+            if cost < best.0 {
+                best = (cost, pad, order.to_vec());
+            }
+        }
+    });
+    steps.copy_from_slice(&best.2);
+    best.1
+}
+
+/// Calls `f` with all orders of the steps from `from` on.
+fn orders(steps: &mut [(usize, usize)], from: usize, f: &mut impl FnMut(&[(usize, usize)])) {
+    if from + 1 >= steps.len() {
+        return f(steps);
+    }
+    for i in from..steps.len() {
+        if !steps[from..i].contains(&steps[i]) {
+            steps.swap(from, i);
+            orders(steps, from + 1, f);
+            steps.swap(from, i);
+        }
+    }
+}
+
+/// Accesses of shared memory that a line takes: of each, as many as numbers that differ lie in one bank, judged by the first threads.
+fn accesses(n: usize, steps: &[(usize, usize)], pad: u32, limits: Limits) -> usize {
+    let lanes = WAVEFRONT / limits.number;
+    let (mut done, mut all) = (1, 0);
+    for (i, &(radix, many)) in steps.iter().enumerate() {
+        let threads = n / (radix * many);
+        let judged = threads.min(4 * lanes);
+        let mut wavefronts = 0;
+        let mut count = |place: &dyn Fn(usize) -> usize| {
+            for first in (0..judged).step_by(lanes) {
+                let mut banks = [0; WAVEFRONT];
+                for thread in first..judged.min(first + lanes) {
+                    banks[fft_place(place(thread) as u32, pad) as usize % lanes] += 1;
+                }
+                wavefronts += banks.iter().max().copied().unwrap_or(0);
+            }
+        };
+        if i > 0 {
+            (0..radix * many).for_each(|m| count(&|thread| thread + m * threads));
+        }
+        if i + 1 < steps.len() {
+            for at in 0..many {
+                let first = |thread: usize| {
+                    let j = thread + at * threads;
+                    j / done * radix * done + j % done
+                };
+                (0..radix).for_each(|k| count(&|thread| first(thread) + k * done));
+            }
+        }
+        all += wavefronts * threads / judged;
+        done *= radix;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F32: Limits = Limits { shared_bytes: 227 << 10, number: 8 };
+
+    #[test]
+    fn threads_are_in_different_banks() {
+        // The first step writes 2 numbers of 10 to a bank, in 100 threads; all else is as it should be.
+        let mut steps = vec![(10, 1); 3];
+        assert_eq!(arrange(1000, &mut steps, F32), u32::BITS - 1);
+        // Whole wavefronts of 16 threads.
+        let ideal = 1000 / 16 * 4;
+        assert!(accesses(1000, &steps, u32::BITS - 1, F32) < 3 * ideal / 2);
+        assert!(accesses(1000, &steps, FFT_PAD, F32) > 3 * ideal / 2);
+    }
+
+    #[test]
+    fn places_are_left_out_where_steps_are_of_powers_of_two() {
+        let mut steps = vec![(3, 5), (16, 1), (16, 1)];
+        assert_eq!(arrange(768, &mut steps, F32), FFT_PAD);
+        assert_eq!(steps.iter().map(|(radix, _)| radix).product::<usize>(), 768);
+    }
+
+    #[test]
+    fn each_order_comes_once() {
+        let mut seen = Vec::new();
+        orders(&mut [(2, 1), (3, 1), (2, 1)], 0, &mut |order| seen.push(order.to_vec()));
+        seen.sort_unstable();
+        let (two, three) = ((2, 1), (3, 1));
+        assert_eq!(seen, [[two, two, three], [two, three, two], [three, two, two]]);
+    }
+}
