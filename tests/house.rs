@@ -28,7 +28,6 @@ const LONGER: &[(&str, &str)] = &[
     ("tests/expr/net/tree.rs", "one generator of random expressions"),
     ("tests/expr/operators.rs", "a list of operators"),
     ("tests/expr/ops.rs", "a list of operators"),
-    ("tests/product/main.rs", "a list of calls"),
     ("tests/suite/diagnoses/kernels.rs", "a list of kernels with a fault each"),
     ("tests/suite/kernels/simt.rs", "a list of kernels"),
 ];

@@ -54,7 +54,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-macros/src/kernel/tests.rs", &[(1, ONE_SIDE)]),
     ("primitives-macros/src/shipped.rs", &[(2, ONE_SIDE)]),
     ("src/algorithms/fourier/block.rs", &[(2, COMPILER)]),
-    ("src/algorithms/fourier/mod.rs", &[(7, ONE_SIDE)]),
+    ("src/algorithms/fourier/mod.rs", &[(8, ONE_SIDE)]),
     ("src/algorithms/fourier/powers.rs", &[(4, COMPILER)]),
     ("src/algorithms/fourier/steps.rs", &[(3, COMPILER)]),
     ("src/algorithms/mod.rs", &[(8, ONE_SIDE)]),

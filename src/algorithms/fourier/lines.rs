@@ -10,7 +10,7 @@ use crate::algorithms::tile::CONTROL;
 pub const fn fft_threads(number: usize, powers: bool) -> usize {
     match (number, powers) {
         (8, true) => 1024,
-        (8, false) => 640,
+        (8, false) => 512,
         (_, true) => 512,
         (_, false) => 256,
     }
