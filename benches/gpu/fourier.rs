@@ -123,12 +123,12 @@ impl Bench<'_> {
         let mut parts = [stream.buffer_zeroed::<Complex<f32>>(x.len())?, stream.buffer_zeroed(x.len())?];
         let [one, four] = &mut out;
         let blocks = (rows as u32, 64);
-        let mut fused = || convolved_rows::launch(&stream, blocks, &x, &window, &response, one);
+        let mut fused = || convolved_rows::launch(&stream, blocks, &x, &window, &response, &mut *one);
         let mut calls = || {
             let [from, to] = &mut parts;
-            weighted_rows::<f32>::launch(&stream, blocks, &x, &window, from)?;
+            weighted_rows::<f32>::launch(&stream, blocks, &x, &window, &mut *from)?;
             fft(&stream, &plan, &*from, &mut *to)?;
-            weighted_rows::<Complex<f32>>::launch(&stream, blocks, &*to, &response, from)?;
+            weighted_rows::<Complex<f32>>::launch(&stream, blocks, &*to, &response, &mut *from)?;
             ifft(&stream, &plan, &*from, &mut *four)
         };
         let [from, to] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [2 * x.len()]));
@@ -194,9 +194,9 @@ impl Bench<'_> {
         if let Some(theirs) = &theirs {
             y.copy_from(&vec![C::default(); results])?;
             let code = theirs();
-            match if code == 0 { wrong(&y)? } else { Some(format!("error {code}")) } {
-                Some(wrong) => self.report.failure(format!("{name}, cuFFT: {wrong}")),
-                None => {}
+            let wrong = if code == 0 { wrong(&y)? } else { Some(format!("error {code}")) };
+            if let Some(wrong) = wrong {
+                self.report.failure(format!("{name}, cuFFT: {wrong}"));
             }
         }
         // Times are of numbers without a pattern.
