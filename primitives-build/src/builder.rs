@@ -17,7 +17,7 @@ use crate::plan::{Folders, Plans};
 use crate::process;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::store::Store;
+use crate::store::{Key, Store};
 use crate::toolchain::{self, Ptxas, Toolchain};
 use crate::work::{self, Work};
 use crate::wrapper::{Compiled, Inner};
@@ -233,6 +233,8 @@ impl PtxBuilder {
         inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
         let progress = Progress::new();
         let plans = Plans { store: &store, folders: Folders::new(&package.root, &facade) };
+        // Of crates that were compiled, the contents that were read.
+        let mut contents: BTreeMap<&str, Key> = BTreeMap::new();
         // rustc works on one crate at a time, mostly on one core; meanwhile, the other cores compile the kernels of those before.
         let compiled = process::pipeline(
             |give| {
@@ -261,7 +263,7 @@ impl PtxBuilder {
                                 && read.are_settled(started, work)
                             {
                                 plans.remember(wrapper.key, &read);
-                                compiler.remember(content, &archs, &units);
+                                contents.insert(name, content);
                             }
                             (read, units)
                         }
@@ -283,10 +285,16 @@ impl PtxBuilder {
             },
         )?;
         drop(progress);
-        store.trim();
         let mut code = Code::default();
         compiled.into_iter().for_each(|unit| code.append(unit));
-        let Code { kernels, functions, cubins, ir } = code;
+        let Code { kernels, functions, cubins, planned, ir } = code;
+        for units in planned.chunk_by(|a, b| a.crate_name == b.crate_name) {
+            if let Some(&content) = contents.get(units[0].crate_name.as_str()) {
+                compiler.remember(content, units);
+            }
+        }
+
+        store.trim();
 
         let mut output = OutputDir::new(out_dir.join("ptx"))?;
         for (name, text) in ir {

@@ -1,8 +1,13 @@
 //! From rustc's bitcode to PTX and cubins: one module per kernel and per device function, each compiled by itself.
+//!
+//! rustc optimises nothing: it works on one core, and on all kernels at once. Each kernel's module is optimised in the way of rustc's
+//! link-time optimisation first, then with the runtime and libdevice for each architecture.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::arch::{self, Arch};
@@ -12,7 +17,7 @@ use crate::process;
 use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
 use crate::runtime;
-use crate::split;
+use crate::split::{self, Kept};
 use crate::store::{Key, Store};
 use crate::toolchain::{Ptxas, Toolchain};
 
@@ -47,8 +52,8 @@ pub(crate) struct Unit {
 
 #[derive(Debug)]
 enum Body {
-    /// LLVM IR, of which PTX is to be made.
-    Ir(String),
+    /// The crate's LLVM IR as rustc wrote it, of which a part's PTX is to be made.
+    Ir(Arc<split::Module>),
     /// The PTX that an earlier build made, as `llc` wrote it, of each architecture.
     Ptx(Vec<String>),
 }
@@ -76,12 +81,23 @@ pub(crate) struct Cubin {
     pub(crate) usage: Usage,
 }
 
+/// Where the store keeps a unit's PTX.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) crate_name: String,
+    export: Export,
+    /// For each architecture.
+    keys: Vec<(Arch, Key)>,
+}
+
 /// What became of units.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) functions: Vec<FunctionPtx>,
     pub(crate) cubins: Vec<Cubin>,
+    /// Of the units that were made of IR.
+    pub(crate) planned: Vec<Planned>,
     /// If it is kept: a file's name and the text in it.
     pub(crate) ir: Vec<(PathBuf, Vec<u8>)>,
 }
@@ -91,6 +107,7 @@ impl Code {
         self.kernels.append(&mut other.kernels);
         self.functions.append(&mut other.functions);
         self.cubins.append(&mut other.cubins);
+        self.planned.append(&mut other.planned);
         self.ir.append(&mut other.ir);
     }
 }
@@ -100,14 +117,14 @@ pub(crate) fn units(tools: &Toolchain, crate_name: &str, archs: &[Arch], bitcode
     let dis =
         process::run("reading the compiler's bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
     let (text, Exports { entries, functions }) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
-    let module = split::Module::parse(&text);
+    drop(dis);
+    let module = Arc::new(split::Module::parse(text));
     let exports = entries.into_iter().map(Export::Kernel).chain(functions.into_iter().map(Export::Function));
-    let unit = |export: Export| {
-        let ir = match &export {
-            Export::Kernel(entry) => module.cut(&[&entry.symbol]),
-            Export::Function(function) => module.cut(&[&function.symbol, ir::CONTROL_SETTER]),
-        };
-        Unit { crate_name: crate_name.to_owned(), export, archs: archs.to_vec(), body: Body::Ir(ir) }
+    let unit = |export| Unit {
+        crate_name: crate_name.to_owned(),
+        export,
+        archs: archs.to_vec(),
+        body: Body::Ir(Arc::clone(&module)),
     };
     Ok(exports.map(unit).collect())
 }
@@ -152,7 +169,10 @@ impl<'a> Compiler<'a> {
                     self.cut(unit, arch, text, &mut code)?;
                 }
             }
-            Body::Ir(ir) => self.compile_ir(unit, ir, &folder, &mut code)?,
+            Body::Ir(module) => {
+                let ir = module.cut(&unit.export.roots(), Kept::NoInline);
+                self.compile_ir(unit, &ir, &folder, &mut code)?;
+            }
         }
         if let (Some((ptxas, targets)), Export::Kernel(_)) = (&self.assembler, &unit.export) {
             for &target in targets {
@@ -172,8 +192,9 @@ impl<'a> Compiler<'a> {
 
     fn compile_ir(&self, unit: &Unit, ir: &str, folder: &Path, code: &mut Code) -> Result<(), Error> {
         let mut linked = None;
-        for &arch in &unit.archs {
-            let key = self.ptx_key(&unit.export, ir, arch);
+        let content = Key::of(ir);
+        let keys: Vec<_> = unit.archs.iter().map(|&arch| (arch, self.ptx_key(&unit.export, content, arch))).collect();
+        for &(arch, key) in &keys {
             let known = if self.options.keep_ir { None } else { self.store.get(key) };
             let text = match known.and_then(|bytes| String::from_utf8(bytes).ok()) {
                 Some(text) => text,
@@ -189,12 +210,13 @@ impl<'a> Compiler<'a> {
             };
             self.cut(unit, arch, &text, code)?;
         }
+        code.planned.push(Planned { crate_name: unit.crate_name.clone(), export: unit.export.clone(), keys });
         Ok(())
     }
 
     /// All that a unit's PTX depends on.
-    fn ptx_key(&self, export: &Export, ir: &str, arch: Arch) -> Key {
-        let flags = (self.opt_flags(export, arch), self.llc_flags(arch));
+    fn ptx_key(&self, export: &Export, ir: Key, arch: Arch) -> Key {
+        let flags = (simplify_flags(export), self.opt_flags(export, arch), self.llc_flags(arch));
         Key::of(("ptx", ir, &self.runtime, self.libdevice, flags, &self.tools.llvm.version))
     }
 
@@ -238,22 +260,32 @@ impl<'a> Compiler<'a> {
     }
 
     /// Remembers the units of a crate of this content for [`known`](Self::known).
-    pub(crate) fn remember(&self, content: Key, archs: &[Arch], units: &[Unit]) {
-        for &arch in archs {
-            let line = |unit: &Unit| match &unit.body {
-                Body::Ir(ir) => Some(unit.export.to_line(self.ptx_key(&unit.export, ir, arch))),
-                Body::Ptx(_) => None,
-            };
-            if let Some(lines) = units.iter().map(line).collect::<Option<String>>() {
-                self.store.put(self.plan_key(content, arch), lines.as_bytes());
+    pub(crate) fn remember(&self, content: Key, units: &[Planned]) {
+        let mut plans: BTreeMap<Arch, String> = BTreeMap::new();
+        for Planned { export, keys, .. } in units {
+            for &(arch, key) in keys {
+                plans.entry(arch).or_default().push_str(&export.to_line(key));
             }
         }
+        for (arch, lines) in plans {
+            self.store.put(self.plan_key(content, arch), lines.as_bytes());
+        }
+    }
+
+    /// The unit with its functions inlined and its loops of few rounds unrolled, which is the same for each architecture.
+    fn simplify(&self, unit: &Unit, ir: &str, folder: &Path) -> Result<String, Error> {
+        let (raw, simple) = (folder.join("raw.ll"), folder.join("simple.ll"));
+        files::write(&raw, ir)?;
+        let mut opt = self.tools.llvm_tool("opt");
+        opt.args(simplify_flags(&unit.export)).arg("-S").arg(&raw).arg("-o").arg(&simple);
+        process::run(&format!("simplifying {unit}"), &mut opt)?;
+        Ok(split::Module::parse(files::read_text(&simple)?).cut(&unit.export.roots(), Kept::Internal))
     }
 
     /// The unit with what it needs of the runtime and libdevice.
     fn link(&self, unit: &Unit, ir: &str, folder: &Path, code: &mut Code) -> Result<PathBuf, Error> {
         let (kernels, linked) = (folder.join("unit.ll"), folder.join("linked.bc"));
-        files::write(&kernels, ir)?;
+        files::write(&kernels, self.simplify(unit, ir, folder)?)?;
         let mut link = self.tools.llvm_tool("llvm-link");
         link.arg("--only-needed").args([&kernels, &self.work.join(RUNTIME), &self.tools.libdevice]);
         process::run(&format!("linking {unit} with the runtime and libdevice"), link.arg("-o").arg(&linked))?;
@@ -282,10 +314,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn opt_flags(&self, export: &Export, arch: Arch) -> Vec<String> {
-        let mut public = vec![export.symbol()];
-        if let Export::Function(_) = export {
-            public.push(ir::CONTROL_SETTER);
-        }
+        let mut public = export.roots();
         public.extend(ir::public_variables(&self.runtime));
         let mut flags = vec![
             // Without -mcpu, opt would leave out the NVPTX passes, which fold the reflect calls.
@@ -394,6 +423,17 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// What rustc does where it optimises: before and after it links crates to one. With one round alone, arrays stay in memory that a
+/// second one finds in registers.
+fn simplify_flags(export: &Export) -> Vec<String> {
+    vec![
+        // Without -mcpu, opt would know nothing of the target. No architecture that there is PTX for has less.
+        "-mcpu=sm_70".to_owned(),
+        "-passes=internalize,globaldce,lto-pre-link<O3>,lto<O3>".to_owned(),
+        format!("--internalize-public-api-list={}", export.roots().join(",")),
+    ]
+}
+
 /// The runtime module's file.
 const RUNTIME: &str = "runtime.ll";
 
@@ -409,6 +449,14 @@ impl Export {
         match self {
             Self::Kernel(entry) => &entry.symbol,
             Self::Function(function) => &function.symbol,
+        }
+    }
+
+    /// The functions that its module is made for.
+    fn roots(&self) -> Vec<&str> {
+        match self {
+            Self::Kernel(entry) => vec![&entry.symbol],
+            Self::Function(function) => vec![&function.symbol, ir::CONTROL_SETTER],
         }
     }
 

@@ -1,51 +1,78 @@
 //! Cuts a crate's LLVM IR into one module per kernel, as text.
 //!
 //! A module of its own makes a kernel's code independent of the other kernels, lets all cores work, and is the content by which
-//! an earlier build's result is found again. So its text must not tell where it was: attributes and metadata, which have running
-//! numbers in the crate, are numbered anew, and names of functions lose what stands in them for the folder of their crate.
+//! an earlier build's result is found again. So its text must not tell where it was: attributes, metadata and constants without names,
+//! which have running numbers in the crate, are numbered anew, and names of functions lose what stands in them for the folder of their
+//! crate.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Write;
+use std::ops::Range;
+
+/// The functions of a part that stay as they are: not adapted to their only call there, as the compiler does that sees no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Those that must not be inlined, but for those of `core`: they panic, and with them goes the formatting of messages that nobody reads.
+    NoInline,
+    /// All that are left in a module that is simplified: what is worth it has been inlined.
+    Internal,
+}
 
 /// A module taken apart.
 #[derive(Debug)]
-pub(crate) struct Module<'a> {
+pub(crate) struct Module {
+    /// What `llvm-dis` wrote.
+    text: String,
     /// Layout, target, types, flags: what every part has.
-    head: Vec<&'a str>,
+    head: Vec<Range<usize>>,
     /// Functions, variables, attributes and metadata, in the module's order.
-    items: Vec<&'a str>,
+    items: Vec<Item>,
     /// Items by their names, sigil included: `@name`, `#1`, `!2`, `$name`.
-    by_name: HashMap<&'a str, usize>,
+    by_name: HashMap<Box<str>, usize>,
     /// New names of symbols, by the old ones.
-    renamed: HashMap<&'a str, String>,
+    renamed: HashMap<Box<str>, String>,
 }
 
-impl<'a> Module<'a> {
+#[derive(Debug)]
+struct Item {
+    text: Range<usize>,
+    /// The functions and variables that it names, itself included.
+    reached: Vec<usize>,
+}
+
+impl Module {
     /// Takes apart what `llvm-dis` wrote.
-    pub(crate) fn parse(text: &'a str) -> Self {
-        let mut module = Self { head: Vec::new(), items: Vec::new(), by_name: HashMap::new(), renamed: HashMap::new() };
-        let mut rest = text;
-        while !rest.is_empty() {
-            let mut end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+    pub(crate) fn parse(text: String) -> Self {
+        let mut module =
+            Self { text, head: Vec::new(), items: Vec::new(), by_name: HashMap::new(), renamed: HashMap::new() };
+        let mut start = 0;
+        while start < module.text.len() {
+            let rest = &module.text[start..];
+            let mut len = rest.find('\n').map_or(rest.len(), |at| at + 1);
             // A body ends where a line begins with a brace.
             if rest.starts_with("define ") {
-                end = rest.find("\n}").map_or(rest.len(), |at| at + 2);
+                len = rest.find("\n}").map_or(rest.len(), |at| at + 2);
             }
-            let (item, tail) = rest.split_at(end);
-            rest = tail;
-            let item = item.trim_end();
+            let item = rest[..len].trim_end();
+            let range = start..start + item.len();
+            start += len;
             match item.as_bytes().first() {
                 None | Some(b';') => {}
-                Some(b'@' | b'$') => module.push(item),
-                Some(b'd') => module.push(item),
-                Some(b'a') => module.push(item),
-                Some(b'!') if item[1..].starts_with(|c: char| c.is_ascii_digit()) => module.push(item),
+                Some(b'@' | b'$' | b'd' | b'a') => module.push(range),
+                Some(b'!') if item[1..].starts_with(|c: char| c.is_ascii_digit()) => module.push(range),
                 // The name of the file that the module was, which no code depends on.
                 Some(b's') => {}
                 // Of named metadata, what the code generator reads.
                 Some(b'!') if !["!llvm.module.flags ", "!llvm.dbg.cu "].iter().any(|name| item.starts_with(name)) => {}
-                _ => module.head.push(item),
+                _ => module.head.push(range),
             }
+        }
+        for i in 0..module.items.len() {
+            let named = References(module.item(i)).filter(|name| name.starts_with(['@', '$']));
+            let mut reached: Vec<usize> = named.filter_map(|name| module.by_name.get(name).copied()).collect();
+            reached.sort_unstable();
+            reached.dedup();
+            module.items[i].reached = reached;
         }
         module.rename();
         module
@@ -54,41 +81,51 @@ impl<'a> Module<'a> {
     /// Gives symbols names that are the same in each folder, if all of them stay different.
     fn rename(&mut self) {
         let symbols = || self.by_name.keys().filter(|name| name.starts_with('@'));
-        let renamed: HashMap<&str, String> =
-            symbols().filter_map(|&name| Some((name, without_folders(name)?))).collect();
-        let names: HashSet<&str> = symbols().map(|&name| renamed.get(name).map_or(name, String::as_str)).collect();
-        if names.len() == symbols().count() {
+        let renamed: HashMap<Box<str>, String> =
+            symbols().filter_map(|name| Some((name.clone(), without_folders(name)?))).collect();
+        let names: HashSet<&str> = symbols().map(|name| renamed.get(name).map_or(&**name, String::as_str)).collect();
+        if names.len() == self.by_name.keys().filter(|name| name.starts_with('@')).count() {
             self.renamed = renamed;
         }
     }
 
-    fn push(&mut self, item: &'a str) {
+    fn push(&mut self, text: Range<usize>) {
         // The first name is the item's own: `define void @f(`, `attributes #1 = `.
-        if let Some(name) = References(item).next() {
-            self.by_name.insert(name, self.items.len());
+        if let Some(name) = References(&self.text[text.clone()]).next() {
+            self.by_name.insert(name.into(), self.items.len());
         }
-        self.items.push(item);
+        self.items.push(Item { text, reached: Vec::new() });
+    }
+
+    fn item(&self, i: usize) -> &str {
+        &self.text[self.items[i].text.clone()]
+    }
+
+    /// Whether the attributes of a definition, or of the group that its first line names, say that it is not inlined.
+    fn is_no_inline(&self, definition: &str) -> bool {
+        let head = definition.lines().next().unwrap_or_default();
+        let group = References(head).filter(|name| name.starts_with('#')).find_map(|name| self.by_name.get(name));
+        [Some(head), group.map(|&at| self.item(at))].into_iter().flatten().any(|text| text.contains(" noinline "))
     }
 
     /// The module of these functions and of all that they reach.
-    pub(crate) fn cut(&self, symbols: &[&str]) -> String {
+    pub(crate) fn cut(&self, symbols: &[&str], kept: Kept) -> String {
         let mut keep = BTreeSet::new();
-        let mut open: Vec<usize> = Vec::new();
         let roots = symbols.iter().filter_map(|symbol| self.by_name.get(format!("@{symbol}").as_str()));
-        open.extend(roots);
+        let mut open: Vec<usize> = roots.copied().collect();
         while let Some(item) = open.pop() {
             if keep.insert(item) {
-                let named = References(self.items[item]).filter(|name| name.starts_with(['@', '$']));
-                open.extend(named.filter_map(|name| self.by_name.get(name)));
+                open.extend(&self.items[item].reached);
             }
         }
 
-        // The compiler has inlined what is worth it. A function that it left, most of all the one that reports faults, must not be
-        // adapted to its only call here: with constants in it, it takes more registers than the kernel. What is used in a way that
-        // nobody sees stays as it is.
+        // A function that is not inlined, most of all the one that reports faults, must not be adapted to its only call here: with
+        // constants in it, it takes more registers than the kernel. What is used in a way that nobody sees stays as it is.
         let hidden = keep.iter().filter_map(|&item| {
-            let text = self.items[item].strip_prefix("define internal ")?;
+            let text = self.item(item).strip_prefix("define internal ")?;
             let name = References(text).next()?;
+            let stays = kept == Kept::Internal || (self.is_no_inline(text) && !name.contains("_4core"));
+            stays.then_some(())?;
             Some(format!("ptr {}", self.renamed.get(name).map_or(name, String::as_str)))
         });
         let hidden: Vec<String> = hidden.collect();
@@ -98,40 +135,57 @@ impl<'a> Module<'a> {
             hidden.join(", ")
         );
 
-        let mut out = Renumbered { module: self, text: String::new(), numbers: HashMap::new(), open: VecDeque::new() };
-        for &line in &self.head {
-            out.write(line);
+        let mut out = Renumbered {
+            module: self,
+            text: String::new(),
+            nameless: HashMap::new(),
+            numbers: HashMap::new(),
+            open: VecDeque::new(),
+        };
+        for line in &self.head {
+            out.write(&self.text[line.clone()]);
         }
         for &item in &keep {
-            out.write(self.items[item]);
+            out.write(self.item(item));
         }
         if !hidden.is_empty() {
             out.text.push_str(&used);
         }
         while let Some(item) = out.open.pop_front() {
-            out.write(self.items[item]);
+            out.write(self.item(item));
         }
         out.text
     }
 }
 
+/// What LLVM calls constants that have no name, before a module's hash and a running number.
+const NAMELESS: &str = "@anon.";
+
 /// A part as it is written.
-struct Renumbered<'m, 'a> {
-    module: &'m Module<'a>,
+struct Renumbered<'m> {
+    module: &'m Module,
     text: String,
+    /// New numbers of constants without names.
+    nameless: HashMap<&'m str, usize>,
     /// New numbers of attributes and metadata.
-    numbers: HashMap<&'a str, usize>,
+    numbers: HashMap<&'m str, usize>,
     /// Of those, the items that are to be written still.
     open: VecDeque<usize>,
 }
 
-impl<'a> Renumbered<'_, 'a> {
-    fn write(&mut self, item: &'a str) {
+impl<'m> Renumbered<'m> {
+    fn write(&mut self, item: &'m str) {
         let mut copied = 0;
         for name in References(item) {
             let start = name.as_ptr().addr() - item.as_ptr().addr();
             if let Some(new) = self.module.renamed.get(name) {
                 self.text.extend([&item[copied..start], new]);
+                copied = start + name.len();
+            } else if name.starts_with(NAMELESS) {
+                let next = self.nameless.len();
+                let number = *self.nameless.entry(name).or_insert(next);
+                self.text.push_str(&item[copied..start]);
+                write!(self.text, "{NAMELESS}{number}").expect("writing to a string");
                 copied = start + name.len();
             } else if name.starts_with(['#', '!'])
                 && let Some(&at) = self.module.by_name.get(name)
@@ -235,6 +289,8 @@ target triple = "nvptx64-nvidia-cuda"
 %pair = type { i32, i32 }
 
 @text = private constant [9 x i8] c"@two #7 !", align 1
+@anon.3f1.8 = private unnamed_addr constant i8 1
+@anon.3f1.9 = private unnamed_addr constant i8 2
 @table = internal constant [1 x ptr] [ptr @"a name"]
 @unused = private constant i8 0
 
@@ -251,6 +307,7 @@ define ptx_kernel void @two(ptr %x) #4 {
 }
 
 define internal void @deep(ptr %x) #4 !dbg !11 {
+  call void @llvm.assume(ptr @anon.3f1.9)
   ret void
 }
 
@@ -273,32 +330,36 @@ attributes #7 = { convergent }
 
     #[test]
     fn a_part_has_what_the_kernel_reaches_and_nothing_else() {
-        let one = Module::parse(IR).cut(&["one"]);
+        let one = Module::parse(IR.to_owned()).cut(&["one"], Kept::Internal);
         for part in
             ["target triple", "%pair = type", "@text = ", "define internal void @deep(", "c\"@two #7 !\"", "PIC Level"]
         {
             assert!(one.contains(part), "{part} is not in\n{one}");
         }
-        for part in ["@two(", "@table", "a name", "unused", "cold", "llvm.assume", "Function Attrs", "source_filename"]
-        {
+        for part in ["@two(", "@table", "a name", "unused", "cold", "i8 1", "Function Attrs", "source_filename"] {
             assert!(!one.contains(part), "{part} is in\n{one}");
         }
-        let two = Module::parse(IR).cut(&["two"]);
+        let two = Module::parse(IR.to_owned()).cut(&["two"], Kept::Internal);
         assert!(two.contains("@table = ") && two.contains("define internal void @\"a name\"()"), "{two}");
         assert!(!two.contains("@deep") && !two.contains("1024"), "{two}");
     }
 
     #[test]
     fn numbers_are_those_of_the_part() {
-        let one = Module::parse(IR).cut(&["one"]);
+        let one = Module::parse(IR.to_owned()).cut(&["one"], Kept::Internal);
         assert!(one.contains("@one(ptr %x) #1 !dbg !2 {"), "{one}");
         assert!(one.contains("@deep(ptr @text), !range !3"), "{one}");
         assert!(one.contains("@deep(ptr %x) #4 !dbg !5 {"), "{one}");
         assert!(one.contains("\nattributes #4 = { nounwind \"key\"=\"#7\" }\n"), "{one}");
         assert!(one.contains("\n!2 = distinct !{!2, !5}\n") && one.contains("\n!3 = !{i32 0, i32 1024}\n"), "{one}");
+        assert!(
+            one.contains("\n@anon.0 = private unnamed_addr constant i8 2\n") && one.contains("(ptr @anon.0)"),
+            "{one}"
+        );
         // What other kernels do to the numbers is not seen.
         let others = IR.replace("#7", "#70").replace("#4", "#40").replace("!11", "!31").replace("!9", "!8");
-        assert_eq!(Module::parse(&others).cut(&["one"]).replace("#70", "#7").replace("#40", "#4"), one);
+        let others = others.replace("anon.3f1.9", "anon.77.12");
+        assert_eq!(Module::parse(others).cut(&["one"], Kept::Internal).replace("#70", "#7").replace("#40", "#4"), one);
     }
 
     #[test]
@@ -307,7 +368,7 @@ attributes #7 = { convergent }
             let ir = IR
                 .replace("@deep", &format!("@_RNvCs{one}_3app4deepCs"))
                 .replace("@two(", &format!("@_RNvCs{two}_3app4deepCs("));
-            Module::parse(&ir).cut(&["one"])
+            Module::parse(ir).cut(&["one"], Kept::Internal)
         };
         let part = text("6LTCTBsjTLr", "3dDb9nXiKUR_3one");
         assert!(part.contains("call void @_RNvC3app4deepCs(ptr @text)"), "{part}");
@@ -318,8 +379,21 @@ attributes #7 = { convergent }
     }
 
     #[test]
+    fn functions_that_are_not_inlined_are_not_adapted_to_their_calls() {
+        let used = |name: &str| {
+            let ir =
+                IR.replace("a name", name).replace("attributes #5 = { cold }", "attributes #5 = { cold noinline }");
+            let two = Module::parse(ir).cut(&["two"], Kept::NoInline);
+            two.contains(&format!("@llvm.compiler.used = appending global [1 x ptr] [ptr @\"{name}\"]"))
+        };
+        assert!(used("report"));
+        assert!(!used("_RNvNtNtC_4core9panicking5panic"));
+        assert!(!Module::parse(IR.to_owned()).cut(&["two"], Kept::NoInline).contains("llvm.compiler.used"));
+    }
+
+    #[test]
     fn functions_that_the_compiler_left_are_not_adapted_to_their_calls() {
-        let two = Module::parse(IR).cut(&["two"]);
+        let two = Module::parse(IR.to_owned()).cut(&["two"], Kept::Internal);
         let used = "@llvm.compiler.used = appending global [1 x ptr] [ptr @\"a name\"], section \"llvm.metadata\"\n";
         assert!(two.contains(used), "{two}");
     }
@@ -332,7 +406,7 @@ attributes #7 = { convergent }
             |damage| Shown(damage.damaged(&[IR.as_bytes()], &words)),
             |Shown(bytes)| {
                 let text = String::from_utf8_lossy(bytes);
-                let part = Module::parse(&text).cut(&["one", "two", "none"]);
+                let part = Module::parse(text.clone().into_owned()).cut(&["one", "two", "none"], Kept::Internal);
                 // A number has two digits here at most, and none becomes longer by so much.
                 if part.len() > 2 * text.len() + 64 { Err(part) } else { Ok(()) }
             },

@@ -250,6 +250,8 @@ impl Inner<'_> {
         // came out once for the lanes of one branch and once for the others, and the block hung. LLVM's own pass is told
         // by the `convergent` attribute.
         let mut flags = std::ffi::OsString::from("-Zmir-enable-passes=-JumpThreading");
+        // Each kernel is optimised by itself, on all cores.
+        flags.push("\x1f-Cno-prepopulate-passes");
         // `path_maps` reaches the kernels' crate alone. Faults in the library's own code are shown relative to it.
         if !self.line_info {
             flags.push("\x1f--remap-path-prefix=");
