@@ -12,7 +12,6 @@ const FILES: usize = 15;
 
 /// Longer files, and why.
 const LONGER: &[(&str, &str)] = &[
-    ("primitives-build/src/codegen.rs", "to be split: the units of a crate, and the tools that each goes through"),
     ("primitives-gpu/src/block/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
     ("primitives-gpu/src/view/elements.rs", "one type's accesses"),

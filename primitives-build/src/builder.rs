@@ -19,6 +19,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::store::{Key, Store};
 use crate::toolchain::{self, Ptxas, Toolchain};
+use crate::unit;
 use crate::work::{self, Work};
 use crate::wrapper::{Compiled, Inner};
 
@@ -257,7 +258,7 @@ impl PtxBuilder {
                             progress.rustc(Some(name));
                             let Compiled { bitcode, inputs: read } = inner.compile(&wrapper)?;
                             progress.rustc(None);
-                            let units = codegen::units(&tools, name, &archs, &bitcode)?;
+                            let units = unit::units(&tools, name, &archs, &bitcode)?;
                             // In this order: what was read for the key is what the compiler read only if nothing was written until then.
                             if let Some(content) = plans.key(wrapper.key, &read)
                                 && read.are_settled(started, work)

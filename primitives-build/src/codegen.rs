@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
 use crate::Error;
 use crate::arch::{self, Arch};
 use crate::files;
-use crate::ir::{self, Bounds, Entry, Exports, Function};
+use crate::ir::{self, Entry, Function};
 use crate::process;
 use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
@@ -20,6 +19,7 @@ use crate::runtime;
 use crate::split::{self, Kept};
 use crate::store::{Key, Store};
 use crate::toolchain::{Ptxas, Toolchain};
+use crate::unit::{Body, Export, Planned, Unit};
 
 /// libdevice and LLVM ask for these by `__nvvm_reflect`. Square roots and divisions are correctly rounded and
 /// denormals kept: the emulator computes so, and results are compared bit by bit.
@@ -32,30 +32,6 @@ pub(crate) struct Options {
     pub(crate) fuse_multiply_add: bool,
     pub(crate) line_info: bool,
     pub(crate) keep_ir: bool,
-}
-
-/// What a unit is compiled for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Export {
-    Kernel(Entry),
-    Function(Function),
-}
-
-/// A kernel or a device function of a crate, with all that it reaches.
-#[derive(Debug)]
-pub(crate) struct Unit {
-    crate_name: String,
-    export: Export,
-    archs: Vec<Arch>,
-    body: Body,
-}
-
-#[derive(Debug)]
-enum Body {
-    /// The crate's LLVM IR as rustc wrote it, of which a part's PTX is to be made.
-    Ir(Arc<split::Module>),
-    /// The PTX that an earlier build made, as `llc` wrote it, of each architecture.
-    Ptx(Vec<String>),
 }
 
 /// One kernel's PTX for one architecture.
@@ -81,15 +57,6 @@ pub(crate) struct Cubin {
     pub(crate) usage: Usage,
 }
 
-/// Where the store keeps a unit's PTX.
-#[derive(Debug)]
-pub(crate) struct Planned {
-    pub(crate) crate_name: String,
-    export: Export,
-    /// For each architecture.
-    keys: Vec<(Arch, Key)>,
-}
-
 /// What became of units.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
@@ -110,23 +77,6 @@ impl Code {
         self.planned.append(&mut other.planned);
         self.ir.append(&mut other.ir);
     }
-}
-
-/// Names the kernels and device functions in a crate's bitcode, and cuts it into their units.
-pub(crate) fn units(tools: &Toolchain, crate_name: &str, archs: &[Arch], bitcode: &Path) -> Result<Vec<Unit>, Error> {
-    let dis =
-        process::run("reading the compiler's bitcode", tools.llvm_tool("llvm-dis").arg(bitcode).args(["-o", "-"]))?;
-    let (text, Exports { entries, functions }) = ir::prepare(&String::from_utf8_lossy(&dis.stdout), crate_name)?;
-    drop(dis);
-    let module = Arc::new(split::Module::parse(text));
-    let exports = entries.into_iter().map(Export::Kernel).chain(functions.into_iter().map(Export::Function));
-    let unit = |export| Unit {
-        crate_name: crate_name.to_owned(),
-        export,
-        archs: archs.to_vec(),
-        body: Body::Ir(Arc::clone(&module)),
-    };
-    Ok(exports.map(unit).collect())
 }
 
 /// Compiles units.
@@ -436,67 +386,6 @@ fn simplify_flags(export: &Export) -> Vec<String> {
 
 /// The runtime module's file.
 const RUNTIME: &str = "runtime.ll";
-
-impl Export {
-    fn path(&self) -> &str {
-        match self {
-            Self::Kernel(entry) => &entry.path,
-            Self::Function(function) => &function.path,
-        }
-    }
-
-    fn symbol(&self) -> &str {
-        match self {
-            Self::Kernel(entry) => &entry.symbol,
-            Self::Function(function) => &function.symbol,
-        }
-    }
-
-    /// The functions that its module is made for.
-    fn roots(&self) -> Vec<&str> {
-        match self {
-            Self::Kernel(entry) => vec![&entry.symbol],
-            Self::Function(function) => vec![&function.symbol, ir::CONTROL_SETTER],
-        }
-    }
-
-    /// A line of a plan: what it is, and where its PTX lies.
-    fn to_line(&self, ptx: Key) -> String {
-        let (ptx, path) = (ptx.name(), self.path());
-        match self {
-            Self::Kernel(Entry { layout, bounds, .. }) => format!("kernel {ptx} {layout} {} {path}\n", bounds.digits()),
-            Self::Function(_) => format!("function {ptx} {path}\n"),
-        }
-    }
-
-    fn from_line(line: &str) -> Option<(Self, Key)> {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["kernel", ptx, layout, bounds, path] => {
-                let entry = Entry::new(path, layout, Bounds::parse(bounds)?).ok()?;
-                Some((Self::Kernel(entry), Key::parse(ptx)?))
-            }
-            ["function", ptx, path] => Some((Self::Function(Function::new(path).ok()?), Key::parse(ptx)?)),
-            _ => None,
-        }
-    }
-}
-
-impl Unit {
-    fn path(&self) -> &str {
-        self.export.path()
-    }
-
-    fn symbol(&self) -> &str {
-        self.export.symbol()
-    }
-}
-
-impl std::fmt::Display for Unit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}`", self.path())
-    }
-}
 
 /// Whether ptxas takes the architecture and its PTX version; its message if it does not.
 pub(crate) fn probe(ptxas: &Ptxas, work: &Path, arch: Arch) -> Result<(), Error> {

@@ -125,6 +125,7 @@ mod runtime;
 mod split;
 mod store;
 mod toolchain;
+mod unit;
 mod work;
 mod wrapper;
 

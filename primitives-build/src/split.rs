@@ -2,10 +2,10 @@
 //!
 //! A module of its own makes a kernel's code independent of the other kernels, lets all cores work, and is the content by which
 //! an earlier build's result is found again. So its text must not tell where it was: attributes, metadata and constants without names,
-//! which have running numbers in the crate, are numbered anew, and names of functions lose what stands in them for the folder of their
-//! crate.
+//! which have running numbers in the crate, are numbered anew, names of functions lose what stands in them for the folder of their
+//! crate, and the order is that in which they are named.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -23,28 +23,25 @@ pub(crate) enum Kept {
 pub(crate) struct Module {
     /// What `llvm-dis` wrote.
     text: String,
-    /// Layout, target, types, flags: what every part has.
+    /// Layout, target, flags: what every part has.
     head: Vec<Range<usize>>,
-    /// Functions, variables, attributes and metadata, in the module's order.
+    /// Functions, variables, types, attributes and metadata, in the module's order.
     items: Vec<Item>,
-    /// Items by their names, sigil included: `@name`, `#1`, `!2`, `$name`.
+    /// Items by their names, sigil included: `@name`, `#1`, `!2`, `$name`, `%"a name"`.
     by_name: HashMap<Box<str>, usize>,
-    /// New names of symbols, by the old ones.
-    renamed: HashMap<Box<str>, String>,
 }
 
 #[derive(Debug)]
 struct Item {
     text: Range<usize>,
-    /// The functions and variables that it names, itself included.
+    /// The functions, variables and types that it names, itself included, in the order of their first places.
     reached: Vec<usize>,
 }
 
 impl Module {
     /// Takes apart what `llvm-dis` wrote.
     pub(crate) fn parse(text: String) -> Self {
-        let mut module =
-            Self { text, head: Vec::new(), items: Vec::new(), by_name: HashMap::new(), renamed: HashMap::new() };
+        let mut module = Self { text, head: Vec::new(), items: Vec::new(), by_name: HashMap::new() };
         let mut start = 0;
         while start < module.text.len() {
             let rest = &module.text[start..];
@@ -59,6 +56,7 @@ impl Module {
             match item.as_bytes().first() {
                 None | Some(b';') => {}
                 Some(b'@' | b'$' | b'd' | b'a') => module.push(range),
+                Some(b'%') if item[1..].starts_with('"') => module.push(range),
                 Some(b'!') if item[1..].starts_with(|c: char| c.is_ascii_digit()) => module.push(range),
                 // The name of the file that the module was, which no code depends on.
                 Some(b's') => {}
@@ -68,25 +66,12 @@ impl Module {
             }
         }
         for i in 0..module.items.len() {
-            let named = References(module.item(i)).filter(|name| name.starts_with(['@', '$']));
-            let mut reached: Vec<usize> = named.filter_map(|name| module.by_name.get(name).copied()).collect();
-            reached.sort_unstable();
-            reached.dedup();
-            module.items[i].reached = reached;
+            let named = References(module.item(i)).filter(|name| name.starts_with(['@', '$', '%']));
+            let mut seen = HashSet::new();
+            let named = named.filter_map(|name| module.by_name.get(name).copied());
+            module.items[i].reached = named.filter(|&item| seen.insert(item)).collect();
         }
-        module.rename();
         module
-    }
-
-    /// Gives symbols names that are the same in each folder, if all of them stay different.
-    fn rename(&mut self) {
-        let symbols = || self.by_name.keys().filter(|name| name.starts_with('@'));
-        let renamed: HashMap<Box<str>, String> =
-            symbols().filter_map(|name| Some((name.clone(), without_folders(name)?))).collect();
-        let names: HashSet<&str> = symbols().map(|name| renamed.get(name).map_or(&**name, String::as_str)).collect();
-        if names.len() == self.by_name.keys().filter(|name| name.starts_with('@')).count() {
-            self.renamed = renamed;
-        }
     }
 
     fn push(&mut self, text: Range<usize>) {
@@ -110,13 +95,14 @@ impl Module {
 
     /// The module of these functions and of all that they reach.
     pub(crate) fn cut(&self, symbols: &[&str], kept: Kept) -> String {
-        let mut keep = BTreeSet::new();
+        // Each item comes after the first that names it: an order that no name and no other part of the module has a say in.
+        let mut seen = HashSet::new();
         let roots = symbols.iter().filter_map(|symbol| self.by_name.get(format!("@{symbol}").as_str()));
-        let mut open: Vec<usize> = roots.copied().collect();
-        while let Some(item) = open.pop() {
-            if keep.insert(item) {
-                open.extend(&self.items[item].reached);
-            }
+        let mut keep: Vec<usize> = roots.copied().filter(|&item| seen.insert(item)).collect();
+        let mut next = 0;
+        while let Some(&item) = keep.get(next) {
+            keep.extend(self.items[item].reached.iter().filter(|&&item| seen.insert(item)));
+            next += 1;
         }
 
         // A function that is not inlined, most of all the one that reports faults, must not be adapted to its only call here: with
@@ -125,12 +111,11 @@ impl Module {
             let text = self.item(item).strip_prefix("define internal ")?;
             let name = References(text).next()?;
             let stays = kept == Kept::Internal || (self.is_no_inline(text) && !name.contains("_4core"));
-            stays.then_some(())?;
-            Some(format!("ptr {}", self.renamed.get(name).map_or(name, String::as_str)))
+            stays.then(|| format!("ptr {name}"))
         });
         let hidden: Vec<String> = hidden.collect();
         let used = format!(
-            "@llvm.compiler.used = appending global [{} x ptr] [{}], section \"llvm.metadata\"\n",
+            "@llvm.compiler.used = appending global [{} x ptr] [{}], section \"llvm.metadata\"",
             hidden.len(),
             hidden.join(", ")
         );
@@ -138,6 +123,7 @@ impl Module {
         let mut out = Renumbered {
             module: self,
             text: String::new(),
+            crates: HashMap::new(),
             nameless: HashMap::new(),
             numbers: HashMap::new(),
             open: VecDeque::new(),
@@ -145,11 +131,13 @@ impl Module {
         for line in &self.head {
             out.write(&self.text[line.clone()]);
         }
-        for &item in &keep {
+        // A type has its size before it is used.
+        let (types, rest): (Vec<usize>, Vec<usize>) = keep.iter().partition(|&&item| self.item(item).starts_with('%'));
+        for item in types.into_iter().chain(rest) {
             out.write(self.item(item));
         }
         if !hidden.is_empty() {
-            out.text.push_str(&used);
+            out.write(&used);
         }
         while let Some(item) = out.open.pop_front() {
             out.write(self.item(item));
@@ -158,13 +146,15 @@ impl Module {
     }
 }
 
-/// What LLVM calls constants that have no name, before a module's hash and a running number.
-const NAMELESS: &str = "@anon.";
+/// What constants are called that have no name: by LLVM, before a module's hash and a running number, and by rustc, before a hash.
+const NAMELESS: [&str; 2] = ["@anon.", "@alloc_"];
 
 /// A part as it is written.
 struct Renumbered<'m> {
     module: &'m Module,
     text: String,
+    /// New numbers of crates, which have them by their folders.
+    crates: HashMap<&'m str, usize>,
     /// New numbers of constants without names.
     nameless: HashMap<&'m str, usize>,
     /// New numbers of attributes and metadata.
@@ -178,14 +168,15 @@ impl<'m> Renumbered<'m> {
         let mut copied = 0;
         for name in References(item) {
             let start = name.as_ptr().addr() - item.as_ptr().addr();
-            if let Some(new) = self.module.renamed.get(name) {
-                self.text.extend([&item[copied..start], new]);
+            if name.starts_with("@_R") {
+                self.text.push_str(&item[copied..start]);
+                self.write_symbol(name);
                 copied = start + name.len();
-            } else if name.starts_with(NAMELESS) {
+            } else if NAMELESS.iter().any(|prefix| name.starts_with(prefix)) {
                 let next = self.nameless.len();
                 let number = *self.nameless.entry(name).or_insert(next);
                 self.text.push_str(&item[copied..start]);
-                write!(self.text, "{NAMELESS}{number}").expect("writing to a string");
+                write!(self.text, "@nameless.{number}").expect("writing to a string");
                 copied = start + name.len();
             } else if name.starts_with(['#', '!'])
                 && let Some(&at) = self.module.by_name.get(name)
@@ -203,24 +194,28 @@ impl<'m> Renumbered<'m> {
         self.text.push_str(&item[copied..]);
         self.text.push('\n');
     }
-}
 
-/// A mangled name without the numbers of crates, which a crate gets by its folder: `C`, `s`, digits in base 62 and `_`.
-fn without_folders(name: &str) -> Option<String> {
-    let mut rest = name.strip_prefix("@_R")?;
-    let mut new = String::from("@_R");
-    while let Some(at) = rest.find("Cs") {
-        let (before, number) = rest.split_at(at + 2);
-        let digits = number.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(number.len());
-        let is_number = number[digits..].starts_with('_');
-        new.push_str(&before[..if is_number { at + 1 } else { at + 2 }]);
-        rest = if is_number { &number[digits + 1..] } else { number };
+    /// Writes a mangled name with new numbers of crates: `Cs`, digits in base 62 and `_` in it. Different names stay different.
+    fn write_symbol(&mut self, name: &'m str) {
+        let mut rest = name;
+        while let Some(at) = rest.find("Cs") {
+            let (before, number) = rest.split_at(at + 2);
+            self.text.push_str(before);
+            rest = number;
+            let digits = number.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(number.len());
+            if number[digits..].starts_with('_') {
+                let next = self.crates.len();
+                let new = *self.crates.entry(&number[..digits]).or_insert(next);
+                write!(self.text, "{new}").expect("writing to a string");
+                rest = &number[digits..];
+            }
+        }
+        self.text.push_str(rest);
     }
-    new.push_str(rest);
-    Some(new)
 }
 
-/// The names in a text of IR, with their sigils: `@name`, `@"a name"`, `#1`, `!2`, `$name`. Strings are passed over.
+/// The names in a text of IR, with their sigils: `@name`, `@"a name"`, `#1`, `!2`, `$name`, and of types `%"a name"` alone, since values
+/// have names as well. Strings are passed over.
 #[derive(Clone)]
 struct References<'a>(&'a str);
 
@@ -235,7 +230,7 @@ impl<'a> Iterator for References<'a> {
             i += 1;
             match bytes[start] {
                 b'"' => i = after_string(bytes, i),
-                b'@' | b'$' if bytes.get(i) == Some(&b'"') => {
+                b'@' | b'$' | b'%' if bytes.get(i) == Some(&b'"') => {
                     i = after_string(bytes, i + 1);
                     return Some(self.take(start, i));
                 }
@@ -287,6 +282,9 @@ target datalayout = "e-i64:64"
 target triple = "nvptx64-nvidia-cuda"
 
 %pair = type { i32, i32 }
+%"a pair" = type { i32, %"an int" }
+%"an int" = type { i32 }
+%"no one's" = type { i8 }
 
 @text = private constant [9 x i8] c"@two #7 !", align 1
 @anon.3f1.8 = private unnamed_addr constant i8 1
@@ -307,6 +305,7 @@ define ptx_kernel void @two(ptr %x) #4 {
 }
 
 define internal void @deep(ptr %x) #4 !dbg !11 {
+  %y = alloca %"a pair"
   call void @llvm.assume(ptr @anon.3f1.9)
   ret void
 }
@@ -331,12 +330,20 @@ attributes #7 = { convergent }
     #[test]
     fn a_part_has_what_the_kernel_reaches_and_nothing_else() {
         let one = Module::parse(IR.to_owned()).cut(&["one"], Kept::Internal);
-        for part in
-            ["target triple", "%pair = type", "@text = ", "define internal void @deep(", "c\"@two #7 !\"", "PIC Level"]
-        {
+        for part in [
+            "target triple",
+            "%pair = type",
+            "\n%\"an int\" = type { i32 }\n",
+            "@text = ",
+            "define internal void @deep(",
+            "c\"@two #7 !\"",
+            "PIC Level",
+        ] {
             assert!(one.contains(part), "{part} is not in\n{one}");
         }
-        for part in ["@two(", "@table", "a name", "unused", "cold", "i8 1", "Function Attrs", "source_filename"] {
+        for part in
+            ["@two(", "@table", "a name", "unused", "cold", "i8 1", "no one's", "Function Attrs", "source_filename"]
+        {
             assert!(!one.contains(part), "{part} is in\n{one}");
         }
         let two = Module::parse(IR.to_owned()).cut(&["two"], Kept::Internal);
@@ -352,10 +359,8 @@ attributes #7 = { convergent }
         assert!(one.contains("@deep(ptr %x) #4 !dbg !5 {"), "{one}");
         assert!(one.contains("\nattributes #4 = { nounwind \"key\"=\"#7\" }\n"), "{one}");
         assert!(one.contains("\n!2 = distinct !{!2, !5}\n") && one.contains("\n!3 = !{i32 0, i32 1024}\n"), "{one}");
-        assert!(
-            one.contains("\n@anon.0 = private unnamed_addr constant i8 2\n") && one.contains("(ptr @anon.0)"),
-            "{one}"
-        );
+        assert!(one.contains("\n@nameless.0 = private unnamed_addr constant i8 2\n"), "{one}");
+        assert!(one.contains("(ptr @nameless.0)"), "{one}");
         // What other kernels do to the numbers is not seen.
         let others = IR.replace("#7", "#70").replace("#4", "#40").replace("!11", "!31").replace("!9", "!8");
         let others = others.replace("anon.3f1.9", "anon.77.12");
@@ -363,19 +368,32 @@ attributes #7 = { convergent }
     }
 
     #[test]
-    fn names_are_the_same_in_each_folder_unless_two_would_be_one() {
+    fn a_part_is_the_same_wherever_its_items_were() {
+        let at = IR.find("@text = ").unwrap();
+        let (head, items) = IR.split_at(at);
+        let mut parts: Vec<&str> = items.split("\n\n").collect();
+        let last = parts.pop().unwrap();
+        parts.reverse();
+        let turned = format!("{head}{}\n\n{last}", parts.join("\n\n"));
+        for name in ["one", "two"] {
+            let part = |ir: &str| Module::parse(ir.to_owned()).cut(&[name], Kept::Internal);
+            assert_eq!(part(&turned), part(IR));
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_in_each_folder() {
         let text = |one: &str, two: &str| {
             let ir = IR
                 .replace("@deep", &format!("@_RNvCs{one}_3app4deepCs"))
-                .replace("@two(", &format!("@_RNvCs{two}_3app4deepCs("));
+                .replace("@text", &format!("@_RNvCs{two}_3app4deepCs"));
             Module::parse(ir).cut(&["one"], Kept::Internal)
         };
-        let part = text("6LTCTBsjTLr", "3dDb9nXiKUR_3one");
-        assert!(part.contains("call void @_RNvC3app4deepCs(ptr @text)"), "{part}");
-        assert!(part.contains("[ptr @_RNvC3app4deepCs]"), "{part}");
-        assert_eq!(part, text("9", "10_3one"));
-        let both = text("6LTCTBsjTLr", "3dDb9nXiKUR");
-        assert!(both.contains("call void @_RNvCs6LTCTBsjTLr_3app4deepCs(ptr @text)"), "{both}");
+        let part = text("6LTCTBsjTLr", "3dDb9nXiKUR");
+        assert!(part.contains("call void @_RNvCs0_3app4deepCs(ptr @_RNvCs1_3app4deepCs)"), "{part}");
+        assert!(part.contains("[ptr @_RNvCs0_3app4deepCs]"), "{part}");
+        assert_eq!(part, text("9", "10"));
+        assert_ne!(part, text("9", "9"));
     }
 
     #[test]

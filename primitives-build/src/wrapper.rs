@@ -59,8 +59,13 @@ pub(crate) struct Compiled {
 }
 
 /// What the kernels of a source depend on in this crate, beside its version: it may be one under development.
-const MAKERS: [&str; 4] =
-    [include_str!("wrapper.rs"), include_str!("ir.rs"), include_str!("split.rs"), include_str!("codegen.rs")];
+const MAKERS: [&str; 5] = [
+    include_str!("wrapper.rs"),
+    include_str!("ir.rs"),
+    include_str!("unit.rs"),
+    include_str!("split.rs"),
+    include_str!("codegen.rs"),
+];
 
 impl Inner<'_> {
     /// Writes the wrapper of the modules of one crate.
