@@ -1,5 +1,5 @@
 //! The pages of `docs/`: that they name everything they promise to. That their code runs, and that their links lead somewhere,
-//! is rustdoc's to test. And that figures are those of the recorded results.
+//! is rustdoc's to test. And that figures are those of the recorded results, and that each collective says which threads call it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -74,6 +74,64 @@ fn every_row_of_the_map_is_full_and_links_what_it_names() {
         assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "{row:?} has an empty cell");
         assert!(row[1..].iter().any(|cell| cell.contains("[`")) || row[1].ends_with("below"), "{row:?} links nothing");
     }
+}
+
+/// Differences that change results: a name of the map, and words of its row.
+const DIFFERENCES: [(&str, &str); 4] = [
+    ("Cumsum", "`op(earlier, later)`"),
+    ("FloorDivFunctor", "A float divided by 0 is infinite or NaN"),
+    ("ReadDataReduce", "there no columns were guarded if `NX = 1`"),
+    ("details::WriteData(dst,src,num)", "[`write_data_lens`] is a block's, which there is not in the seed"),
+];
+
+#[test]
+fn the_map_names_differences_that_change_results() {
+    let rows = rows(include_str!("../docs/seed_map.md"));
+    for (name, words) in DIFFERENCES {
+        let row = rows.iter().find(|row| quoted(row[0]).any(|quoted| quoted == name)).expect("a row of the map");
+        assert!(row[2].contains(words), "the row of {name} does not say: {words}");
+    }
+}
+
+/// The sentences by which a collective says which threads call it: of a block's folder, and of a warp's.
+const CALLERS: [(&str, &[&str]); 2] = [
+    (
+        "block",
+        &[
+            "/// All threads of the block call it: see [divergence](crate::block#divergence).",
+            "/// No thread waits for another here: any may call it or not.",
+        ],
+    ),
+    ("warp", &["/// All lanes of the warp call it: see [divergence](crate::warp#divergence)."]),
+];
+
+#[test]
+fn every_collective_says_which_threads_call_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("primitives-gpu/src");
+    let (mut found, mut silent) = (0, Vec::new());
+    for (scope, sentences) in CALLERS {
+        let mut folders = vec![root.join(scope)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let source = std::fs::read_to_string(path).expect("a source");
+                // Methods are indented.
+                for (at, before) in source.match_indices("\npub fn ") {
+                    let docs = source[..at].rsplit("\n\n").next().unwrap_or_default();
+                    found += 1;
+                    if !sentences.iter().any(|sentence| docs.contains(sentence)) {
+                        silent.extend(source[at + before.len()..].split(['<', '(']).next().map(str::to_owned));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(silent, [""; 0], "have none of the sentences that say which threads call them");
+    assert!(found > 60, "only {found} collectives were found");
 }
 
 /// The rows of the page's last table are the algorithms, and each test that it names is there.

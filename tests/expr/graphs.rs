@@ -129,6 +129,30 @@ fn reductions_beyond_32_bits() -> Result<()> {
     Ok(())
 }
 
+/// Places that 31 bits do not hold, by vectors and by elements. The memory takes a GPU.
+#[test]
+fn assignments_beyond_31_bits() -> Result<()> {
+    let stream = stream()?;
+    for n in [(1usize << 31) + 16, (1 << 31) + 4] {
+        let uninit = || Tensor::<u8>::uninit(&stream, if stream.device().is_gpu() { n } else { 0 });
+        let (x, y) = match (uninit(), uninit()) {
+            (Err(Error::Allocation { .. }), _) | (_, Err(Error::Allocation { .. })) => return Ok(()),
+            (x, y) => (x?, y?),
+        };
+        if x.is_empty() {
+            return Ok(());
+        }
+        x.assign((element_index::<u64>() % 251).cast::<u8>())?;
+        y.assign(&x.slice(AxisSlice::from(..).by(-1))?)?;
+        for start in [0, n / 2, (1 << 31) - 40, n - 40] {
+            let expected: Vec<u8> = (start..start + 40).map(|i| ((n - 1 - i) % 251) as u8).collect();
+            let part = start as isize..start as isize + 40;
+            assert_eq!(y.slice(part)?.to_vec()?, expected, "{n} elements, from {start} on");
+        }
+    }
+    Ok(())
+}
+
 /// Beyond a length kernels of few values have larger blocks.
 #[test]
 fn very_long_vectors() -> Result<()> {

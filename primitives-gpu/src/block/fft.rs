@@ -214,6 +214,8 @@ pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: u
 /// The inverses of [`block_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`.
 ///
 /// Like [`block_fft`], at the same cost and with the same storage.
+///
+/// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn block_ifft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>(

@@ -90,6 +90,8 @@ pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
 /// The inverses of [`warp_fft`] times `N`: `x[j] = Σ X[k] * exp(2πi * j * k / N)`, for each group its own.
 ///
 /// Like [`warp_fft`], at the same cost: the input is striped, the result is blocked.
+///
+/// All lanes of the warp call it: see [divergence](crate::warp#divergence).
 #[inline(always)]
 #[track_caller]
 pub fn warp_ifft<T: FftFloat, const N: usize, const ITEMS: usize>(

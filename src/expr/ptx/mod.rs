@@ -1015,4 +1015,26 @@ mod tests {
         assert_eq!((folding(1 << 30).width, folding(1 << 30).wide), (16, false));
         assert_eq!((folding(1 << 31).width, folding(1 << 31).wide), (16, true));
     }
+
+    #[test]
+    fn assignments_of_many_elements_have_wide_places() {
+        // Bytes, read backwards along the outermost axis.
+        let backwards = |extents: &[usize]| {
+            let shape = Shape::new(extents).unwrap();
+            let row = Layout::contiguous(shape);
+            let mut back = row;
+            back.offset = (extents[0] - 1) * row.strides[0] as usize;
+            back.strides[0] = -row.strides[0];
+            let nest = Nest::new(&shape, [&row, &back].into_iter()).unwrap();
+            let variant = Variant::of(&nest, &[1, 1], &[0, 0], Kinds { results: 1, memories: 2 }, usize::MAX);
+            assert_eq!(usize::from(variant.rank), extents.len());
+            (variant.width, variant.wide)
+        };
+        // Vectors may be few enough for 32 bits where elements are not.
+        assert_eq!([backwards(&[1 << 30]), backwards(&[1 << 31])], [(16, false), (16, true)]);
+        // Elements that are no whole vectors come one by one.
+        assert_eq!([backwards(&[(1 << 31) - 1]), backwards(&[(1 << 31) + 4])], [(1, false), (1, true)]);
+        // Many vectors along axes that are short.
+        assert_eq!([backwards(&[1 << 15, 1 << 19]), backwards(&[1 << 16, 1 << 19])], [(16, false), (16, true)]);
+    }
 }

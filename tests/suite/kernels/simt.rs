@@ -364,6 +364,27 @@ pub fn compare_exchange_once<T: AtomicElement>(
     }
 }
 
+/// Adds `values` to elements, a thread each: to `cells`, in whose halves the elements are, and to a copy in shared memory. Writes what
+/// was in the second half, and what shared memory has afterwards.
+#[kernel(equal_len(values, out), instantiate(<f32>, <f64>))]
+pub fn add_once<T: AtomicElement>(
+    cx: Block,
+    values: Global<T>,
+    cells: GlobalMut<T, Atomic>,
+    mut out: GlobalMut<[T; 2]>,
+    shared: Shared<[T; 32]>,
+) {
+    for i in cx.items(out.len()) {
+        let (at, value) = (i.index(), values[i]);
+        shared.at(at).store(cells.at(at).load());
+        // An atomic whose result nobody takes is another instruction.
+        cells.at(at).fetch_add(value);
+        let before = cells.at(out.len() + at).fetch_add(value);
+        shared.at(at).fetch_add(value);
+        out.set(i, [before, shared.at(at).load()]);
+    }
+}
+
 /// Each thread of the grid takes a ticket and marks it.
 #[kernel]
 pub fn take_tickets(_cx: Block, counter: GlobalMut<u32, Atomic>, taken: GlobalMut<u32, Atomic>) {
@@ -438,7 +459,14 @@ pub fn math<T: Real>(cx: Block, which: u32, x: Global<T>, y: Global<T>, z: Globa
             26 => a.round_ties_even(),
             27 => a.round(),
             28 => a.mul_add(b, c),
-            _ => a.copysign(b),
+            29 => a.copysign(b),
+            30 => a.acosh(),
+            31 => a.asinh(),
+            32 => a.atanh(),
+            33 => a.error_function(),
+            34 => a.error_function_complement(),
+            35 => a.tgamma(),
+            _ => a.lgamma(),
         };
         out.set(i, value);
     }

@@ -105,6 +105,62 @@ float_updates! {
     atomics_of_f64_in_every_order_and_scope: f64;
 }
 
+const SMALLEST: f32 = f32::MIN_POSITIVE;
+const TINY: f32 = SMALLEST / 4.0;
+
+/// An element, a value, and what an addition leaves in global and in shared memory.
+const SUMS: [[f32; 4]; 8] = [
+    // A result that is subnormal, of numbers that are not.
+    [1.5 * SMALLEST, -SMALLEST, 0.0, 0.5 * SMALLEST],
+    [-1.5 * SMALLEST, SMALLEST, -0.0, -0.5 * SMALLEST],
+    // Subnormal numbers, whose sum is none, or another number than without them.
+    [3.0 * TINY, 3.0 * TINY, 0.0, 1.5 * SMALLEST],
+    [-TINY, -TINY, -0.0, -2.0 * TINY],
+    [SMALLEST, TINY, SMALLEST, 1.25 * SMALLEST],
+    [TINY, SMALLEST, SMALLEST, 1.25 * SMALLEST],
+    [1.0, 2.0, 3.0, 3.0],
+    [f32::INFINITY, TINY, f32::INFINITY, f32::INFINITY],
+];
+
+#[test]
+fn subnormal_floats_are_zeros_for_additions_in_global_memory_alone() -> Result<()> {
+    for stream in streams()? {
+        let column = |k: usize| SUMS.map(|row| row[k]);
+        let values = stream.buffer_from(&column(1))?;
+        let mut cells = stream.buffer_from(&column(0).repeat(2))?;
+        let mut out = stream.buffer_zeroed(SUMS.len())?;
+        kernels::add_once::<f32>::launch(&stream, (1, 32), &values, &mut cells, &mut out)?;
+        let (cells, out) = (cells.to_vec()?, out.to_vec()?);
+        for (i, [element, value, global, shared]) in SUMS.into_iter().enumerate() {
+            let [before, in_shared] = out[i];
+            let found = [cells[i], cells[i + SUMS.len()], before, in_shared];
+            let expected = [global, global, element, shared];
+            assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits), "{element:e} + {value:e}: {found:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn subnormal_doubles_are_added_as_they_are() -> Result<()> {
+    const SMALLEST: f64 = f64::MIN_POSITIVE;
+    const TINY: f64 = SMALLEST / 4.0;
+    let elements = [1.5 * SMALLEST, 3.0 * TINY, -TINY, SMALLEST];
+    let values = [-SMALLEST, 3.0 * TINY, -TINY, TINY];
+    for stream in streams()? {
+        let mut cells = stream.buffer_from(&elements.repeat(2))?;
+        let mut out = stream.buffer_zeroed(elements.len())?;
+        kernels::add_once::<f64>::launch(&stream, (1, 32), &stream.buffer_from(&values)?, &mut cells, &mut out)?;
+        let (cells, out) = (cells.to_vec()?, out.to_vec()?);
+        for (i, (element, value)) in elements.into_iter().zip(values).enumerate() {
+            let sum = element + value;
+            let found = [cells[i], cells[i + elements.len()], out[i][0], out[i][1]];
+            assert_eq!(found.map(f64::to_bits), [sum, sum, element, sum].map(f64::to_bits), "{element:e} + {value:e}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn compare_and_exchange_compares_bits() -> Result<()> {
     let stream = stream()?;

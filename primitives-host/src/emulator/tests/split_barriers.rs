@@ -1,5 +1,7 @@
 //! Split barriers, and what nobody may leave out beside them.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use primitives_gpu::simt::FULL_MASK;
 use primitives_gpu::view::{Parity, Shared, SplitBarriers};
 
@@ -170,4 +172,40 @@ fn who_waits_for_a_phase_learns_nothing_of_the_next() {
             barriers.arrive(0);
         }
     });
+}
+
+/// Two warps hand on to each other for many more phases than a deadlock takes rounds, and all that they change are the barriers.
+#[test]
+fn handing_on_by_split_barriers_is_no_deadlock() {
+    const FULL: usize = 0;
+    const EMPTY: usize = 1;
+    for (arch, options) in [75, 80].into_iter().flat_map(|arch| modes().map(|options| (arch, options))) {
+        let options = EmulatorOptions { arch: Some(arch), deadlock_after: std::time::Duration::ZERO, ..options };
+        // The emulator does not see this word.
+        let slot = atomics(1);
+        go(&options, 1, 64, |cx| {
+            // SAFETY: the block's memory has no other view.
+            let barriers = unsafe { Shared::<SplitBarriers<2>>::from_arena(cx, 0) };
+            if cx.thread_rank() == 0 {
+                barriers.begin(FULL, 1);
+                barriers.begin(EMPTY, 1);
+            }
+            cx.barrier();
+            let mut parity = first();
+            for phase in 0..20_000 {
+                if cx.warp() == 0 {
+                    // Before the first phase is over, the one before counts as over.
+                    barriers.wait(EMPTY, parity.other());
+                    slot[0].store(phase, Relaxed);
+                    barriers.arrive(FULL);
+                } else {
+                    barriers.wait(FULL, parity);
+                    assert_eq!(slot[0].load(Relaxed), phase);
+                    barriers.arrive(EMPTY);
+                }
+                parity = parity.other();
+            }
+        })
+        .unwrap();
+    }
 }

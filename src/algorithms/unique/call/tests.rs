@@ -94,3 +94,55 @@ fn shapes_that_do_not_fit_are_a_fault() -> Result<()> {
     }
     Ok(())
 }
+
+/// A tile has no more batches than its block has memory for, whatever the launch says.
+#[test]
+fn more_batches_than_a_block_has_memory_for_are_not_read() -> Result<()> {
+    let stream = Device::auto()?.stream()?;
+    // Runs of three keys. The values count the items.
+    let len = 100_000;
+    let keys = stream.buffer_from(&(0..len as u32).map(|i| i / 3).collect::<Vec<u32>>())?;
+    let values = stream.buffer_from(&(0..len as u32).collect::<Vec<u32>>())?;
+    let untouched = vec![u32::MAX; len];
+    // How many items of one tile an output has: multiples of `step`, in order.
+    let written = |found: &[u32], step: u32| {
+        let written = found.iter().position(|&item| item == u32::MAX).expect("one tile of several");
+        assert!(written > 1000 && (0..written as u32).all(|i| found[i as usize] == i * step), "{written} items");
+        assert!(found[written..].iter().all(|&item| item == u32::MAX));
+        written as u64
+    };
+    for batches in [1000, u32::MAX] {
+        let (mut out, mut none) = (stream.buffer_from(&untouched)?, stream.buffer_zeroed::<u8>(0)?);
+        let (mut count, mut chain) = (stream.buffer_zeroed::<u64>(1)?, stream.buffer_zeroed::<u64>(0)?);
+        device::unique_tiles::<Span<u32>, Constant<u8>, false>::launch(
+            &stream,
+            (1, device::STAGE_THREADS as u32),
+            &keys,
+            constant(0u8, len),
+            &mut out,
+            &mut none,
+            &mut count,
+            &mut chain,
+            1,
+            batches,
+        )?;
+        assert_eq!(count.to_vec()?, [written(&out.to_vec()?, 1)]);
+
+        let [mut out, mut values_out] = [stream.buffer_from(&untouched)?, stream.buffer_from(&untouched)?];
+        device::unique_tiles::<Span<u32>, Span<u32>, true>::launch(
+            &stream,
+            (1, device::STAGE_THREADS as u32),
+            &keys,
+            &values,
+            &mut out,
+            &mut values_out,
+            &mut count,
+            &mut chain,
+            1,
+            batches,
+        )?;
+        let kept = written(&out.to_vec()?, 1);
+        assert_eq!((count.to_vec()?, written(&values_out.to_vec()?, 3)), (vec![kept], kept));
+    }
+    Ok(())
+}
