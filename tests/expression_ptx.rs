@@ -208,6 +208,75 @@ fn stencils_of_every_type_and_boundary_spill_nothing() -> Result<()> {
     Ok(())
 }
 
+/// Several steps are one kernel, whose warps keep rows in registers.
+#[test]
+fn steps_of_every_type_and_boundary_spill_nothing() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    macro_rules! types {
+        ($($t:ty: $outside:expr),*) => {$({
+            let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [2048, 1024]).unwrap());
+            // Four elements a lane, two of 8 bytes.
+            let in_vectors = |text: &str| match size_of::<$t>() {
+                1 => text.contains("ld.global.b32") && text.contains("st.global.b32"),
+                2 => text.contains("ld.global.v2.b32") && text.contains("st.global.v2.b32"),
+                _ => wide(text, 1),
+            };
+            for (name, boundary) in [
+                ("clamp", Boundary::Clamp),
+                ("periodic", Boundary::Periodic),
+                ("mirror", Boundary::Mirror),
+                ("symmetric", Boundary::Symmetric),
+                ("constant", Boundary::Constant($outside)),
+                ("interior", Boundary::Interior),
+            ] {
+                let most = || {
+                    stencil(&x, boundary, |n| {
+                        let (across, along) = (maximum(n.at(-1), n.at(1)), maximum(n.at([-1, 0]), n.at([1, 0])));
+                        maximum(maximum(across, along), n.at(0))
+                    })
+                };
+                kernels.kernel(
+                    &format!("steps.five.{name}.{}", <$t as Scalar>::DTYPE),
+                    |arch| y.ptx(most().steps(8), arch),
+                    |text| text.contains("shfl.sync") && in_vectors(text),
+                )?;
+            }
+        })*};
+    }
+    types!(bool: true, i8: -3, u16: 3, i32: -9, u64: 9, f16: f16::ONE, bf16: bf16::ONE, f32: 2.5, f64: 2.5);
+    kernels.finish();
+    Ok(())
+}
+
+/// Along rows alone, with another tensor, and where no vectors are.
+#[test]
+fn steps_of_other_forms_spill_nothing() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    let [y, x, f] = [0; 3].map(|_| Tensor::<f32>::zeros(&stream, [2048, 1024]).unwrap());
+    // No multiple of a vector, and not at its beginning.
+    let odd = |x: &Tensor<f32>| x.slice((1.., 3..)).unwrap();
+    let shuffles = |text: &str| text.contains("shfl.sync");
+    for (name, boundary) in
+        [("mirror", Boundary::Mirror), ("constant", Boundary::Constant(2.5)), ("interior", Boundary::Interior)]
+    {
+        let name = |what: &str| format!("steps.{what}.{name}");
+        let five =
+            |x: &Tensor<f32>| stencil(x, boundary, |n| 0.25 * (n.at(-1) + n.at(1) + n.at([-1, 0]) + n.at([1, 0])));
+        kernels.kernel(
+            &name("odd"),
+            |arch| odd(&y).ptx(five(&odd(&x)).steps(8), arch),
+            |text| shuffles(text) && !text.contains("global.v"),
+        )?;
+        let row = || stencil(&x, boundary, |n| n.at(-3) + n.at(0) + n.at(3));
+        kernels.kernel(&name("row"), |arch| y.ptx(row().steps(4), arch), shuffles)?;
+        if boundary != Boundary::Interior {
+            kernels.kernel(&name("other"), |arch| y.ptx((five(&x) + &f).steps(3), arch), shuffles)?;
+        }
+    }
+    kernels.finish();
+    Ok(())
+}
+
 /// The loads of four elements, and of one.
 fn loads(text: &str) -> (usize, usize) {
     (text.matches("ld.global.v4").count(), text.matches("ld.global.f32").count())

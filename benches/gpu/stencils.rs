@@ -20,6 +20,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     let mut bench = Bench { stream: device.stream()?, peers, report };
     let log2 = options.log2.min(28);
     bench.square(1 << (log2 / 2))?;
+    bench.steps(1 << (log2 / 2), 8)?;
     bench.cube(if log2 < 28 { 1 << (log2 / 3) } else { 768 })?;
     for width in [9, 33] {
         bench.row_of(1 << log2, width)?;
@@ -133,6 +134,48 @@ impl Bench<'_> {
         self.report.row(
             &format!("stencil, norm of a residual of 5 points, f32 {side}x{side}"),
             &[("ms", times[0]), ("GB/s", 8.0 * x.len() as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])],
+        );
+        Ok(())
+    }
+
+    /// So many steps in one assignment, beside as many assignments, and a copy.
+    fn steps(&mut self, side: usize, count: usize) -> Result<()> {
+        let ([x, y], _) = &self.tensors(&[side, side])?;
+        let ([z, _], _) = &self.tensors(&[side, side])?;
+        let points = |of: &Tensor<f32>| {
+            stencil(of, Boundary::Clamp, |n| 0.25 * (n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1])))
+        };
+        let name = format!("stencil, {count} steps of 5 points, f32 {side}x{side}");
+        let mut together = || y.assign(points(x).steps(count));
+        // The first reads what the steps read, and the others take turns.
+        let mut apart = || {
+            let turns = [z, y];
+            z.assign(points(x))?;
+            (1..count).try_for_each(|step| turns[step % 2].assign(points(turns[(step + 1) % 2])))
+        };
+        together()?;
+        let difference = {
+            apart()?;
+            let expected = Tensor::<f32>::uninit(&self.stream, [side, side])?;
+            expected.assign(if count % 2 == 1 { z } else { y })?;
+            together()?;
+            (y - &expected).abs().max().item()?
+        };
+        if difference != 0.0 {
+            self.report.failure(format!("{name}, ours"));
+            return Ok(());
+        }
+        let times = compare(&self.stream.clone(), &mut [&mut together, &mut apart, &mut || y.assign(x)])?;
+        let moved = 8.0 * x.len() as f64;
+        self.report.row(
+            &name,
+            &[
+                ("ms", times[0]),
+                ("GB/s", moved / times[0] / 1e6),
+                ("of copy", times[2] / times[0]),
+                ("single ms", times[1]),
+                ("ratio to single", times[1] / times[0]),
+            ],
         );
         Ok(())
     }

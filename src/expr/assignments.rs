@@ -10,6 +10,7 @@ use super::graph::{Node, View, describe};
 use super::nest::Nest;
 use super::program::{Lowered, lower_fixed};
 use super::shape::Shape;
+use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
 /// An assignment that is to be made: [`Tensor::to`](super::Tensor::to).
 #[must_use = "it is made by `assign_all`, or when it is prepared and run"]
@@ -79,14 +80,19 @@ pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<(
 /// ```
 pub struct Prepared {
     targets: Vec<Arc<View>>,
-    lowered: Lowered,
-    nest: Nest,
+    work: Made,
     shape: Shape,
     text: String,
     place: &'static Location<'static>,
     /// Set by the first run on a GPU.
     #[cfg(feature = "cuda")]
     ready: std::sync::OnceLock<super::gpu::Ready>,
+}
+
+/// What was checked.
+enum Made {
+    Kernel(Box<(Lowered, Nest)>),
+    Steps(Schedule),
 }
 
 impl Prepared {
@@ -99,15 +105,21 @@ impl Prepared {
     pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Result<Self> {
         let place = Location::caller();
         let (targets, values) = apart(assignments);
-        let lowered = lower_fixed(&values);
         let roots: Vec<&Arc<Node>> = values.iter().collect();
-        let nest = prepare(place, &targets.iter().collect::<Vec<_>>(), &lowered, &|| roots.clone())?;
+        let all: Vec<&Arc<View>> = targets.iter().collect();
+        let work = if steps_among(&values).is_some() {
+            let options = Options { fixed: true, tiles: Tiles::on(all[0].stream.device().is_gpu()) };
+            Made::Steps(Schedule::new(place, &all, &values, options)?)
+        } else {
+            let lowered = lower_fixed(&values);
+            let nest = prepare(place, &all, &lowered, &|| roots.clone())?;
+            Made::Kernel(Box::new((lowered, nest)))
+        };
         let shape = targets.first().map_or(Shape::SCALAR, |target| target.layout.shape);
         let text = describe(&roots).0.join("; ");
         Ok(Self {
             targets,
-            lowered,
-            nest,
+            work,
             shape,
             text,
             place,
@@ -116,7 +128,7 @@ impl Prepared {
         })
     }
 
-    /// Makes the assignments in one kernel, on the stream of the first target.
+    /// Makes the assignments on the stream of the first target: in one kernel, or [steps](super::Expr::steps) in as many as they take.
     ///
     /// # Errors
     ///
@@ -125,20 +137,24 @@ impl Prepared {
         if self.targets.is_empty() {
             return Ok(());
         }
+        let (lowered, nest) = match &self.work {
+            Made::Kernel(kernel) => (&kernel.0, &kernel.1),
+            Made::Steps(steps) => return steps.run(),
+        };
         let targets: Vec<&Arc<View>> = self.targets.iter().collect();
         #[cfg(feature = "cuda")]
-        if self.nest.elements > 0 && targets[0].stream.device().is_gpu() {
+        if nest.elements > 0 && targets[0].stream.device().is_gpu() {
             let ready = match self.ready.get() {
                 Some(ready) => ready,
                 None => {
-                    let operands = super::gpu::Operands::new(&targets, &self.lowered, &self.nest);
+                    let operands = super::gpu::Operands::new(&targets, lowered, nest);
                     let ready = operands.ready(&|| self.text.clone())?;
                     self.ready.get_or_init(|| ready)
                 }
             };
-            return ready.launch(&targets, &self.lowered);
+            return ready.launch(&targets, lowered);
         }
-        launch(self.place, &targets, &self.lowered, &self.nest, &|| self.text.clone())
+        launch(self.place, &targets, lowered, nest, &|| self.text.clone())
     }
 
     /// The PTX of the kernel on a GPU of an architecture, given as compute capability times ten; empty if there are no assignments.
@@ -162,7 +178,10 @@ impl Prepared {
             return Ok(String::new());
         }
         let targets: Vec<&Arc<View>> = self.targets.iter().collect();
-        super::gpu::Operands::new(&targets, &self.lowered, &self.nest).text(arch)
+        match &self.work {
+            Made::Kernel(kernel) => super::gpu::Operands::new(&targets, &kernel.0, &kernel.1).text(arch),
+            Made::Steps(steps) => steps.text(arch),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::overlap::{overlap, repeats};
 use super::program::{Input, Lowered, Program, lower};
 use super::reduce::Spec;
 use super::shape::{Layout, MAX_RANK, Shape};
+use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
 /// An error about an expression.
 pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: String, roots: &[&Arc<Node>]) -> Error {
@@ -35,6 +36,10 @@ pub(crate) fn mistake(place: &Location<'_>, kind: ExpressionErrorKind, reason: S
 pub(crate) fn evaluate(place: &'static Location<'static>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<()> {
     if targets.is_empty() {
         return Ok(());
+    }
+    if steps_among(roots).is_some() {
+        let options = Options { fixed: false, tiles: Tiles::on(targets[0].stream.device().is_gpu()) };
+        return Schedule::new(place, targets, roots, options)?.run();
     }
     let (lowered, all) = (lower(roots), || roots.iter().collect::<Vec<_>>());
     let nest = prepare(place, targets, &lowered, &all)?;
@@ -66,6 +71,9 @@ pub(crate) fn kernel_text(
     roots: &[Arc<Node>],
     arch: u32,
 ) -> Result<String> {
+    if steps_among(roots).is_some() {
+        return Schedule::new(place, targets, roots, Options { fixed: false, tiles: Tiles::on(true) })?.text(arch);
+    }
     let lowered = lower(roots);
     let nest = prepare(place, targets, &lowered, &|| roots.iter().collect())?;
     Operands::new(targets, &lowered, &nest).text(arch)

@@ -15,6 +15,7 @@ use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program};
+use super::ptx::steps::StepsForm;
 use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, THREADS, Variant};
 
 /// What the host checks that a kernel's text was made for its launch.
@@ -23,25 +24,42 @@ const LAYOUT: u64 = 0x6b70_6578_7072_0001;
 struct Cached {
     arch: u32,
     program: Program,
-    variant: Variant,
+    form: KernelForm,
     info: &'static KernelInfo,
+}
+
+/// What a kernel is, beside its program.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum KernelForm {
+    Once(Variant),
+    Steps(StepsForm),
+}
+
+impl KernelForm {
+    fn text(&self, program: &Program, arch: u32) -> Result<String> {
+        let text = match self {
+            Self::Once(variant) => ptx::kernel(program, variant, arch, LAYOUT),
+            Self::Steps(form) => ptx::steps::kernel(program, form, arch, LAYOUT),
+        };
+        text.map_err(|why| no_text(why, arch))
+    }
 }
 
 /// By hash.
 static KERNELS: RwLock<FastMap<u64, Vec<Cached>>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
 /// The kernel of a program for operands that lie in one way. Its text and its loaded code stay: what computes is computed again.
-fn kernel(program: &Program, variant: &Variant, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
-    let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, variant));
+fn kernel(program: &Program, form: &KernelForm, arch: u32, name: &dyn Fn() -> String) -> Result<&'static KernelInfo> {
+    let hash = BuildHasherDefault::<FastHasher>::default().hash_one((arch, program, form));
     let find = |kernels: &FastMap<u64, Vec<Cached>>| {
         let all = kernels.get(&hash)?;
-        let same = |known: &&Cached| known.arch == arch && known.variant == *variant && known.program == *program;
+        let same = |known: &&Cached| known.arch == arch && known.form == *form && known.program == *program;
         all.iter().find(same).map(|known| known.info)
     };
     if let Some(info) = find(&KERNELS.read().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(info);
     }
-    let text = text(program, variant, arch)?;
+    let text = form.text(program, arch)?;
     let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(info) = find(&kernels) {
         return Ok(info);
@@ -50,13 +68,13 @@ fn kernel(program: &Program, variant: &Variant, arch: u32, name: &dyn Fn() -> St
     let name: &'static str = name().leak();
     let info: &'static KernelInfo =
         Box::leak(Box::new(KernelInfo::new(name, ENTRY, images, 0, LAYOUT, LaunchBounds::NONE)));
-    let known = Cached { arch, program: program.clone(), variant: variant.clone(), info };
+    let known = Cached { arch, program: program.clone(), form: form.clone(), info };
     kernels.entry(hash).or_default().push(known);
     Ok(info)
 }
 
-fn text(program: &Program, variant: &Variant, arch: u32) -> Result<String> {
-    ptx::kernel(program, variant, arch, LAYOUT).map_err(|why| match why {
+fn no_text(why: NoKernel, arch: u32) -> Error {
+    match why {
         NoKernel::NoCode(function) => Error::NoImage {
             kernel: function.into(),
             reason: format!("for sm_{arch}: device functions are compiled with the feature `cuda`"),
@@ -68,7 +86,7 @@ fn text(program: &Program, variant: &Variant, arch: u32) -> Result<String> {
             asked: bytes as u64,
             limit: ptx::PARAM_BYTES as u64,
         },
-    })
+    }
 }
 
 /// The operands of a launch.
@@ -139,7 +157,7 @@ impl<'a> Operands<'a> {
 
     /// The text of the kernel for an architecture.
     pub(crate) fn text(&self, arch: u32) -> Result<String> {
-        text(&self.lowered.program, &self.variant(), arch)
+        KernelForm::Once(self.variant()).text(&self.lowered.program, arch)
     }
 
     /// The kernel, loaded by its first launch, and what it is launched with.
@@ -148,7 +166,7 @@ impl<'a> Operands<'a> {
         let device = self.targets[0].stream.device();
         let (major, minor) = device.compute_capability().unwrap_or((0, 0));
         let variant = self.variant();
-        let info = kernel(&self.lowered.program, &variant, 10 * major + minor, name)?;
+        let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), 10 * major + minor, name)?;
         let linear = variant.rank == 0;
         let count = if linear { self.nest.elements } else { self.nest.elements / usize::from(variant.width) };
         let blocks = self.extent("the number of blocks", self.blocks(&variant, count), name)?;
@@ -245,11 +263,11 @@ impl Ready {
     /// Launches the kernel on the operands that it was made ready for.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "there is no GPU"))]
     pub(crate) fn launch(&self, targets: &[&Arc<View>], lowered: &Lowered) -> Result<()> {
-        self.launch_with(targets, lowered, None)
+        self.launch_with(targets, &lowered.inputs, None)
     }
 
     /// As [`launch`](Self::launch), with memory of the kernel's own.
-    fn launch_with(&self, targets: &[&Arc<View>], lowered: &Lowered, own: Option<&Storage>) -> Result<()> {
+    fn launch_with(&self, targets: &[&Arc<View>], reads: &[Arc<View>], own: Option<&Storage>) -> Result<()> {
         // On the stack unless there are many.
         const FEW: usize = 32;
         let (mut few, mut many) = ([std::ptr::null_mut(); FEW], Vec::new());
@@ -264,8 +282,7 @@ impl Ready {
             *param = std::ptr::from_ref(word).cast_mut().cast();
         }
         // What is written is in use as what is read is.
-        let read =
-            lowered.inputs.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
+        let read = reads.iter().filter(|view| !targets.iter().any(|target| target.storage.same_as(&view.storage)));
         let written = targets.iter().map(|view| (&*view.storage, true));
         let uses = written.chain(read.map(|view| (&*view.storage, false))).chain(own.map(|own| (own, true)));
         // SAFETY: the words are the kernel's parameters in order; it accesses elements of the views alone, which were checked when
@@ -273,6 +290,39 @@ impl Ready {
         unsafe { storage::launch(&targets[0].stream, self.info, self.dims, uses, params) }
             .map_err(|error| with_lines(error, self.info))
     }
+}
+
+/// A kernel of several steps, and what it is launched with.
+pub(crate) struct StepsLaunch<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) form: &'a StepsForm,
+    pub(crate) target: &'a Arc<View>,
+    pub(crate) reads: &'a [Arc<View>],
+    /// The parameters but for the control, a word each.
+    pub(crate) words: &'a [u64],
+    pub(crate) blocks: usize,
+}
+
+/// Launches a kernel of several steps.
+pub(crate) fn launch_steps(launch: StepsLaunch<'_>, name: &str) -> Result<()> {
+    let StepsLaunch { program, form, target, reads, words, blocks } = launch;
+    let device = target.stream.device();
+    let (major, minor) = device.compute_capability().unwrap_or((0, 0));
+    let info = kernel(program, &KernelForm::Steps(form.clone()), 10 * major + minor, &|| name.into())?;
+    let blocks = u32::try_from(blocks).map_err(|_| Error::LaunchLimit {
+        kernel: name.into(),
+        device: device.to_string(),
+        what: "the number of blocks",
+        asked: blocks as u64,
+        limit: u32::MAX.into(),
+    })?;
+    let dims = Dims::new(blocks, ptx::steps::THREADS as u32);
+    Ready { info, words: words.to_vec(), dims }.launch_with(&[target], reads, None)
+}
+
+/// The text of a kernel of several steps for an architecture.
+pub(crate) fn steps_text(program: &Program, form: &StepsForm, arch: u32) -> Result<String> {
+    KernelForm::Steps(form.clone()).text(program, arch)
 }
 
 /// Reduces into a target on a GPU.
@@ -288,7 +338,7 @@ pub(crate) fn reduce(
     let device = target.stream.device().properties();
     let fold = operands.fold(reduced, device.multiprocessors as usize);
     let (major, minor) = device.compute_capability.unwrap_or((0, 0));
-    let info = kernel(&lowered.program, &fold.variant, 10 * major + minor, name)?;
+    let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
     let folding = fold.variant.fold.expect("it folds");
     // What blocks of a shared result have, 16 bytes each, behind the counters, which are zero.
     let memory = match folding.split {
@@ -316,7 +366,7 @@ pub(crate) fn reduce(
         operands.extent("the parts of a result", fold.parts, name)?,
     );
     let ready = Ready { info, words, dims: Dims::new(grid, THREADS as u32) };
-    ready.launch_with(&targets, lowered, memory.as_ref().map(|(memory, _)| memory))
+    ready.launch_with(&targets, &lowered.inputs, memory.as_ref().map(|(memory, _)| memory))
 }
 
 /// The text of a reduction's kernel for an architecture.
@@ -324,7 +374,7 @@ pub(crate) fn reduction_text(target: &Arc<View>, lowered: &Lowered, reduced: &Re
     let targets = [target];
     let operands = Operands::new(&targets, lowered, &reduced.nest);
     let multiprocessors = target.stream.device().properties().multiprocessors as usize;
-    text(&lowered.program, &operands.fold(reduced, multiprocessors).variant, arch)
+    KernelForm::Once(operands.fold(reduced, multiprocessors).variant).text(&lowered.program, arch)
 }
 
 /// A reduction's launch.

@@ -10,7 +10,7 @@ use super::call::FunctionRef;
 use super::dtype::{DType, Scalar};
 use super::neighbour::Shift;
 use super::program::FastMap;
-use super::shape::Layout;
+use super::shape::{Layout, MAX_RANK};
 use super::weighted::Taps;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
@@ -101,9 +101,44 @@ pub(crate) struct View {
     pub(crate) stream: Stream,
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
+    /// What a stencil read it of, if one did.
+    pub(crate) origin: Option<Arc<Origin>>,
+}
+
+/// What a stencil read, for its steps.
+pub(crate) struct Origin {
+    pub(crate) view: Arc<View>,
+    /// Where the part lies that an interior stencil reads for all its places.
+    pub(crate) inside: Option<Inside>,
+}
+
+/// The part of a view that an interior stencil reads for one neighbour; axes are counted from the innermost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inside {
+    pub(crate) frame: Frame,
+    pub(crate) by: [isize; MAX_RANK],
+}
+
+/// How many indices at the two ends of each axis, counted from the innermost, are no places of an interior stencil.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Frame {
+    pub(crate) before: [usize; MAX_RANK],
+    pub(crate) after: [usize; MAX_RANK],
 }
 
 impl View {
+    /// Elements of this view as a stencil on it reads them.
+    pub(crate) fn read_of(self: &Arc<Self>, layout: Layout, inside: Option<Inside>) -> Self {
+        let origin = Some(Arc::new(Origin { view: self.clone(), inside }));
+        Self { storage: self.storage.clone(), stream: self.stream.clone(), layout, dtype: self.dtype, origin }
+    }
+
+    /// The same memory with another layout, inside it.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Arc<Self> {
+        let (storage, stream) = (self.storage.clone(), self.stream.clone());
+        Arc::new(Self { storage, stream, layout, dtype: self.dtype, origin: None })
+    }
+
     /// Whether both have the same elements in the same order.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         self.storage.same_as(&other.storage) && self.layout.same_places(&other.layout) && self.dtype == other.dtype
@@ -131,6 +166,8 @@ pub(crate) enum Kind {
     Neighbour(Arc<View>, Arc<Shift>),
     /// A weighted sum of a view's elements around the place that is computed.
     Weighted(Arc<View>, Arc<Taps>),
+    /// The argument, a stencil, so many times: an assignment of its own.
+    Steps(usize),
     /// What has no value, and why: for errors of functions that return expressions.
     Wrong(ExpressionErrorKind, Arc<str>),
 }
@@ -352,6 +389,7 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
             return format!("convolve({}, {} weights from {})", name(view), taps.weights.len(), taps.first);
         }
         Kind::Wrong(..) => ("stencil".into(), None),
+        Kind::Steps(count) => return format!("({}).steps({count})", text(arguments[0], views, 0, budget)),
         Kind::Parameter(number) => return format!("x{number}"),
         Kind::Scalar(word) | Kind::Constant(word) => return value(*word),
         Kind::Index(None) => return "index".into(),

@@ -31,7 +31,7 @@
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
-//! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`] |
+//! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`]; [`steps`](Expr::steps) of them |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
@@ -82,6 +82,7 @@ mod ptx;
 mod reduce;
 pub(crate) mod shape;
 mod stencil;
+mod steps;
 mod tensor;
 mod weighted;
 

@@ -266,6 +266,11 @@ impl Lowering {
                 });
                 What::Weighted(input, number as u32)
             }
+            Kind::Steps(_) => {
+                let reason = "steps are an assignment of their own: assign them to a tensor first";
+                self.lowered.wrong.get_or_insert((ExpressionErrorKind::BadStencil, reason.into()));
+                What::Constant(0)
+            }
             Kind::Wrong(kind, reason) => {
                 self.lowered.wrong.get_or_insert((*kind, reason.clone()));
                 What::Constant(0)

@@ -9,7 +9,8 @@ use primitives_host::ExpressionErrorKind;
 
 use super::dtype::Scalar;
 use super::graph::{
-    Expr, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, rewritten, scalar, with_arguments,
+    Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, rewritten, scalar,
+    with_arguments,
 };
 use super::neighbour::{Rule, Shift};
 use super::program::FastMap;
@@ -84,7 +85,10 @@ impl IntoOffsets for Vec<isize> {
 /// place, is to be assigned to a tensor first.
 ///
 /// On a GPU a thread computes a vector of results, in up to four rows if there are neighbours in other rows; eight results at most if
-/// `f` divides integers. It reads each element around them once, unless these take too many registers. What the threads of a block have in common comes from the first-level cache.
+/// `f` divides integers. It reads each element around them once, unless these take too many registers. What the threads of a block have in
+/// common comes from the first-level cache.
+///
+/// [`steps`](Expr::steps) applies a stencil many times.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -324,7 +328,7 @@ impl<T: Scalar> Neighbours<T> {
                 *own = if extent == 1 { 0 } else { by };
             }
             match own {
-                _ if own == [0; MAX_RANK] => Kind::View(view.clone()),
+                _ if own == [0; MAX_RANK] => Kind::View(Arc::new(view.read_of(view.layout, None))),
                 by => Kind::Neighbour(view.clone(), Arc::new(Shift { by, rule })),
             }
         })
@@ -381,6 +385,7 @@ impl<T: Scalar> Neighbours<T> {
                 return Arc::new(Node { kind, dtype: value.dtype, arguments: arguments([self.source.clone()]) });
             }
         }
+        let frame = Frame { before, after };
         let slice = |view: &Arc<View>, by: &By| {
             let Layout { shape, strides, mut offset } = view.layout;
             let (rank, empty) = (shape.rank(), shape.contains(&0));
@@ -398,8 +403,7 @@ impl<T: Scalar> Neighbours<T> {
                 }
             });
             let layout = Layout { shape: shape.unwrap_or(Shape::SCALAR), strides, offset };
-            let (storage, stream) = (view.storage.clone(), view.stream.clone());
-            Kind::View(Arc::new(View { storage, stream, layout, dtype: view.dtype }))
+            Kind::View(Arc::new(view.read_of(layout, Some(Inside { frame, by: *by }))))
         };
         // By the reason, which a neighbour keeps where the graph around it was made anew.
         let reason = |node: &Node| match &node.kind {

@@ -128,7 +128,7 @@ impl<T: Scalar> Tensor<T> {
     }
 
     fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
-        Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE }), _elements: PhantomData }
+        Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE, origin: None }), _elements: PhantomData }
     }
 
     /// The same memory with another layout, inside it.

@@ -12,6 +12,7 @@ mod random;
 mod reductions;
 mod stencil;
 mod stencil_reads;
+mod steps;
 mod views;
 mod weights;
 

@@ -9,6 +9,7 @@ mod memory;
 mod neighbours;
 mod patch;
 mod random;
+pub(crate) mod steps;
 mod turn;
 mod weighted;
 
@@ -437,12 +438,15 @@ pub(crate) enum NoKernel {
 /// The most that a kernel's parameters may take.
 pub(crate) const PARAM_BYTES: usize = 4096;
 
+/// The architecture that a text for another names, and the version of PTX times ten.
+fn target_of(arch: u32) -> (u32, u32) {
+    let targets = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)];
+    targets.into_iter().find(|(target, _)| *target <= arch).unwrap_or((75, 63))
+}
+
 /// The text of a kernel.
 pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, NoKernel> {
-    let (target, version) = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)]
-        .into_iter()
-        .find(|(target, _)| *target <= arch)
-        .unwrap_or((75, 63));
+    let (target, version) = target_of(arch);
     let mut kernel = Kernel {
         e: Emitter::new(target, version),
         program,

@@ -1,0 +1,67 @@
+//! Steps: a stencil that is applied many times, with few passes over memory.
+//!
+//! [`stepped`] finds the tensor that is stepped and checks the footprint; [`passes`] makes the passes, each of one step or of several;
+//! [`tile`] says how a kernel of several steps lies over the tensor, and `ptx/steps` writes it.
+
+pub(crate) mod passes;
+mod stepped;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tile;
+
+use super::dtype::Scalar;
+use super::graph::{Expr, Kind, arguments};
+
+impl<T: Scalar> Expr<T> {
+    /// This stencil applied so many times: an assignment of its own.
+    ///
+    /// The expression is one step. The tensor that it reads beside each place is stepped: each step reads the result of the step before
+    /// in its place. All results are rounded to the element type, so that they are bit for bit those of `count` assignments between two
+    /// tensors. No steps are a copy, and one step is the assignment of the expression.
+    ///
+    /// Other tensors may be read in their own places, and stay as they are. They have the shape of the stepped tensor, or broadcast to it;
+    /// beside an interior stencil they have the shape of the interior.
+    ///
+    /// The result has the shape of the stepped tensor, also for [`Boundary::Interior`](super::Boundary::Interior): places that have
+    /// neighbours outside keep their elements.
+    ///
+    /// On a GPU a kernel computes several steps with one read and one write of memory, if the neighbours are along one or two axes and the
+    /// function is arithmetic, without divisions of integers and without elementary functions. Each warp has a strip of columns: it loads
+    /// row after row, and keeps the rows that the next steps need in registers. The host chooses how many steps a kernel takes, by what its
+    /// halo costs; more steps are several kernels. Of other stencils, and on the CPU, each step is a pass of its own. Passes take turns
+    /// between the target and memory of their own, as large as the target. While they run, the target holds the results of earlier steps.
+    ///
+    /// ```
+    /// use kernel_primitives::Device;
+    /// use kernel_primitives::expr::{Boundary, Tensor, stencil};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let u = Tensor::from_slice(&stream, 7, &[0.0f32, 0.0, 0.0, 64.0, 0.0, 0.0, 0.0])?;
+    /// let later = Tensor::uninit(&stream, 7)?;
+    /// // The heat equation: u + c * (the sum of both neighbours - 2 * u), three times.
+    /// let heat = &u + 0.25 * stencil(&u, Boundary::Clamp, |n| n.at(-1) + n.at(1) - 2.0 * n.at(0));
+    /// later.assign(heat.steps(3))?;
+    /// assert_eq!(later.to_vec()?, [1.0, 6.0, 15.0, 20.0, 15.0, 6.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The call that assigns it returns [`Error::Expression`](primitives_host::Error::Expression):
+    ///
+    /// - `BadStencil` if the expression reads several tensors beside each place, or the stepped one otherwise than by the stencil; if it
+    ///   is no stencil, a stencil of an interior stencil, or of interior stencils with several footprints; if a step's result is of
+    ///   another type than the stepped tensor; if steps stand inside of an expression or beside other assignments; of more than 2^24
+    ///   steps.
+    /// - `BadShape` if the target has another shape than the stepped tensor.
+    /// - `Overlap` if the target has elements in common with the stepped tensor.
+    ///
+    /// # Source
+    ///
+    /// Temporal tiles in registers: AN5D (Matsumura and others, 2020), EBISU (Zhang and others, 2023).
+    pub fn steps(self, count: usize) -> Self {
+        Self::new(Kind::Steps(count), arguments([self.node]))
+    }
+}

@@ -1,0 +1,318 @@
+//! Passes: the kernels of steps, which take turns between the target and memory of their own.
+
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use primitives_host::storage::{self, Storage};
+use primitives_host::{Error, ExpressionErrorKind, Result};
+
+use super::stepped::Stepped;
+use super::tile::{StepsTile, Tiling};
+use crate::expr::dtype::with_type;
+use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
+use crate::expr::gpu::Operands;
+use crate::expr::graph::{Kind, Node, View, arguments, describe, node};
+use crate::expr::nest::Nest;
+use crate::expr::program::{Lowered, lower, lower_fixed};
+use crate::expr::shape::Layout;
+
+/// The steps among assignments, if there are any.
+pub(crate) fn steps_among(roots: &[Arc<Node>]) -> Option<&Arc<Node>> {
+    roots.iter().find(|root| matches!(root.kind, Kind::Steps(_)))
+}
+
+/// How an assignment of steps is made.
+pub(crate) struct Schedule {
+    place: &'static Location<'static>,
+    passes: Vec<StepsPass>,
+    /// By number, in order.
+    order: Vec<u32>,
+    /// The first pass that computes steps.
+    first: usize,
+    text: String,
+    /// Held while the passes are enqueued, which share memory.
+    turn: Mutex<()>,
+}
+
+/// From one memory to another.
+pub(super) struct StepsPass {
+    pub(super) target: Arc<View>,
+    pub(super) work: Work,
+}
+
+pub(super) enum Work {
+    /// One step, or a copy.
+    Step(Box<(Lowered, Nest)>),
+    /// Several steps in one kernel.
+    Tile(Box<StepsTile>),
+}
+
+/// How schedules are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    /// Whether scalars are constants.
+    pub(crate) fixed: bool,
+    /// Whether kernels take several steps, as on a GPU.
+    pub(crate) tiles: Tiles,
+}
+
+/// Whether kernels take several steps.
+#[derive(Clone, Copy)]
+pub(crate) enum Tiles {
+    Never,
+    WherePaid,
+    #[cfg(test)]
+    Always(super::tile::Choice),
+}
+
+impl Tiles {
+    /// On a GPU, or elsewhere.
+    pub(crate) fn on(gpu: bool) -> Self {
+        if gpu { Self::WherePaid } else { Self::Never }
+    }
+}
+
+/// The most steps of one assignment.
+const MOST: usize = 1 << 24;
+
+impl Schedule {
+    /// How `roots`, among which are steps, are assigned to `targets`.
+    pub(crate) fn new(
+        place: &'static Location<'static>,
+        targets: &[&Arc<View>],
+        roots: &[Arc<Node>],
+        options: Options,
+    ) -> Result<Self> {
+        let fail = |kind, reason: String| mistake(place, kind, reason, &roots.iter().collect::<Vec<_>>());
+        let (&[target], [root]) = (targets, roots) else {
+            let reason = "steps are an assignment of their own: make other assignments apart".into();
+            return Err(fail(ExpressionErrorKind::BadStencil, reason));
+        };
+        let (&Kind::Steps(count), Some(value)) = (&root.kind, root.arguments().next()) else {
+            unreachable!("steps are among the roots")
+        };
+        let stepped = Stepped::new(value).map_err(|(kind, reason)| fail(kind, reason))?;
+        let (state, shape) = (&stepped.state, stepped.state.layout.shape);
+        if target.layout.shape != shape {
+            let reason = format!(
+                "steps of a tensor of shape {shape} give one of that shape, and not of the target's, {}",
+                target.layout.shape
+            );
+            return Err(fail(ExpressionErrorKind::BadShape, reason));
+        }
+        let several = count > 1 || count == 1 && stepped.frame.is_some();
+        if several && overlaps(target, state) {
+            let reason = "the target overlaps the stepped tensor: assign to another tensor".into();
+            return Err(fail(ExpressionErrorKind::Overlap, reason));
+        }
+        if count > MOST {
+            let reason = format!("{count} steps, of which one assignment makes at most {MOST}");
+            return Err(fail(ExpressionErrorKind::BadStencil, reason));
+        }
+        let mut making = Making { place, root, options, passes: Vec::new(), order: Vec::new(), first: None };
+        match count {
+            0 => making.copy(state, target)?,
+            _ if shape.elements() == Some(0) => {
+                // Checked, and nothing to do.
+                making.pass(&stepped.inner(target), stepped.step_of(state))?;
+                making.order.clear();
+            }
+            _ => making.steps(&stepped, target, count)?,
+        }
+        let Making { passes, order, first, .. } = making;
+        let text = describe(&[root]).0.join("");
+        Ok(Self { place, passes, order, first: first.unwrap_or(0) as usize, text, turn: Mutex::new(()) })
+    }
+
+    /// Enqueues all passes.
+    pub(crate) fn run(&self) -> Result<()> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.order.iter().try_for_each(|&pass| self.passes[pass as usize].run(self.place, &self.text))
+    }
+
+    /// The text of the first kernel that computes a step.
+    pub(crate) fn text(&self, arch: u32) -> Result<String> {
+        self.passes[self.first].text(arch)
+    }
+
+    /// The passes in order.
+    #[cfg(test)]
+    pub(super) fn passes(&self) -> impl Iterator<Item = &StepsPass> {
+        self.order.iter().map(|&pass| &self.passes[pass as usize])
+    }
+}
+
+impl StepsPass {
+    fn run(&self, place: &'static Location<'static>, text: &str) -> Result<()> {
+        match &self.work {
+            Work::Step(step) => launch(place, &[&self.target], &step.0, &step.1, &|| text.into()),
+            Work::Tile(tile) => tile.launch(&self.target, text),
+        }
+    }
+
+    fn text(&self, arch: u32) -> Result<String> {
+        match &self.work {
+            Work::Step(step) => Operands::new(&[&self.target], &step.0, &step.1).text(arch),
+            Work::Tile(tile) => tile.text(arch),
+        }
+    }
+}
+
+struct Making<'a> {
+    place: &'static Location<'static>,
+    root: &'a Arc<Node>,
+    options: Options,
+    passes: Vec<StepsPass>,
+    order: Vec<u32>,
+    first: Option<u32>,
+}
+
+impl Making<'_> {
+    fn lower(&self, value: &Arc<Node>) -> Lowered {
+        if self.options.fixed { lower_fixed([value]) } else { lower([value]) }
+    }
+
+    /// A pass of one step, or a copy, at the end; its number.
+    fn pass(&mut self, target: &Arc<View>, value: Arc<Node>) -> Result<u32> {
+        let lowered = self.lower(&value);
+        let nest = prepare(self.place, &[target], &lowered, &|| vec![self.root])?;
+        self.passes.push(StepsPass { target: target.clone(), work: Work::Step(Box::new((lowered, nest))) });
+        let number = self.passes.len() as u32 - 1;
+        self.order.push(number);
+        Ok(number)
+    }
+
+    fn copy(&mut self, from: &Arc<View>, to: &Arc<View>) -> Result<()> {
+        self.pass(to, element_of(from)).map(|_| ())
+    }
+
+    /// Copies what no step changes.
+    fn copy_around(&mut self, stepped: &Stepped, to: &Arc<View>) -> Result<()> {
+        let parts = stepped.around(&stepped.state).into_iter().zip(stepped.around(to));
+        for (from, part) in parts.collect::<Vec<(Layout, Layout)>>() {
+            self.copy(&stepped.state.with_layout(from), &to.with_layout(part))?;
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, stepped: &Stepped, target: &Arc<View>, count: usize) -> Result<()> {
+        // What is read beside the stepped tensor must not be in the memory of steps in between.
+        let step = self.lower(&stepped.step_of(&stepped.state));
+        let free = !step.inputs.iter().any(|view| overlaps(view, target));
+        // Any mistake is found before memory is taken.
+        prepare(self.place, &[&stepped.inner(target)], &step, &|| vec![self.root])?;
+        if stepped.frame.is_some() {
+            // Around the interior the target is written, too.
+            prepare(self.place, &[target], &self.lower(&element_of(&stepped.state)), &|| vec![self.root])?;
+        }
+        if free && count > 1 {
+            let lowered = self.lower(&stepped.shifted());
+            let form = match self.options.tiles {
+                Tiles::Never => None,
+                Tiles::WherePaid => Tiling::new(&lowered, stepped, count, multiprocessors(target)),
+                #[cfg(test)]
+                Tiles::Always(choice) => Tiling::chosen(&lowered, stepped, choice),
+            };
+            if let Some(form) = form {
+                return self.tiles(stepped, target, count, lowered, form);
+            }
+        }
+        let own = match (count, free) {
+            (1, _) => 0,
+            (2, _) | (_, true) => 1,
+            _ => 2,
+        };
+        let own: Vec<Arc<View>> = (0..own).map(|_| temporary(target)).collect::<Result<_>>()?;
+        for memory in own.iter().chain(free.then_some(target)) {
+            self.copy_around(stepped, memory)?;
+        }
+        let buffers = turns(&own, target, count, free);
+        self.between(&stepped.state, &buffers, &vec![1; count], |making, source, to, _| {
+            making.pass(&stepped.inner(to), stepped.step_of(source))
+        })?;
+        if !free {
+            self.copy_around(stepped, target)?;
+        }
+        Ok(())
+    }
+
+    fn tiles(
+        &mut self,
+        stepped: &Stepped,
+        target: &Arc<View>,
+        count: usize,
+        lowered: Lowered,
+        form: Tiling,
+    ) -> Result<()> {
+        let each = form.steps_each(count);
+        let own: Vec<Arc<View>> = (1..each.len().min(2)).map(|_| temporary(target)).collect::<Result<_>>()?;
+        let buffers = turns(&own, target, each.len(), true);
+        let lowered = Arc::new(lowered);
+        self.between(&stepped.state, &buffers, &each, |making, source, to, steps| {
+            let tile = StepsTile::new(&lowered, &form, stepped, steps, [source, to]);
+            making.passes.push(StepsPass { target: to.clone(), work: Work::Tile(Box::new(tile)) });
+            let number = making.passes.len() as u32 - 1;
+            making.order.push(number);
+            Ok(number)
+        })
+    }
+
+    /// Makes passes from `state` through all buffers, of so many steps each; those that were made before come again.
+    fn between(
+        &mut self,
+        state: &Arc<View>,
+        buffers: &[&Arc<View>],
+        steps: &[usize],
+        mut make: impl FnMut(&mut Self, &Arc<View>, &Arc<View>, usize) -> Result<u32>,
+    ) -> Result<()> {
+        let mut known = Vec::new();
+        let mut source = state;
+        for (&to, &steps) in buffers.iter().zip(steps) {
+            let key = (Arc::as_ptr(source), Arc::as_ptr(to), steps);
+            match known.iter().find(|(other, _)| *other == key) {
+                Some(&(_, number)) => self.order.push(number),
+                None => known.push((key, make(self, source, to, steps)?)),
+            }
+            self.first.get_or_insert(known[0].1);
+            source = to;
+        }
+        Ok(())
+    }
+}
+
+/// A view's element at the place that is computed.
+fn element_of(view: &Arc<View>) -> Arc<Node> {
+    node(Kind::View(view.clone()), view.dtype, arguments([]))
+}
+
+/// Where so many passes write: the last one to the target, as those before by turns if it is `free`.
+fn turns<'a>(own: &'a [Arc<View>], target: &'a Arc<View>, passes: usize, free: bool) -> Vec<&'a Arc<View>> {
+    (1..=passes)
+        .map(|pass| match passes - pass {
+            0 => target,
+            left if !free => &own[left % own.len()],
+            left if left % 2 == 0 => target,
+            _ => &own[0],
+        })
+        .collect()
+}
+
+/// Memory of the shape and type of `like`.
+fn temporary(like: &View) -> Result<Arc<View>> {
+    let (stream, layout) = (&like.stream, Layout::contiguous(like.layout.shape));
+    let elements = layout.shape.elements().unwrap_or(usize::MAX);
+    let storage = with_type!(like.dtype, T => Storage::of(match stream.buffer_uninit::<T>(elements) {
+        // A graph keeps it.
+        Err(Error::Capture { .. }) if storage::keeps_memory(stream) => stream.device().stream()?.buffer_uninit::<T>(elements)?,
+        made => made?,
+    }));
+    let (storage, stream) = (Arc::new(storage), stream.clone());
+    Ok(Arc::new(View { storage, stream, layout, dtype: like.dtype, origin: None }))
+}
+
+/// Of the device, or of a common one where it is the emulator's.
+fn multiprocessors(view: &View) -> usize {
+    const COMMON: usize = 132;
+    let device = view.stream.device();
+    if device.is_gpu() { device.properties().multiprocessors as usize } else { COMMON }
+}
