@@ -15,6 +15,7 @@
 //! | | [`algorithms`] | sorts, scans, reductions, selections and more over whole buffers, one call each |
 //! | | [`expr`] | arithmetic on tensors, one kernel an assignment |
 //! | | [`ops`] | operators with descriptors, for types known only at run time |
+//! | | [`interop`] | arrays from and for other libraries: NumPy's files, `ndarray`, DLPack |
 //! | readers | [`docs`] | pages |
 //!
 //! # How a launch goes
@@ -127,7 +128,8 @@
 //! - [`docs::from_cub`], [`docs::seed_map`]: for those who know CUB or Paddle's Kernel Primitive API
 //! - `examples/README.md` in the repository: programs that check their results, and `tests/user-crate`: a crate to copy
 //!
-//! Rust 1.95 or later, Linux; the feature `cuda` is for x86-64 and AArch64. The feature `tracing` makes each launch a span.
+//! Rust 1.95 or later, Linux; the feature `cuda` is for x86-64 and AArch64. The feature `tracing` makes each launch a span;
+//! `ndarray` and `dlpack` are for [`interop`].
 
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 
@@ -140,6 +142,8 @@ pub(crate) use algorithms::kernels::algorithm_trait as __algorithm_trait;
 pub mod docs;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod expr;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod interop;
 pub mod kernels;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod ops;

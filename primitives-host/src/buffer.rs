@@ -8,7 +8,7 @@ use primitives_gpu::Element;
 
 use crate::allocation::Allocation;
 use crate::device::Device;
-use crate::memory::Memory;
+use crate::memory::{Memory, Owner};
 use crate::pinned::PinnedBuffer;
 use crate::slice::{BufferSlice, BufferSliceMut, Part};
 use crate::stream::{Queue, Stream};
@@ -68,7 +68,7 @@ impl<T: Element> Buffer<T> {
     /// the same stream, or after events.
     pub unsafe fn from_raw(stream: &Stream, address: u64, len: usize) -> Result<Self> {
         // SAFETY: the caller's contract.
-        unsafe { Self::adopt(stream, address, len, false) }
+        unsafe { Self::adopt(stream, address, len, Owner::Device) }
     }
 
     /// As [`from_raw`](Self::from_raw), for memory of any allocator, and never frees it.
@@ -83,35 +83,82 @@ impl<T: Element> Buffer<T> {
     /// uses it, for which a synchronisation of its streams waits.
     pub unsafe fn from_raw_borrowed(stream: &Stream, address: u64, len: usize) -> Result<Self> {
         // SAFETY: the caller's contract.
-        unsafe { Self::adopt(stream, address, len, true) }
+        unsafe { Self::adopt(stream, address, len, Owner::Elsewhere) }
+    }
+
+    /// As [`from_raw`](Self::from_raw), for memory of any allocator that `owner` keeps: it is dropped when the buffer is gone and the work
+    /// that uses the memory is over. On the emulator, the memory is the host's.
+    ///
+    /// On a GPU, dropping the buffer waits for the work on the streams that have used it. `owner` is dropped on the thread that drops the buffer
+    /// or the last graph that uses it; and later, on a thread that allocates, if other code captures one of these streams. It is never
+    /// dropped if the driver cannot say whether the work is over. With an error, it is dropped at once.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::inclusive_scan;
+    /// use kernel_primitives::functor::Add;
+    /// use kernel_primitives::{Buffer, Device};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::emulator().stream()?;
+    /// let mut owner = vec![1u32, 2, 3, 4];
+    /// let (address, len) = (owner.as_mut_ptr().expose_provenance() as u64, owner.len());
+    /// // SAFETY: the memory is that of the vector, which goes with the buffer and which nobody else has.
+    /// let x = unsafe { Buffer::<u32>::from_raw_owned(&stream, address, len, owner)? };
+    /// let mut sums = stream.buffer_zeroed::<u32>(4)?;
+    /// inclusive_scan(&stream, &x, Add, &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 6, 10]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Adoption`] on a stream that captures, and for an address that is null or not aligned for `T`, unless there are no
+    /// elements.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw`](Self::from_raw), but the memory is there until `owner` is dropped, and is of any allocator. On the emulator, `address` is
+    /// one of the host whose provenance is exposed, all bytes are initialised, and other code accesses them only while no work of this
+    /// library uses the buffer, and no closure looks at it.
+    pub unsafe fn from_raw_owned(
+        stream: &Stream,
+        address: u64,
+        len: usize,
+        owner: impl Send + 'static,
+    ) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(stream, address, len, Owner::kept(owner)) }
     }
 
     /// # Safety
-    /// That of the two functions above.
-    unsafe fn adopt(stream: &Stream, address: u64, len: usize, borrowed: bool) -> Result<Self> {
+    /// That of the function above which has this owner.
+    unsafe fn adopt(stream: &Stream, address: u64, len: usize, owner: Owner) -> Result<Self> {
         // Evaluates what a generic element asserts about its padding.
         const { _ = T::ANY_BITS };
         let refuse = |reason: &str| Err(Error::Adoption { what: "memory", reason: reason.into() });
         let Some(bytes) = len.checked_mul(size_of::<T>()) else { return refuse("it is more than can be addressed") };
         match &stream.0.queue {
-            Queue::Emulator(_) => {
-                let _ = (address, bytes, borrowed);
-                refuse("the emulator has no device memory; copy it with `Stream::buffer_from`")
+            Queue::Emulator(_) if !matches!(owner, Owner::Kept(_)) => {
+                return refuse("the emulator has no device memory; copy it with `Stream::buffer_from`");
             }
-            Queue::Capture(_) => refuse("a stream that captures has no work to order it by; adopt it on another"),
-            #[cfg(feature = "cuda")]
-            Queue::Cuda(_) if address == 0 => refuse("its address is null"),
-            #[cfg(feature = "cuda")]
-            Queue::Cuda(_) if !address.is_multiple_of(align_of::<T>() as u64) => {
-                refuse(&format!("{address:#x} is not aligned to {} bytes", align_of::<T>()))
+            Queue::Capture(_) => {
+                return refuse("a stream that captures has no work to order it by; adopt it on another");
             }
-            #[cfg(feature = "cuda")]
-            Queue::Cuda(_) => {
-                // SAFETY: the caller's contract.
-                let memory = unsafe { Memory::adopt(stream.device(), address, bytes, borrowed) };
-                Ok(Self::on(stream, memory, len))
+            _ => {}
+        }
+        // Of no elements, only what is kept may be anywhere.
+        if bytes > 0 || !matches!(owner, Owner::Kept(_)) {
+            if address == 0 {
+                return refuse("its address is null");
+            }
+            if !address.is_multiple_of(align_of::<T>() as u64) {
+                return refuse(&format!("{address:#x} is not aligned to {} bytes", align_of::<T>()));
             }
         }
+        // SAFETY: the caller's contract.
+        let memory = unsafe { Memory::adopt(stream.device(), address, bytes, owner) };
+        Ok(Self::on(stream, memory, len))
     }
 
     fn on(stream: &Stream, memory: Memory, len: usize) -> Self {

@@ -275,6 +275,15 @@ impl Device {
         }
     }
 
+    /// The GPU's number, as [`gpu_at`](Self::gpu_at) takes it; `None` for the emulator.
+    pub fn ordinal(&self) -> Option<usize> {
+        match &self.backend {
+            Backend::Emulator(_) => None,
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(context) => Some(context.ordinal()),
+        }
+    }
+
     /// What the device was asked to do so far: launches, copies, allocations, waits. A GPU's counts are the same for all
     /// handles in the process; an emulator's are those of this handle and its clones.
     pub fn counters(&self) -> Counters {

@@ -140,6 +140,18 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// A file of NumPy that cannot be read or written.
+    #[error("{file}, byte {at}, {field}: {reason}")]
+    Npy {
+        /// The file's name, or what is known of it.
+        file: String,
+        /// The byte at which the mistake is.
+        at: u64,
+        /// The part: `magic`, `version`, `header length`, `header`, an entry of that, `data` or `end`; `file` if it is not opened.
+        field: &'static str,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// A plan of Fourier transforms that cannot be made.
     #[error("{call}: {reason}")]
     Fft {
@@ -201,6 +213,32 @@ pub enum Error {
         stream: String,
         /// The argument's device.
         buffer: String,
+    },
+    /// Work would write memory that was imported to be read.
+    #[error("kernel `{kernel}` writes {argument}, which is read-only, as it was imported so: write to a copy of it")]
+    ReadOnly {
+        /// The kernel or operation.
+        kernel: String,
+        /// What it writes.
+        argument: String,
+    },
+    /// A DLPack tensor that cannot be imported or exported.
+    #[error("{call}: {reason}")]
+    Dlpack {
+        /// The call.
+        call: &'static str,
+        /// What is wrong with which field, and what to do.
+        reason: String,
+    },
+    /// The host is to access memory that is a GPU's.
+    #[error("{call}: the memory is on {device}, where the host cannot access it: {advice}")]
+    NotOnHost {
+        /// The call.
+        call: &'static str,
+        /// The device.
+        device: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// A range that leaves its buffer.
     #[error("elements {start}..{end} lie outside a buffer of {len}")]

@@ -60,8 +60,16 @@ pub fn resume(launch: Option<Arc<Running>>) -> Entered {
 
 /// Notes that the calling thread runs a launch of `kernel`, which holds its stream and what it uses.
 pub(crate) fn enter(kernel: &str, stream: &Mutex<()>, uses: &Uses) -> Entered {
+    enter_on(kernel, std::ptr::from_ref(stream).addr(), uses)
+}
+
+/// As [`enter`], for a function of the host that holds no stream.
+pub(crate) fn enter_on_host(call: &str, uses: &Uses) -> Entered {
+    enter_on(call, 0, uses)
+}
+
+fn enter_on(kernel: &str, stream: usize, uses: &Uses) -> Entered {
     let allocations = uses.iter().map(|(allocation, mode)| (address(allocation), mode)).collect();
-    let stream = std::ptr::from_ref(stream).addr();
     resume(Some(Arc::new(Running { kernel: kernel.into(), stream, allocations, outer: running() })))
 }
 

@@ -2,9 +2,9 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::TryReserveError;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 #[cfg(feature = "cuda")]
-use std::sync::PoisonError;
+use std::{mem, sync::PoisonError};
 
 use primitives_gpu::Element;
 
@@ -37,10 +37,31 @@ pub(crate) struct Memory {
     /// First byte; for no bytes, an aligned address where nothing is.
     address: u64,
     len: usize,
-    /// Somebody else's, who frees it.
-    borrowed: bool,
+    owner: Owner,
     /// The emulator's knowledge of what the bytes hold.
     written: Option<Arc<Written>>,
+}
+
+/// Who frees the bytes.
+#[derive(Clone)]
+pub(crate) enum Owner {
+    /// The device, in the order of their uses.
+    Device,
+    /// Somebody else, who knows when.
+    Elsewhere,
+    /// What is dropped with the last clone, when the work that uses the bytes is over.
+    Kept(Arc<Keeper>),
+}
+
+/// A value that is there to be dropped.
+pub(crate) struct Keeper {
+    _owner: Mutex<Box<dyn Send>>,
+}
+
+impl Owner {
+    pub(crate) fn kept(owner: impl Send + 'static) -> Self {
+        Self::Kept(Arc::new(Keeper { _owner: Mutex::new(Box::new(owner)) }))
+    }
 }
 
 impl Memory {
@@ -51,7 +72,7 @@ impl Memory {
         let len = usize::try_from(bytes).map_err(|_| refuse("more than can be addressed"))?;
         let written = (!device.is_gpu()).then(|| Arc::new(Written::none(len)));
         if len == 0 {
-            return Ok(Self { device: device.clone(), address: ALIGN as u64, len, borrowed: false, written });
+            return Ok(Self { device: device.clone(), address: ALIGN as u64, len, owner: Owner::Device, written });
         }
         let address = match &stream.queue {
             Queue::Emulator(_) => {
@@ -79,16 +100,18 @@ impl Memory {
         };
         device.tally.allocations.add(1);
         trace::allocation(len, device);
-        Ok(Self { device: device.clone(), address, len, borrowed: false, written })
+        Ok(Self { device: device.clone(), address, len, owner: Owner::Device, written })
     }
 
-    /// Memory of a GPU that was allocated elsewhere.
+    /// Memory that was allocated elsewhere.
     ///
     /// # Safety
-    /// So many bytes of the device, as long as this, and freed by nobody else unless borrowed.
-    #[cfg(feature = "cuda")]
-    pub(crate) unsafe fn adopt(device: &Device, address: u64, len: usize, borrowed: bool) -> Self {
-        Self { device: device.clone(), address, len, borrowed, written: None }
+    /// So many bytes of the device, as long as this, and freed by nobody but the owner. On the emulator they are the host's, they are
+    /// initialised, and their provenance is exposed.
+    pub(crate) unsafe fn adopt(device: &Device, address: u64, len: usize, owner: Owner) -> Self {
+        let written = (!device.is_gpu()).then(|| Arc::new(Written::none(len))).inspect(|written| written.mark_all());
+        let address = if len == 0 { ALIGN as u64 } else { address };
+        Self { device: device.clone(), address, len, owner, written }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -260,8 +283,21 @@ impl Memory {
 
     /// Gives the memory back after the work that `stream` has now. Called once, by the owner's drop.
     pub(crate) fn free(&self, stream: &StreamInner) {
-        if self.borrowed || self.len == 0 {
+        if self.len == 0 {
             return;
+        }
+        match &self.owner {
+            Owner::Device => {}
+            Owner::Elsewhere => return,
+            Owner::Kept(owner) => {
+                #[cfg(feature = "cuda")]
+                if stream.drain().is_err_and(|error| !matches!(error, Error::ContextLost { .. })) {
+                    // Nobody knows whether the work is over, so the owner stays for good.
+                    mem::forget(Arc::clone(owner));
+                }
+                let _ = owner;
+                return;
+            }
         }
         match &stream.queue {
             Queue::Emulator(_) => {

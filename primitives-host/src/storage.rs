@@ -11,7 +11,7 @@ use crate::allocation::Allocation;
 use crate::device::{Backend, Device};
 use crate::dims::Dims;
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
-use crate::graph::Draft;
+use crate::graph::{Draft, check_host_copy};
 use crate::kernel::Launch;
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
@@ -20,19 +20,85 @@ use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, in_k
 /// What runs on the calling thread, for other threads that compute a part of it.
 pub use crate::in_kernel::{Entered, Running, resume, running};
 
+/// Why other code is not put in order in a capture.
+const NOT_IN_CAPTURE: &str = "the order of a capture is not that of its stream: call it before, or on another stream";
+
 /// The memory of a [`Buffer`], of any element type. Clones are the same memory, which is freed after the last of them.
 #[derive(Clone)]
-pub struct Storage(Arc<Allocation>);
+pub struct Storage {
+    allocation: Arc<Allocation>,
+    read_only: bool,
+}
 
 impl Storage {
     /// The memory of `buffer`.
     pub fn of<T: Element>(buffer: Buffer<T>) -> Self {
-        Self(buffer.into_allocation())
+        Self { allocation: buffer.into_allocation(), read_only: false }
+    }
+
+    /// The memory of `buffer`, which work and closures only read.
+    pub fn read_only<T: Element>(buffer: Buffer<T>) -> Self {
+        Self { read_only: true, ..Self::of(buffer) }
+    }
+
+    /// Whether it is only read.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn check_write(&self, kernel: &str, argument: &str) -> Result<()> {
+        if !self.read_only {
+            return Ok(());
+        }
+        Err(Error::ReadOnly { kernel: kernel.into(), argument: argument.into() })
+    }
+
+    /// Orders later work on `stream`, of whatever code, after all uses so far; and later uses on other streams after what is on `stream` by
+    /// then. The memory is freed in that stream's order.
+    ///
+    /// # Errors
+    /// A stream of another device, one that captures, and what the driver says.
+    pub fn use_on(&self, call: &'static str, stream: &Stream) -> Result<()> {
+        if !self.is_on(stream.device()) {
+            return Err(Error::WrongDevice {
+                kernel: call.trim_matches('`').into(),
+                argument: "the tensor".into(),
+                stream: stream.device().to_string(),
+                buffer: self.device().to_string(),
+            });
+        }
+        match &stream.0.queue {
+            Queue::Emulator(_) => Ok(()),
+            #[cfg(feature = "cuda")]
+            Queue::Cuda(queue) => {
+                queue.not_captured(call, NOT_IN_CAPTURE)?;
+                let _turn = self.device().turn();
+                self.allocation.enter(&stream.0, Mode::Write)?;
+                queue.take_position();
+                Ok(())
+            }
+            Queue::Capture(_) => Err(Error::Capture { call, advice: NOT_IN_CAPTURE }),
+        }
+    }
+
+    /// As [`use_on`](Self::use_on), for code that begins to use the memory: after copies to the host that are under way, and on the emulator
+    /// after all work. If it writes, all of the memory counts as written.
+    ///
+    /// # Errors
+    /// As there, and [`Error::InKernel`].
+    pub fn lend(&self, call: &'static str, stream: &Stream, write: bool) -> Result<()> {
+        check_host_copy(call, &self.allocation)?;
+        let _held = self.allocation.lock(if write { Mode::Write } else { Mode::Read })?;
+        self.use_on(call, stream)?;
+        if let (true, Some(written)) = (write, self.allocation.memory().written()) {
+            written.mark_all();
+        }
+        Ok(())
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
-        self.0.device()
+        self.allocation.device()
     }
 
     /// Whether the memory is that device's.
@@ -42,12 +108,12 @@ impl Storage {
 
     /// The first byte on the device.
     pub fn address(&self) -> u64 {
-        self.0.address()
+        self.allocation.address()
     }
 
     /// Bytes.
     pub fn len(&self) -> usize {
-        self.0.memory().len()
+        self.allocation.memory().len()
     }
 
     /// Whether there are none.
@@ -57,7 +123,7 @@ impl Storage {
 
     /// Whether both are the same memory.
     pub fn same_as(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.allocation, &other.allocation)
     }
 
     /// The memory as elements, to read.
@@ -65,16 +131,16 @@ impl Storage {
     /// # Safety
     /// The memory was that of a buffer of `T`.
     pub unsafe fn as_slice<T: Element>(&self) -> BufferSlice<'_, T> {
-        BufferSlice::of_allocation(&self.0)
+        BufferSlice::of_allocation(&self.allocation)
     }
 
     /// The memory as elements, to write.
     ///
     /// # Safety
-    /// The memory was that of a buffer of `T`. While the slice lives, no clone of `self` is used, except by work that was enqueued before,
-    /// and by graphs.
+    /// The memory was that of a buffer of `T`, and is not read-only. While the slice lives, no clone of `self` is used, except by work that
+    /// was enqueued before, and by graphs.
     pub unsafe fn as_mut_slice<T: Element>(&mut self) -> BufferSliceMut<'_, T> {
-        BufferSliceMut::of_allocation(&mut self.0)
+        BufferSliceMut::of_allocation(&mut self.allocation)
     }
 }
 
@@ -112,13 +178,17 @@ pub unsafe fn launch<'a>(
     let mut launch = Launch::new(stream, info, dims);
     // No borrow keeps other threads from copying what this writes to the host. Theirs is the turn until they have done.
     #[cfg(feature = "cuda")]
-    while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.0.is_read_by_host()) {
+    while let Some((storage, _)) = uses.clone().find(|(storage, write)| *write && storage.allocation.is_read_by_host())
+    {
         drop(launch);
-        drop(storage.0.lock(Mode::Write)?);
+        drop(storage.allocation.lock(Mode::Write)?);
         launch = Launch::new(stream, info, dims);
     }
     for (storage, write) in uses {
-        launch.storage(&storage.0, if write { Mode::Write } else { Mode::Read })?;
+        if write {
+            storage.check_write(info.name(), "a tensor")?;
+        }
+        launch.storage(&storage.allocation, if write { Mode::Write } else { Mode::Read })?;
     }
     // SAFETY: the caller's contract.
     unsafe { launch.run(params, |_: Block<'_>| unreachable!("a kernel of a GPU")) }
@@ -137,7 +207,10 @@ pub unsafe fn run_on_host(
     uses: Vec<StorageUse<'_>>,
     body: impl Fn() -> Result<()> + Send + Sync + 'static,
 ) -> Result<()> {
-    for StorageUse { storage, name, .. } in &uses {
+    for StorageUse { storage, write, name, .. } in &uses {
+        if *write {
+            storage.check_write(kernel, &format!("`{name}`"))?;
+        }
         if !storage.is_on(stream.device()) {
             return Err(Error::WrongDevice {
                 kernel: kernel.into(),
@@ -149,7 +222,7 @@ pub unsafe fn run_on_host(
     }
     let mut all = Uses::default();
     for StorageUse { storage, write, .. } in &uses {
-        all.add(&storage.0, if *write { Mode::Write } else { Mode::Read });
+        all.add(&storage.allocation, if *write { Mode::Write } else { Mode::Read });
     }
     let kernel: Arc<str> = kernel.into();
     let launch = Arc::clone(&kernel);
@@ -159,7 +232,7 @@ pub unsafe fn run_on_host(
         .collect();
     let step = move || {
         for (storage, write, ranges, name) in &accesses {
-            if let (false, Some(written)) = (*write, storage.0.memory().written())
+            if let (false, Some(written)) = (*write, storage.allocation.memory().written())
                 && !written.is_whole()
             {
                 let mut missing = None;
@@ -172,7 +245,7 @@ pub unsafe fn run_on_host(
         }
         body()?;
         for (storage, write, ranges, _) in &accesses {
-            if let (true, Some(written)) = (*write, storage.0.memory().written())
+            if let (true, Some(written)) = (*write, storage.allocation.memory().written())
                 && !written.is_whole()
             {
                 ranges(&mut |bytes| written.mark(bytes));
@@ -201,6 +274,46 @@ pub unsafe fn run_on_host(
         #[cfg(feature = "cuda")]
         _ => unreachable!("what runs on the host is on a stream of the emulator"),
     }
+}
+
+/// Calls `body` with the address of the first byte of a memory that the host has, when the work on it is over, and as long as nobody uses it
+/// in another way. What `body` reads must have been written.
+///
+/// A call in `body` that waits for its end is an error, as in a kernel.
+pub fn with_bytes<R>(
+    call: &'static str,
+    place: &Location<'_>,
+    StorageUse { storage, write, ranges, name }: StorageUse<'_>,
+    body: impl FnOnce(*mut u8) -> Result<R>,
+) -> Result<R> {
+    let memory = storage.allocation.memory();
+    if storage.device().is_gpu() {
+        let advice = "copy it, with `to_vec` or `to_ndarray`";
+        return Err(Error::NotOnHost { call, device: storage.device().to_string(), advice });
+    }
+    let kernel = call.trim_matches('`');
+    if write {
+        storage.check_write(kernel, name)?;
+    }
+    check_host_copy(call, &storage.allocation)?;
+    let mut uses = Uses::default();
+    uses.add(&storage.allocation, if write { Mode::Write } else { Mode::Read });
+    let _held = uses.lock()?;
+    let _running = in_kernel::enter_on_host(kernel, &uses);
+    let partly = memory.written().filter(|written| !written.is_whole());
+    if let (false, Some(written)) = (write, partly) {
+        let mut missing = None;
+        ranges(&mut |bytes| missing = missing.or_else(|| written.first_missing(bytes)));
+        if let Some(byte) = missing {
+            let memory = MemoryPlace::Argument { name, element: 0, byte };
+            return Err(host_fault(kernel, place, Diagnosis::Unwritten { memory })).inspect_err(trace::fault);
+        }
+    }
+    let result = body(std::ptr::with_exposed_provenance_mut(memory.address() as usize))?;
+    if let (true, Some(written)) = (write, partly) {
+        ranges(&mut |bytes| written.mark(bytes));
+    }
+    Ok(result)
 }
 
 /// A fault of what runs on the host: there are no blocks and threads, and the place is that of the call.

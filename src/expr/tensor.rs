@@ -127,7 +127,7 @@ impl<T: Scalar> Tensor<T> {
         Self::at(Arc::new(Storage::of(buffer)), stream.clone(), layout)
     }
 
-    fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
+    pub(crate) fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
         Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE, origin: None }), _elements: PhantomData }
     }
 
@@ -189,8 +189,9 @@ impl<T: Scalar> Tensor<T> {
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
     }
 
-    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row, or if
-    /// the tensor is not the only view of its memory: a clone, a slice, an expression or a [`Prepared`](super::Prepared) has it, too.
+    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row, if they were
+    /// imported to be read, or if the tensor is not the only view of its memory: a clone, a slice, an expression or a
+    /// [`Prepared`](super::Prepared) has it, too.
     ///
     /// ```
     /// use kernel_primitives::algorithms::inclusive_scan;
@@ -209,7 +210,7 @@ impl<T: Scalar> Tensor<T> {
     /// # }
     /// ```
     pub fn as_slice_mut(&mut self) -> Option<BufferSliceMut<'_, T>> {
-        if !self.is_contiguous() {
+        if !self.is_contiguous() || self.view.storage.is_read_only() {
             return None;
         }
         let (start, len) = (self.view.layout.offset, self.len());

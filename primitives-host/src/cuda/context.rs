@@ -378,6 +378,11 @@ impl Context {
         &self.tally
     }
 
+    /// The device's number.
+    pub(crate) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
     pub(crate) fn label(&self) -> &str {
         &self.label
     }

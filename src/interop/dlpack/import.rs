@@ -1,0 +1,314 @@
+//! Tensors of others.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use primitives_host::storage::Storage;
+use primitives_host::{Buffer, Device, Error, Result, Stream};
+
+use super::abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
+use super::abi::{FLAG_IS_COPIED, FLAG_READ_ONLY};
+use super::element::DlpackElement;
+use crate::expr::shape::Layout;
+use crate::expr::{MAX_RANK, Scalar, Shape, Tensor};
+
+/// A managed tensor of another library, which this owns: dropping it gives the memory back.
+///
+/// [`Tensor::from_dlpack`] and [`into_buffer`](Self::into_buffer) make something of it that gives the memory back in the end.
+#[derive(Debug)]
+pub struct DlpackTensor(Managed);
+
+#[derive(Debug)]
+enum Managed {
+    Versioned(NonNull<DLManagedTensorVersioned>),
+    Unversioned(NonNull<DLManagedTensor>),
+}
+
+// SAFETY: whoever made it has promised that it may be given back on any thread; nothing in it changes until then.
+unsafe impl Send for DlpackTensor {}
+
+fn refuse<T>(call: &'static str, reason: impl Into<String>) -> Result<T> {
+    Err(Error::Dlpack { call, reason: reason.into() })
+}
+
+const FROM_RAW: &str = "`DlpackTensor::from_raw`";
+const FROM_RAW_UNVERSIONED: &str = "`DlpackTensor::from_raw_unversioned`";
+const TENSOR: &str = "`Tensor::from_dlpack`";
+const BUFFER: &str = "`DlpackTensor::into_buffer`";
+
+impl DlpackTensor {
+    /// Takes what a `PyCapsule` with the name `dltensor_versioned` points to. Rename the capsule to `used_dltensor_versioned`, so that it does not
+    /// give the memory back, too.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Dlpack`] if the pointer is null, or if the struct has another major version than 1: it is given back then.
+    ///
+    /// # Safety
+    ///
+    /// - `managed` is null or points to such a struct, whose version, context, deleter and flags are valid; with version 1, the other fields, too.
+    ///   Nobody else uses the struct from now on.
+    /// - Its deleter may be called on any thread.
+    /// - Until then, there is the memory that `dl_tensor` describes, on the device that it names; on a GPU, in the context of the stream that
+    ///   it is imported on. It is initialised, on the host; the bytes of `bool` elements are 0 or 1, and stay so.
+    /// - Until then, other code uses the memory in the order of the work of this library only. On a GPU that is by streams and events. On
+    ///   the host, it accesses the memory while no work of this library uses it and no closure looks at it; memory that is only read may
+    ///   be read at all times. Another buffer has a part of the memory only if all that have it only read, or if no two of them are ever in
+    ///   use at once: by one call, by two threads, or by a call in a closure that looks at one of them.
+    pub unsafe fn from_raw(managed: *mut DLManagedTensorVersioned) -> Result<Self> {
+        let Some(managed) = NonNull::new(managed) else { return refuse(FROM_RAW, "the pointer is null") };
+        let owned = Self(Managed::Versioned(managed));
+        // SAFETY: the fields up to the flags have their places in all versions.
+        let DLPackVersion { major, minor } = unsafe { (*managed.as_ptr()).version };
+        if major != DLPackVersion::CURRENT.major {
+            return refuse(
+                FROM_RAW,
+                format!("the struct has version {major}.{minor}, not 1: ask the producer for it, `max_version=(1, 0)`"),
+            );
+        }
+        Ok(owned)
+    }
+
+    /// Takes what a `PyCapsule` with the name `dltensor` points to, the older form. Rename the capsule to `used_dltensor`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Dlpack`] if the pointer is null.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_raw`](Self::from_raw), without version and flags; and the memory may be written.
+    pub unsafe fn from_raw_unversioned(managed: *mut DLManagedTensor) -> Result<Self> {
+        match NonNull::new(managed) {
+            Some(managed) => Ok(Self(Managed::Unversioned(managed))),
+            None => refuse(FROM_RAW_UNVERSIONED, "the pointer is null"),
+        }
+    }
+
+    /// The array: what its pointers lead to is there as long as this.
+    pub fn dl_tensor(&self) -> DLTensor {
+        // SAFETY: valid until it is given back, as whoever made this has promised.
+        unsafe {
+            match self.0 {
+                Managed::Versioned(managed) => (*managed.as_ptr()).dl_tensor,
+                Managed::Unversioned(managed) => (*managed.as_ptr()).dl_tensor,
+            }
+        }
+    }
+
+    /// The flags; 0 in the older form.
+    fn flags(&self) -> u64 {
+        match self.0 {
+            // SAFETY: as above.
+            Managed::Versioned(managed) => unsafe { (*managed.as_ptr()).flags },
+            Managed::Unversioned(_) => 0,
+        }
+    }
+
+    /// Whether the memory is only read. The older form cannot say so.
+    pub fn is_read_only(&self) -> bool {
+        self.flags() & FLAG_READ_ONLY != 0
+    }
+
+    /// Whether the producer has made a copy, which nobody else has.
+    pub fn is_copied(&self) -> bool {
+        self.flags() & FLAG_IS_COPIED != 0
+    }
+
+    /// The elements as a buffer, without a copy: in a row, of any shape. Its first use waits for what is on the stream now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::from_dlpack`], and [`Error::Dlpack`] if the elements do not lie in a row, or are only read.
+    pub fn into_buffer<T: DlpackElement>(self, stream: &Stream) -> Result<Buffer<T>> {
+        if self.is_read_only() {
+            return refuse(
+                BUFFER,
+                "the memory is read-only, and a buffer is written: import it with `Tensor::from_dlpack`",
+            );
+        }
+        let view = View::new::<T>(BUFFER, &self.dl_tensor(), stream.device())?;
+        if !view.layout.is_contiguous() {
+            let reason = format!(
+                "the elements of shape {} and strides {:?} do not lie in a row: import them with `Tensor::from_dlpack`",
+                view.layout.shape,
+                &view.layout.strides[..view.layout.shape.rank()]
+            );
+            return refuse(BUFFER, reason);
+        }
+        // SAFETY: the contract of `from_raw`, for memory that the view has found to be there; this gives it back.
+        unsafe { Buffer::from_raw_owned(stream, view.address, view.elements, self) }
+    }
+}
+
+impl Drop for DlpackTensor {
+    fn drop(&mut self) {
+        // SAFETY: owned by this, given back once; the contract of `from_raw` allows it on any thread.
+        unsafe {
+            match self.0 {
+                Managed::Versioned(managed) => {
+                    if let Some(deleter) = (*managed.as_ptr()).deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+                Managed::Unversioned(managed) => {
+                    if let Some(deleter) = (*managed.as_ptr()).deleter {
+                        deleter(managed.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar + DlpackElement> Tensor<T> {
+    /// A tensor in the memory of another library's, without a copy, of the same shape and strides. See
+    /// [`interop::dlpack`](crate::interop::dlpack) for the order of work, and an example.
+    ///
+    /// The memory is given back when the last view of it is gone, and the work that uses it is over. If it is read-only, what would write it is
+    /// [`Error::ReadOnly`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Dlpack`] if the elements are not `T`, the memory is on another device than the stream, there are more than [`MAX_RANK`]
+    /// axes, or a field makes no sense; and [`Error::Adoption`] on a stream that captures. The memory is given back with an error.
+    pub fn from_dlpack(stream: &Stream, tensor: DlpackTensor) -> Result<Self> {
+        let view = View::new::<T>(TENSOR, &tensor.dl_tensor(), stream.device())?;
+        let is_read_only = tensor.is_read_only();
+        // SAFETY: the contract of `from_raw`, for memory that the view has found to be there; the tensor gives it back. What is read-only is
+        // not written.
+        let buffer = unsafe { Buffer::<T>::from_raw_owned(stream, view.address, view.elements, tensor)? };
+        let storage = if is_read_only { Storage::read_only(buffer) } else { Storage::of(buffer) };
+        Ok(Self::at(Arc::new(storage), stream.clone(), view.layout))
+    }
+}
+
+/// An array that was looked at: a layout in a memory.
+struct View {
+    /// The memory's first byte.
+    address: u64,
+    /// Elements of the memory.
+    elements: usize,
+    layout: Layout,
+}
+
+impl View {
+    fn new<T: DlpackElement>(call: &'static str, tensor: &DLTensor, device: &Device) -> Result<Self> {
+        check_device(call, tensor.device, device)?;
+        if tensor.dtype != T::TYPE {
+            let old = if T::TYPE == bool::TYPE && tensor.dtype == u8::TYPE {
+                "; older producers say so of bool: import it as u8"
+            } else {
+                ""
+            };
+            return refuse(call, format!("`dtype` is {}, not {}{old}", tensor.dtype, T::TYPE));
+        }
+        let layout = layout(call, tensor)?;
+        let size = size_of::<T>();
+        if layout.shape.contains(&0) {
+            return Ok(Self { address: 0, elements: 0, layout: Layout { offset: 0, ..layout } });
+        }
+        if tensor.data.is_null() {
+            return refuse(call, format!("`data` is null, but the shape {} has elements", layout.shape));
+        }
+        let Some(first) = (tensor.data.expose_provenance() as u64).checked_add(tensor.byte_offset) else {
+            return refuse(call, format!("`byte_offset`, {}, leads out of the addresses", tensor.byte_offset));
+        };
+        if !first.is_multiple_of(align_of::<T>() as u64) {
+            let reason = format!(
+                "the first element is at {first:#x}, which is not aligned to the {} bytes of {}: let the producer make a copy",
+                align_of::<T>(),
+                T::TYPE
+            );
+            return refuse(call, reason);
+        }
+        // In elements from the first one. Strides of 64 bits and a countable number of elements keep the sums in 128; their bytes may not be.
+        let (mut low, mut high) = (0i128, 0i128);
+        for (&extent, &stride) in layout.shape.iter().zip(&layout.strides) {
+            let reach = stride as i128 * (extent as i128 - 1);
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        let fits = high - low < isize::MAX as i128 / size as i128;
+        let place = |element: i128| i128::from(first) + element * size as i128;
+        if !fits || place(low) <= 0 || place(high + 1) > i128::from(u64::MAX) {
+            let strides = &layout.strides[..layout.shape.rank()];
+            return refuse(
+                call,
+                format!("`shape` {} and `strides` {strides:?} lead out of the addresses", layout.shape),
+            );
+        }
+        let (offset, elements) = ((-low) as usize, (high - low + 1) as usize);
+        Ok(Self { address: place(low) as u64, elements, layout: Layout { offset, ..layout } })
+    }
+}
+
+fn check_device(call: &'static str, of: DLDevice, device: &Device) -> Result<()> {
+    let DLDevice { device_type, device_id } = of;
+    let fits = match (device.ordinal(), device_type) {
+        (None, DLDevice::CPU) => device_id == 0,
+        (None, DLDevice::CUDA_HOST) => true,
+        (Some(ordinal), DLDevice::CUDA) => usize::try_from(device_id) == Ok(ordinal),
+        // All GPUs can access it; whatever number it has.
+        (Some(_), DLDevice::CUDA_MANAGED) => true,
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let (name, advice) = match device_type {
+        DLDevice::CPU => ("the CPU", "use a stream of `Device::emulator`, or copy the array to the GPU before"),
+        DLDevice::CUDA | DLDevice::CUDA_MANAGED => {
+            ("CUDA", "use a stream of `Device::gpu_at`, or copy the array before")
+        }
+        DLDevice::CUDA_HOST => {
+            ("the CPU, page-locked", "use a stream of `Device::emulator`, or copy the array to the GPU before")
+        }
+        _ => ("a kind that this library has not", "copy the array to the CPU or to CUDA before"),
+    };
+    let reason =
+        format!("`device` is type {device_type} ({name}), number {device_id}, but the stream is on {device}: {advice}");
+    refuse(call, reason)
+}
+
+/// Shape and strides, checked each by itself.
+fn layout(call: &'static str, tensor: &DLTensor) -> Result<Layout> {
+    let rank = match usize::try_from(tensor.ndim) {
+        Ok(rank) if rank <= MAX_RANK => rank,
+        Ok(rank) => return refuse(call, format!("`ndim` is {rank}; a tensor can have {MAX_RANK} axes")),
+        Err(_) => return refuse(call, format!("`ndim` is {}", tensor.ndim)),
+    };
+    if rank > 0 && tensor.shape.is_null() {
+        return refuse(call, format!("`shape` is null, but `ndim` is {rank}"));
+    }
+    let mut extents = [0; MAX_RANK];
+    for (axis, extent) in extents[..rank].iter_mut().enumerate() {
+        // SAFETY: the contract of `from_raw`: there are as many extents as axes.
+        let given = unsafe { tensor.shape.add(axis).read() };
+        match usize::try_from(given) {
+            Ok(given) => *extent = given,
+            Err(_) => return refuse(call, format!("`shape[{axis}]` is {given}")),
+        }
+    }
+    let extents = &extents[..rank];
+    let shape = Shape::new(extents).filter(|shape| shape.elements().is_some_and(|count| count <= isize::MAX as usize));
+    let Some(shape) = shape else {
+        return refuse(call, format!("`shape` is {extents:?}, which are more elements than can be counted"));
+    };
+    let mut layout = Layout::contiguous(shape);
+    if !tensor.strides.is_null() {
+        for axis in 0..rank {
+            // SAFETY: the contract of `from_raw`: there are as many strides as axes.
+            let stride = unsafe { tensor.strides.add(axis).read() };
+            // Where there is one index at most, a step is never taken, and may be of any size.
+            layout.strides[axis] = if shape[axis] > 1 && !shape.contains(&0) {
+                match isize::try_from(stride) {
+                    Ok(stride) => stride,
+                    Err(_) => return refuse(call, format!("`strides[{axis}]` is {stride}")),
+                }
+            } else {
+                layout.strides[axis]
+            };
+        }
+    }
+    Ok(layout)
+}

@@ -1,0 +1,74 @@
+//! DLPack: tensors of other libraries as tensors here, and the other way, without a copy, on a GPU and in the host's memory.
+//!
+//! PyTorch, CuPy, NumPy, JAX and others exchange arrays by a struct of C with a pointer, shape, strides and a function that gives the memory
+//! back. Both forms of it are imported and exported: [`DLManagedTensorVersioned`], and the older [`DLManagedTensor`], which cannot say that
+//! memory is read-only.
+//!
+//! | from | to | call |
+//! |---|---|---|
+//! | a pointer to such a struct | [`DlpackTensor`], which owns it | [`DlpackTensor::from_raw`], [`from_raw_unversioned`](DlpackTensor::from_raw_unversioned) |
+//! | [`DlpackTensor`] | tensor, of any strides | [`Tensor::from_dlpack`](crate::expr::Tensor::from_dlpack) |
+//! | [`DlpackTensor`] | buffer, of elements in a row, [`Complex`](crate::Complex) too | [`DlpackTensor::into_buffer`] |
+//! | tensor | [`DlpackExport`], which shares it | [`Tensor::to_dlpack`](crate::expr::Tensor::to_dlpack) |
+//! | buffer | [`DlpackExport`], which owns it | [`DlpackExport::of_buffer`] |
+//! | [`DlpackExport`] | a pointer to such a struct | [`DlpackExport::into_raw`], [`into_raw_unversioned`](DlpackExport::into_raw_unversioned) |
+//!
+//! Memory of the emulator is the host's: `kDLCPU`, device 0. Pinned memory, `kDLCUDAHost`, is imported there, too. A GPU's is `kDLCUDA` with
+//! [`Device::ordinal`](crate::Device::ordinal); `kDLCUDAManaged` is imported on any GPU. Other libraries use the GPU's primary context,
+//! which is that of [`Device::gpu_at`](crate::Device::gpu_at).
+//!
+//! # Streams
+//!
+//! The struct names no stream: who passes it on sees to the order, on a GPU.
+//!
+//! - **Import.** Ask the producer for its tensor with the handle of the stream that you import it on: `__dlpack__(stream=s)`, where `s` is
+//!   [`Stream::as_raw`](crate::Stream::as_raw) as a number. The producer lets that stream wait for its work. Here, work on all streams waits for
+//!   what is on that stream at the time of the import. The producer gets the memory back when all work that uses it is over: dropping the last
+//!   tensor waits for that, as [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned) says.
+//! - **Export.** The consumer names its stream, the argument of `__dlpack__(stream=s)`; adopt it with
+//!   [`Stream::from_raw_borrowed`](crate::Stream::from_raw_borrowed), once for all exports, and export on it. CUDA's legacy default stream
+//!   is 1 in Python, and null here. Number 2 is another stream on each thread, so it cannot be adopted for a deleter that any thread calls.
+//!   The consumer's later work on that stream finds all that was enqueued before on any stream here. When the consumer gives the memory
+//!   back, it is freed after what is on that stream by then, without a wait. A consumer that uses other streams makes that one wait for
+//!   them before. The deleter makes the GPU's context current on its thread, as every call here does.
+//! - **Between.** Work of the other side is in no order with work of this library, unless both are on that stream or a call orders them.
+//!
+//! On the emulator work is done when its call returns, and there is nothing to wait for. The other side accesses the memory only while no
+//! call here uses it, and no closure looks at it.
+//!
+//! Who writes memory of `bool` leaves bytes of 0 or 1.
+//!
+//! ```
+//! use kernel_primitives::Device;
+//! use kernel_primitives::expr::{Tensor, scalar};
+//! use kernel_primitives::interop::dlpack::DlpackTensor;
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let stream = Device::auto()?.stream()?;
+//! let x = Tensor::from_slice(&stream, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//! let pointer = x.t().to_dlpack(&stream)?.into_raw(); // for a `PyCapsule` named "dltensor_versioned", say
+//! // SAFETY: just exported, and consumed once; all work is on one stream.
+//! let y = Tensor::<f32>::from_dlpack(&stream, unsafe { DlpackTensor::from_raw(pointer)? })?;
+//! y.mul_assign(scalar(10.0f32))?; // the memory of `x`
+//! assert_eq!(*y.shape(), [3, 2]);
+//! assert_eq!(x.to_vec()?, [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `scripts/dlpack/check.py` in the repository exchanges arrays with NumPy, PyTorch and CuPy by this.
+//!
+//! Reference: the DLPack documentation, `dlpack.h`, version 1.
+
+mod abi;
+mod element;
+mod export;
+mod import;
+
+pub use abi::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_IS_COPIED,
+    FLAG_READ_ONLY,
+};
+pub use element::DlpackElement;
+pub use export::DlpackExport;
+pub use import::DlpackTensor;

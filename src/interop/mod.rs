@@ -1,0 +1,16 @@
+//! Arrays from and for other libraries.
+//!
+//! | module | feature | with whom | copies |
+//! |---|---|---|---|
+//! | [`npy`] | | NumPy's files, `.npy` | yes |
+//! | `dlpack` | `dlpack` | tensors of PyTorch, CuPy, NumPy, JAX, … in the same process | none, on a GPU and on the host |
+//! | `ndarray` | `ndarray` | arrays and views of the crate `ndarray` | to a GPU and back; none to look at the emulator's memory |
+//!
+//! CUDA contexts, streams and memory of other code in the same process are adopted by their raw handles: see
+//! [`Device::from_raw_context`](crate::Device::from_raw_context).
+
+#[cfg(feature = "dlpack")]
+pub mod dlpack;
+#[cfg(feature = "ndarray")]
+pub mod ndarray;
+pub mod npy;

@@ -1,0 +1,395 @@
+//! Arrays of the crate [`ndarray`](https://docs.rs/ndarray): copies to a device and back, and views of a tensor without a copy where the
+//! host has its memory.
+//!
+//! | from | to | call | copies |
+//! |---|---|---|---|
+//! | array or view, of any strides | tensor | [`Tensor::from_ndarray`] | once to the device; before on the host if the elements do not lie in a row |
+//! | array or view | elements of a tensor | [`Tensor::assign_ndarray`] | as above, and in one kernel |
+//! | tensor, of any strides | array | [`Tensor::to_ndarray`] | once to the host; before on the device if the elements do not lie in a row |
+//! | tensor | array or view that is there | [`Tensor::copy_to_ndarray`] | as above; once more on the host if they do not lie in a row there |
+//! | tensor on the emulator | view | [`Tensor::with_ndarray`], [`Tensor::with_ndarray_mut`] | none |
+//! | array or view | buffer, of any element | [`to_buffer`] | as a tensor |
+//! | buffer or a part of one | array | [`from_slice`] | once to the host |
+//!
+//! An axis may have a negative stride or the stride 0, and there may be no elements. A tensor has at most
+//! [`MAX_RANK`] axes.
+//!
+//! ```
+//! use kernel_primitives::Device;
+//! use kernel_primitives::expr::{Tensor, scalar};
+//! use ndarray::{Array2, array, s};
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let stream = Device::auto()?.stream()?;
+//! let host = array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+//! let x = Tensor::from_ndarray(&stream, &host.slice(s![.., ..;-1]))?;
+//! x.mul_assign(scalar(10.0f32))?;
+//! let y: Array2<f32> = x.to_ndarray()?;
+//! assert_eq!(y, array![[30.0, 20.0, 10.0], [60.0, 50.0, 40.0]]);
+//!
+//! if !x.device().is_gpu() {
+//!     assert_eq!(x.with_ndarray(|view| view.sum())?, 210.0); // no copy
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::ops::Range;
+use std::panic::Location;
+
+use ::ndarray::{
+    Array, ArrayBase, ArrayD, ArrayViewD, ArrayViewMutD, Axis, Data, DataMut, Dimension, IxDyn, ShapeBuilder,
+};
+use primitives_gpu::Element;
+use primitives_host::storage::{StorageUse, with_bytes};
+use primitives_host::{Buffer, BufferSlice, Error, ExpressionErrorKind, Result, Stream};
+
+use crate::expr::evaluate::mistake;
+use crate::expr::shape::Layout;
+use crate::expr::{MAX_RANK, Scalar, Tensor};
+
+/// A buffer with a copy of the elements, in logical order: the last index changes first.
+///
+/// # Errors
+///
+/// Returns [`Error::Allocation`] if the device or the host has no room.
+///
+/// ```
+/// use kernel_primitives::interop::ndarray::{from_slice, to_buffer};
+/// use kernel_primitives::{Complex, Device};
+/// use ndarray::{Ix2, array};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let i = Complex { re: 0.0f32, im: 1.0 };
+/// let host = array![[i, -i, i], [i, i, i]];
+/// let buffer = to_buffer(&stream, &host.t())?;
+/// assert_eq!(buffer.to_vec()?, [i, i, -i, i, i, i]);
+/// assert_eq!(from_slice::<_, Ix2>(&[3, 2], &buffer)?, host.t());
+/// # Ok(())
+/// # }
+/// ```
+pub fn to_buffer<T: Element, S: Data<Elem = T>, D: Dimension>(
+    stream: &Stream,
+    array: &ArrayBase<S, D>,
+) -> Result<Buffer<T>> {
+    in_a_row(array, |elements| stream.buffer_from(elements))
+}
+
+/// An array with a copy of a buffer or of a part of one, after everything that writes it. `D` is the number of axes, as
+/// [`Ix2`](::ndarray::Ix2), or [`IxDyn`] for any.
+///
+/// # Errors
+///
+/// Returns [`Error::Expression`] if `shape` has another number of elements or of axes, and as [`BufferSlice::to_vec`].
+#[track_caller]
+pub fn from_slice<'a, T: Element, D: Dimension>(
+    shape: &[usize],
+    slice: impl Into<BufferSlice<'a, T>>,
+) -> Result<Array<T, D>> {
+    let slice = slice.into();
+    check_shape::<D>(shape, slice.len())?;
+    shaped(shape, slice.to_vec()?)
+}
+
+/// Calls `then` with the elements in logical order, of which it makes a copy if need be.
+fn in_a_row<T: Element, S: Data<Elem = T>, D: Dimension, R>(
+    array: &ArrayBase<S, D>,
+    then: impl FnOnce(&[T]) -> Result<R>,
+) -> Result<R> {
+    if let Some(elements) = array.as_slice() {
+        return then(elements);
+    }
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(array.len()).map_err(|error| Error::Allocation {
+        bytes: array.len() as u128 * size_of::<T>() as u128,
+        device: "the host".into(),
+        reason: error.to_string(),
+        driver: None,
+    })?;
+    elements.extend(array.iter());
+    then(&elements)
+}
+
+/// Refuses a shape of other axes than `D` has, of other than `len` elements, or that `ndarray` has not.
+#[track_caller]
+fn check_shape<D: Dimension>(shape: &[usize], len: usize) -> Result<()> {
+    if let Some(axes) = D::NDIM.filter(|axes| *axes != shape.len()) {
+        return Err(bad_shape(format!("the shape {shape:?} has {} axes, but the array has {axes}", shape.len())));
+    }
+    check_extents(shape)?;
+    if shape.iter().product::<usize>() != len {
+        return Err(bad_shape(format!("there are {len} elements, which is not what the shape {shape:?} has")));
+    }
+    Ok(())
+}
+
+/// The array of a shape that was checked.
+#[track_caller]
+fn shaped<T, D: Dimension>(shape: &[usize], values: Vec<T>) -> Result<Array<T, D>> {
+    match ArrayD::from_shape_vec(IxDyn(shape), values).and_then(|array| array.into_dimensionality::<D>()) {
+        Ok(array) => Ok(array),
+        Err(error) => Err(bad_shape(format!("ndarray has no array of shape {shape:?}: {error}"))),
+    }
+}
+
+/// Refuses shapes that `ndarray` has not: it counts elements with the extents that are 0 left out.
+#[track_caller]
+fn check_extents(shape: &[usize]) -> Result<()> {
+    let some = shape.iter().filter(|extent| **extent > 0).try_fold(1usize, |all, &extent| all.checked_mul(extent));
+    match some {
+        Some(count) if count <= isize::MAX as usize => Ok(()),
+        _ => Err(bad_shape(format!(
+            "ndarray has no array of shape {shape:?}: its extents multiply to more than can be counted"
+        ))),
+    }
+}
+
+#[track_caller]
+fn bad_shape(reason: String) -> Error {
+    mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[])
+}
+
+/// A layout as `ndarray` takes it: from the element with the lowest address on, with strides that are not negative.
+struct Frame {
+    shape: Vec<usize>,
+    strides: Vec<usize>,
+    /// Axes to be turned round afterwards.
+    turned: Vec<usize>,
+    /// The lowest element in the memory.
+    start: usize,
+}
+
+impl Frame {
+    /// Of a layout that lies in its memory.
+    #[track_caller]
+    fn new(layout: &Layout) -> Result<Self> {
+        let shape = layout.shape.to_vec();
+        check_extents(&shape)?;
+        let mut frame = Self { strides: vec![0; shape.len()], shape, turned: Vec::new(), start: layout.offset };
+        if layout.shape.contains(&0) {
+            // A place in no memory, and steps that are never taken, but of which none may repeat another.
+            frame.start = 0;
+            let mut step = 1;
+            for (stride, &extent) in frame.strides.iter_mut().zip(&frame.shape).rev() {
+                *stride = step;
+                step *= extent.max(1);
+            }
+            return Ok(frame);
+        }
+        for (axis, (&extent, &stride)) in layout.shape.iter().zip(&layout.strides).enumerate() {
+            // The stride of a single index may be of any size.
+            if extent > 1 {
+                frame.strides[axis] = stride.unsigned_abs();
+                if stride < 0 {
+                    frame.start -= stride.unsigned_abs() * (extent - 1);
+                    frame.turned.push(axis);
+                }
+            }
+        }
+        Ok(frame)
+    }
+
+    /// Whether each step, from the smallest on, is larger than what the smaller ones reach: so `ndarray` tells that no two indices mean
+    /// one element.
+    fn is_nested(&self) -> bool {
+        let axes = self.strides.iter().copied().zip(self.shape.iter().copied());
+        let mut axes: Vec<(usize, usize)> = axes.filter(|(_, extent)| *extent > 1).collect();
+        axes.sort_unstable();
+        let mut reach = 0;
+        axes.into_iter().all(|(stride, extent)| {
+            let passes = stride > reach;
+            reach += stride * (extent - 1);
+            passes
+        })
+    }
+}
+
+/// Calls `f` with the index of each element and its bytes in the memory. One that is repeated comes once: a view may repeat it more often
+/// than a loop can count.
+fn each_element(layout: &Layout, size: usize, f: &mut dyn FnMut(&[usize], Range<usize>)) {
+    if layout.shape.contains(&0) {
+        return;
+    }
+    let rank = layout.shape.rank();
+    let mut index = [0; MAX_RANK];
+    let mut at = layout.offset as isize;
+    loop {
+        let start = at as usize * size;
+        f(&index[..rank], start..start + size);
+        let mut axis = rank;
+        loop {
+            let Some(inner) = axis.checked_sub(1) else { return };
+            axis = inner;
+            let extent = if layout.strides[axis] == 0 { 1 } else { layout.shape[axis] };
+            index[axis] += 1;
+            if index[axis] < extent {
+                at += layout.strides[axis];
+                break;
+            }
+            at -= layout.strides[axis].wrapping_mul(index[axis] as isize - 1);
+            index[axis] = 0;
+        }
+    }
+}
+
+impl<T: Scalar> Tensor<T> {
+    /// A copy of an array or of a view, in a row: its last index changes first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Expression`] for more than [`MAX_RANK`] axes, and [`Error::Allocation`] if the device or the host has no room.
+    #[track_caller]
+    pub fn from_ndarray<S: Data<Elem = T>, D: Dimension>(stream: &Stream, array: &ArrayBase<S, D>) -> Result<Self> {
+        let place = Location::caller();
+        if array.ndim() > MAX_RANK {
+            let reason = format!("an array of {} axes; a tensor can have {MAX_RANK}", array.ndim());
+            return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[]));
+        }
+        in_a_row(array, |elements| Self::from_slice(stream, array.shape(), elements))
+    }
+
+    /// Copies an array or a view over the elements, in the order of the tensor's stream. It broadcasts to the tensor's shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_ndarray`](Self::from_ndarray) and [`assign`](Self::assign).
+    #[track_caller]
+    pub fn assign_ndarray<S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
+        self.assign(Self::from_ndarray(self.stream(), array)?)
+    }
+
+    /// A copy on the host, after everything that writes the elements. `D` is the number of axes, as [`Ix2`](::ndarray::Ix2), or
+    /// [`IxDyn`] for any.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Expression`] if the tensor has another number of axes, and as [`to_vec`](Self::to_vec).
+    #[track_caller]
+    pub fn to_ndarray<D: Dimension>(&self) -> Result<Array<T, D>> {
+        let shape = self.shape();
+        check_shape::<D>(&shape, self.len())?;
+        shaped(&shape, self.to_vec()?)
+    }
+
+    /// Copies the elements, after everything that writes them, to an array or a view of the same shape.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Expression`] if the shapes differ, and as [`to_vec`](Self::to_vec).
+    #[track_caller]
+    pub fn copy_to_ndarray<S: DataMut<Elem = T>, D: Dimension>(&self, array: &mut ArrayBase<S, D>) -> Result<()> {
+        if array.shape() != &*self.shape() {
+            return Err(bad_shape(format!(
+                "a tensor of shape {} is to be copied to {:?}",
+                self.shape(),
+                array.shape()
+            )));
+        }
+        match (self.as_slice(), array.as_slice_mut()) {
+            (Some(elements), Some(to)) => elements.copy_to(to),
+            _ => {
+                let elements = self.to_vec()?;
+                array.iter_mut().zip(elements).for_each(|(to, element)| *to = element);
+                Ok(())
+            }
+        }
+    }
+
+    /// Calls `f` with a view of the elements in the host's memory, without a copy: of a tensor on the emulator.
+    ///
+    /// The call waits for the work that writes the tensor's memory. Until `f` returns, other threads that write it wait; a call in `f` that
+    /// would wait for its end is an error. `f` should compute and not launch: it holds the memory, and other threads may wait for that
+    /// while they hold what `f` wants.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::NotOnHost`] if the tensor's memory is a GPU's, [`Error::Fault`] if an element has not been written,
+    /// [`Error::Expression`] for a shape that `ndarray` has not, [`Error::InvalidBits`] for a byte that is no `bool`, [`Error::Capture`] if
+    /// a capture of this thread uses the memory, and [`Error::InKernel`] in a kernel that writes it.
+    #[track_caller]
+    pub fn with_ndarray<R>(&self, f: impl FnOnce(ArrayViewD<'_, T>) -> R) -> Result<R> {
+        self.with_frame("`Tensor::with_ndarray`", false, |start, frame| {
+            // SAFETY: the elements lie in the tensor's memory, at an aligned address, and nobody writes them until `f` returns; their number
+            // and the largest step fit into an `isize`, and strides are not negative. They are values of `T`.
+            let mut view =
+                unsafe { ArrayViewD::from_shape_ptr(IxDyn(&frame.shape).strides(IxDyn(&frame.strides)), start) };
+            frame.turned.iter().for_each(|&axis| view.invert_axis(Axis(axis)));
+            f(view)
+        })
+    }
+
+    /// As [`with_ndarray`](Self::with_ndarray), with a view to write: elements that have not been written hold unspecified values.
+    ///
+    /// Work that comes later finds what `f` has written. Until it returns, other threads that use the memory wait.
+    ///
+    /// ```
+    /// use kernel_primitives::Device;
+    /// use kernel_primitives::expr::Tensor;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::emulator().stream()?;
+    /// let x = Tensor::<i32>::zeros(&stream, [2, 3])?;
+    /// x.t().with_ndarray_mut(|mut view| view.row_mut(2).fill(7))?;
+    /// assert_eq!(x.to_vec()?, [0, 0, 7, 0, 0, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there; [`Error::Expression`] if the tensor repeats elements, as one that was broadcast, or if its axes interleave, of which
+    /// `ndarray` has no view to write; and [`Error::ReadOnly`] if the memory was imported to be read.
+    #[track_caller]
+    pub fn with_ndarray_mut<R>(&self, f: impl FnOnce(ArrayViewMutD<'_, T>) -> R) -> Result<R> {
+        self.with_frame("`Tensor::with_ndarray_mut`", true, |start, frame| {
+            // SAFETY: as above; nobody else accesses the elements, and no two indices mean the same one.
+            let mut view =
+                unsafe { ArrayViewMutD::from_shape_ptr(IxDyn(&frame.shape).strides(IxDyn(&frame.strides)), start) };
+            frame.turned.iter().for_each(|&axis| view.invert_axis(Axis(axis)));
+            f(view)
+        })
+    }
+
+    /// Calls `f` with the lowest element's address while the memory is held.
+    #[track_caller]
+    fn with_frame<R>(&self, call: &'static str, write: bool, f: impl FnOnce(*mut T, &Frame) -> R) -> Result<R> {
+        let layout = self.view.layout;
+        let frame = Frame::new(&layout)?;
+        if write && !frame.is_nested() {
+            let (shape, strides) = (self.shape(), self.strides());
+            let reason = format!(
+                "a view of shape {shape} and strides {strides:?} repeats elements, or its axes interleave: ndarray has no view of it to \
+                 write"
+            );
+            return Err(mistake(Location::caller(), ExpressionErrorKind::BadStrides, reason, &[]));
+        }
+        let size = size_of::<T>();
+        let ranges =
+            Box::new(move |f: &mut dyn FnMut(Range<usize>)| each_element(&layout, size, &mut |_, bytes| f(bytes)));
+        let uses = StorageUse { storage: &self.view.storage, write, ranges, name: "the tensor" };
+        with_bytes(call, Location::caller(), uses, |first| {
+            if !T::ANY_BITS {
+                check_values::<T>(&layout, first)?;
+            }
+            // Of no elements, any aligned address does.
+            Ok(f(first.cast::<T>().wrapping_add(frame.start), &frame))
+        })
+    }
+}
+
+/// Whether the bytes of all elements are values; `first` is the memory's first byte, which is held.
+fn check_values<T: Element>(layout: &Layout, first: *const u8) -> Result<()> {
+    let mut wrong = None;
+    each_element(layout, size_of::<T>(), &mut |index, bytes| {
+        // SAFETY: the bytes of an element, which lie in the memory.
+        let element = unsafe { std::slice::from_raw_parts(first.add(bytes.start), bytes.len()) };
+        if wrong.is_none() && !T::valid_bits(element) {
+            let bits = element.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+            let steps = index.iter().zip(layout.shape.contiguous_strides());
+            let index = steps.map(|(&index, step)| index * step as usize).sum::<usize>();
+            wrong = Some(Error::InvalidBits { element: std::any::type_name::<T>(), index, bits });
+        }
+    });
+    wrong.map_or(Ok(()), Err)
+}

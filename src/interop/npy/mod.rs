@@ -1,0 +1,67 @@
+//! NumPy's files: arrays in and out, as `np.save` writes and `np.load` reads them.
+//!
+//! [`NpyArray`] is an array of host memory with the shape that the file gives it. [`Tensor::read_npy`](crate::expr::Tensor::read_npy) and
+//! [`Tensor::write_npy`](crate::expr::Tensor::write_npy) go to a device and back in one call.
+//!
+//! | | read | written |
+//! |---|---|---|
+//! | versions of the format | 1, 2, 3 | 1 |
+//! | byte orders | little and big endian | little endian |
+//! | orders of elements | C and Fortran; [`NpyArray`] has C order | C, or Fortran on request |
+//! | element types | those of [`NpyType`]: the file's must be the one that is asked for | the same |
+//! | axes | up to 64 | up to 64 |
+//!
+//! NumPy has no type for `bf16`. Convert to `f32`, which holds all its values: `x.cast::<f32>()` in an expression. Types with fields,
+//! texts, dates and Python objects are not read.
+//!
+//! A file is not trusted. The header's length and the shape are checked against the length of the file, and where that is not known, memory
+//! is taken for what has arrived only. Nothing in a header is executed.
+//!
+//! ```
+//! use kernel_primitives::interop::npy::{NpyArray, NpyHeader, NpyOrder};
+//!
+//! # fn main() -> kernel_primitives::Result<()> {
+//! let array = NpyArray::new(&[2, 3], vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//! let mut file = Vec::new();
+//! array.write_to(&mut file, NpyOrder::Fortran)?;
+//!
+//! let header = NpyHeader::read_from(&file[..])?;
+//! assert_eq!((header.element().name(), header.shape()), ("float32", &[2, 3][..]));
+//! let again = NpyArray::<f32>::read_from(&file[..])?;
+//! assert_eq!(again.values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]); // in C order
+//!
+//! let error = NpyArray::<f64>::read_from(&file[..]).unwrap_err().to_string();
+//! assert!(error.contains("the elements are float32 ('<f4'), not float64"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reference: the NumPy documentation, `numpy.lib.format`.
+
+mod array;
+mod element;
+mod header;
+mod read;
+mod tensor;
+mod write;
+
+pub use array::{NpyArray, NpyOrder};
+pub use element::{NpyElement, NpyType};
+pub use header::NpyHeader;
+
+/// Most axes of an array of NumPy.
+const MAX_AXES: usize = 64;
+
+/// The first bytes of every file.
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Bytes that are read or written at once.
+const CHUNK: usize = 1 << 16;
+
+/// The number of elements; `None` if that is more than can be counted.
+fn elements(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |all, &extent| all.checked_mul(extent))
+}

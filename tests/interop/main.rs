@@ -1,0 +1,11 @@
+//! Arrays from and for other libraries: the twin of `src/interop`.
+
+#![allow(missing_docs)]
+
+#[cfg(feature = "dlpack")]
+mod dlpack;
+#[cfg(feature = "ndarray")]
+mod ndarray;
+mod npy;
+#[cfg(feature = "dlpack")]
+mod producer;
