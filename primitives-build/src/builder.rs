@@ -230,7 +230,8 @@ impl PtxBuilder {
         };
         let mut inputs: BTreeSet<PathBuf> = lock_file.iter().cloned().collect();
         inputs.insert(facade.join("Cargo.toml"));
-        inputs.extend([tools.compiler.rustc.clone(), tools.llvm.bin.join("llc"), tools.libdevice.clone()]);
+        inputs.extend([tools.compiler.rustc.clone(), tools.libdevice.clone()]);
+        inputs.extend(tools.llvm.tools());
         inputs.extend(tools.ptxas.as_ref().ok().map(|ptxas| ptxas.program.clone()));
         let progress = Progress::new();
         let plans = Plans { store: &store, folders: Folders::new(&package.root, &facade) };

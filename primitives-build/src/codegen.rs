@@ -106,12 +106,14 @@ impl<'a> Compiler<'a> {
     ) -> Result<Self, Error> {
         let (runtime, libdevice) = (runtime::ir(), Key::of(files::read(&tools.libdevice)?));
         files::write(&work.join(RUNTIME), &runtime)?;
+        // Of a build that failed or was ended; until now, its files could be looked at.
+        let _ = fs::remove_dir_all(work.join(UNITS));
         Ok(Self { tools, options, store, work, assembler, library, runtime, libdevice })
     }
 
     /// Compiles one unit for its architectures, and assembles it for those of the report, unless an earlier build did.
     pub(crate) fn compile(&self, unit: &Unit) -> Result<Code, Error> {
-        let folder = self.work.join("units").join(unit.symbol());
+        let folder = self.work.join(UNITS).join(&unit.crate_name).join(unit.symbol());
         let mut code = Code::default();
         match &unit.body {
             Body::Ptx(texts) => {
@@ -134,9 +136,8 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
-        }
+        // What stays is removed by the next build.
+        let _ = fs::remove_dir_all(&folder);
         Ok(code)
     }
 
@@ -167,12 +168,12 @@ impl<'a> Compiler<'a> {
     /// All that a unit's PTX depends on.
     fn ptx_key(&self, export: &Export, ir: Key, arch: Arch) -> Key {
         let flags = (simplify_flags(export), self.opt_flags(export, arch), self.llc_flags(arch));
-        Key::of(("ptx", ir, &self.runtime, self.libdevice, flags, &self.tools.llvm.version))
+        Key::of(("ptx", STEPS, ir, &self.runtime, self.libdevice, flags, self.tools.llvm.identity()))
     }
 
     /// Where the store says what the units of a crate are, of this content and for an architecture, and which PTX is theirs.
     fn plan_key(&self, content: Key, arch: Arch) -> Key {
-        let tools = (&self.runtime, self.libdevice, self.llc_flags(arch), &self.tools.llvm.version);
+        let tools = (&self.runtime, self.libdevice, self.llc_flags(arch), self.tools.llvm.identity());
         Key::of(("plan", content, tools))
     }
 
@@ -229,7 +230,9 @@ impl<'a> Compiler<'a> {
         let mut opt = self.tools.llvm_tool("opt");
         opt.args(simplify_flags(&unit.export)).arg("-S").arg(&raw).arg("-o").arg(&simple);
         process::run(&format!("simplifying {unit}"), &mut opt)?;
-        Ok(split::Module::parse(files::read_text(&simple)?).cut(&unit.export.roots(), Kept::Internal))
+        // The architecture is that of the round to come.
+        let simple = ir::without_target(&files::read_text(&simple)?);
+        Ok(split::Module::parse(simple).cut(&unit.export.roots(), Kept::Internal))
     }
 
     /// The unit with what it needs of the runtime and libdevice.
@@ -334,7 +337,7 @@ impl<'a> Compiler<'a> {
         if self.options.line_info {
             flags.push("-lineinfo".to_owned());
         }
-        let key = Key::of(("cubin", &kernel.ptx, bounds, &kernel.entry.path, &flags, &ptxas.release));
+        let key = Key::of(("cubin", &kernel.ptx, bounds, &kernel.entry.path, &flags, &ptxas.version));
         let known = self.store.get(key).and_then(|content| {
             let end = content.iter().position(|&byte| byte == b'\n')?;
             let usage = Usage::from_line(std::str::from_utf8(&content[..end]).ok()?)?;
@@ -373,6 +376,9 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// The code between a unit's text and its PTX: of another version of it, no result is used.
+const STEPS: [&str; 2] = [include_str!("codegen.rs"), include_str!("split.rs")];
+
 /// What rustc does where it optimises: before and after it links crates to one. With one round alone, arrays stay in memory that a
 /// second one finds in registers.
 fn simplify_flags(export: &Export) -> Vec<String> {
@@ -383,6 +389,9 @@ fn simplify_flags(export: &Export) -> Vec<String> {
         format!("--internalize-public-api-list={}", export.roots().join(",")),
     ]
 }
+
+/// The folder of units that are being compiled.
+const UNITS: &str = "units";
 
 /// The runtime module's file.
 const RUNTIME: &str = "runtime.ll";

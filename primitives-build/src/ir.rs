@@ -204,7 +204,7 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>, bounds: &HashMap<&str, Bou
         if line.starts_with("attributes #") {
             // rustc's default processor would keep LLVM from inlining the runtime and libdevice, whose
             // functions have none; the processor is a matter of `opt` and `llc`.
-            out.push_str(&without_attribute(&without_attribute(line, "target-cpu"), "target-features"));
+            out.push_str(&without_target(line));
         } else {
             let bounds = kernel_name(line).and_then(|name| bounds.get(name)).map(|bounds| bounds.attributes());
             let mut rest = line;
@@ -239,6 +239,12 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>, bounds: &HashMap<&str, Bou
 }
 
 /// `line` without ` "key"="value"`.
+/// A text without the attributes that name an architecture.
+pub(crate) fn without_target(text: &str) -> String {
+    let line = |line| without_attribute(&without_attribute(line, "target-cpu"), "target-features");
+    text.split_inclusive('\n').map(line).collect()
+}
+
 fn without_attribute(line: &str, key: &str) -> String {
     let mut pattern = String::new();
     write!(pattern, " \"{key}\"=\"").expect("writing to a string");

@@ -20,9 +20,10 @@
 //!
 //! 1. It writes a wrapper crate that declares the module under the path it has on the host. It compiles that crate with
 //!    `core` and its dependencies for rustc's `nvptx64-nvidia-cuda` target, to a single module of LLVM bitcode.
-//! 2. It cuts the module into one for each kernel and device function, and links each with a small runtime module and NVIDIA's
-//!    libdevice.
-//! 3. For each architecture, it optimises them and generates PTX, both with LLVM's own tools.
+//!    Nothing is optimised yet.
+//! 2. It cuts the module into one for each kernel and device function, optimises each as rustc would, and links it with a small
+//!    runtime module and NVIDIA's libdevice.
+//! 3. For each architecture, it optimises them once more and generates PTX, both with LLVM's own tools.
 //! 4. It cuts the PTX down to what the kernel reaches, and into the items of each device function. Where there is a ptxas, it
 //!    assembles each kernel.
 //!
@@ -60,9 +61,9 @@
 //! It compiles each kernel once. PTX and cubins lie in the user's cache (`~/.cache/kernel-primitives`), where their content finds
 //! them: the IR that a kernel is made from, and the tools. So a build with another profile, other features, another target folder or
 //! in another checkout takes them from there, and after an edit only the kernels that changed are compiled. Where a crate's sources
-//! are what they were in an earlier build, rustc does not run either. Each package has a folder for rustc's files there. The environment variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps
-//! these files to itself. What is damaged is made again. What no build has used for 30 days is removed, and the oldest before that if
-//! all takes more than 2 GiB.
+//! are what they were in an earlier build, rustc does not run either. Each package has a folder for rustc's files there. The environment
+//! variable `KERNEL_PRIMITIVES_CACHE` names another folder; if it is empty, each build keeps these files to itself. What is damaged is
+//! made again. What no build has used for 30 days is removed, and the oldest before that if all takes more than 2 GiB.
 //!
 //! A build that takes longer than a few seconds tells on the terminal how far it is, unless `CARGO_TERM_PROGRESS_WHEN` is `never`.
 //!

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
@@ -78,13 +78,21 @@ pub(crate) fn pipeline<T: Send, R: Send>(
     let items = Mutex::new(items);
     let results: Mutex<BTreeMap<usize, Result<R, Error>>> = Mutex::default();
     let stopped = AtomicBool::new(false);
+    // The first failure in the items' order is reported, so nothing behind one is needed.
+    let failed = AtomicUsize::new(usize::MAX);
     let panicked = "a worker thread panicked";
     let work = || {
         while !stopped.load(Ordering::Relaxed) {
             // The lock is held while waiting: the others would wait for the same.
             let item = items.lock().expect(panicked).recv();
             let Ok((index, item)) = item else { break };
+            if index > failed.load(Ordering::Relaxed) {
+                continue;
+            }
             let result = f(item);
+            if result.is_err() {
+                failed.fetch_min(index, Ordering::Relaxed);
+            }
             results.lock().expect(panicked).insert(index, result);
         }
     };

@@ -9,10 +9,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// The functions of a part that stay as they are: not adapted to their only call there, as the compiler does that sees no other.
+/// The functions of a part that are protected from being specialised for their only caller there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Those that must not be inlined, but for those of `core`: they panic, and with them goes the formatting of messages that nobody reads.
+    /// Those that must not be inlined. Those of `core` are no such: they panic, and once they are known to end the kernel, the messages
+    /// that they would format are not needed.
     NoInline,
     /// All that are left in a module that is simplified: what is worth it has been inlined.
     Internal,
@@ -75,8 +76,10 @@ impl Module {
     }
 
     fn push(&mut self, text: Range<usize>) {
-        // The first name is the item's own: `define void @f(`, `attributes #1 = `.
-        if let Some(name) = References(&self.text[text.clone()]).next() {
+        // The first name is the item's own, `attributes #1 = `, and of functions the first that is theirs: `define %"a type" @f(`.
+        let item = &self.text[text.clone()];
+        let name = References(item).find(|name| !item.starts_with('d') || name.starts_with('@'));
+        if let Some(name) = name {
             self.by_name.insert(name.into(), self.items.len());
         }
         self.items.push(Item { text, reached: Vec::new() });
@@ -109,7 +112,7 @@ impl Module {
         // constants in it, it takes more registers than the kernel. What is used in a way that nobody sees stays as it is.
         let hidden = keep.iter().filter_map(|&item| {
             let text = self.item(item).strip_prefix("define internal ")?;
-            let name = References(text).next()?;
+            let name = References(text).find(|name| name.starts_with('@'))?;
             let stays = kept == Kept::Internal || (self.is_no_inline(text) && !name.contains("_4core"));
             stays.then(|| format!("ptr {name}"))
         });
@@ -146,8 +149,11 @@ impl Module {
     }
 }
 
-/// What constants are called that have no name: by LLVM, before a module's hash and a running number, and by rustc, before a hash.
-const NAMELESS: [&str; 2] = ["@anon.", "@alloc_"];
+/// Whether a constant has no name but what LLVM gave it, with a module's hash and a running number, or rustc, with a hash.
+fn is_nameless(name: &str) -> bool {
+    let is_hash = |rest: &str| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit());
+    name.starts_with("@anon.") || name.strip_prefix("@alloc_").is_some_and(is_hash)
+}
 
 /// A part as it is written.
 struct Renumbered<'m> {
@@ -172,7 +178,7 @@ impl<'m> Renumbered<'m> {
                 self.text.push_str(&item[copied..start]);
                 self.write_symbol(name);
                 copied = start + name.len();
-            } else if NAMELESS.iter().any(|prefix| name.starts_with(prefix)) {
+            } else if is_nameless(name) {
                 let next = self.nameless.len();
                 let number = *self.nameless.entry(name).or_insert(next);
                 self.text.push_str(&item[copied..start]);
@@ -394,6 +400,19 @@ attributes #7 = { convergent }
         assert!(part.contains("[ptr @_RNvCs0_3app4deepCs]"), "{part}");
         assert_eq!(part, text("9", "10"));
         assert_ne!(part, text("9", "9"));
+    }
+
+    #[test]
+    fn a_function_is_known_by_its_own_name() {
+        let ir = IR
+            .replace("define internal void @\"a name\"", "define internal %\"a pair\" @\"a name\"")
+            .replace("void @deep(ptr %x)", "void @alloc_deep(ptr %x)")
+            .replace("@deep", "@alloc_deep");
+        let two = Module::parse(ir.clone()).cut(&["two"], Kept::Internal);
+        assert!(two.contains("define internal %\"a pair\" @\"a name\"()"), "{two}");
+        assert!(two.contains("[1 x ptr] [ptr @\"a name\"], section"), "{two}");
+        // What a user calls `alloc_deep` is not one of rustc's constants.
+        assert!(Module::parse(ir).cut(&["one"], Kept::Internal).contains("@alloc_deep("));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 use std::{env, fmt, fs};
 
 use crate::error::{INSTALL_COMPILER, INSTALL_LIBDEVICE, INSTALL_NVDISASM, INSTALL_PTXAS, MissingTool};
@@ -51,9 +52,7 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// What differs if it is another compiler: two nightlies have one release.
     pub(crate) fn identity(&self) -> impl std::hash::Hash {
-        let file = std::fs::metadata(&self.rustc).ok();
-        let changed = file.as_ref().and_then(|file| file.modified().ok());
-        (self.rustc.clone(), self.release.clone(), self.llvm, file.map(|file| file.len()), changed)
+        (self.rustc.clone(), self.release.clone(), self.llvm, size_and_time(&self.rustc))
     }
 }
 
@@ -64,11 +63,31 @@ pub(crate) struct Llvm {
     pub(crate) version: String,
 }
 
+impl Llvm {
+    /// The tools that are used.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = PathBuf> {
+        LLVM_TOOLS.iter().map(|tool| self.bin.join(tool))
+    }
+
+    /// What differs if these are other tools, though of one version.
+    pub(crate) fn identity(&self) -> impl std::hash::Hash {
+        (self.version.clone(), self.tools().map(|tool| size_and_time(&tool)).collect::<Vec<_>>())
+    }
+}
+
+/// What tells a program from another one at the same place.
+fn size_and_time(program: &Path) -> (Option<u64>, Option<SystemTime>) {
+    let file = fs::metadata(program).ok();
+    (file.as_ref().map(fs::Metadata::len), file.and_then(|file| file.modified().ok()))
+}
+
 /// NVIDIA's assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ptxas {
     pub(crate) program: PathBuf,
     pub(crate) release: String,
+    /// All that it says of its version: a release has several builds.
+    pub(crate) version: String,
 }
 
 /// The tools of the device side, as [`PtxBuilder`](crate::PtxBuilder) uses them.
@@ -388,7 +407,7 @@ fn find_ptxas(vars: Vars<'_>, places: &CudaPlaces) -> Result<Ptxas, MissingTool>
     let text = process::query(Command::new(&program).arg("--version"))
         .ok_or_else(|| missing(vec![format!("{}: does not run", program.display())]))?;
     let release = cuda_release(&text).unwrap_or_else(|| "unknown".to_owned());
-    Ok(Ptxas { program, release })
+    Ok(Ptxas { program, release, version: text })
 }
 
 fn find_nvdisasm(vars: Vars<'_>, places: &CudaPlaces) -> Result<PathBuf, MissingTool> {
