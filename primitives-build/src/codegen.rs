@@ -16,7 +16,7 @@ use crate::process;
 use crate::ptx::{self, Cut, FunctionItem, Module};
 use crate::report::Usage;
 use crate::runtime;
-use crate::split::{self, Kept};
+use crate::split::{self, Stage};
 use crate::store::{Key, Store};
 use crate::toolchain::{Ptxas, Toolchain};
 use crate::unit::{Body, Export, Planned, Unit};
@@ -122,7 +122,7 @@ impl<'a> Compiler<'a> {
                 }
             }
             Body::Ir(module) => {
-                let ir = module.cut(&unit.export.roots(), Kept::NoInline);
+                let ir = module.cut(&unit.export.roots(), Stage::Raw);
                 self.compile_ir(unit, &ir, &folder, &mut code)?;
             }
         }
@@ -232,7 +232,7 @@ impl<'a> Compiler<'a> {
         process::run(&format!("simplifying {unit}"), &mut opt)?;
         // The architecture is that of the round to come.
         let simple = ir::without_target(&files::read_text(&simple)?);
-        Ok(split::Module::parse(simple).cut(&unit.export.roots(), Kept::Internal))
+        Ok(split::Module::parse(simple).cut(&unit.export.roots(), Stage::Simplified))
     }
 
     /// The unit with what it needs of the runtime and libdevice.

@@ -238,13 +238,13 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>, bounds: &HashMap<&str, Bou
     out
 }
 
-/// `line` without ` "key"="value"`.
 /// A text without the attributes that name an architecture.
 pub(crate) fn without_target(text: &str) -> String {
     let line = |line| without_attribute(&without_attribute(line, "target-cpu"), "target-features");
     text.split_inclusive('\n').map(line).collect()
 }
 
+/// `line` without ` "key"="value"`.
 fn without_attribute(line: &str, key: &str) -> String {
     let mut pattern = String::new();
     write!(pattern, " \"{key}\"=\"").expect("writing to a string");

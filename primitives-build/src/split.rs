@@ -9,14 +9,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// The functions of a part that are protected from being specialised for their only caller there.
+/// What is said of the functions of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// Those that must not be inlined. Those of `core` are no such: they panic, and once they are known to end the kernel, the messages
-    /// that they would format are not needed.
-    NoInline,
-    /// All that are left in a module that is simplified: what is worth it has been inlined.
-    Internal,
+pub(crate) enum Stage {
+    /// As rustc wrote them: all are inlined whatever their size, as a call costs registers and puts arrays into memory. `core`'s are as LLVM
+    /// decides. What must not be inlined is protected from being specialised for its only caller. But for `core`'s, again: they panic, and
+    /// once they are known to end the kernel, the messages that they would format are not needed.
+    Raw,
+    /// Simplified: what is worth it has been inlined, and all others are protected.
+    Simplified,
 }
 
 /// A module taken apart.
@@ -89,15 +90,25 @@ impl Module {
         &self.text[self.items[i].text.clone()]
     }
 
-    /// Whether the attributes of a definition, or of the group that its first line names, say that it is not inlined.
-    fn is_no_inline(&self, definition: &str) -> bool {
+    /// Whether the attributes of a definition, or of the group that its first line names, have this word.
+    fn has(&self, attribute: &str, definition: &str) -> bool {
         let head = definition.lines().next().unwrap_or_default();
         let group = References(head).filter(|name| name.starts_with('#')).find_map(|name| self.by_name.get(name));
-        [Some(head), group.map(|&at| self.item(at))].into_iter().flatten().any(|text| text.contains(" noinline "))
+        let texts = [Some(head), group.map(|&at| self.item(at))];
+        texts.into_iter().flatten().any(|text| text.split(' ').any(|word| word == attribute))
+    }
+
+    /// Where a definition takes the attribute `alwaysinline`, if it is to be inlined: before the group of attributes that rustc gives all.
+    fn place_of_inline(&self, definition: &str) -> Option<usize> {
+        let head = definition.strip_prefix("define ")?.lines().next()?;
+        let name = References(head).find(|name| name.starts_with('@'))?;
+        let is_called = !head.starts_with("ptx_kernel ") && !head.contains(" ptx_kernel ");
+        let is_open = !["noinline", "cold", "optnone", "alwaysinline"].iter().any(|word| self.has(word, definition));
+        (is_called && is_open && !is_of_core(name)).then(|| head.rfind(" #").map(|at| "define ".len() + at + 1))?
     }
 
     /// The module of these functions and of all that they reach.
-    pub(crate) fn cut(&self, symbols: &[&str], kept: Kept) -> String {
+    pub(crate) fn cut(&self, symbols: &[&str], stage: Stage) -> String {
         // Each item comes after the first that names it: an order that no name and no other part of the module has a say in.
         let mut seen = HashSet::new();
         let roots = symbols.iter().filter_map(|symbol| self.by_name.get(format!("@{symbol}").as_str()));
@@ -113,7 +124,7 @@ impl Module {
         let hidden = keep.iter().filter_map(|&item| {
             let text = self.item(item).strip_prefix("define internal ")?;
             let name = References(text).find(|name| name.starts_with('@'))?;
-            let stays = kept == Kept::Internal || (self.is_no_inline(text) && !name.contains("_4core"));
+            let stays = stage == Stage::Simplified || (self.has("noinline", text) && !is_of_core(name));
             stays.then(|| format!("ptr {name}"))
         });
         let hidden: Vec<String> = hidden.collect();
@@ -137,7 +148,14 @@ impl Module {
         // A type has its size before it is used.
         let (types, rest): (Vec<usize>, Vec<usize>) = keep.iter().partition(|&&item| self.item(item).starts_with('%'));
         for item in types.into_iter().chain(rest) {
-            out.write(self.item(item));
+            let text = self.item(item);
+            let inline = (stage == Stage::Raw).then(|| self.place_of_inline(text)).flatten();
+            let (head, tail) = text.split_at(inline.unwrap_or_default());
+            out.write_part(head);
+            if inline.is_some() {
+                out.text.push_str("alwaysinline ");
+            }
+            out.write(tail);
         }
         if !hidden.is_empty() {
             out.write(&used);
@@ -147,6 +165,12 @@ impl Module {
         }
         out.text
     }
+}
+
+/// Whether a function is one of `core`, by its mangled name, in which the first crate is its own.
+fn is_of_core(name: &str) -> bool {
+    let crate_of = |name: &str| Some(name.split_once("Cs")?.1.split_once('_')?.1.starts_with("4core"));
+    crate_of(name).unwrap_or_default()
 }
 
 /// Whether a constant has no name but what LLVM gave it, with a module's hash and a running number, or rustc, with a hash.
@@ -171,6 +195,11 @@ struct Renumbered<'m> {
 
 impl<'m> Renumbered<'m> {
     fn write(&mut self, item: &'m str) {
+        self.write_part(item);
+        self.text.push('\n');
+    }
+
+    fn write_part(&mut self, item: &'m str) {
         let mut copied = 0;
         for name in References(item) {
             let start = name.as_ptr().addr() - item.as_ptr().addr();
@@ -198,7 +227,6 @@ impl<'m> Renumbered<'m> {
             }
         }
         self.text.push_str(&item[copied..]);
-        self.text.push('\n');
     }
 
     /// Writes a mangled name with new numbers of crates: `Cs`, digits in base 62 and `_` in it. Different names stay different.
@@ -335,7 +363,7 @@ attributes #7 = { convergent }
 
     #[test]
     fn a_part_has_what_the_kernel_reaches_and_nothing_else() {
-        let one = Module::parse(IR.to_owned()).cut(&["one"], Kept::Internal);
+        let one = Module::parse(IR.to_owned()).cut(&["one"], Stage::Simplified);
         for part in [
             "target triple",
             "%pair = type",
@@ -352,14 +380,14 @@ attributes #7 = { convergent }
         {
             assert!(!one.contains(part), "{part} is in\n{one}");
         }
-        let two = Module::parse(IR.to_owned()).cut(&["two"], Kept::Internal);
+        let two = Module::parse(IR.to_owned()).cut(&["two"], Stage::Simplified);
         assert!(two.contains("@table = ") && two.contains("define internal void @\"a name\"()"), "{two}");
         assert!(!two.contains("@deep") && !two.contains("1024"), "{two}");
     }
 
     #[test]
     fn numbers_are_those_of_the_part() {
-        let one = Module::parse(IR.to_owned()).cut(&["one"], Kept::Internal);
+        let one = Module::parse(IR.to_owned()).cut(&["one"], Stage::Simplified);
         assert!(one.contains("@one(ptr %x) #1 !dbg !2 {"), "{one}");
         assert!(one.contains("@deep(ptr @text), !range !3"), "{one}");
         assert!(one.contains("@deep(ptr %x) #4 !dbg !5 {"), "{one}");
@@ -370,7 +398,10 @@ attributes #7 = { convergent }
         // What other kernels do to the numbers is not seen.
         let others = IR.replace("#7", "#70").replace("#4", "#40").replace("!11", "!31").replace("!9", "!8");
         let others = others.replace("anon.3f1.9", "anon.77.12");
-        assert_eq!(Module::parse(others).cut(&["one"], Kept::Internal).replace("#70", "#7").replace("#40", "#4"), one);
+        assert_eq!(
+            Module::parse(others).cut(&["one"], Stage::Simplified).replace("#70", "#7").replace("#40", "#4"),
+            one
+        );
     }
 
     #[test]
@@ -382,7 +413,7 @@ attributes #7 = { convergent }
         parts.reverse();
         let turned = format!("{head}{}\n\n{last}", parts.join("\n\n"));
         for name in ["one", "two"] {
-            let part = |ir: &str| Module::parse(ir.to_owned()).cut(&[name], Kept::Internal);
+            let part = |ir: &str| Module::parse(ir.to_owned()).cut(&[name], Stage::Simplified);
             assert_eq!(part(&turned), part(IR));
         }
     }
@@ -393,7 +424,7 @@ attributes #7 = { convergent }
             let ir = IR
                 .replace("@deep", &format!("@_RNvCs{one}_3app4deepCs"))
                 .replace("@text", &format!("@_RNvCs{two}_3app4deepCs"));
-            Module::parse(ir).cut(&["one"], Kept::Internal)
+            Module::parse(ir).cut(&["one"], Stage::Simplified)
         };
         let part = text("6LTCTBsjTLr", "3dDb9nXiKUR");
         assert!(part.contains("call void @_RNvCs0_3app4deepCs(ptr @_RNvCs1_3app4deepCs)"), "{part}");
@@ -408,11 +439,11 @@ attributes #7 = { convergent }
             .replace("define internal void @\"a name\"", "define internal %\"a pair\" @\"a name\"")
             .replace("void @deep(ptr %x)", "void @alloc_deep(ptr %x)")
             .replace("@deep", "@alloc_deep");
-        let two = Module::parse(ir.clone()).cut(&["two"], Kept::Internal);
+        let two = Module::parse(ir.clone()).cut(&["two"], Stage::Simplified);
         assert!(two.contains("define internal %\"a pair\" @\"a name\"()"), "{two}");
         assert!(two.contains("[1 x ptr] [ptr @\"a name\"], section"), "{two}");
         // What a user calls `alloc_deep` is not one of rustc's constants.
-        assert!(Module::parse(ir).cut(&["one"], Kept::Internal).contains("@alloc_deep("));
+        assert!(Module::parse(ir).cut(&["one"], Stage::Simplified).contains("@alloc_deep("));
     }
 
     #[test]
@@ -420,17 +451,39 @@ attributes #7 = { convergent }
         let used = |name: &str| {
             let ir =
                 IR.replace("a name", name).replace("attributes #5 = { cold }", "attributes #5 = { cold noinline }");
-            let two = Module::parse(ir).cut(&["two"], Kept::NoInline);
+            let two = Module::parse(ir).cut(&["two"], Stage::Raw);
             two.contains(&format!("@llvm.compiler.used = appending global [1 x ptr] [ptr @\"{name}\"]"))
         };
         assert!(used("report"));
-        assert!(!used("_RNvNtNtC_4core9panicking5panic"));
-        assert!(!Module::parse(IR.to_owned()).cut(&["two"], Kept::NoInline).contains("llvm.compiler.used"));
+        assert!(!used("_RNvNtNtCs6LTCTBsjTLr_4core9panicking5panic"));
+        assert!(!Module::parse(IR.to_owned()).cut(&["two"], Stage::Raw).contains("llvm.compiler.used"));
+    }
+
+    #[test]
+    fn functions_are_inlined_but_for_kernels_and_what_must_not_be() {
+        let head = |name: &str, attributes: &str| {
+            let ir = IR.replace("a name", name).replace("{ cold }", attributes);
+            let two = Module::parse(ir).cut(&["two"], Stage::Raw);
+            two.lines().find(|line| line.starts_with("define internal")).expect("it is called").to_owned()
+        };
+        assert!(head("a name", "{ nounwind }").contains("() alwaysinline #"));
+        assert!(head("_RINvCs9_3app4deepNtCs8_4core6OptionE", "{ nounwind }").contains("alwaysinline"));
+        for (name, attributes) in [
+            ("a name", "{ cold }"),
+            ("a name", "{ noinline nounwind }"),
+            ("a name", "{ alwaysinline }"),
+            ("_RINvCs8_4core4deepNtCs9_3app6OptionE", "{ nounwind }"),
+        ] {
+            assert!(!head(name, attributes).contains("alwaysinline"), "{name} {attributes}");
+        }
+        let one = Module::parse(IR.to_owned()).cut(&["one"], Stage::Raw);
+        assert!(one.contains("define ptx_kernel void @one(ptr %x) #1 !dbg"), "{one}");
+        assert!(one.contains("@deep(ptr %x) alwaysinline #4 !dbg"), "{one}");
     }
 
     #[test]
     fn functions_that_the_compiler_left_are_not_adapted_to_their_calls() {
-        let two = Module::parse(IR.to_owned()).cut(&["two"], Kept::Internal);
+        let two = Module::parse(IR.to_owned()).cut(&["two"], Stage::Simplified);
         let used = "@llvm.compiler.used = appending global [1 x ptr] [ptr @\"a name\"], section \"llvm.metadata\"\n";
         assert!(two.contains(used), "{two}");
     }
@@ -443,7 +496,7 @@ attributes #7 = { convergent }
             |damage| Shown(damage.damaged(&[IR.as_bytes()], &words)),
             |Shown(bytes)| {
                 let text = String::from_utf8_lossy(bytes);
-                let part = Module::parse(text.clone().into_owned()).cut(&["one", "two", "none"], Kept::Internal);
+                let part = Module::parse(text.clone().into_owned()).cut(&["one", "two", "none"], Stage::Simplified);
                 // A number has two digits here at most, and none becomes longer by so much.
                 if part.len() > 2 * text.len() + 64 { Err(part) } else { Ok(()) }
             },

@@ -68,7 +68,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// A chain of `tiles` tiles in this memory, or in none for a single tile. Memory that is too short is a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn new(cx: Block<'k>, words: &'a GlobalMut<'k, u64, Atomic>, tiles: usize) -> Self {
         if !words.is_empty() {
@@ -104,7 +103,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// Without memory the launch has one block, or it is a fault, and that has the only tile.
     ///
     /// For a block that has one tile; see [`first_tile`](Self::first_tile).
-    #[inline(always)]
     #[track_caller]
     pub fn take_tile(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
         if self.is_empty() {
@@ -119,7 +117,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// which may be any that no other block has, such as the block's rank.
     ///
     /// Without memory the launch has one block, or it is a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn arrive(&self, shared: &mut Shared<'_, [u64; 1]>) -> bool {
         if self.is_empty() {
@@ -130,7 +127,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// How many blocks have called this before, in all threads of the block.
-    #[inline(always)]
     #[track_caller]
     fn ticket(&self, shared: &mut Shared<'_, [u64; 1]>) -> usize {
         if self.cx.thread_rank() == 0 {
@@ -188,7 +184,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// `is_start` is the latter. A tile waits for no tile before the last start.
     ///
     /// Which values are combined in which order depends on the tile and on which tiles are starts.
-    #[inline(always)]
     #[track_caller]
     pub fn prefix_since<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         if is_start(&total) {
@@ -201,7 +196,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
 
     /// As [`prefix_since`](Self::prefix_since) of a value that is a start, by a tile that has no use for what is before: it waits for
     /// nobody.
-    #[inline(always)]
     #[track_caller]
     pub fn announce_start(&self, tile: usize, total: T) {
         self.announce(tile, total);
@@ -220,7 +214,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         if tile % size == size - 1 { Some(tile / size) } else { None }
     }
 
-    #[inline(always)]
     #[track_caller]
     fn prefix_from<R: Reducer<T>>(&self, tile: usize, total: T, op: &R, is_start: impl Fn(&T) -> bool) -> T {
         self.require(tile);
@@ -252,7 +245,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     ///
     /// All tiles before are [announced](Self::announce) by blocks that run; none of them by [`prefix`](Self::prefix), whose order
     /// is another: here groups are combined one by one, whichever tiles a warp asks for.
-    #[inline(always)]
     #[track_caller]
     pub fn prefix_after<R: Reducer<T>>(&self, known: &mut Known<T>, tile: usize, op: &R) -> T {
         self.require(tile);
@@ -286,7 +278,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     /// A thread's part of what all tiles amount to: of its block's `n` threads, thread `i` combines what tiles `i`, `i + n` and so
     /// on [announce](Self::announce). The block that [arrives](Self::arrive) last calls it with all its threads; a reduction of their
     /// parts over the block is the total, where `op` commutes. What was announced is on its way, if not there yet.
-    #[inline(always)]
     #[track_caller]
     pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
         let tiles = self.tiles;
@@ -310,7 +301,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
 
     /// So many values in order, waited for, the last ones first, back to the last start, and whether there is one. All lanes of the
     /// warp get the result.
-    #[inline(always)]
     #[track_caller]
     fn fold<R: Reducer<T>>(
         &self,
@@ -346,7 +336,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// A fault unless the tile is one of the chain's, which then has memory for it.
-    #[inline(always)]
     #[track_caller]
     fn require(&self, tile: usize) {
         let tiles = if self.is_empty() { 0 } else { self.tiles };
@@ -356,7 +345,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// One of so many turns of a wait.
-    #[inline(always)]
     #[track_caller]
     fn pause(&self, turns: &mut u32) {
         *turns += 1;
@@ -376,7 +364,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// Writes a value; the first lane does.
-    #[inline(always)]
     #[track_caller]
     fn publish(&self, at: usize, value: T) {
         const { _ = T::ANY_BITS };
@@ -397,7 +384,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// A value, if it is there.
-    #[inline(always)]
     #[track_caller]
     fn look(&self, at: usize) -> Option<T> {
         let mut value = AnyBits::of(T::ZERO);
@@ -417,7 +403,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     }
 
     /// Looks at several values at once: whether all are there, and those that are.
-    #[inline(always)]
     #[track_caller]
     fn look_at<const N: usize>(&self, values: &mut [T; N], place: impl Fn(usize) -> usize) -> bool {
         let mut are_there = true;

@@ -259,7 +259,6 @@ impl<'k, S: Source> Input<'k, S> {
     }
 
     /// The item at `index`; a fault outside.
-    #[inline(always)]
     #[track_caller]
     pub fn at(self, index: usize) -> S::Item {
         let len = self.len();
@@ -281,7 +280,6 @@ impl<'k, S: Source> Input<'k, S> {
 
     /// The `N` items from `first` on, or `None` unless all of them lie inside. From memory by vector accesses of up to 16 bytes
     /// where the address is aligned for them.
-    #[inline(always)]
     #[track_caller]
     pub fn items<const N: usize>(self, first: usize) -> Option<[S::Item; N]> {
         let len = self.len();
@@ -306,7 +304,6 @@ impl<'k, S: Source> Input<'k, S> {
 
     /// `M` times `N` items, from `first`, `first + stride`, … on, or `None` unless all of them lie inside: accesses that do not
     /// wait for each other, as for [`items`](Self::items).
-    #[inline(always)]
     #[track_caller]
     pub fn vectors<const N: usize, const M: usize>(self, first: usize, stride: usize) -> Option<[[S::Item; N]; M]> {
         const { assert!(M > 0, "one vector at least") };
@@ -328,7 +325,6 @@ impl<'k, S: Source> Input<'k, S> {
     ///
     /// # Safety
     /// As for [`SharedArray::store_items`].
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn copy<const N: usize>(self, first: usize, to: SharedArray<'_, S::Item>, at: usize) -> bool
     where

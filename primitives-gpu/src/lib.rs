@@ -39,6 +39,10 @@
 //! are functors. The bounds are the same on both machines. A functor that is a kernel parameter implements [`KernelParam`],
 //! which fixes its layout.
 //!
+//! **Inlining.** The device build inlines all functions of a kernel, whatever their size, except `#[cold]` and `#[inline(never)]` ones.
+//! `#[inline(always)]` is for the host: a function of a few lines is faster in the emulator with it, and a longer one makes each of
+//! its callers larger and slower to compile.
+//!
 //! **Numbers.** Minimum and maximum are IEEE 754-2019 `minimum` and `maximum`: NaN propagates and −0 is less than +0.
 //! Their identities are +∞ and −∞, or the type's limits. Square root and division are correctly rounded. Multiply and
 //! add are not contracted unless the build asks for it.

@@ -159,7 +159,6 @@ impl<'k, O: Sink> Output<'k, O> {
     /// # Safety
     /// No other thread accesses the place, which a permutation names, or a barrier or a release and an acquire lie between its access and
     /// this write.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn write(&mut self, index: usize, item: O::Item) {
         let len = self.len();
@@ -187,7 +186,6 @@ impl<'k, O: Sink> Output<'k, O> {
     ///
     /// # Safety
     /// As for [`write`](Self::write), of each.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn write_items<const N: usize>(&mut self, first: usize, items: &[O::Item; N]) {
         let len = self.len();
@@ -287,7 +285,6 @@ unsafe impl<O: Sink, P: Sink> Sink for Zip<O, P> {
         self.first.len().min(self.second.len())
     }
 
-    #[inline(always)]
     #[track_caller]
     unsafe fn put(&self, cx: Block<'_>, index: usize, (a, b): Self::Item) {
         // SAFETY: the caller's contract.
@@ -297,7 +294,6 @@ unsafe impl<O: Sink, P: Sink> Sink for Zip<O, P> {
         }
     }
 
-    #[inline(always)]
     #[track_caller]
     unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[Self::Item; N]) {
         // SAFETY: the caller's contract.
@@ -334,7 +330,6 @@ unsafe impl<O: Sink, I: Source<Item: Integer + ConvertTo<usize>>> Sink for Permu
         unsafe { Output::from_raw(cx, self.source).write(self.at.item(cx, index).convert(), item) }
     }
 
-    #[inline(always)]
     #[track_caller]
     unsafe fn put_items<const N: usize>(&self, cx: Block<'_>, first: usize, items: &[O::Item; N]) {
         // SAFETY: the caller's contract.

@@ -137,7 +137,6 @@ pub fn powi_f64(x: f64, n: i32) -> f64 {
     powi(x, n)
 }
 
-#[inline(always)]
 fn powi<T: Real + Divide>(mut x: T, n: i32) -> T {
     let mut rest = n.unsigned_abs();
     let mut power = T::ONE;

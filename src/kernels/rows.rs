@@ -41,7 +41,6 @@ fn read_round<T: Element, const NX: usize>(
 }
 
 /// The rounds of a row that is not held.
-#[inline(always)]
 fn rounds<T: Element, const NX: usize>(row: &RowMut<'_, '_, T, NX>) -> impl Iterator<Item = usize> + use<T, NX> {
     let (len, stride) = (row.len(), row.stride());
     let mut next = 0;
@@ -73,7 +72,6 @@ fn map<A: Copy, B: Copy, const NX: usize, const ROUNDS: usize>(
 }
 
 /// Combines all elements: the rounds first, each place by itself, which makes `NX` short chains of one long one.
-#[inline(always)]
 fn fold<A: Copy, const NX: usize, const ROUNDS: usize>(held: Held<A, NX, ROUNDS>, f: impl Fn(A, A) -> A) -> A {
     let mut places = held[0];
     for items in &held[1..] {

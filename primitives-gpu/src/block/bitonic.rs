@@ -79,7 +79,6 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
     cx: Block<'_>,
@@ -139,7 +138,6 @@ pub fn block_sort<const ITEMS: usize, const TILE: usize, K: SortKey, O: Directio
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_sort_with_index<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction, I: SortIndex>(
     cx: Block<'_>,

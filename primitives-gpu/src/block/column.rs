@@ -55,7 +55,6 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
     cx: Block<'_>,
@@ -107,7 +106,6 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
 }
 
 /// The threads of the block; more than `MAX_THREADS` are a fault.
-#[inline(always)]
 #[track_caller]
 pub(super) fn threads<const MAX_THREADS: usize>(cx: Block<'_>) -> u32 {
     let threads = cx.block_threads();

@@ -54,7 +54,6 @@ use crate::view::{Shared, TileMut};
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_compact<T: Element, const N: usize, const THREADS: usize>(
     cx: Block<'_>,

@@ -36,7 +36,6 @@ struct Items<'k, T, const ITEMS: usize>(SharedArray<'k, T>);
 impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     /// The storage, after the barrier that a reuse needs, as items of the type `S` or what stands for it. A block of other than
     /// `THREADS` threads is a fault.
-    #[inline(always)]
     #[track_caller]
     fn begin<S: Element, const THREADS: usize>(
         cx: Block<'_>,
@@ -53,7 +52,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 
     /// # Safety
     /// As for [`SharedArray::store`], for each item of thread `thread`.
-    #[inline(always)]
     #[track_caller]
     unsafe fn put_blocked(&self, thread: usize, items: &[T; ITEMS]) {
         // SAFETY: the caller's contract; a thread's items are a multiple of the vectors long, and so is the padding.
@@ -75,7 +73,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     ///
     /// # Safety
     /// As for [`SharedArray::store`]; both are multiples of the vector.
-    #[inline(always)]
     #[track_caller]
     unsafe fn put_vector(&self, index: usize, items: &[T; ITEMS], from: usize) {
         macro_rules! by {
@@ -96,7 +93,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 
     /// # Safety
     /// As for [`SharedArray::load`], for each item of thread `thread`.
-    #[inline(always)]
     #[track_caller]
     unsafe fn take_blocked(&self, thread: usize) -> [T; ITEMS] {
         // SAFETY: the caller's contract; a thread's items are a multiple of the vectors long, and so is the padding.
@@ -120,7 +116,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     ///
     /// # Safety
     /// As for [`SharedArray::load`]; both are multiples of the vector.
-    #[inline(always)]
     #[track_caller]
     unsafe fn take_vector(&self, index: usize, items: &mut [T; ITEMS], to: usize) {
         macro_rules! by {
@@ -145,7 +140,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 
     /// # Safety
     /// As for [`SharedArray::store`], for `ITEMS` items from `first` on, `step` apart.
-    #[inline(always)]
     #[track_caller]
     unsafe fn put_striped(&self, first: usize, step: usize, items: &[T; ITEMS]) {
         let mut i = 0;
@@ -158,7 +152,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 
     /// # Safety
     /// As for [`SharedArray::load`], for `ITEMS` items from `first` on, `step` apart.
-    #[inline(always)]
     #[track_caller]
     unsafe fn take_striped(&self, first: usize, step: usize) -> [T; ITEMS] {
         let mut items = [T::ZERO; ITEMS];
@@ -211,7 +204,6 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,
@@ -234,7 +226,6 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// CUB: `BlockExchange::StripedToBlocked`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,
@@ -258,7 +249,6 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
 /// has both. CUB: `BlockExchange::BlockedToWarpStriped`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,
@@ -313,7 +303,6 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,
@@ -439,7 +428,6 @@ pub fn scatter_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
 }
 
 /// Puts the items where their ranks say. Other places keep the bits that they had, which need not be a value.
-#[inline(always)]
 #[track_caller]
 fn scatter<'k, T: Element, const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,

@@ -147,7 +147,6 @@ const fn step(n: usize, items: usize, pass: usize) -> (usize, usize) {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_fft<T: FftFloat, const N: usize, const ITEMS: usize, const BATCH: usize>(
     cx: Block<'_>,
@@ -248,7 +247,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     const THREADS: usize = N / ITEMS;
 
     /// From transforms of length `done` to such of length `done * R`.
-    #[inline(always)]
     #[track_caller]
     fn pass<const R: usize>(&mut self, done: usize) {
         if const { ITEMS.is_multiple_of(R) } {
@@ -259,7 +257,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// A pass whose every transform has all its items in one thread.
-    #[inline(always)]
     #[track_caller]
     fn pass_in_registers<const R: usize>(&mut self, done: usize) {
         self.take_items();
@@ -293,7 +290,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// A pass whose transforms threads take from memory, one after the other.
-    #[inline(always)]
     #[track_caller]
     fn pass_in_memory<const R: usize>(&mut self, done: usize) {
         self.put_items();
@@ -317,7 +313,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// The transform number `j` of a pass, of which there are `N / R`.
-    #[inline(always)]
     fn transform<const R: usize>(mut x: [Complex<T>; R], j: usize, done: usize) -> [Complex<T>; R] {
         if done > 1 {
             let step = j % done * (N / (done * R));
@@ -336,7 +331,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// Has the numbers in registers.
-    #[inline(always)]
     #[track_caller]
     fn take_items(&mut self) {
         if self.in_memory {
@@ -349,7 +343,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// Has the numbers in the first copy in memory.
-    #[inline(always)]
     #[track_caller]
     fn put_items(&mut self) {
         if !self.in_memory {
@@ -366,7 +359,6 @@ impl<T: FftFloat, const N: usize, const ITEMS: usize> Transform<'_, T, N, ITEMS>
     }
 
     /// A barrier of the threads of a transform, at least.
-    #[inline(always)]
     #[track_caller]
     fn barrier(&self) {
         if const { (WARP as usize).is_multiple_of(Self::THREADS) } {

@@ -26,7 +26,6 @@ pub enum Border<T> {
 
 impl<T> Border<T> {
     /// The index that is read in place of `at`; `None` for the constant. `extent` is at least 1.
-    #[inline(always)]
     fn index(&self, at: isize, extent: isize) -> Option<isize> {
         if (0..extent).contains(&at) {
             return Some(at);
@@ -83,7 +82,6 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
     }
 
     /// The element at an index, which counts from the window's first element. An index outside is a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn at(self, index: [usize; N]) -> T {
         let mut place = 0;
@@ -146,7 +144,6 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_load_halo<'s, T: Element, const N: usize, const ELEMENTS: usize>(
     cx: Block<'s>,

@@ -33,7 +33,6 @@ impl Bins<'_> {
     }
 
     /// The items in `bin`. A bin outside is a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn get(self, bin: usize) -> u32 {
         if bin >= self.bins {
@@ -82,7 +81,6 @@ impl Bins<'_> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_histogram<'s, T, const BINS: usize>(
     cx: Block<'s>,

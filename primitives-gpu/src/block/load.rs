@@ -92,7 +92,6 @@ pub fn store_striped<T: Element, const ITEMS: usize>(
     dst.write(src);
 }
 
-#[inline(always)]
 #[track_caller]
 fn load<T: Element, const ITEMS: usize>(dst: &mut [T; ITEMS], src: Global<'_, T>, first: usize, step: usize) {
     const { assert!(ITEMS > 0, "a collective has at least one item a thread") };

@@ -133,7 +133,6 @@ pub fn block_merge_sort<const THREADS: usize, const ITEMS: usize, K: Element, C:
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_merge_sort_pairs<const THREADS: usize, const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
     cx: Block<'_>,
@@ -205,7 +204,6 @@ pub fn warp_merge_sort<const WIDTH: u32, const THREADS: usize, const ITEMS: usiz
 /// [`block_merge_sort_pairs`].
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn warp_merge_sort_pairs<
     const WIDTH: u32,
@@ -233,7 +231,6 @@ pub fn warp_merge_sort_pairs<
 }
 
 /// Odd-even transposition: `ITEMS` rounds of exchanges between neighbours, those where the upper one takes part.
-#[inline(always)]
 fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparator<K>>(
     keys: &mut [K; ITEMS],
     values: &mut [V; ITEMS],
@@ -278,7 +275,6 @@ impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sort<K>
         runs.merge_all(self.keys, self.values, 1, self.width, self.valid, order, None);
     }
 
-    #[inline(always)]
     #[track_caller]
     fn in_order<O: Direction>(self)
     where
@@ -334,7 +330,6 @@ struct Runs<'k, const THREADS: usize, const ITEMS: usize, K, V> {
 }
 
 impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<'k, THREADS, ITEMS, K, V> {
-    #[inline(always)]
     #[track_caller]
     fn begin<S: Element>(cx: Block<'k>, shared: &Shared<'k, MergeSortStorage<THREADS, ITEMS, S, V>>) -> Self {
         const { assert!(ITEMS >= 1 && ITEMS <= 16, "a merge sort takes 1 to 16 items a thread") };
@@ -355,7 +350,6 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
     }
 
     /// Sorts each thread's items. Those from `valid` on are in no run.
-    #[inline(always)]
     fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
         let own = self.own(valid);
         if own >= ITEMS as u32 {
@@ -367,7 +361,6 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
 
     /// Merges the runs of `first` threads until those of `width` threads are sorted, the last of which may be shorter.
     #[allow(clippy::too_many_arguments, reason = "items, and where they are")]
-    #[inline(always)]
     #[track_caller]
     fn merge_all<C: Comparator<K>>(
         &self,
@@ -396,7 +389,6 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
     }
 
     /// Waits for the threads of a group.
-    #[inline(always)]
     #[track_caller]
     fn wait(&self, threads: u32) {
         if threads <= WARP {
@@ -408,7 +400,6 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
 
     /// Merges the runs of `run` threads two by two; or, of segments, the one that goes over the border between both. `segments` has the one
     /// that each thread's first position is in.
-    #[inline(always)]
     #[track_caller]
     fn merge<C: Comparator<K>>(
         &self,

@@ -52,7 +52,6 @@ impl<T> NeighbourStorage<T> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_shift_up<T: Element>(
     cx: Block<'_>,
@@ -105,7 +104,6 @@ pub fn block_shift_up<T: Element>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_shift_down<T: Element>(
     cx: Block<'_>,
@@ -165,7 +163,6 @@ pub type RotateStorage<T, const MAX_THREADS: usize = 1024> = super::ColumnStorag
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
     cx: Block<'_>,
@@ -214,7 +211,6 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_broadcast<T: Element>(
     cx: Block<'_>,
@@ -288,7 +284,6 @@ pub fn adjacent_difference_left<T: Element, F: BinaryFn<T, T>, const N: usize>(
 /// As [`adjacent_difference_left`], the block's first item as it is. CUB: `SubtractLeft` without a predecessor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn adjacent_difference_left_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
     cx: Block<'_>,
@@ -352,7 +347,6 @@ pub fn adjacent_difference_right<T: Element, F: BinaryFn<T, T>, const N: usize>(
 /// As [`adjacent_difference_right`], the block's last item as it is. CUB: `SubtractRight` without a successor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>, const N: usize>(
     cx: Block<'_>,
@@ -397,7 +391,6 @@ pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>,
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
     cx: Block<'_>,
@@ -441,7 +434,6 @@ pub fn flag_heads<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn flag_tails<T: Element, F: BinaryFn<T, T, Output = bool>, const N: usize>(
     cx: Block<'_>,

@@ -12,7 +12,6 @@ use crate::view::SharedArray;
 pub(super) const MAX_WARPS: usize = 32;
 
 /// The warps of the block; more than the largest block has is a fault.
-#[inline(always)]
 #[track_caller]
 pub(super) fn warps(cx: Block<'_>) -> usize {
     let warps = cx.warps() as usize;
@@ -24,7 +23,6 @@ pub(super) fn warps(cx: Block<'_>) -> usize {
 }
 
 /// Combines a thread's items in order, as a tree whose branches are independent of each other.
-#[inline(always)]
 pub(crate) fn tree<T: Element, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     const { assert!(N > 0, "a collective has at least one item a thread") };
     let mut items = *items;
@@ -48,7 +46,6 @@ pub(crate) fn tree<T: Element, R: Reducer<T>, const N: usize>(items: &[T; N], op
 }
 
 /// Elements that a thread reads at once of `count` partial results: a broadcast of 16 bytes costs no more than one of 4.
-#[inline(always)]
 const fn chunk<T>(count: usize) -> usize {
     if size_of::<T>() > 16 {
         1
@@ -64,7 +61,6 @@ const fn chunk<T>(count: usize) -> usize {
 ///
 /// # Safety
 /// As for [`SharedArray::store`]: nobody else accesses the array until the next barrier. There are at least two warps.
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn put<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
@@ -95,7 +91,6 @@ pub(super) unsafe fn put<T: Element, R: Reducer<T>>(
 /// # Safety
 /// [`put`] wrote them, a barrier lies in between, and nobody writes them until the next. The array starts at a multiple of
 /// 16 bytes.
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T>, warps: usize, op: &R) -> T {
     // SAFETY: the caller's contract.
@@ -112,7 +107,6 @@ pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T
 ///
 /// # Safety
 /// As for [`fold`].
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
@@ -133,7 +127,6 @@ pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
 
 /// # Safety
 /// As for [`fold`]: of all chunks that start before `first + count`.
-#[inline(always)]
 #[track_caller]
 unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
     partials: SharedArray<'_, T>,
@@ -157,7 +150,6 @@ unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
 ///
 /// # Safety
 /// As for [`fold`].
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn scan<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
@@ -177,7 +169,6 @@ pub(super) unsafe fn scan<T: Element, R: Reducer<T>>(
 
 /// # Safety
 /// As for [`scan`]: of all chunks that start before `warps`.
-#[inline(always)]
 #[track_caller]
 unsafe fn scan_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
     partials: SharedArray<'_, T>,

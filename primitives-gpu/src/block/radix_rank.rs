@@ -92,7 +92,6 @@ pub struct RadixRanks<const ITEMS: usize> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
     cx: Block<'_>,
@@ -176,7 +175,6 @@ pub fn block_radix_rank<const THREADS: usize, const ITEMS: usize>(
 /// and rank.
 ///
 /// Nobody else uses the counters until the next barrier.
-#[inline(always)]
 #[track_caller]
 pub(super) fn rank_in_warp<const ITEMS: usize>(
     cx: Block<'_>,

@@ -223,7 +223,6 @@ pub fn block_radix_sort_pairs_to_striped<
 
 /// The passes. Between them the items lie in shared memory by position; a warp takes its positions item by item across its
 /// lanes (warp-striped), so that the lanes of one vote are neighbours in position.
-#[inline(always)]
 #[track_caller]
 fn sort<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element, O: Direction, const STRIPED: bool>(
     cx: Block<'_>,
@@ -329,7 +328,6 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
     }
 
     /// Where the words of the first warp's digits are that this lane has.
-    #[inline(always)]
     fn at(&self) -> usize {
         let lane = self.cx.lane();
         // What was read of them is read again rather than kept in registers.
@@ -340,7 +338,6 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
 
     /// The places of a block's items, warp-striped, when they are ordered by their digits. Has two barriers. The next use needs
     /// one before.
-    #[inline(always)]
     #[track_caller]
     fn places<const ITEMS: usize>(&self, digits: &[u32; ITEMS]) -> [u32; ITEMS] {
         let cx = self.cx;
@@ -359,7 +356,6 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
 
     /// Makes of the counts the places where each warp's items of each digit begin: behind those of lower digits, and those of
     /// the warps before.
-    #[inline(always)]
     #[track_caller]
     fn scan(&self) {
         let mut totals = [0u32; WORDS];

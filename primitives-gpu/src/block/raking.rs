@@ -42,7 +42,6 @@ pub(super) const fn slots<T>(threads: usize) -> usize {
 }
 
 /// A block of more than `THREADS` threads is a fault.
-#[inline(always)]
 #[track_caller]
 pub(super) fn check<const THREADS: usize>(cx: Block<'_>) {
     const { assert!(THREADS <= MAX_WARPS * WARP as usize, "a block has at most 1024 threads") };
@@ -166,7 +165,6 @@ pub(super) unsafe fn rake_scan<T: Element, R: Reducer<T>, const THREADS: usize>(
 
 /// # Safety
 /// As for [`rake_scan`].
-#[inline(always)]
 #[track_caller]
 unsafe fn scanned<T: Element, R: Reducer<T>, const K: usize>(
     cx: Block<'_>,
@@ -197,7 +195,6 @@ unsafe fn scanned<T: Element, R: Reducer<T>, const K: usize>(
 
 /// # Safety
 /// As for [`rake`].
-#[inline(always)]
 #[track_caller]
 unsafe fn load<T: Element, R: Reducer<T>, const K: usize>(cx: Block<'_>, slots: SharedArray<'_, T>, op: &R) -> [T; K] {
     let (threads, first) = (cx.block_threads() as usize, cx.lane() as usize * K);

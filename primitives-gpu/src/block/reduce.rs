@@ -95,7 +95,6 @@ impl<T, const THREADS: usize> ReduceStorage<T, THREADS> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,
@@ -159,7 +158,6 @@ pub fn block_reduce<T: Element, R: Reducer<T>, const THREADS: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_reduce_to_first<T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,
@@ -262,7 +260,6 @@ pub fn block_reduce_items<T: Element, R: Reducer<T>, const N: usize, const THREA
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -349,7 +346,6 @@ pub fn block_x_reduce<T: Element, R: Reducer<T>>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_group_reduce<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
@@ -370,7 +366,6 @@ pub fn block_group_reduce<T: Element, R: Reducer<T>>(
 /// A row is cut at warp boundaries into pieces. A piece that is a whole row needs no shared memory. Of the other pieces a
 /// warp has at most two, one that starts at its first lane and one that starts later: slots `2 * warp` and
 /// `2 * warp + 1`.
-#[inline(always)]
 #[track_caller]
 fn reduce_rows<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
@@ -437,7 +432,6 @@ fn begin<'k, T: Element, const THREADS: usize>(
 }
 
 /// Puts one value a warp, its first lane's, where all threads find it after the barrier that this makes.
-#[inline(always)]
 #[track_caller]
 fn publish<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,

@@ -50,7 +50,6 @@ pub struct RunWindow<'s, T> {
 /// CUB: `BlockRunLengthDecode`'s constructor.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
-#[inline(always)]
 #[track_caller]
 pub fn run_length_begin<'s, T: Element, const THREADS: usize, const RUNS: usize>(
     cx: Block<'s>,
@@ -138,7 +137,6 @@ impl<T: Element> RunWindow<'_, T> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn run_length_decode<T: Element, const N: usize>(
     cx: Block<'_>,

@@ -218,7 +218,6 @@ pub fn block_inclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_exclusive_scan<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -298,7 +297,6 @@ pub fn block_exclusive_scan_after<T: Element, R: Reducer<T>, const N: usize, con
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
     cx: Block<'_>,
@@ -319,7 +317,6 @@ pub fn cumsum<T: Element, R: Reducer<T> + Copy, const N: usize>(
 
 /// A thread's items scanned after what comes before them; where three are combined at once, each result from the last but one:
 /// the chain has half the length, and two kinds of units share the additions.
-#[inline(always)]
 pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option<T>, items: &[T; N], op: &R) -> [T; N] {
     let mut out = *items;
     if let Some(below) = below {
@@ -341,7 +338,6 @@ pub(super) fn inclusive<T: Element, R: Reducer<T>, const N: usize>(below: Option
 }
 
 /// As [`inclusive`], each item left out of its own result.
-#[inline(always)]
 pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, items: &[T; N], op: &R) -> [T; N] {
     let mut out = [below; N];
     let mut i = 1;
@@ -360,7 +356,6 @@ pub(super) fn exclusive<T: Element, R: Reducer<T>, const N: usize>(below: T, ite
 }
 
 /// `first`, and what comes after it, if anything does.
-#[inline(always)]
 pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R) -> T {
     match then {
         Some(then) => op.apply(first, then),
@@ -369,7 +364,6 @@ pub(super) fn after<T: Element, R: Reducer<T>>(first: T, then: Option<T>, op: &R
 }
 
 /// The items of the threads before this one, combined, `None` in the first thread; and those of all threads.
-#[inline(always)]
 #[track_caller]
 fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -413,7 +407,6 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
 }
 
 /// The prefix and the items of the threads before this one, combined.
-#[inline(always)]
 #[track_caller]
 fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize>(
     cx: Block<'_>,
@@ -462,7 +455,6 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS:
 
 /// Scans the threads' values in the warp `raker`, `first` of the total before them all, and leaves what is before each thread's,
 /// and the total.
-#[inline(always)]
 #[track_caller]
 fn rake<'k, T: Element, R: Reducer<T>, const THREADS: usize>(
     cx: Block<'_>,

@@ -140,7 +140,6 @@ pub fn block_exclusive_scan_rounds_after<T: Element, R: Reducer<T>, const N: usi
     scan_rounds_after(cx, shared, items, op, prefix, exclusive)
 }
 
-#[inline(always)]
 #[track_caller]
 fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     cx: Block<'_>,
@@ -170,7 +169,6 @@ fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     (results(items, &before, start, op, own), total)
 }
 
-#[inline(always)]
 #[track_caller]
 fn scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     cx: Block<'_>,
@@ -209,7 +207,6 @@ fn scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: us
 }
 
 /// What is before a lane's items of each round in its warp, and the warp's total: all that is held over the barrier.
-#[inline(always)]
 #[track_caller]
 fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     cx: Block<'_>,
@@ -236,7 +233,6 @@ fn in_warp<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
 }
 
 /// Each item's result, from what is before its warp.
-#[inline(always)]
 fn results<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     items: &[[T; N]; ROUNDS],
     before: &[T; ROUNDS],

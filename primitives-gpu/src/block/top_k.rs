@@ -58,7 +58,6 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_top_k<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
     cx: Block<'_>,
@@ -136,7 +135,6 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Direction>(
     cx: Block<'_>,
@@ -246,7 +244,6 @@ pub fn block_top_k_of_sorted<const ITEMS: usize, const TILE: usize, const READ: 
 /// Rounds between two looks at how many candidates there are.
 const TOGETHER: usize = 4;
 
-#[inline(always)]
 #[track_caller]
 fn rounds_of<const ITEMS: usize, const TILE: usize, const READ: usize, K: SortKey, O: KeyOrder, const SORTED: bool>(
     cx: Block<'_>,
@@ -327,7 +324,6 @@ struct Candidates<'k, K: SortKey, const TILE: usize, const ITEMS: usize> {
 
 impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TILE, ITEMS> {
     /// None yet.
-    #[inline(always)]
     #[track_caller]
     fn begin<'s: 'k>(cx: Block<'k>, shared: &mut Shared<'s, TopKStorage<K, TILE>>, k: usize) -> Self {
         const { assert!(matches!(ITEMS, 2 | 4 | 8 | 16), "the first few of many keys take 2, 4, 8 or 16 items a thread") };
@@ -355,7 +351,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     }
 
     /// The first `k`, sorted.
-    #[inline(always)]
     #[track_caller]
     fn finish(mut self, order: impl KeyOrder) -> ([K; ITEMS], [u32; ITEMS]) {
         self.cx.barrier();
@@ -392,7 +387,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     }
 
     /// As `gather`, of all of the records that so many threads have any of: at once if they are few, else by halves of `ITEMS`.
-    #[inline(always)]
     #[track_caller]
     fn gather_round<const READ: usize>(&mut self, threads: u32, records: impl Fn() -> [Ranked<K>; READ]) {
         let at_once = threads * READ as u32 <= self.room() / 2;
@@ -423,7 +417,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     }
 
     /// How many candidates there are. Barriers before and after.
-    #[inline(always)]
     #[track_caller]
     fn counted(&self) -> u32 {
         self.cx.barrier();
@@ -434,7 +427,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
     }
 
     /// Forgets all but the first `count` candidates. A barrier comes after.
-    #[inline(always)]
     #[track_caller]
     fn forget(&self, count: u32) {
         if self.cx.thread_rank() == 0 {
@@ -446,7 +438,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
 
     /// Adds those of the first `used` records that come before the `k`th. Those for which there is no room are counted, but
     /// lost.
-    #[inline(always)]
     #[track_caller]
     fn append<const N: usize>(&self, records: &[Ranked<K>; N], used: usize) {
         let (cx, room) = (self.cx, self.room());
@@ -481,7 +472,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
 
     /// Makes room for half as many candidates as there is room for in all: `k` are no more than the other half. Barriers
     /// come before and after.
-    #[inline(always)]
     #[track_caller]
     fn make_room(&mut self) {
         // SAFETY: barriers lie between the additions and this, and between this and the next ones.
@@ -494,7 +484,6 @@ impl<'k, K: SortKey, const TILE: usize, const ITEMS: usize> Candidates<'k, K, TI
 
     /// Cuts the candidates down to the first `k`, which stay in shared memory in order, and returns them in the threads'
     /// order. Comes after a barrier.
-    #[inline(always)]
     #[track_caller]
     fn cut(&mut self) -> [Ranked<K>; ITEMS] {
         let cx = self.cx;

@@ -25,7 +25,6 @@ impl<T: Element> AnyBits<T> {
     }
 
     /// The value, or zero where the bits are none.
-    #[inline(always)]
     pub(crate) fn or_zero(self) -> T {
         // SAFETY: the bits are a value's, or were read from device memory, where all are initialised; an element has no
         // padding. They are taken for a value only if they are one.

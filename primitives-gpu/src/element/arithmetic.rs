@@ -148,7 +148,6 @@ impl<T: Arithmetic> Arithmetic for Complex<T> {
     fn sub(self, other: Self) -> Self {
         Self { re: self.re.sub(other.re), im: self.im.sub(other.im) }
     }
-    #[inline(always)]
     fn mul(self, other: Self) -> Self {
         Self {
             re: self.re.mul(other.re).sub(self.im.mul(other.im)),

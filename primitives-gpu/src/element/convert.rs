@@ -92,7 +92,6 @@ macro_rules! halves {
         }
         impl ConvertTo<$half> for $integer {
             // Integers of up to 16 bits, and many others, are exact in `f32`, and this folds away.
-            #[inline(always)]
             fn convert(self) -> $half {
                 if <$integer>::BITS <= 16 {
                     $narrow(self as f32)

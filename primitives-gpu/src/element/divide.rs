@@ -89,7 +89,6 @@ macro_rules! floats {
         }
 
         impl Quotient for $t {
-            #[inline(always)]
             fn floor_divide(self, other: Self) -> Self {
                 if other == 0.0 {
                     return self / other;
@@ -99,7 +98,6 @@ macro_rules! floats {
                 let down = rest != 0.0 && (rest < 0.0) != (other < 0.0);
                 signed_zero(if down { quotient - 1.0 } else { quotient }, self, other)
             }
-            #[inline(always)]
             fn trunc_divide(self, other: Self) -> Self {
                 if other == 0.0 {
                     return self / other;
@@ -107,7 +105,6 @@ macro_rules! floats {
                 let rest = $fmod(self, other);
                 signed_zero(Real::round_ties_even((self - rest) / other), self, other)
             }
-            #[inline(always)]
             fn floor_remainder(self, other: Self) -> Self {
                 let rest = $fmod(self, other);
                 if rest == 0.0 {
@@ -130,7 +127,6 @@ floats! {
 }
 
 /// A quotient that is zero gets the sign that the quotient has before it is made whole.
-#[inline(always)]
 fn signed_zero<T: Float>(quotient: T, a: T, b: T) -> T {
     if quotient != T::ZERO {
         quotient
@@ -167,7 +163,6 @@ halves! {
 }
 
 impl<T: Float> Divide for Complex<T> {
-    #[inline(always)]
     fn divide(self, other: Self) -> Self {
         let Self { re: a, im: b } = self;
         let Self { re: c, im: d } = other;

@@ -84,7 +84,6 @@ macro_rules! floats {
             }
             $(
                 #[cfg(target_arch = "nvptx64")]
-                #[inline(always)]
                 fn mul_add_pair(x: [Self; 2], a: [Self; 2], b: [Self; 2]) -> [Self; 2] {
                     if crate::simt::nvptx::arch() < $arch {
                         return [x[0].mul_add(a[0], b[0]), x[1].mul_add(a[1], b[1])];
@@ -102,7 +101,6 @@ floats! {
     bf16, u16, bf16_mul_add, bf16x2_fma from 800;
 }
 
-#[inline(always)]
 fn f16_mul_add(x: f16, a: f16, b: f16) -> f16 {
     #[cfg(target_arch = "nvptx64")]
     return f16::from_bits(crate::simt::nvptx::f16_fma(x.to_bits(), a.to_bits(), b.to_bits()));
@@ -110,7 +108,6 @@ fn f16_mul_add(x: f16, a: f16, b: f16) -> f16 {
     f32_to_f16(odd_mul_add(f16_to_f32(x), f16_to_f32(a), f16_to_f32(b)))
 }
 
-#[inline(always)]
 fn bf16_mul_add(x: bf16, a: bf16, b: bf16) -> bf16 {
     #[cfg(target_arch = "nvptx64")]
     if crate::simt::nvptx::arch() >= 800 {

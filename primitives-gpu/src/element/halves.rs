@@ -11,7 +11,6 @@ use half::{bf16, f16};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
 
-#[inline(always)]
 pub(super) fn f16_to_f32(x: f16) -> f32 {
     #[cfg(target_arch = "nvptx64")]
     return nvptx::f16_to_f32(x.to_bits());
@@ -19,7 +18,6 @@ pub(super) fn f16_to_f32(x: f16) -> f32 {
     x.to_f32()
 }
 
-#[inline(always)]
 pub(super) fn f32_to_f16(x: f32) -> f16 {
     #[cfg(target_arch = "nvptx64")]
     return f16::from_bits(nvptx::f32_to_f16(x));
@@ -32,7 +30,6 @@ pub(super) fn bf16_to_f32(x: bf16) -> f32 {
     f32::from_bits((x.to_bits() as u32) << 16)
 }
 
-#[inline(always)]
 pub(super) fn f32_to_bf16(x: f32) -> bf16 {
     #[cfg(target_arch = "nvptx64")]
     return bf16::from_bits(nvptx::f32_to_bf16(x));
@@ -41,7 +38,6 @@ pub(super) fn f32_to_bf16(x: f32) -> bf16 {
 }
 
 /// Rounds to odd: exact, or else that of the two neighbours whose last bit is 1.
-#[inline(always)]
 pub(super) fn odd_from_f64(x: f64) -> f32 {
     let near = x as f32;
     let back = near as f64;
@@ -54,7 +50,6 @@ pub(super) fn odd_from_f64(x: f64) -> f32 {
 }
 
 /// Rounds an integer's magnitude to odd.
-#[inline(always)]
 pub(super) fn odd_from_integer(negative: bool, magnitude: u64) -> f32 {
     // The bits below the 24 that an `f32` holds.
     let low = 40u32.saturating_sub(magnitude.leading_zeros());
@@ -65,7 +60,6 @@ pub(super) fn odd_from_integer(negative: bool, magnitude: u64) -> f32 {
 }
 
 /// `a * b + c` of three halves, rounded to odd.
-#[inline(always)]
 pub(crate) fn odd_mul_add(a: f32, b: f32, c: f32) -> f32 {
     // The product of two halves is exact; the sum is taken with its error (Knuth's TwoSum).
     let product = a as f64 * b as f64;

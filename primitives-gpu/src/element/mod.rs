@@ -184,7 +184,6 @@ macro_rules! elements {
     (@redux) => {
         const HAS_REDUX: bool = true;
 
-        #[inline(always)]
         #[track_caller]
         fn redux(self, cx: Block<'_>, op: Redux, mask: u32) -> Option<Self> {
             Some(match op {
@@ -197,7 +196,6 @@ macro_rules! elements {
             })
         }
 
-        #[inline(always)]
         fn of_three(op: Redux, [a, b, c]: [Self; 3]) -> Option<Self> {
             if op != Redux::Add {
                 return None;
@@ -209,7 +207,6 @@ macro_rules! elements {
             Some(sum)
         }
 
-        #[inline(always)]
         fn without(self, op: Redux, last: Self) -> Option<Self> {
             match op {
                 Redux::Add => Some(self.wrapping_sub(last)),

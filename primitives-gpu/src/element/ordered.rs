@@ -81,7 +81,6 @@ macro_rules! floats {
         impl Ordered for $t {
             const GREATEST: Self = <$t>::INFINITY;
             const LEAST: Self = <$t>::NEG_INFINITY;
-            #[inline(always)]
             fn minimum(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 return nvptx::$minimum(self, other);
@@ -94,7 +93,6 @@ macro_rules! floats {
                     other
                 }
             }
-            #[inline(always)]
             fn maximum(self, other: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 return nvptx::$maximum(self, other);

@@ -17,7 +17,6 @@ pub trait FftFloat: Real + ConvertTo<Self> {
 macro_rules! floats {
     ($($t:ident)*) => {$(
         impl FftFloat for $t {
-            #[inline(always)]
             unsafe fn root<const N: usize>(index: usize) -> Complex<Self> {
                 struct Table<const N: usize>;
                 impl<const N: usize> Table<N> {

@@ -197,7 +197,6 @@ pub struct Fold<F>(pub F);
 
 impl<T: Copy, F: BinaryFn<T, T, Output = T>, const N: usize> NaryFn<T, N> for Fold<F> {
     type Output = T;
-    #[inline(always)]
     #[track_caller]
     fn apply(&self, arguments: [T; N]) -> T {
         const { assert!(N > 0, "a fold without an identity needs an argument") };
@@ -209,7 +208,6 @@ impl<T: Copy, F: BinaryFn<T, T, Output = T>, const N: usize> NaryFn<T, N> for Fo
         }
         total
     }
-    #[inline(always)]
     #[track_caller]
     fn apply_pair(&self, [a, b]: [[T; N]; 2]) -> [T; 2] {
         const { assert!(N > 0, "a fold without an identity needs an argument") };

@@ -44,7 +44,6 @@ functors! {
 }
 
 /// The amount of a shift, where what is too much stays so.
-#[inline(always)]
 fn amount<T: ConvertTo<u64>>(by: T) -> u32 {
     let amount = by.convert().min(64) as u32;
     // LLVM 22 would take the comparison and the shift together for one shift by the low 32 bits of `by`.

@@ -76,7 +76,6 @@ pub trait Reduction<T>: Sized {
     }
 
     /// The reduction of a slice by one thread, from the left.
-    #[inline(always)]
     #[track_caller]
     fn of(&self, items: &[T]) -> Self::Output
     where
@@ -323,7 +322,6 @@ impl<T> Indexed<T> {
 }
 
 /// The one that is better; of two that are as good, or NaN, the one with the lower index.
-#[inline(always)]
 fn first<T: Ordered>(a: Indexed<T>, b: Indexed<T>, better: impl Fn(T, T) -> bool) -> Indexed<T> {
     let (a_nan, b_nan) = (a.value.unordered(), b.value.unordered());
     let wins = (a_nan & !b_nan) | better(a.value, b.value) & !b_nan;

@@ -175,7 +175,6 @@ impl<T: Arithmetic> Epilogue<T> for Axpby<T> {
     fn reads(&self) -> bool {
         self.beta != T::ZERO
     }
-    #[inline(always)]
     fn apply(&self, total: T, old: T) -> T {
         // 1 is not neutral to a complex number that is infinite or has a negative zero, and a sum with zero turns that.
         let scaled = |factor: T, value: T| if factor == T::ONE { value } else { factor.mul(value) };

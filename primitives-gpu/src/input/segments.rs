@@ -38,7 +38,6 @@ impl<S: Source<Item: Integer + ConvertTo<u64>>> Segments<S> {
     ///
     /// # Safety
     /// As for [`Source::item`], of all offsets.
-    #[inline(always)]
     #[track_caller]
     unsafe fn upto(&self, cx: Block<'_>, index: u64) -> (usize, u64) {
         let (mut low, mut high, mut next) = (0, self.offsets.len(), u64::MAX);
@@ -81,7 +80,6 @@ unsafe impl<S: Source<Item: Integer + ConvertTo<u64>>> Source for Segments<S> {
         unsafe { self.upto(cx, index as u64) }.0 as u32
     }
 
-    #[inline(always)]
     #[track_caller]
     unsafe fn items<const N: usize>(&self, cx: Block<'_>, first: usize) -> [u32; N] {
         // SAFETY: as above.

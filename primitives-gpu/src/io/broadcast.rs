@@ -169,7 +169,6 @@ impl<I: IndexInt> BroadcastConfig<I> {
     }
 
     /// The input's index for the output's `index`.
-    #[inline(always)]
     pub fn index(&self, index: usize) -> usize {
         let mut rest = I::truncate(index);
         let mut found = I::ZERO;
@@ -193,7 +192,6 @@ impl<I: IndexInt> BroadcastConfig<I> {
 
     /// How the input lies along `count` elements of the output from `index` on, if all of them are in one row of the fastest
     /// dimension: the input's index of the first, and the step, 0 or 1.
-    #[inline(always)]
     fn run(&self, index: usize, count: usize) -> Option<(usize, usize)> {
         let fastest = &self.dimensions[0];
         let (_, column) = fastest.extent.div_mod(I::truncate(index));
@@ -247,7 +245,6 @@ impl<I: IndexInt> BroadcastConfig<I> {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
     cx: Block<'_>,
@@ -309,7 +306,6 @@ pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the seed's")]
 pub fn read_data_bc_2d<T: Element, I: IndexInt, const NX: usize, const NY: usize>(

@@ -122,7 +122,6 @@ pub fn write_data<T: Element, const NX: usize>(cx: Block<'_>, dst: TileMut<'_, '
 /// number of items that is known when the kernel is compiled is [`read_data`]'s.
 ///
 /// Seed: `ReadData(dst, src, num, read_lens)`.
-#[inline(always)]
 #[track_caller]
 pub fn read_data_lens<T: Element, const NX: usize>(cx: Block<'_>, dst: &mut [T; NX], src: Global<'_, T>, lens: usize) {
     check_lens::<NX>(cx, lens, Location::caller());
@@ -214,7 +213,6 @@ fn check_lens<const NX: usize>(cx: Block<'_>, lens: usize, place: &'static Locat
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn read_data_into<T: Element, A, const NX: usize>(
     cx: Block<'_>,

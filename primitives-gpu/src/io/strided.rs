@@ -27,7 +27,6 @@ pub struct Window {
 
 impl Window {
     /// The offset of a thread's item, if the window has it.
-    #[inline(always)]
     fn offset(&self, thread: usize, x: usize, y: usize) -> Option<usize> {
         let column = thread.saturating_add(x.saturating_mul(self.stride_x));
         if column < self.columns && y < self.rows {
@@ -83,7 +82,6 @@ impl Window {
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
     cx: Block<'_>,
@@ -140,7 +138,6 @@ pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
 /// # Safety
 /// No other thread accesses the elements that this one writes, or a barrier or a release and an acquire lie between:
 /// where `block_dim.y` and `block_dim.z` are not 1 they lead to different `first`s, and so do blocks.
-#[inline(always)]
 #[track_caller]
 pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
     cx: Block<'_>,
@@ -214,7 +211,6 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the seed's")]
 pub fn read_data_reduce<T, U, const NX: usize, const NY: usize>(

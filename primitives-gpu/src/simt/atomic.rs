@@ -179,7 +179,6 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
     }
 
     /// Reads the element.
-    #[inline(always)]
     #[track_caller]
     pub fn load(self) -> T {
         #[cfg(target_arch = "nvptx64")]
@@ -193,7 +192,6 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
     }
 
     /// Writes the element.
-    #[inline(always)]
     #[track_caller]
     pub fn store(self, value: T) {
         #[cfg(target_arch = "nvptx64")]
@@ -229,7 +227,6 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
 
     /// Puts `new` in if the element has the bits of `expected`; returns what was there before, which has the bits of
     /// `expected` exactly if `new` was put in.
-    #[inline(always)]
     #[track_caller]
     pub fn compare_exchange(self, expected: T, new: T) -> T {
         #[cfg(target_arch = "nvptx64")]
@@ -255,7 +252,6 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
         }
     }
 
-    #[inline(always)]
     #[track_caller]
     fn update(self, update: Update, value: T, host: impl Fn(T) -> T) -> T {
         #[cfg(target_arch = "nvptx64")]
@@ -280,7 +276,6 @@ impl<'k, T: AtomicElement> AtomicRef<'k, T> {
     }
 
     #[cfg(not(target_arch = "nvptx64"))]
-    #[inline(always)]
     #[track_caller]
     fn report(self, kind: AccessKind) {
         let lane = self.cx.lane_state();

@@ -26,7 +26,6 @@ pub fn index_out_of_bounds(index: u64, len: u64) -> ! {
     raise(Fault { kind: FaultKind::OutOfBounds, args: [index, len] })
 }
 
-#[inline(always)]
 #[track_caller]
 fn raise(fault: Fault) -> ! {
     #[cfg(target_arch = "nvptx64")]
@@ -57,7 +56,6 @@ fn raise(fault: Fault) -> ! {
 ///
 /// assert_eq!((Quotient.apply(-7, 2), Quotient.apply(i32::MIN, -1)), (-3, i32::MIN));
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn divide<T: DivideInt>(x: T, y: T) -> T {
     if y == T::default() {
@@ -74,7 +72,6 @@ pub fn divide<T: DivideInt>(x: T, y: T) -> T {
 ///
 /// assert_eq!((simt::remainder(-7, 2), simt::remainder(i64::MIN, -1)), (-1, 0));
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn remainder<T: DivideInt>(x: T, y: T) -> T {
     if y == T::default() {

@@ -62,7 +62,6 @@ macro_rules! math {
     (@impl $t:ident $($name:ident($($arg:ident),*) = $device:ident, $host:expr;)*) => {
         impl Real for $t {
             $(
-                #[inline(always)]
                 fn $name(self $(, $arg: Self)*) -> Self {
                     #[cfg(target_arch = "nvptx64")]
                     return $device(self $(, $arg)*);
@@ -230,7 +229,6 @@ unsafe extern "C" {
 /// Functions that are exact or rounded once, for the traits of the elements.
 macro_rules! exact {
     ($($t:ty: $name:ident($($arg:ident),*) = $device:ident, $host:expr;)*) => {$(
-        #[inline(always)]
         pub(crate) fn $name($($arg: $t),*) -> $t {
             #[cfg(target_arch = "nvptx64")]
             return $device($($arg),*);

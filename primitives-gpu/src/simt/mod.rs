@@ -122,7 +122,6 @@ impl<'k> Block<'k> {
     /// The architecture, by which kernels choose between ways to the same result: compute capability times 100, a constant on a GPU.
     /// The emulator takes the place of any.
     #[doc(hidden)]
-    #[inline(always)]
     pub fn arch(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::arch();
@@ -134,7 +133,6 @@ impl<'k> Block<'k> {
 /// Indices and extents.
 impl<'k> Block<'k> {
     /// Index of this thread in its block.
-    #[inline(always)]
     pub fn thread_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -150,7 +148,6 @@ impl<'k> Block<'k> {
     }
 
     /// Index of this block in the grid.
-    #[inline(always)]
     pub fn block_idx(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::block_idx();
@@ -159,7 +156,6 @@ impl<'k> Block<'k> {
     }
 
     /// Extents of a block, in threads.
-    #[inline(always)]
     pub fn block_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return match self.threads {
@@ -171,7 +167,6 @@ impl<'k> Block<'k> {
     }
 
     /// Extents of the grid, in blocks.
-    #[inline(always)]
     pub fn grid_dim(self) -> Dim3 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::grid_dim();
@@ -180,7 +175,6 @@ impl<'k> Block<'k> {
     }
 
     /// Linear rank of this thread in its block, `x` fastest.
-    #[inline(always)]
     pub fn thread_rank(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -192,7 +186,6 @@ impl<'k> Block<'k> {
     }
 
     /// Threads in a block.
-    #[inline(always)]
     pub fn block_threads(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         {
@@ -217,7 +210,6 @@ impl<'k> Block<'k> {
     }
 
     /// This thread's number in its warp, 0 to 31.
-    #[inline(always)]
     pub fn lane(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::lane_id();
@@ -240,7 +232,6 @@ impl<'k> Block<'k> {
     }
 
     /// Lanes in this warp: 32, or fewer in the last warp of a block whose size is no multiple of 32.
-    #[inline(always)]
     pub fn warp_lanes(self) -> u32 {
         // Where the extents are known, so is the answer.
         if self.block_threads().is_multiple_of(WARP) {
@@ -261,7 +252,6 @@ impl<'k> Block<'k> {
     /// This thread's items among `0..len`, in a grid-stride loop: thread `t` of the grid's `T` threads owns `t`,
     /// `t + T`, `t + 2T` and so on. The items index [`Global`](crate::Global) and are the tokens of
     /// [`PerThread`](crate::view::PerThread) writes.
-    #[inline(always)]
     pub fn items(self, len: usize) -> impl Iterator<Item = Item> {
         let threads = self.block_threads() as usize;
         let first = self.block_rank() * threads + self.thread_rank() as usize;
@@ -307,7 +297,6 @@ struct ItemIter {
 impl Iterator for ItemIter {
     type Item = Item;
 
-    #[inline(always)]
     fn next(&mut self) -> Option<Item> {
         let index = self.next;
         if index >= self.len {
@@ -321,7 +310,6 @@ impl Iterator for ItemIter {
 /// Barriers, fences, waiting.
 impl<'k> Block<'k> {
     /// Waits until all threads of the block are here; orders their memory accesses (`bar.sync 0`).
-    #[inline(always)]
     #[track_caller]
     pub fn barrier(self) {
         #[cfg(target_arch = "nvptx64")]
@@ -331,7 +319,6 @@ impl<'k> Block<'k> {
     }
 
     /// A barrier that returns in how many threads `predicate` is true.
-    #[inline(always)]
     #[track_caller]
     pub fn barrier_count(self, predicate: bool) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -341,7 +328,6 @@ impl<'k> Block<'k> {
     }
 
     /// A barrier that returns whether `predicate` is true in all threads.
-    #[inline(always)]
     #[track_caller]
     pub fn barrier_all(self, predicate: bool) -> bool {
         #[cfg(target_arch = "nvptx64")]
@@ -353,7 +339,6 @@ impl<'k> Block<'k> {
     }
 
     /// A barrier that returns whether `predicate` is true in any thread.
-    #[inline(always)]
     #[track_caller]
     pub fn barrier_any(self, predicate: bool) -> bool {
         #[cfg(target_arch = "nvptx64")]
@@ -365,7 +350,6 @@ impl<'k> Block<'k> {
     }
 
     /// Waits until all lanes of `mask` are here; orders their memory accesses.
-    #[inline(always)]
     #[track_caller]
     pub fn sync_warp(self, mask: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -375,7 +359,6 @@ impl<'k> Block<'k> {
     }
 
     /// Orders this thread's earlier memory accesses before its later ones, for all threads in `scope`.
-    #[inline(always)]
     #[track_caller]
     pub fn fence(self, scope: Scope) {
         #[cfg(target_arch = "nvptx64")]
@@ -387,7 +370,6 @@ impl<'k> Block<'k> {
     /// One turn of a wait for memory that another thread will change: sleeps for some `nanoseconds` and ends the thread
     /// if the launch, or one before it on its stream, has faulted meanwhile. Every wait loop calls it; the emulator
     /// runs other lanes and blocks.
-    #[inline(always)]
     #[track_caller]
     pub fn spin(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -404,7 +386,6 @@ impl<'k> Block<'k> {
 
     /// Sleeps for some `nanoseconds`, in a wait that [spins](Self::spin) now and then: on a GPU that takes a look at what may have
     /// faulted.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn pause(self, nanoseconds: u32) {
         #[cfg(target_arch = "nvptx64")]
@@ -433,7 +414,6 @@ impl<'k> Block<'k> {
 
     /// As [`require_at_most`](Self::require_at_most) in the emulator, and nothing on a GPU: for a count that means all where it
     /// is larger, which is a mistake all the same.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn expect_at_most(self, count: usize, limit: usize) {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -442,7 +422,6 @@ impl<'k> Block<'k> {
         let _ = (count, limit);
     }
 
-    #[inline(always)]
     pub(crate) fn raise(self, kind: FaultKind, args: [u64; 2], place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]
         // SAFETY: the launch's control.
@@ -454,7 +433,6 @@ impl<'k> Block<'k> {
     }
 
     /// As [`raise`](Self::raise), for an access outside the view that starts at `view`: the emulator names the view.
-    #[inline(always)]
     pub(crate) fn raise_outside<T>(self, kind: FaultKind, args: [u64; 2], view: *const T, place: Place) -> ! {
         #[cfg(target_arch = "nvptx64")]
         {

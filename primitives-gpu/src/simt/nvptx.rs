@@ -175,7 +175,6 @@ pub(crate) fn pause(nanoseconds: u32) {
 
 /// # Safety
 /// `control` is that of the thread's launch; so for the next two functions that take one.
-#[inline(always)]
 pub(crate) unsafe fn spin(control: *const FaultControl, nanoseconds: u32) {
     // SAFETY: the caller's contract.
     if unsafe { __kp_faulted(control) } != 0 {
@@ -184,7 +183,6 @@ pub(crate) unsafe fn spin(control: *const FaultControl, nanoseconds: u32) {
     __kp_nanosleep(nanoseconds);
 }
 
-#[inline(always)]
 pub(crate) fn shuffle(mode: ShuffleMode, mask: u32, value: u32, operand: u32, width: u32) -> u32 {
     // The clamp operand: segment mask in bits 8 to 12, limit in bits 0 to 4 (0 for `up`, whose limit is the start).
     let segments = (32 - width) << 8;
@@ -247,7 +245,6 @@ pub(crate) fn dynamic_shared_len() -> u32 {
 
 /// # Safety
 /// `address` is valid and aligned for 4 bytes, or 8 if `wide`, and accessed atomically only; so for the next three.
-#[inline(always)]
 pub(crate) unsafe fn atomic_load(address: *const u64, wide: bool, scope: Scope, acquire: bool) -> u64 {
     // SAFETY: the caller's contract.
     unsafe {
@@ -261,7 +258,6 @@ pub(crate) unsafe fn atomic_load(address: *const u64, wide: bool, scope: Scope, 
 
 /// # Safety
 /// As for [`atomic_load`].
-#[inline(always)]
 pub(crate) unsafe fn atomic_store(address: *mut u64, wide: bool, value: u64, scope: Scope, release: bool) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -275,7 +271,6 @@ pub(crate) unsafe fn atomic_store(address: *mut u64, wide: bool, value: u64, sco
 
 /// # Safety
 /// As for [`atomic_load`].
-#[inline(always)]
 pub(crate) unsafe fn atomic_update(address: *mut u64, wide: bool, update: Update, value: u64, scope: Scope) -> u64 {
     // SAFETY: the caller's contract.
     unsafe {
@@ -289,7 +284,6 @@ pub(crate) unsafe fn atomic_update(address: *mut u64, wide: bool, update: Update
 
 /// # Safety
 /// As for [`atomic_load`].
-#[inline(always)]
 pub(crate) unsafe fn atomic_cas(address: *mut u64, wide: bool, expected: u64, new: u64, scope: Scope) -> u64 {
     // SAFETY: the caller's contract.
     unsafe {
@@ -305,7 +299,6 @@ pub(crate) unsafe fn atomic_cas(address: *mut u64, wide: bool, expected: u64, ne
 ///
 /// # Safety
 /// `from` is valid for reads and aligned to `bytes`, `to` is valid for writes.
-#[inline(always)]
 pub(crate) unsafe fn load_vector(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -322,7 +315,6 @@ pub(crate) unsafe fn load_vector(to: *mut u8, from: *const u8, bytes: usize) {
 ///
 /// # Safety
 /// `to` is valid for writes and aligned to `bytes`, `from` is valid for reads.
-#[inline(always)]
 pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -340,7 +332,6 @@ pub(crate) unsafe fn store_vector(to: *mut u8, from: *const u8, bytes: usize) {
 /// # Safety
 /// Both are valid and aligned to as many bytes, `from` is in global memory and `to` in shared memory; nobody else accesses that
 /// until this thread has waited.
-#[inline(always)]
 pub(crate) unsafe fn copy_async(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -404,7 +395,6 @@ pub(crate) unsafe fn split_barrier_arrive(barrier: *mut u64) {
 ///
 /// # Safety
 /// `barrier` is one that has begun.
-#[inline(always)]
 pub(crate) unsafe fn split_barrier_try(barrier: *mut u64, parity: u32) -> bool {
     // SAFETY: the caller's contract.
     unsafe {
@@ -532,7 +522,6 @@ pub(crate) fn control() -> *const FaultControl {
 ///
 /// # Safety
 /// As for [`spin`].
-#[inline(always)]
 pub(crate) unsafe fn raise(control: *const FaultControl, kind: FaultKind, [a, b]: [u64; 2], place: Place) -> ! {
     // The arguments travel in registers: an array would be passed through the stack, and the kernel would have one.
     //
@@ -550,7 +539,6 @@ pub(crate) unsafe fn raise(control: *const FaultControl, kind: FaultKind, [a, b]
 
 /// # Safety
 /// As for [`spin`].
-#[inline(always)]
 unsafe fn report(control: *const FaultControl, kind: FaultKind, args: [u64; 2], place: Option<Place>) -> ! {
     // SAFETY: the caller's contract: the control's addresses are those of a flag and of a record in mapped memory, which
     // stay until the launch is over. The winner of the exchange is the record's only writer, and the host reads it once the

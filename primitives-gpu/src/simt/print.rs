@@ -201,7 +201,6 @@ pub trait Format {
 
 /// Prints a line; `N` is the [`capacity`] for its format.
 #[doc(hidden)]
-#[inline(always)]
 pub fn line<F: Format, V: Values, const N: usize>(cx: Block<'_>, values: V) {
     let format = const { &printf::<N>(F::TEXT, V::KINDS) };
     let slots = values.slots(const { hexadecimal(F::TEXT) });

@@ -51,7 +51,6 @@ index3! {
 }
 
 /// 800 for all that is newer: `cuda_std` knows no later architecture.
-#[inline(always)]
 pub(crate) fn arch() -> u32 {
     match ComputeCapability::from_cuda_arch_env() {
         ComputeCapability::Compute80 => 800,
@@ -91,7 +90,6 @@ pub(crate) fn sync_warp(mask: u32) {
     unsafe { warp::sync_warp(mask) };
 }
 
-#[inline(always)]
 pub(crate) fn fence(scope: Scope) {
     match scope {
         Scope::Block => mid::block_thread_fence(AcqRel),
@@ -166,7 +164,6 @@ macro_rules! scoped {
 
 /// # Safety
 /// `address` is valid and aligned for 4 bytes, or 8 if `wide`, and accessed atomically only; so for the next three.
-#[inline(always)]
 pub(crate) unsafe fn atomic_load(address: *const u64, wide: bool, scope: Scope, acquire: bool) -> u64 {
     let (address, order) = (address.cast_mut(), if acquire { Acquire } else { Relaxed });
     // SAFETY: the caller's contract.
@@ -182,7 +179,6 @@ pub(crate) unsafe fn atomic_load(address: *const u64, wide: bool, scope: Scope, 
 
 /// # Safety
 /// As for [`atomic_load`].
-#[inline(always)]
 pub(crate) unsafe fn atomic_store(address: *mut u64, wide: bool, value: u64, scope: Scope, release: bool) {
     let order = if release { Release } else { Relaxed };
     // SAFETY: the caller's contract.
@@ -198,7 +194,6 @@ pub(crate) unsafe fn atomic_store(address: *mut u64, wide: bool, value: u64, sco
 
 /// # Safety
 /// As for [`atomic_load`].
-#[inline(always)]
 pub(crate) unsafe fn atomic_update(address: *mut u64, wide: bool, update: Update, value: u64, scope: Scope) -> u64 {
     // SAFETY: the caller's contract.
     unsafe {
@@ -396,7 +391,6 @@ pairs! {
 
 macro_rules! extrema {
     ($($t:ty: $minimum:ident $maximum:ident;)*) => {$(
-        #[inline(always)]
         pub(crate) fn $minimum(a: $t, b: $t) -> $t {
             if a.is_nan() || b.is_nan() {
                 a + b

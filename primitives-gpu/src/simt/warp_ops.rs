@@ -47,7 +47,6 @@ pub enum ReduxOp {
 
 impl ReduxOp {
     /// Applies the operation to two values.
-    #[inline(always)]
     pub fn combine(self, a: u32, b: u32) -> u32 {
         match self {
             Self::Add => a.wrapping_add(b),
@@ -64,7 +63,6 @@ impl ReduxOp {
 
 /// Exchanges an element word by word, by integers of one type: a register's, or the largest that the emulator takes. The last word may
 /// have fewer bytes, the rest of it zero.
-#[inline(always)]
 fn by_words<T: Element, Word: Copy + Default>(value: T, mut exchange: impl FnMut(Word) -> Word) -> T {
     // Evaluates what a generic element asserts about its padding.
     const { _ = T::ANY_BITS };
@@ -95,7 +93,6 @@ fn by_words<T: Element, Word: Copy + Default>(value: T, mut exchange: impl FnMut
 }
 
 /// The bits of an element of up to 8 bytes, the unused ones zero.
-#[inline(always)]
 fn bits<T: Element>(value: T) -> u64 {
     const { assert!(size_of::<T>() <= 8, "match compares elements of at most 8 bytes") };
     const { _ = T::ANY_BITS };
@@ -112,7 +109,6 @@ fn bits<T: Element>(value: T) -> u64 {
 /// source lies beyond its segment's limit keeps its own value. Elements of any type, at one instruction for each 32 bits; a
 /// source lane outside the mask is a fault in the emulator and unspecified on the GPU.
 impl<'k> Block<'k> {
-    #[inline(always)]
     #[track_caller]
     fn shuffle_by<T: Element>(self, mode: ShuffleMode, mask: u32, value: T, operand: u32, width: u32) -> T {
         #[cfg(target_arch = "nvptx64")]
@@ -155,7 +151,6 @@ impl<'k> Block<'k> {
     }
 
     /// As [`shuffle_up`](Self::shuffle_up), and whether there is a lane `delta` below in the segment.
-    #[inline(always)]
     #[track_caller]
     fn shuffle_up_within<T: Element>(self, mask: u32, value: T, delta: u32, width: u32) -> (T, bool) {
         #[cfg(target_arch = "nvptx64")]
@@ -173,7 +168,6 @@ impl<'k> Block<'k> {
     }
 
     /// `apply` of the value of the lane `delta` below and this lane's own, or this lane's own at the segment's start.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn combine_up<T: Element>(
         self,
@@ -212,7 +206,6 @@ impl<'k> Block<'k> {
 /// Votes and matches among the lanes of `mask`.
 impl<'k> Block<'k> {
     /// The mask of the lanes whose `predicate` is true.
-    #[inline(always)]
     #[track_caller]
     pub fn ballot(self, mask: u32, predicate: bool) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -239,7 +232,6 @@ impl<'k> Block<'k> {
     }
 
     /// The mask of the lanes whose value has the same bits as this lane's; elements of up to 8 bytes.
-    #[inline(always)]
     #[track_caller]
     pub fn match_any<T: Element>(self, mask: u32, value: T) -> u32 {
         let bits = bits(value);
@@ -254,7 +246,6 @@ impl<'k> Block<'k> {
 
     /// The lanes of a whole warp whose low byte is this lane's, by eight votes: faster than [`match_any`](Self::match_any),
     /// which takes its time for each value that there is.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn match_byte(self, byte: u32) -> u32 {
         #[cfg(target_arch = "nvptx64")]
@@ -264,7 +255,6 @@ impl<'k> Block<'k> {
     }
 
     /// Whether all lanes' values have the same bits; elements of up to 8 bytes.
-    #[inline(always)]
     #[track_caller]
     pub fn match_all<T: Element>(self, mask: u32, value: T) -> bool {
         let bits = bits(value);
@@ -279,7 +269,6 @@ impl<'k> Block<'k> {
 
     /// The lanes of this warp that execute this together, as the hardware happens to run them: a hint, not a fact to
     /// build a mask on.
-    #[inline(always)]
     pub fn active_mask(self) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         return nvptx::active_mask();
@@ -338,7 +327,6 @@ impl ReduxInt for i32 {
 /// Integer reductions over the lanes of `mask`, the result in all of them: one `redux.sync` from sm_80 on, shuffles
 /// before.
 impl<'k> Block<'k> {
-    #[inline(always)]
     #[track_caller]
     fn redux<T: ReduxInt>(self, op: ReduxOp, mask: u32, value: T) -> T {
         let value = value.to_u32();

@@ -29,7 +29,6 @@ pub fn compare_exchange<T: Copy>(first: &mut T, second: &mut T, order: &impl Com
 /// compare_exchange_pairs(k, l, v, w, &Less);
 /// assert_eq!((keys, values), ([1, 3], ['b', 'a']));
 /// ```
-#[inline(always)]
 pub fn compare_exchange_pairs<K: Copy, V: Copy>(
     first: &mut K,
     second: &mut K,

@@ -17,7 +17,6 @@ use crate::element::{Complex, FftFloat};
 /// let one = Complex::new(1.0f32, 0.0);
 /// assert_eq!(thread_fft(&[one; 4]), [one * 4.0, one * 0.0, one * 0.0, one * 0.0]);
 /// ```
-#[inline(always)]
 pub fn thread_fft<T: FftFloat, const N: usize>(items: &[Complex<T>; N]) -> [Complex<T>; N] {
     const { assert!(is_smooth(N), "the length of a Fourier transform is a product of 2, 3, 5, 7, 11 and 13") };
     const { assert!(factor(N, 5).0 == 1, "a thread's items have five factors of 13, 11, 7, 5, 3, 4 and 2 at most") };
@@ -98,7 +97,6 @@ const fn factor(n: usize, pass: usize) -> (usize, usize) {
 
 /// A pass of Stockham's algorithm over a thread's items: transforms of length `R`, of which those of length `done` are made to such of length
 /// `done * R`.
-#[inline(always)]
 fn pass<T: FftFloat, const N: usize, const R: usize>(items: &mut [Complex<T>; N], done: usize) {
     let before = *items;
     for j in 0..N / R {
@@ -115,7 +113,6 @@ fn pass<T: FftFloat, const N: usize, const R: usize>(items: &mut [Complex<T>; N]
 }
 
 /// The transform of a length that is in the list of factors.
-#[inline(always)]
 fn dft<T: FftFloat, const R: usize>(x: &[Complex<T>; R]) -> [Complex<T>; R] {
     let mut out = [zero(); R];
     match R {
@@ -159,7 +156,6 @@ fn dft<T: FftFloat, const R: usize>(x: &[Complex<T>; R]) -> [Complex<T>; R] {
 }
 
 /// `x * exp(-2πi * index / N)`, without a product where there need be none: for an index that is a constant.
-#[inline(always)]
 fn times_root<T: FftFloat, const N: usize>(x: Complex<T>, index: usize) -> Complex<T> {
     let index = index % N;
     let eighths = 8 * index / N;

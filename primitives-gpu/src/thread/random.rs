@@ -13,7 +13,6 @@ use crate::{Element, KernelParam};
 /// use kernel_primitives::thread::philox4x32_10;
 /// assert_eq!(philox4x32_10([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
 /// ```
-#[inline(always)]
 pub const fn philox4x32_10(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let [mut a, mut b, mut c, mut d] = counter;
     let [mut k, mut l] = key;
@@ -106,7 +105,6 @@ pub struct UniformF64;
 
 impl UnaryFn<[u32; 4]> for UniformF64 {
     type Output = [f64; 2];
-    #[inline(always)]
     fn apply(&self, [a, b, c, d]: [u32; 4]) -> [f64; 2] {
         [[a, b], [c, d]].map(|[high, low]| {
             let bits = (high as u64) << 32 | low as u64;
@@ -193,7 +191,6 @@ distributions!(UniformF32: [f32; 4], UniformF64: [f64; 2], NormalF32: [f32; 4], 
 /// let thrown: [u32; 100] = elementwise_random(&mut random, die);
 /// assert!((1..=6).all(|face| thrown.contains(&face)));
 /// ```
-#[inline(always)]
 pub fn elementwise_random<T: Copy, F, const N: usize, const K: usize>(random: &mut Philox, f: F) -> [T; N]
 where
     F: for<'a> UnaryFn<&'a mut Philox, Output = [T; K]>,

@@ -11,7 +11,6 @@ use crate::functor::BinaryFn;
 /// use kernel_primitives::prelude::*;
 /// assert_eq!(thread_reduce(10, &[1, 2, 3], Add), 16);
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn thread_reduce<A, T: Copy, R: BinaryFn<A, T, Output = A>, const N: usize>(start: A, items: &[T; N], op: R) -> A {
     let mut total = start;
@@ -31,7 +30,6 @@ pub fn thread_reduce<A, T: Copy, R: BinaryFn<A, T, Output = A>, const N: usize>(
 /// use kernel_primitives::prelude::*;
 /// assert_eq!(thread_reduce_x([0, 100], &[[1, 2, 3], [4, 5, 6]], Add), [6, 115]);
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn thread_reduce_x<A: Copy, T: Copy, R: BinaryFn<A, T, Output = A>, const NX: usize, const NY: usize>(
     start: [A; NY],
@@ -57,7 +55,6 @@ pub fn thread_reduce_x<A: Copy, T: Copy, R: BinaryFn<A, T, Output = A>, const NX
 /// use kernel_primitives::prelude::*;
 /// assert_eq!(thread_reduce_y([0, 0, 100], &[[1, 2, 3], [4, 5, 6]], Add), [5, 7, 109]);
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn thread_reduce_y<A: Copy, T: Copy, R: BinaryFn<A, T, Output = A>, const NX: usize, const NY: usize>(
     start: [A; NX],

@@ -41,7 +41,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As there; the address is an exposed one.
-    #[inline(always)]
     pub(crate) unsafe fn at_address(cx: Block<'k>, address: u64, len: usize) -> Self {
         #[cfg(target_arch = "nvptx64")]
         let address = crate::simt::nvptx::global(address);
@@ -67,7 +66,6 @@ impl<'k, T: Element> Elements<'k, T> {
     }
 
     /// The elements from `start` to `end`; a fault unless they lie inside.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn slice(self, start: usize, end: usize) -> Self {
         if start > end || end > self.len {
@@ -97,7 +95,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// It is inside.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn at_inside(self, index: usize) -> *mut T {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -110,7 +107,6 @@ impl<'k, T: Element> Elements<'k, T> {
     }
 
     /// A fault in the emulator unless `N` elements from `first` on are inside, whatever their user says.
-    #[inline(always)]
     #[track_caller]
     #[cfg_attr(target_arch = "nvptx64", allow(unused_variables, reason = "nobody looks"))]
     fn expect_inside<const N: usize>(self, first: usize) {
@@ -146,7 +142,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read`](Self::read); and `index` is inside.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_inside(self, index: usize) -> T {
         self.expect_inside::<1>(index);
@@ -160,7 +155,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element; and all are inside.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_items_inside<const N: usize>(self, first: usize) -> [T; N] {
         self.expect_inside::<N>(first);
@@ -182,7 +176,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read_items_inside`](Self::read_items_inside); and they [are aligned](Self::is_aligned).
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector_inside<const N: usize>(self, first: usize) -> [T; N] {
         self.expect_vector_inside::<N>(first);
@@ -198,7 +191,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`write_inside`](Self::write_inside), for each; and they [are aligned](Self::is_aligned).
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vector_inside<const N: usize>(self, first: usize, items: &[T; N]) {
         self.expect_vector_inside::<N>(first);
@@ -212,7 +204,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read_items_inside`](Self::read_items_inside), and as for [`SharedArray::store_items`] from `at` on.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
         self.expect_inside::<N>(first);
@@ -236,7 +227,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As there; and the elements [are aligned](Self::is_aligned).
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_vector_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
         self.expect_vector_inside::<N>(first);
@@ -268,7 +258,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`write`](Self::write); and `index` is inside.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_inside(self, index: usize, value: T) {
         self.expect_inside::<1>(index);
@@ -296,7 +285,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_items<const N: usize>(self, first: usize, items: &mut [T; N]) {
         let address = self.address.wrapping_add(first);
@@ -320,7 +308,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`write`](Self::write), for each element.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_items<const N: usize>(self, first: usize, items: &[T; N]) {
         if self.has::<N>(first) {
@@ -341,7 +328,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`write_inside`](Self::write_inside), for each element.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_items_inside<const N: usize>(self, first: usize, items: &[T; N]) {
         self.expect_inside::<N>(first);
@@ -353,7 +339,6 @@ impl<'k, T: Element> Elements<'k, T> {
 
     /// The address of the `N` elements from `first` on; a fault unless they lie inside, and in the emulator unless they are
     /// aligned for vector access.
-    #[inline(always)]
     #[track_caller]
     fn vector<const N: usize>(self, first: usize) -> *mut T {
         let Self { address, .. } = self.slice(first, first.saturating_add(N));
@@ -366,7 +351,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element; and the first is aligned for the access.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vector<const N: usize>(self, first: usize) -> [T; N] {
         let address = self.vector::<N>(first);
@@ -398,7 +382,6 @@ impl<'k, T: Element> Elements<'k, T> {
 
     /// How many elements there are from `first` on, as far as `M` vectors of `N` elements, `stride` apart, can reach. A fault if
     /// a vector could lie across the end or be unaligned.
-    #[inline(always)]
     #[track_caller]
     fn vectors_ahead<const N: usize, const M: usize>(self, first: usize, stride: usize) -> u32 {
         let reach = (u32::MAX as usize).checked_div(M).unwrap_or(0);
@@ -416,7 +399,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn read_vectors<const N: usize, const M: usize>(
         self,
@@ -440,7 +422,6 @@ impl<'k, T: Element> Elements<'k, T> {
     ///
     /// # Safety
     /// As for [`write`](Self::write), for each element.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn write_vectors<const N: usize, const M: usize>(
         self,
@@ -487,7 +468,6 @@ impl<'k, T: Element> Elements<'k, T> {
 }
 
 /// `row * columns`, or the largest number if that has too many bits: one multiplication where the factors have 32 bits.
-#[inline(always)]
 fn row_start(row: usize, columns: usize) -> usize {
     if (row | columns) >> 32 == 0 {
         (row as u32 as u64 * columns as u32 as u64) as usize
@@ -498,7 +478,6 @@ fn row_start(row: usize, columns: usize) -> usize {
 
 /// A number that the compiler cannot see through: a kernel's loop over rows would otherwise keep every position in a row in
 /// registers.
-#[inline(always)]
 pub(crate) fn opaque(number: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     return crate::simt::nvptx::opaque(number);

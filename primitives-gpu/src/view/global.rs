@@ -62,7 +62,6 @@ impl<'k, T: Element> Global<'k, T> {
     }
 
     /// The elements of `range`, which must lie inside the view: else a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn slice(self, range: impl RangeBounds<usize>) -> Self {
         let start = match range.start_bound() {

@@ -201,7 +201,6 @@ impl<'k, T: Element> GlobalMut<'k, T, PerThread> {
 impl<'k, T: Element> GlobalMut<'k, T, PerBlock> {
     /// Writes this block's element, the one at the block's rank: the first thread's value, the others' are ignored. Fewer
     /// elements than blocks is a fault.
-    #[inline(always)]
     #[track_caller]
     pub fn store(&mut self, value: T) {
         let cx = self.elements.cx();
@@ -403,7 +402,6 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
 
     /// Writes the first `lens` of this thread's items to the elements from its rank times `lens` on, as many as the tile has.
     /// `lens` is at most `ITEMS`.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn write_lens(self, items: &[T; ITEMS], lens: usize) {
         let first = self.first(lens);

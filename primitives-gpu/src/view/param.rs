@@ -158,7 +158,6 @@ impl LaunchBounds {
 
 /// A fault unless the block has the threads that the bounds of a kernel say.
 #[doc(hidden)]
-#[inline(always)]
 #[track_caller]
 pub fn require_threads(cx: Block<'_>, bounds: LaunchBounds) {
     if let Some(threads) = bounds.threads()

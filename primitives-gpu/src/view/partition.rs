@@ -219,7 +219,6 @@ impl<const ITEMS: usize> TileIter<ITEMS> {
 impl<const ITEMS: usize> Iterator for TileIter<ITEMS> {
     type Item = Tile<ITEMS>;
 
-    #[inline(always)]
     fn next(&mut self) -> Option<Tile<ITEMS>> {
         let start = self.next;
         if start >= self.len {

@@ -79,7 +79,6 @@ impl<T: Element> RawView<T> {
 }
 
 /// The address of the element `index` of `len`; a fault outside.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> *mut T {
     if index >= len {
@@ -91,7 +90,6 @@ pub(crate) fn element<T>(cx: Block<'_>, address: *mut T, len: usize, index: usiz
 
 /// Shows a plain access to the emulator.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
 #[track_caller]
 pub(crate) fn report<T>(cx: Block<'_>, kind: AccessKind, space: Space, address: *const T, count: usize) {
     let lane = cx.lane_state();
@@ -103,7 +101,6 @@ pub(crate) fn report<T>(cx: Block<'_>, kind: AccessKind, space: Space, address: 
 
 /// Raises a fault if `N` elements at an address cannot be accessed by vectors.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
 #[track_caller]
 pub(crate) fn check_aligned<T, const N: usize>(cx: Block<'_>, address: *const T) {
     let bytes = const { vector_align::<T>(N) };
@@ -114,7 +111,6 @@ pub(crate) fn check_aligned<T, const N: usize>(cx: Block<'_>, address: *const T)
 
 /// Tells the emulator that raw pointers may write elements.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
 pub(crate) fn expose<T>(cx: Block<'_>, space: Space, address: *const T, count: usize) {
     let lane = cx.lane_state();
     if lane.checked {
@@ -126,7 +122,6 @@ pub(crate) fn expose<T>(cx: Block<'_>, space: Space, address: *const T, count: u
 ///
 /// # Safety
 /// `address` is valid for reads and aligned, and holds a value of `T`.
-#[inline(always)]
 pub(crate) unsafe fn load<T: Element>(address: *const T) -> T {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
@@ -152,7 +147,6 @@ pub(crate) unsafe fn load<T: Element>(address: *const T) -> T {
 ///
 /// # Safety
 /// `address` is valid for writes and aligned.
-#[inline(always)]
 pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: the caller's contract.
@@ -172,7 +166,6 @@ pub(crate) unsafe fn store<T: Element>(address: *mut T, value: T) {
 /// # Safety
 /// `device` is valid for `len` bytes and aligned to `align`; `private` is valid for `len` bytes and not shared.
 #[cfg(not(target_arch = "nvptx64"))]
-#[inline(always)]
 unsafe fn relaxed_copy(device: *mut u8, private: *mut u8, len: usize, align: usize, from_device: bool) {
     use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
     macro_rules! words {
@@ -238,7 +231,6 @@ fn is_vector<T, const N: usize>(address: *const T) -> bool {
 ///
 /// # Safety
 /// `address` is valid for reads of `N` elements.
-#[inline(always)]
 pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
     if is_vector::<T, N>(address) {
         // SAFETY: the caller's contract, and aligned.
@@ -270,7 +262,6 @@ pub(crate) unsafe fn load_items<T: Element, const N: usize>(address: *const T, i
 ///
 /// # Safety
 /// `address` is valid for writes of `N` elements.
-#[inline(always)]
 pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
     if is_vector::<T, N>(address) {
         // SAFETY: the caller's contract, and aligned.
@@ -287,7 +278,6 @@ pub(crate) unsafe fn store_items<T: Element, const N: usize>(address: *mut T, it
 ///
 /// # Safety
 /// `address` is valid for reads of `N` elements and aligned for the access.
-#[inline(always)]
 pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T, items: &mut [T; N]) {
     debug_assert!(
         address.addr().is_multiple_of(const { vector_align::<T>(N) }),
@@ -316,7 +306,6 @@ pub(crate) unsafe fn load_aligned<T: Element, const N: usize>(address: *const T,
 ///
 /// # Safety
 /// `address` is valid for writes of `N` elements and aligned for the access.
-#[inline(always)]
 pub(crate) unsafe fn store_aligned<T: Element, const N: usize>(address: *mut T, items: &[T; N]) {
     debug_assert!(
         address.addr().is_multiple_of(const { vector_align::<T>(N) }),

@@ -161,7 +161,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     }
 
     /// Begins a collective's use of the storage: a barrier if it was used before.
-    #[inline(always)]
     #[track_caller]
     pub fn enter(&mut self) {
         if self.last != UNUSED {
@@ -176,7 +175,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// For a collective that writes, has one barrier, and then only reads. Uses with halves of one length then need no
     /// barrier between them: when a thread comes to the same half again, the barrier of the use in between has told it that
     /// all threads have read. A barrier comes first only after another kind of use.
-    #[inline(always)]
     #[track_caller]
     pub fn enter_by_turns(&mut self, half: usize) -> usize {
         let by_turns = half * 4 + BY_TURNS;
@@ -195,7 +193,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// another barrier, and from there each thread only reads: its own slot, and parts that are written between barriers
     /// only. Uses with slots of one size then need no barrier between them. A barrier comes first only after another kind of
     /// use.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn enter_by_owners(&mut self, slot: usize) {
         let by_owners = slot * 4 + BY_OWNERS;
@@ -277,7 +274,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
 
     /// As [`phase`](Self::phase), but it is a fault, not a compile error, if the memory is too small: for generic code with branches
     /// that are taken only where the storage fits. The comparison is one of constants.
-    #[inline(always)]
     #[track_caller]
     pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const {
@@ -300,7 +296,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
 
     /// `len` elements from byte `offset` on: the floor that collectives stand on. A part outside the storage, or one that is
     /// not aligned, is a fault; where the numbers are constants, the check is made at compile time.
-    #[inline(always)]
     #[track_caller]
     pub fn array<T: Element>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
@@ -322,7 +317,6 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     }
 }
 
-#[inline(always)]
 fn arena(cx: Block<'_>) -> *mut u8 {
     #[cfg(target_arch = "nvptx64")]
     {

@@ -101,7 +101,6 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     /// Begins the barrier `index`, whose phases take so many `warps` each. One thread does, once a kernel, and a barrier of the block
     /// follows before any warp uses it. An index outside is a fault, and so are more warps than the block has, none, or a block that is
     /// not of whole warps.
-    #[inline(always)]
     #[track_caller]
     pub fn begin(&self, index: usize, warps: u32) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
@@ -124,7 +123,6 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
     }
 
     /// Arrives and goes on: what a lane did before happens before what those do that wait for the phase. All lanes of the warp call it.
-    #[inline(always)]
     #[track_caller]
     pub fn arrive(&self, index: usize) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
@@ -147,7 +145,6 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
 
     /// Waits until the barrier's phase of this parity is over: the one that is on, or else the one before it. Before the first
     /// phase one of odd parity counts as over. All lanes of the warp call it.
-    #[inline(always)]
     #[track_caller]
     pub fn wait(&self, index: usize, parity: Parity) {
         let (cx, barrier) = (self.cx(), self.barrier(index));
@@ -183,7 +180,6 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
         cx.sync_warp(FULL_MASK);
     }
 
-    #[inline(always)]
     #[track_caller]
     fn barrier(&self, index: usize) -> SharedArray<'k, u64> {
         if index >= N {

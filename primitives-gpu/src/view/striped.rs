@@ -67,7 +67,6 @@ impl<'k, T: Element, const ITEMS: usize> StripedMut<'_, 'k, T, ITEMS> {
     }
 
     /// Writes this thread's items, as many as a partial tile has.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn write(self, items: &[T; ITEMS]) {
         // One compare for a full tile.

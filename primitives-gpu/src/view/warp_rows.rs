@@ -27,7 +27,6 @@ impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Rows<ITEMS>> {
     /// # Safety
     /// As for [`row`](Self::row). All threads of the block call this for the row, with equal `ROUNDS`; after accesses in
     /// another arrangement there is a barrier first.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn row_by_warps<const ROUNDS: usize>(
         &mut self,

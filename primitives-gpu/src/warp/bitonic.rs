@@ -24,7 +24,6 @@ pub(crate) type Alone<K> = <<K as SortKey>::Bits as SortBits>::Alone;
 pub(crate) type Ranked<K, I = u32> = <I as SortIndex>::Record<<K as SortKey>::Bits>;
 
 /// A thread's keys, at the positions from `first` on, as records; those outside the valid positions come last.
-#[inline(always)]
 pub(crate) fn alone<K: SortKey, O: Direction, const N: usize>(
     keys: &[K; N],
     first: usize,
@@ -48,7 +47,6 @@ pub(crate) fn of_alone<K: SortKey, O: Direction, const N: usize>(records: &[Alon
 }
 
 /// As [`alone`], with an index each.
-#[inline(always)]
 pub(crate) fn ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
     keys: &[K; N],
     indices: &[I; N],
@@ -67,7 +65,6 @@ pub(crate) fn ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
 }
 
 /// The inverse of [`ranked`].
-#[inline(always)]
 pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
     records: &[Ranked<K, I>; N],
     keys: &mut [K; N],
@@ -119,7 +116,6 @@ pub(crate) fn of_ranked<K: SortKey, O: Direction, I: SortIndex, const N: usize>(
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>(
     cx: Block<'_>,
@@ -168,7 +164,6 @@ pub fn warp_sort<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction>
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O: Direction, I: SortIndex>(
     cx: Block<'_>,
@@ -215,7 +210,6 @@ pub fn warp_sort_with_index<const WIDTH: u32, const ITEMS: usize, K: SortKey, O:
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_sort_pairs<const WIDTH: u32, const ITEMS: usize, K: SortKey, V: Element, O: Direction>(
     cx: Block<'_>,

@@ -45,7 +45,6 @@ use crate::thread::{minus, plus, swapped, thread_fft, times};
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_fft<T: FftFloat, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,

@@ -81,7 +81,6 @@ pub fn warp_broadcast<T: Element>(cx: Block<'_>, value: T, source: u32) -> T {
 }
 
 /// The first lane of this lane's group, and the lane after its last; a width outside 1 to 32 is a fault.
-#[inline(always)]
 #[track_caller]
 fn group(cx: Block<'_>, width: u32) -> (u32, u32) {
     if width == 0 || width > WARP {

@@ -26,7 +26,6 @@ macro_rules! unrolled {
 pub(crate) use unrolled;
 
 /// Puts the items at two constant positions in order.
-#[inline(always)]
 fn exchange<R: Record, const N: usize>(items: &mut [R; N], i: usize, j: usize) {
     let (a, b) = (items[i], items[j]);
     let swap = b.precedes(a);
@@ -35,7 +34,6 @@ fn exchange<R: Record, const N: usize>(items: &mut [R; N], i: usize, j: usize) {
 }
 
 /// Sorts a thread's items, 1, 2, 4, 8 or 16: Batcher's odd-even merge sort, in 0, 1, 5, 19 and 63 comparisons.
-#[inline(always)]
 pub(crate) fn sort_items<R: Record, const N: usize>(items: &mut [R; N]) {
     macro_rules! exchanges {
         ($($i:literal $j:literal),*) => {$( exchange(items, $i, $j); )*};
@@ -91,7 +89,6 @@ pub(crate) fn sort_items<R: Record, const N: usize>(items: &mut [R; N]) {
 }
 
 /// Sorts a thread's items, which are bitonic: one run up and one down.
-#[inline(always)]
 fn merge_items<R: Record, const N: usize>(items: &mut [R; N]) {
     if N >= 16 {
         unrolled!(
@@ -150,7 +147,6 @@ impl<'k> Lanes<'k> {
     }
 
     /// Sorts groups of `width` lanes, a power of two, each with `N` items in any order.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn sort<R: Record, const N: usize>(self, items: &mut [R; N], width: u32) {
         sort_items(items);
@@ -163,7 +159,6 @@ impl<'k> Lanes<'k> {
     }
 
     /// Sorts groups of `2 * bit` lanes, or a thread's items if `bit` is 0, each a bitonic sequence.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn clean<R: Record, const N: usize>(self, items: &mut [R; N], mut bit: u32) {
         let lane = self.cx.lane();
@@ -182,7 +177,6 @@ impl<'k> Lanes<'k> {
     }
 
     /// Compares, end to end, the items of lanes whose numbers differ in all of `bits`.
-    #[inline(always)]
     #[track_caller]
     fn mirror<R: Record, const N: usize>(self, items: &mut [R; N], bits: u32) {
         let lane = self.cx.lane();
@@ -200,7 +194,6 @@ impl<'k> Lanes<'k> {
 
     /// Of each group of `width` lanes, a power of two, whose first `keep` and middle `keep` lanes have a sorted run each:
     /// brings the smaller half of those items, sorted, into the first `keep` lanes. The others' items are lost.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn select<R: Record, const N: usize>(self, items: &mut [R; N], width: u32, keep_lanes: u32) {
         let lane = self.cx.lane();
@@ -236,7 +229,6 @@ impl<'k, R: Record> Threads<'k, R> {
     }
 
     /// Sorts the block's items.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn sort<const N: usize>(&mut self, items: &mut [R; N]) {
         self.lanes.sort(items, WARP);
@@ -249,7 +241,6 @@ impl<'k, R: Record> Threads<'k, R> {
     }
 
     /// Brings the smallest items, sorted, into the first `keep` threads, a power of two. The others' items are lost.
-    #[inline(always)]
     #[track_caller]
     pub(crate) fn select<const N: usize>(&mut self, items: &mut [R; N], keep: u32) {
         self.lanes.sort(items, keep.min(WARP));
@@ -274,7 +265,6 @@ impl<'k, R: Record> Threads<'k, R> {
     }
 
     /// Sorts groups of `2 * bit` threads, each a bitonic sequence.
-    #[inline(always)]
     #[track_caller]
     fn clean<const N: usize>(&mut self, items: &mut [R; N], mut bit: u32) {
         while bit >= WARP {
@@ -285,7 +275,6 @@ impl<'k, R: Record> Threads<'k, R> {
     }
 
     /// Compares with a thread of another warp, item by item or end to end.
-    #[inline(always)]
     #[track_caller]
     fn meet<const N: usize>(&mut self, items: &mut [R; N], partner: u32, mirrored: bool) {
         let array = self.publish(items);
@@ -300,7 +289,6 @@ impl<'k, R: Record> Threads<'k, R> {
     }
 
     /// As `meet` end to end, where this thread is the lower one.
-    #[inline(always)]
     #[track_caller]
     fn meet_lower<const N: usize>(&mut self, items: &mut [R; N], partner: u32) {
         let array = self.publish(items);
@@ -313,7 +301,6 @@ impl<'k, R: Record> Threads<'k, R> {
         }
     }
 
-    #[inline(always)]
     #[track_caller]
     fn publish<const N: usize>(&mut self, items: &[R; N]) -> SharedArray<'k, R> {
         let [array, next] = self.halves;

@@ -71,7 +71,6 @@ pub fn warp_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) ->
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_group_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> T {
     let (start, end) = group(cx, width);
@@ -83,7 +82,6 @@ pub fn warp_group_reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op:
     cx.shuffle(mask, total, start, WARP)
 }
 
-#[inline(always)]
 #[track_caller]
 pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R) -> T {
     let lanes = cx.warp_lanes();
@@ -101,7 +99,6 @@ pub(crate) fn reduce<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: &R)
 }
 
 /// Combines groups of `width` lanes, a power of two, in lane order; every lane gets its group's result.
-#[inline(always)]
 #[track_caller]
 fn butterfly<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, width: u32, op: &R) -> T {
     let mut total = value;
@@ -124,7 +121,6 @@ fn butterfly_step<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T,
 
 /// Combines, in each lane, the values from that lane up to lane `end` (exclusive), in lane order. No lane is further than
 /// `width` from its end.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn reduce_down<T: Element, R: Reducer<T>>(
     cx: Block<'_>,

@@ -72,7 +72,6 @@ pub fn warp_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R) -> (T, T) {
     let mask = cx.warp_mask();
@@ -106,7 +105,6 @@ pub fn warp_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, o
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_exclusive_scan_from<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, initial: T, op: R) -> (T, T) {
     let mask = cx.warp_mask();
@@ -177,7 +175,6 @@ pub fn warp_group_inclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value
 /// # Ok(())
 /// # }
 /// ```
-#[inline(always)]
 #[track_caller]
 pub fn warp_group_exclusive_scan<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, op: R, width: u32) -> (T, T) {
     let (start, end) = group(cx, width);
@@ -203,7 +200,6 @@ pub(crate) fn below<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, upto: T
 }
 
 /// Scans each group of `width` lanes; `start` is the first lane of this lane's group.
-#[inline(always)]
 #[track_caller]
 fn inclusive_from<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, start: u32, width: u32, op: &R) -> T {
     let mut total = value;

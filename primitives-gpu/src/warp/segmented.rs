@@ -79,7 +79,6 @@ pub fn warp_reduce_by_tails<T: Element, R: Reducer<T>>(cx: Block<'_>, value: T, 
 }
 
 /// `heads` has one bit a segment, at its first lane; the first lane's is set.
-#[inline(always)]
 #[track_caller]
 fn by_heads<T: Element, R: Reducer<T>>(cx: Block<'_>, mask: u32, value: T, heads: u32, op: &R) -> T {
     let lane = cx.lane();

@@ -159,7 +159,6 @@ where
 {
     /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts
     /// to, as far as the lane has it. Which ones begin, and what there is behind the last of them.
-    #[inline(always)]
     fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
         let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;
         let lane = cx.lane() as usize;

@@ -134,7 +134,6 @@ fn word_of(cx: Block, word: usize) -> usize {
 ///
 /// # Safety
 /// The warp has waited for the keys; the words are the thread's own.
-#[inline(always)]
 unsafe fn find<K: Source<Item: Element + PartialEq>, const N: usize>(
     cx: Block,
     (keys, own): (SharedArray<'_, K::Item>, usize),

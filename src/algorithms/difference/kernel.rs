@@ -19,7 +19,6 @@ where
     by_vector!(S, tile::<S, F; VECTOR>(cx, x, &mut out, &f));
 }
 
-#[inline(always)]
 fn tile<S, F, const N: usize>(cx: Block, x: Input<S>, out: &mut GlobalMut<S::Item>, f: &F)
 where
     S: Source<Item: Element>,

@@ -91,7 +91,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 
     /// The thread's line. Neighbouring threads are in one line if its elements lie side by side, and else in neighbouring lines.
-    #[inline(always)]
     pub(super) fn line(&self, side: &FftSide) -> ThreadLine {
         let rank = self.cx.thread_rank();
         let (number, thread) = if side.contiguous != 0 {
@@ -122,7 +121,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 
     /// So many numbers of a line from global memory, `apart` elements from one to the next.
-    #[inline(always)]
     pub(super) fn load(&self, line: ThreadLine, count: usize, apart: u32, memory: &impl LineMemory<T>) -> Numbers<T> {
         let (mut x, side, apart) = ([zero(); FFT_NUMBERS], &self.lines.input, u64::from(apart));
         let at = self.lines.coordinates(self.rank(line.number));
@@ -150,7 +148,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
         x
     }
 
-    #[inline(always)]
     fn load_by_options(&self, at: [u64; 4], position: u64, memory: &impl LineMemory<T>) -> Complex<T> {
         if position >= self.lines.length {
             return zero();
@@ -171,7 +168,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 
     /// Writes so many results of a line to global memory, `apart` elements from one to the next.
-    #[inline(always)]
     pub(super) fn store(
         &self,
         line: ThreadLine,
@@ -213,7 +209,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
 
     /// What lines that are part of a longer transform turn by, into shared memory: from a thread's first number to each of the others. `apart`
     /// elements lie between them. A barrier comes before [`store`](Self::store).
-    #[inline(always)]
     pub(super) fn prepare_turns(&self, apart: u32, memory: &impl LineMemory<T>) {
         if !self.turns(memory) {
             return;
@@ -244,7 +239,6 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 
     /// A thread's result `m`, turned as a part of a longer transform, of which the thread's first one turns by `turn`.
-    #[inline(always)]
     fn turned(&self, x: Complex<T>, turn: Complex<T>, line: ThreadLine, m: usize) -> Complex<T> {
         if m == 0 {
             return times(x, turn);

@@ -110,7 +110,6 @@ pub struct FftLines<T> {
 
 impl<T> FftLines<T> {
     /// The coordinates of a line, the last one of which changes first.
-    #[inline(always)]
     pub(crate) fn coordinates(&self, line: u64) -> [u64; 4] {
         // Of coordinates with one value there are more than others.
         let divided = |by: FastDivMod<u64>, line| if by.divisor() == 1 { (line, 0) } else { by.div_mod(line) };

@@ -9,7 +9,6 @@ use super::lines::{FFT_NUMBERS, FFT_PAD, fft_place};
 impl<T: FftFloat> BlockLines<'_, T> {
     /// The transforms of lines whose length is a power of two, at least 16: a step of radix 16 as long as there is one, and what is left in the
     /// end. All threads of a line have 16 numbers in each step.
-    #[inline(always)]
     pub(super) fn transform_powers(&self, memory: &mut impl LineMemory<T>) {
         let threads = self.lines.n / 16;
         // Before there are numbers that take registers.
@@ -31,7 +30,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
 
     /// The first step. If it goes on, the results are in shared memory.
     // On the host once for all inputs and outputs: it takes long to compile.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn begin(&self, line: ThreadLine, x: &mut Numbers<T>, goes_on: bool) {
         *x = thread_fft(x);
@@ -47,7 +45,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
 
     /// The step after transforms of length `done`, a multiple of 16, of numbers in shared memory. If it is not the last one, so are the
     /// results.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn go_on(&self, line: ThreadLine, done: u32, rest: u32, x: &mut Numbers<T>) {
         let (memory, threads) = (self.place_of(line), self.lines.n / 16);
@@ -92,7 +89,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
     }
 
     /// The `P` transforms of radix `R` of a thread, the first at place `at`.
-    #[inline(always)]
     fn turn<const R: usize, const P: usize>(&self, at: u32, done: u32, x: &mut Numbers<T>) {
         each_number!(I, {
             if I < P {

@@ -25,7 +25,6 @@ macro_rules! steps {
         impl<T: FftFloat> BlockLines<'_, T> {
             /// A step between global memory, which is read before the first one and written after the last one.
             // On the host once for all inputs and outputs: it takes long to compile.
-            #[cfg_attr(target_arch = "nvptx64", inline(always))]
             #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
             fn step(&self, step: Step, line: ThreadLine, x: &mut Numbers<T>) {
                 $(if step.radix == $radix && step.rounds == $rounds {
@@ -41,7 +40,6 @@ steps! {
 }
 
 impl<T: FftFloat> BlockLines<'_, T> {
-    #[inline(always)]
     pub(super) fn transform_any(&self, memory: &mut impl LineMemory<T>) {
         let (mut done, mut steps) = (1, self.lines.steps);
         // Of a line that is not there, a thread without numbers.
@@ -78,7 +76,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
     }
 
     /// How many elements lie between a thread's numbers in the last step.
-    #[inline(always)]
     fn apart_in_the_end(&self) -> u32 {
         let mut step = self.lines.steps;
         while step >> 8 != 0 {
@@ -88,7 +85,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
     }
 
     /// A step, between barriers: of numbers in shared memory unless it is the first one, and its results go there unless it is the last one.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn step_of<const R: usize, const P: usize>(&self, step: Step, line: ThreadLine, x: &mut Numbers<T>) {
         const { assert!(R * P <= FFT_NUMBERS) };
         let Step { done, first, last, .. } = step;
@@ -154,7 +150,6 @@ impl<T: FftFloat> BlockLines<'_, T> {
 }
 
 /// The quotient and the remainder of a number less than 2^16 by the length of the transforms so far, which is less, too.
-#[inline(always)]
 fn divided(j: u32, done: u32) -> (u32, u32) {
     if done == 1 {
         return (j, 0);

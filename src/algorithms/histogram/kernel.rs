@@ -77,7 +77,6 @@ macro_rules! integers {
                 Some(Ratio { digits, whole: (bins / range) as u64, low: low as u32, extent: (range - 1) as u32 })
             }
 
-            #[inline(always)]
             fn bin(self, scale: &Ratio) -> Option<usize> {
                 let distance = (self as u32).wrapping_sub(scale.low);
                 if distance > scale.extent {
@@ -113,7 +112,6 @@ macro_rules! long_integers {
                 })
             }
 
-            #[inline(always)]
             fn bin(self, scale: &LongRatio) -> Option<usize> {
                 let distance = (self as u64).wrapping_sub(scale.low);
                 if distance > scale.extent {
@@ -153,7 +151,6 @@ macro_rules! floats {
                     .then_some(FloatScale { last, low, high, factor })
             }
 
-            #[inline(always)]
             fn bin(self, scale: &FloatScale<$wide>) -> Option<usize> {
                 let x: $wide = self.convert();
                 if !(scale.low <= x && x < scale.high) {
@@ -193,7 +190,6 @@ impl<T: Binnable> Binning<T> for EvenBins<T> {
 pub struct LevelBins;
 
 impl<T: Ordered> Binning<T> for LevelBins {
-    #[inline(always)]
     fn bin(&self, levels: Global<'_, T>, item: T) -> Option<usize> {
         let inside = |at: usize| levels.get(at).is_some_and(|level| level.less_or_equal(item));
         if !inside(0) {
@@ -310,7 +306,6 @@ pub fn histogram_tiles<S, B, C>(
 }
 
 /// Clears the first counters; a barrier.
-#[inline(always)]
 fn clear(cx: Block, counters: SharedArray<'_, u32>, count: usize) {
     let mut at = cx.thread_rank() as usize;
     while at < count {
@@ -322,7 +317,6 @@ fn clear(cx: Block, counters: SharedArray<'_, u32>, count: usize) {
 }
 
 /// The sum of the copies of a counter, after the barrier behind the counting. Lanes begin at different copies, in different banks.
-#[inline(always)]
 fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u32) -> u32 {
     let mut total = 0u32;
     for turn in 0..1u32 << copies {
@@ -334,7 +328,6 @@ fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u
 }
 
 /// Calls a function with each of the thread's items: of each of the block's tiles, `HISTOGRAM_VECTORS` vectors of `N`.
-#[inline(always)]
 fn for_each<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>, f: impl Fn(S::Item)) {
     let stride = HISTOGRAM_THREADS * N;
     let tile = stride * HISTOGRAM_VECTORS;

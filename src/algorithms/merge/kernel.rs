@@ -139,7 +139,6 @@ struct Runs {
 
 impl Runs {
     /// Those that the result's item `first` is of: of both inputs, or of the one input's runs, each second and the one before it.
-    #[inline(always)]
     fn at(first: usize, [a, b]: [usize; 2], MergePass { run, keep }: MergePass) -> Self {
         if run == 0 {
             Self { out: 0, begins: [0, 0], lens: [a, b] }
@@ -159,7 +158,6 @@ impl Runs {
 }
 
 /// A fault unless runs are of a power of two of items and, since one input is given twice, `b` has all that `a` has.
-#[inline(always)]
 #[track_caller]
 fn require_runs(cx: Block<'_>, a: usize, b: usize, MergePass { run, .. }: MergePass) {
     if run > 0 {
@@ -172,7 +170,6 @@ fn require_runs(cx: Block<'_>, a: usize, b: usize, MergePass { run, .. }: MergeP
 ///
 /// # Safety
 /// `at` is within the bounds of the diagonal, and not the last.
-#[inline(always)]
 unsafe fn is_first<S, T, C>(a: Input<S>, b: Input<T>, runs: &Runs, diagonal: usize, at: usize, order: &C) -> bool
 where
     S: Source,
@@ -278,7 +275,6 @@ pub fn merge_tiles_pairs<S, T, X, Y, C>(
 type Values<'v, 'i, 'k, X, Y> = (Input<'i, X>, Input<'i, Y>, &'v mut GlobalMut<'k, <X as Source>::Item>);
 
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-#[inline(always)]
 fn tile<S, T, X, Y, C, const ITEMS: usize>(
     cx: Block<'_>,
     (a, b): (Input<'_, S>, Input<'_, T>),
@@ -401,7 +397,6 @@ fn tile<S, T, X, Y, C, const ITEMS: usize>(
 }
 
 /// Where two pieces of inputs, each a first item and a length, begin in shared memory, so that vectors of both lie on their boundaries.
-#[inline(always)]
 fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
     let vector = const { vector::<T>() };
     let skip = [a.0 % vector, b.0 % vector];
@@ -413,7 +408,6 @@ fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
 ///
 /// # Safety
 /// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
-#[inline(always)]
 unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -443,7 +437,6 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
 ///
 /// # Safety
 /// Nobody else accesses these places of the result, nor those of the last vector behind them.
-#[inline(always)]
 unsafe fn copy_run<S: Source<Item: Element>, const N: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,

@@ -108,7 +108,6 @@ pub fn merge_sort_tiles_pairs<S, X, C>(
 /// The values, and where they go.
 type Values<'v, 'i, 'k, X> = (Input<'i, X>, &'v mut GlobalMut<'k, <X as Source>::Item>);
 
-#[inline(always)]
 fn tile<S, X, C, const ITEMS: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -149,7 +148,6 @@ fn tile<S, X, C, const ITEMS: usize>(
 }
 
 /// The items from `first` on, and zeros behind the last one.
-#[inline(always)]
 pub(crate) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
     if let Some(items) = x.items::<ITEMS>(first) {
         return items;

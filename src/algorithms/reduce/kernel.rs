@@ -51,7 +51,6 @@ pub fn reduce_tiles<S, R>(
 }
 
 /// This thread's part of one of as many shares as there are blocks: `REDUCE_VECTORS` vectors of `N` items at a time.
-#[inline(always)]
 fn total_of<S: Source, R: Reduction<S::Item>, const N: usize>(
     cx: Block,
     x: Input<S>,

@@ -136,7 +136,6 @@ struct ScanTile<'a, 'k, S: Source, R> {
 /// vectors behind them stay in the registers of the lanes that read them, a round of 32 after the other. What comes
 /// before each of these shares is scanned at once, and each share once more for its results, which leave side by side.
 /// `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
-#[inline(always)]
 fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
     scan: ScanTile<'_, '_, S, R>,
     out: &mut GlobalMut<S::Item>,
@@ -291,7 +290,6 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
 
 /// Replaces each item by what comes before it and it amount to, without it if `EXCLUSIVE`, given what comes before the first one;
 /// `before` is then what comes before the next one.
-#[inline(always)]
 pub(crate) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUSIVE: bool>(
     before: &mut T,
     items: &mut [T; N],
@@ -305,7 +303,6 @@ pub(crate) fn scan_in_order<T: Copy, R: Reducer<T>, const N: usize, const EXCLUS
 }
 
 /// The items combined in order, as a tree whose branches are independent of each other.
-#[inline(always)]
 pub(crate) fn in_order<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], op: &R) -> T {
     let mut items = *items;
     // Level by level in the source, since the compiler does not unroll loops whose bounds change from one to the next.

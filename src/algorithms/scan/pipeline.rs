@@ -160,7 +160,6 @@ where
     R: Reducer<S::Item> + Copy,
 {
     /// Does the warp's task for all tiles of the block.
-    #[inline(always)]
     fn run(&self, out: &mut GlobalMut<S::Item>) {
         let Self { cx, barriers, .. } = *self;
         if cx.thread_rank() == 0 {
@@ -224,7 +223,6 @@ where
     }
 
     /// Gives each slot a tile once it is free, and at last none.
-    #[inline(always)]
     fn give(&self) {
         let (cx, mut turn) = (self.cx, Turn::default());
         // The first lane's; the others only wait and arrive.
@@ -246,7 +244,6 @@ where
     }
 
     /// Learns what all tiles before amount to.
-    #[inline(always)]
     fn learn(&self) {
         let (mut turn, mut known) = (Turn::default(), Known::nothing(&self.op));
         loop {
@@ -263,7 +260,6 @@ where
     }
 
     /// Publishes what each tile amounts to.
-    #[inline(always)]
     fn publish(&self) {
         let mut turn = Turn::default();
         loop {
@@ -280,7 +276,6 @@ where
         }
     }
 
-    #[inline(always)]
     fn part(&self, tile: usize, part: usize) -> Part {
         let lead = lead::<S, N>(self.x);
         let first = (tile * PARTS + part) * part_items::<N>();
@@ -296,7 +291,6 @@ where
     }
 
     /// Begins to load a part of a tile.
-    #[inline(always)]
     fn load(&self, turn: Turn, tile: usize, part: usize) {
         let lane = self.cx.lane() as usize;
         let (Part { start, is_whole }, staged) = (self.part(tile, part), self.staged(turn, part));
@@ -320,7 +314,6 @@ where
     }
 
     /// Begins to load a part of the slot's tile, if there is one, and says whether there was; what it loads is a group of copies.
-    #[inline(always)]
     fn load_next(&self, turn: &mut Turn, part: usize) -> bool {
         self.wait(Event::Given, *turn);
         let tile = self.tile(*turn);
@@ -340,7 +333,6 @@ where
     }
 
     /// Loads a part of each tile, and combines each lane's share of it: the vectors that lie one after the other, an odd number.
-    #[inline(always)]
     fn combine(&self, part: usize) {
         let (cx, lane) = (self.cx, self.cx.lane() as usize);
         // With one slot a tile is loaded when the one before is done.
@@ -383,7 +375,6 @@ where
     }
 
     /// Scans a part of each tile, and writes it.
-    #[inline(always)]
     fn scan(&self, part: usize, out: &mut GlobalMut<S::Item>) {
         let (cx, op, lane) = (self.cx, self.op, self.cx.lane() as usize);
         let mut turn = Turn::default();

@@ -24,7 +24,6 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
 }
 
 /// How many items come before the bound: those, at the beginning, of which `before` is true. As many steps for every query.
-#[inline(always)]
 pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
     let (mut at, mut count) = (0, sorted.len());
     if count == 0 {
@@ -44,7 +43,6 @@ pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> boo
 
 /// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
 /// at once.
-#[inline(always)]
 pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut at, mut rest) = (0, count);
     let lane = cx.lane() as usize;

@@ -77,7 +77,6 @@ struct Selection<'a, 'k, S, F, C> {
 /// One tile: each warp has a part of it in shared memory, asks for each item, and moves those that are kept to the
 /// front of the part while the first one waits for what the tiles before have kept.
 // On the host a frame for each shape, of which one is there at a time.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn select_tile<S, F, C, const N: usize, const TOGETHER: usize, const REST: bool>(
     selection: Selection<'_, '_, S, F, C>,
     items: SharedArray<'_, S::Item>,

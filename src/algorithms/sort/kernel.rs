@@ -125,7 +125,6 @@ macro_rules! by_len {
 }
 
 /// Whether a launch has shared memory for the tiles of devices with little of it alone; never where code is for others.
-#[inline(always)]
 fn has_less<K, V>(cx: Block<'_>, shared: &SharedSlice<'_, u64>) -> bool {
     let [less, most] = const {
         let (key, value) = (size_of::<K>(), size_of::<V>());
@@ -244,7 +243,6 @@ pub fn sort_tile_pairs<K: SortKey, V: Element>(
     by_len!(cx, keys.len(), K, V, tile(cx, (keys, &mut out), values, bits, &mut ranks), shared);
 }
 
-#[inline(always)]
 fn tile<K: SortKey, V: Element, const ITEMS: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),

@@ -76,7 +76,6 @@ pub(crate) struct Marks<'k, T> {
 impl<T: Element + PartialEq> Marks<'_, T> {
     /// Writes the bits of a round's vector, of which the input has so many items; all lanes do, round by round. The
     /// input's first item begins a run.
-    #[inline(always)]
     pub(crate) fn put<const N: usize>(&mut self, round: usize, items: &[T; N], is_first: bool, has: usize) {
         let mut bits = differing(self.cx, &mut self.earlier, items) | is_first as u32;
         if has < N {
@@ -89,7 +88,6 @@ impl<T: Element + PartialEq> Marks<'_, T> {
 
 /// Marks which items of a warp's part, from `first` on, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
 /// way at a time, if they lie in memory. Behind the input's end nothing begins.
-#[inline(always)]
 pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     keys: Input<K>,
     first: usize,
@@ -150,7 +148,6 @@ pub(crate) struct Heads {
 
 impl Heads {
     /// Adds those of some items from `at` on, by their bits.
-    #[inline(always)]
     pub(crate) fn add(&mut self, at: usize, bits: u32) {
         if bits != 0 {
             if self.count == 0 {
@@ -180,7 +177,6 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
     /// the lane's items in its warp's part, with bits for those from there on that begin a run; `key` is the key at a
     /// place; and `sum` what the part has of the run before one, given where the two begin, 0 for one that begins
     /// before the part.
-    #[inline(always)]
     pub(crate) fn write<K: Element, H: Iterator<Item = (usize, u32)>>(
         self,
         (word, carry): (&mut Shared<[u64; 1]>, &mut Shared<[T; 1]>),
@@ -249,7 +245,6 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
     }
 
     /// Lists the warp's runs from number `from` on, as many as there is room for.
-    #[inline(always)]
     fn list(&self, from: u32, heads: impl Iterator<Item = (usize, u32)>) {
         let mut number = (self.before.heads as u32).wrapping_sub(from);
         for (at, mut bits) in heads {
@@ -272,7 +267,6 @@ impl<T: Element, R: Reducer<T> + Copy> RunTile<'_, '_, T, R> {
 }
 
 /// What the warps before amount to, and all of the tile. One barrier.
-#[inline(always)]
 #[track_caller]
 fn by_warp<T: Element, R: Reducer<T> + Copy>(
     cx: Block,
@@ -302,7 +296,6 @@ fn by_warp<T: Element, R: Reducer<T> + Copy>(
 ///
 /// # Safety
 /// The array has the places, in vectors of its own, and nobody else accesses them until the warp has waited.
-#[inline(always)]
 pub(crate) unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     cx: Block,
     x: Input<S>,

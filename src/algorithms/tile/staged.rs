@@ -94,7 +94,6 @@ macro_rules! by_vectors {
 pub(crate) use by_vectors;
 
 /// Items before the first vector of an input that its tiles begin with, so that all further ones are aligned: 0 if none are.
-#[inline(always)]
 pub(crate) fn lead<S: Source, const N: usize>(x: Input<S>) -> usize {
     let mut lead = 0;
     for skip in 1..N {
@@ -128,7 +127,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     const ALL: u32 = !0 >> (32 - N);
 
     /// This warp's part, of so many batches, of a tile of an input of `len` items, whose tiles begin `lead` items before it.
-    #[inline(always)]
     pub(crate) fn of(cx: Block<'k>, tile: usize, batches: u32, len: usize, lead: usize) -> Self {
         const { assert!(TOGETHER <= 3 && Self::ROUND < 1 << COUNT_BITS, "counts fit in a word") };
         let items = batches * Self::BATCH;
@@ -164,7 +162,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     }
 
     /// The bits of those of a vector's places, from `at` on, that have an item of the input.
-    #[inline(always)]
     fn has(&self, at: u32) -> u32 {
         if self.is_whole {
             return Self::ALL;
@@ -180,7 +177,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// The array has a place for each item of the tile; nobody else accesses the part until the warp has [waited](Self::wait).
-    #[inline(always)]
     pub(crate) unsafe fn stage<S: Source<Item: Element>>(&self, x: Input<S>, to: SharedArray<'_, S::Item>) {
         let vectors = self.batches * TOGETHER as u32;
         let own = self.cx.lane() * N as u32;
@@ -228,7 +224,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// The part was staged, and nobody writes it meanwhile.
-    #[inline(always)]
     pub(crate) unsafe fn count<T: Element>(
         &self,
         items: SharedArray<'_, T>,
@@ -248,7 +243,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// As for [`count`](Self::count); and nobody else reads the part meanwhile.
-    #[inline(always)]
     pub(crate) unsafe fn compact<T: Element>(
         &self,
         items: SharedArray<'_, T>,
@@ -281,7 +275,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// As for [`compact`](Self::compact).
-    #[inline(always)]
     pub(crate) unsafe fn partition<T: Element>(
         &self,
         items: SharedArray<'_, T>,
@@ -318,7 +311,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// As for [`partition`](Self::partition).
-    #[inline(always)]
     unsafe fn spread<T: Element>(
         &self,
         items: SharedArray<'_, T>,
@@ -354,7 +346,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// As for [`count`](Self::count), and for [`copy_out`]; the counts and the order are the partition's.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_partition<T: Element>(
         &self,
@@ -391,7 +382,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
     ///
     /// # Safety
     /// As for [`count`](Self::count).
-    #[inline(always)]
     unsafe fn batch<T: Element>(
         &self,
         items: SharedArray<'_, T>,
@@ -425,7 +415,6 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
 
     /// Which items of a vector differ from the one before, or are the input's first, for [`count`](Self::count) and
     /// [`compact`](Self::compact).
-    #[inline(always)]
     pub(crate) fn heads<S: Source<Item: Element + PartialEq>>(
         &self,
         x: Input<S>,

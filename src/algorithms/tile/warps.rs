@@ -17,7 +17,6 @@ unsafe impl<T: Element, const WARPS: usize> SharedStorage for WarpStorage<T, WAR
 }
 
 /// Puts each warp's `value`, that of its first lane, into an array that all threads may read after a barrier.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn put_by_warp<'k, T: Element, const WARPS: usize>(
     cx: Block,
@@ -34,7 +33,6 @@ pub(crate) fn put_by_warp<'k, T: Element, const WARPS: usize>(
 }
 
 /// What the warps before count, and all of them. One barrier.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn add_by_warp<const WARPS: usize>(
     cx: Block,
@@ -61,7 +59,6 @@ pub(crate) fn add_by_warp<const WARPS: usize>(
 ///
 /// # Safety
 /// As for [`SharedArray::load`] of each, and [`GlobalMut::write`], of which no other block writes one.
-#[inline(always)]
 #[track_caller]
 pub(crate) unsafe fn copy_out<T: Element, const AHEAD: usize>(
     (rank, threads): (u32, u32),
@@ -106,7 +103,6 @@ pub(crate) unsafe fn copy_out<T: Element, const AHEAD: usize>(
 
 /// Which items of a vector differ from the one before, the first's bit lowest; the lanes of a warp have their vectors side by side, and all
 /// call it round by round. `earlier` is the last lane's item of the round before; to begin with, the one before all of them.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earlier: &mut T, items: &[T; N]) -> u32 {
     let lane = cx.lane();

@@ -74,7 +74,6 @@ pub fn top_k_tiles<S>(
 }
 
 /// This thread's items of the tile that begins at `tile`, their places behind `first`, and a bit for each that the input has.
-#[inline(always)]
 fn tile_of<S: Source<Item: Element>>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -90,7 +89,6 @@ fn tile_of<S: Source<Item: Element>>(
 }
 
 /// As [`tile_of`], by vectors of `N`.
-#[inline(always)]
 fn items_of<S: Source<Item: Element>, const N: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -176,7 +174,6 @@ pub fn top_k_last_pairs<K, X>(
 /// lowest place.
 ///
 /// The first keys of all blocks come first: hardly one behind the first few of each is looked at.
-#[inline(always)]
 fn last_of<K: SortKey>(
     cx: Block<'_>,
     keys: Global<'_, K>,

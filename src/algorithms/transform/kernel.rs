@@ -29,7 +29,6 @@ where
     }
 }
 
-#[inline(always)]
 fn tile<S, F, O, const N: usize, const VECTORS: usize>(cx: Block, x: Input<S>, out: &mut Output<O>, f: &F)
 where
     S: Source,

@@ -80,7 +80,6 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
 /// One tile.
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
 // On the host a frame for each shape, of which one is there at a time.
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
 fn unique_tile_of<K, V, const N: usize, const TOGETHER: usize, const VALUES: bool>(
     cx: Block,
     keys: Input<K>,

@@ -103,7 +103,6 @@ pub fn csr_rows<V, S, I, R, E>(
 }
 
 /// [`csr_rows`](struct@csr_rows) for so many lanes.
-#[inline(always)]
 fn rows<V, S, I, R, E, const LANES: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,
@@ -422,7 +421,6 @@ fn bounds<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> (usize
 ///
 /// # Safety
 /// No other thread of the launch accesses the row's element of `y`.
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn write<A, E: Epilogue<A>>(
     y: &mut GlobalMut<<E as Epilogue<A>>::Output>,

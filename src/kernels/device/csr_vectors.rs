@@ -64,7 +64,6 @@ impl Shape {
 }
 
 /// The kernel for lanes that have `RESULTS` at a time, and `AHEAD` entries under way.
-#[inline(always)]
 fn rows<V, S, I, R, E, const RESULTS: usize, const AHEAD: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,

@@ -58,7 +58,6 @@ impl<K: Source<Item: Element + PartialEq>> Runs for Keys<'_, K> {
         self.0.is_aligned::<N>(first)
     }
 
-    #[inline(always)]
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let MarkedPart { cx, start, heads, first_vector, .. } = part;
         let earlier = self.0.get(start.wrapping_sub(1)).unwrap_or(K::Item::ZERO);

@@ -110,7 +110,6 @@ where
     R: Reducer<V::Item> + Copy,
 {
     /// Scans the block's tile, of so many `vectors` a thread.
-    #[inline(always)]
     pub(super) fn tile<K: Source>(
         self,
         vectors: u32,
@@ -153,7 +152,6 @@ where
     /// lie one after the other, since the last head. What comes before each lane is scanned at once, and each lane's items
     /// once more for its results, which leave side by side.
     // On the host a frame for each shape, of which one is there at a time.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
     fn of<const N: usize, const STAGED: usize>(
         self,
         tile: usize,
@@ -269,7 +267,6 @@ where
 
 /// Replaces each item by what `result` makes of what its run amounts to before it, if that begins before, and up to it. The bits say
 /// which items begin a run; `sum` is what comes before the first item, and then what comes before the next.
-#[inline(always)]
 fn scan_runs<T: Copy, R: Reducer<T>, const N: usize>(
     items: &mut [T; N],
     bits: u32,

@@ -85,7 +85,6 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
 }
 
 /// Faults unless all offsets are in order and inside.
-#[inline(always)]
 #[track_caller]
 pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
     for i in cx.items(offsets.len()) {
@@ -97,7 +96,6 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
 }
 
 /// How many of the first `count` offsets are less than `first`, of so many items. All lanes of the warp call it.
-#[inline(always)]
 #[track_caller]
 pub(super) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
 where
@@ -381,7 +379,6 @@ const fn under_way<S: Source>() -> usize {
 }
 
 /// What one of so many threads, of this rank, has of a range of the input.
-#[inline(always)]
 fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
     x: Input<S>,
     range: core::ops::Range<usize>,
@@ -397,7 +394,6 @@ fn total_in_memory<S: Source<Item: Element>, R: Reduction<S::Item>>(
 }
 
 /// As [`total_in_memory`]: by vectors side by side, `AHEAD` of which are under way.
-#[inline(always)]
 fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, const AHEAD: usize>(
     x: Input<S>,
     range: core::ops::Range<usize>,
@@ -475,7 +471,6 @@ impl<T> Staged<'_, T> {
 ///
 /// # Safety
 /// Nobody else accesses its place until the warp has waited for its copies.
-#[inline(always)]
 unsafe fn stage<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>, staged: &Staged<S::Item>) {
     let beside = |v: usize| v * (WARP as usize * N) + cx.lane() as usize * N;
     let items = const { segment_tile_items::<S>() };
@@ -502,7 +497,6 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(cx: Block, x: Input<S>
 ///
 /// # Safety
 /// The tile was staged, and nobody writes it meanwhile.
-#[inline(always)]
 unsafe fn total_of<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize>(
     cx: Block,
     staged: &Staged<S::Item>,

@@ -74,7 +74,6 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
     }
 
     /// The block checks its share of the offsets before: those are close to the ones that it marks, if segments are alike.
-    #[inline(always)]
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let MarkedPart { cx, start, words, first_vector, .. } = part;
         let lane = cx.lane() as usize;
@@ -92,7 +91,6 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
 
 impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
     /// Marks the items of a warp's part that an offset is at, beside the marks that there are.
-    #[inline(always)]
     fn mark_offsets<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let Self { offsets, items } = self;
         let MarkedPart { cx, start, .. } = part;
@@ -125,7 +123,6 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
 }
 
 /// Faults unless the block's share of all offsets is in order and inside.
-#[inline(always)]
 #[track_caller]
 fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, items: usize) {
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
@@ -153,7 +150,6 @@ fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: In
 const VECTORS: usize = size_of::<u32>();
 
 /// Marks the item at `begin`, of each lane of a warp, if it is in the part, which ends before `end`. The lanes' items do not decrease.
-#[inline(always)]
 fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
     let MarkedPart { cx, start, words, first_vector, .. } = part;
     let is_inside = begin >= start as u64 && begin < end;

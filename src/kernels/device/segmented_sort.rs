@@ -166,7 +166,6 @@ fn offset<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, index: usize) 
 }
 
 /// Of the offsets from `at` to `end`, where the first is that is more than a place.
-#[inline(always)]
 fn behind<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, mut at: usize, mut end: usize, place: u64) -> usize {
     while at < end {
         let half = at + (end - at) / 2;
@@ -180,7 +179,6 @@ fn behind<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, mut at: usize,
 }
 
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-#[inline(always)]
 fn sort_tile<S, O, X, C, const ITEMS: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -273,7 +271,6 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
 ///
 /// # Safety
 /// As for [`write_out`], of both.
-#[inline(always)]
 unsafe fn write_to_both<T: Element, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,
     array: SharedArray<'_, T>,
@@ -373,7 +370,6 @@ unsafe fn write_to<T: Element>(both: &mut Both<'_, '_, '_, T>, in_copy: bool, at
 }
 
 #[allow(clippy::too_many_arguments, reason = "a part of the kernel")]
-#[inline(always)]
 fn merge_tile<K, V, C, const ITEMS: usize>(
     cx: Block<'_>,
     mut keys: Both<'_, '_, '_, K>,
@@ -607,7 +603,6 @@ pub fn segment_merge_ranks_pairs<K, V, C>(
 
 /// An item and its place, if its segment lies in several tiles and nobody has claimed the place before: behind the items of its segment
 /// that come before it in its own tile and in each other.
-#[inline(always)]
 fn claim_place<K, V, C>(
     at: usize,
     copy: Input<'_, Span<K>>,

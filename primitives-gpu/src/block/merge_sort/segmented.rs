@@ -71,7 +71,6 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// # }
 /// ```
 #[allow(clippy::too_many_arguments, reason = "items, and where they are")]
-#[inline(always)]
 #[track_caller]
 pub fn block_segmented_merge_sort_pairs<
     const THREADS: usize,

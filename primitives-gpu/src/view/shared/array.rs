@@ -39,7 +39,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     /// `index` is inside. A thread of the block has written a `T` there, the same thread or one that a barrier lies
     /// between, and no thread writes it until the next barrier. For the lanes of one warp,
     /// [`Block::sync_warp`] is as good as a barrier.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn load(self, index: usize) -> T {
         // SAFETY: the caller's contract.
@@ -56,7 +55,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     /// # Safety
     /// As for [`load`](Self::load); and `offset` is a multiple of the element's size.
     #[doc(hidden)]
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn load_at(self, offset: usize) -> T {
         // SAFETY: the caller's contract.
@@ -72,7 +70,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     ///
     /// # Safety
     /// `index` is inside, and no other thread accesses the element without a barrier in between.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn store(self, index: usize, value: T) {
         // SAFETY: the caller's contract.
@@ -101,7 +98,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     ///
     /// # Safety
     /// As for [`load`](Self::load), for each element; and the first lies at a multiple of the access' bytes.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn load_items<const N: usize>(self, index: usize) -> [T; N] {
         // SAFETY: the caller's contract.
@@ -126,7 +122,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     ///
     /// # Safety
     /// As for [`store_items`](Self::store_items), and as for reading `from`; and that is aligned to as many bytes.
-    #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn copy_from<const N: usize>(self, index: usize, from: *const T) {
         // SAFETY: the caller's contract.
@@ -151,7 +146,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
     ///
     /// # Safety
     /// As for [`store`](Self::store), for each element; and the first lies at a multiple of the access' bytes.
-    #[inline(always)]
     #[track_caller]
     pub unsafe fn store_items<const N: usize>(self, index: usize, items: &[T; N]) {
         // SAFETY: the caller's contract.
@@ -192,7 +186,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
 
     /// # Safety
     /// `index` to `index + count` are inside.
-    #[inline(always)]
     #[track_caller]
     unsafe fn element(self, index: usize, count: usize) -> *mut T {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -208,7 +201,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
 
     /// # Safety
     /// `index` to `index + N` are inside.
-    #[inline(always)]
     #[track_caller]
     unsafe fn vector<const N: usize>(self, index: usize) -> *mut T {
         // SAFETY: the caller's contract.
@@ -220,7 +212,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
 }
 
 /// Waits for what this thread has begun to copy to shared memory.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn wait_for_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
@@ -233,7 +224,6 @@ pub(crate) fn wait_for_copies(cx: Block<'_>) {
 }
 
 /// Makes a group of what this thread has begun to copy to shared memory and is in none yet.
-#[inline(always)]
 pub(crate) fn group_copies(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]
     {
@@ -245,7 +235,6 @@ pub(crate) fn group_copies(cx: Block<'_>) {
 }
 
 /// Waits for this thread's [groups](group_copies) of copies but the last; not for copies that are in none.
-#[inline(always)]
 #[track_caller]
 pub(crate) fn wait_for_copies_but_last(cx: Block<'_>) {
     #[cfg(target_arch = "nvptx64")]

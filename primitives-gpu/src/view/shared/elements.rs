@@ -77,7 +77,6 @@ impl<'k, T: Element> SharedSlice<'k, T> {
     ///
     /// # Safety
     /// `offset` is a multiple of 16, and no other view overlaps.
-    #[inline(always)]
     pub unsafe fn from_arena(cx: Block<'k>, offset: usize) -> Self {
         const { assert!(align_of::<T>() <= 16, "shared memory is aligned to 16 bytes at most") };
         const { assert!(size_of::<T>() > 0, "elements of shared memory have a size") };
@@ -147,7 +146,6 @@ impl<'k, T: Element> SharedSlice<'k, T> {
 
 /// # Safety
 /// The element's bytes are a value of `T`.
-#[inline(always)]
 #[track_caller]
 unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize) -> T {
     let address = raw::element(cx, address, len, index);
@@ -165,7 +163,6 @@ unsafe fn shared_get<T: Element>(cx: Block<'_>, address: *mut T, len: usize, ind
     }
 }
 
-#[inline(always)]
 #[track_caller]
 pub(super) fn shared_set<T: Element>(cx: Block<'_>, address: *mut T, len: usize, index: usize, value: T) {
     let address = raw::element(cx, address, len, index);

@@ -42,7 +42,6 @@ pub(super) fn arrive(barrier: SharedArray<'_, u64>) {
 }
 
 /// Whether the phase of this parity is over, for the lane.
-#[inline(always)]
 #[track_caller]
 pub(super) fn is_over(barrier: SharedArray<'_, u64>, parity: Parity) -> bool {
     let is_over = phase(word(barrier)) % 2 != parity.0 as u64;

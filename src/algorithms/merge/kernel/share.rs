@@ -26,7 +26,6 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     ///
     /// # Safety
     /// There is an item at least, and all of them may be read.
-    #[inline(always)]
     pub(crate) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
         &self,
         diagonal: u32,
@@ -101,7 +100,6 @@ pub(crate) fn place_of_item<T: Element, const ITEMS: usize>(item: u32) -> usize 
 ///
 /// # Safety
 /// The array has a place for each item, and nobody else accesses it until the next barrier.
-#[inline(always)]
 pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,
     array: SharedArray<'_, T>,
@@ -131,7 +129,6 @@ pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
 ///
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.
-#[inline(always)]
 pub(crate) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
     cx: Block<'_>,
     array: SharedArray<'_, T>,

@@ -38,7 +38,6 @@ pub fn count_digits<K: SortKey>(
 }
 
 /// As [`count_digits`](struct@count_digits), with so many copies of a counter, next to each other, for as many lanes.
-#[inline(always)]
 fn count<K: SortKey, const COPIES: usize>(
     cx: Block<'_>,
     keys: Global<'_, K>,
@@ -94,7 +93,6 @@ fn count<K: SortKey, const COPIES: usize>(
 }
 
 /// Calls a function with each of the keys that the thread has of all, about 64 bytes of them at once.
-#[inline(always)]
 fn for_each_key<K: SortKey>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
     if const { size_of::<K>() > 4 } {
         for_each_of_tiles::<K, 8>(cx, keys, f);
@@ -103,7 +101,6 @@ fn for_each_key<K: SortKey>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
     }
 }
 
-#[inline(always)]
 fn for_each_of_tiles<K: SortKey, const ITEMS: usize>(cx: Block<'_>, keys: Global<'_, K>, f: impl Fn(K)) {
     for tile in cx.tiles::<ITEMS>(keys.len()) {
         let mut items = [K::ZERO; ITEMS];

@@ -87,7 +87,6 @@ const OF_TILE: u32 = 1 << 30;
 /// As [`OF_TILE`]: the keys of this digit in all tiles up to this one.
 const UPTO_TILE: u32 = 2 << 30;
 
-#[inline(always)]
 fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     cx: Block<'_>,
     (keys, out): (Global<'_, K>, &mut GlobalMut<'_, K>),
@@ -231,7 +230,6 @@ impl SortPass {
 
 /// The count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first` on: adds up what is known of
 /// them, the last first, until one knows of all before it.
-#[inline(always)]
 fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
     let (mut before, mut left) = (0, tiles);
