@@ -277,8 +277,7 @@ impl<'a> Compiler<'a> {
             // A thread's items are an array, and an array is in registers only if every index is a constant: loops of a constant
             // length are unrolled, as `#pragma unroll` does elsewhere, up to this size.
             "--unroll-threshold=2000".to_owned(),
-            // Where two sums of floats are one instruction, it takes loads of 16 bytes apart for that.
-            "--vectorize-slp=false".to_owned(),
+            NO_SLP.to_owned(),
             format!("--internalize-public-api-list={}", public.join(",")),
         ];
         flags.extend(REFLECT.iter().map(|value| format!("--nvvm-reflect-add={value}")));
@@ -386,9 +385,14 @@ fn simplify_flags(export: &Export) -> Vec<String> {
         // Without -mcpu, opt would know nothing of the target. No architecture that there is PTX for has less.
         "-mcpu=sm_70".to_owned(),
         "-passes=internalize,globaldce,lto-pre-link<O3>,lto<O3>".to_owned(),
+        NO_SLP.to_owned(),
         format!("--internalize-public-api-list={}", export.roots().join(",")),
     ]
 }
+
+/// No vectors of a thread's values: where two sums of floats are one instruction, loads of 16 bytes would be taken apart for that. And it
+/// takes more time than all else.
+const NO_SLP: &str = "--vectorize-slp=false";
 
 /// The folder of units that are being compiled.
 const UNITS: &str = "units";
