@@ -326,11 +326,12 @@ impl<T: Scalar> Tensor<T> {
     /// ```
     /// use kernel_primitives::Device;
     /// use kernel_primitives::expr::Tensor;
+    /// use ndarray::Axis;
     ///
     /// # fn main() -> kernel_primitives::Result<()> {
     /// let stream = Device::emulator().stream()?;
     /// let x = Tensor::<i32>::zeros(&stream, [2, 3])?;
-    /// x.t().with_ndarray_mut(|mut view| view.row_mut(2).fill(7))?;
+    /// x.t().with_ndarray_mut(|mut view| view.index_axis_mut(Axis(0), 2).fill(7))?;
     /// assert_eq!(x.to_vec()?, [0, 0, 7, 0, 0, 7]);
     /// # Ok(())
     /// # }
