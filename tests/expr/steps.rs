@@ -90,9 +90,9 @@ fn is_refused(shape: &[usize], offsets: &[Vec<isize>], boundary: usize) -> bool 
 }
 
 /// All boundaries, sizes and numbers of steps of one footprint: weights 1, −2, 3, … and sums in order.
-fn holds<T: Sample + Numeric + Promote<T, Output = T>>(offsets: &[&[isize]], shapes: &[&[usize]]) -> Result<()>
+fn holds<T>(offsets: &[&[isize]], shapes: &[&[usize]]) -> Result<()>
 where
-    T: std::ops::Mul<Output = T> + std::ops::Sub<Output = T>,
+    T: Sample + Numeric + Promote<T, Output = T> + std::ops::Mul<Output = T> + std::ops::Sub<Output = T>,
 {
     let stream = stream()?;
     for shape in shapes {
