@@ -77,7 +77,7 @@ pub fn to_buffer<T: Element, S: Data<Elem = T>, D: Dimension>(
 }
 
 /// An array with a copy of a buffer or of a part of one, after everything that writes it. `D` is the number of axes, as
-/// [`Ix2`](::ndarray::Ix2), or [`IxDyn`] for any.
+/// [`Ix2`](type@::ndarray::Ix2), or [`IxDyn`](type@IxDyn) for any.
 ///
 /// # Errors
 ///
@@ -259,8 +259,8 @@ impl<T: Scalar> Tensor<T> {
         self.assign(Self::from_ndarray(self.stream(), array)?)
     }
 
-    /// A copy on the host, after everything that writes the elements. `D` is the number of axes, as [`Ix2`](::ndarray::Ix2), or
-    /// [`IxDyn`] for any.
+    /// A copy on the host, after everything that writes the elements. `D` is the number of axes, as [`Ix2`](type@::ndarray::Ix2), or
+    /// [`IxDyn`](type@IxDyn) for any.
     ///
     /// # Errors
     ///
