@@ -240,7 +240,11 @@ fn rewrite(ir: &str, renames: &HashMap<&str, String>, bounds: &HashMap<&str, Bou
 
 /// A text without the attributes that name an architecture.
 pub(crate) fn without_target(text: &str) -> String {
-    let line = |line| without_attribute(&without_attribute(line, "target-cpu"), "target-features");
+    let line = |line: &str| {
+        let line = without_attribute(&without_attribute(line, "target-cpu"), "target-features");
+        // LLVM reads no group without attributes.
+        if line.starts_with("attributes #") { line.replace("{ }", "{ \"none\" }") } else { line }
+    };
     text.split_inclusive('\n').map(line).collect()
 }
 
@@ -288,6 +292,12 @@ define void @plain() #1 {
 attributes #0 = { convergent nounwind "target-cpu"="sm_30" "target-features"="+ptx60" }
 attributes #1 = { nounwind "target-cpu"="sm_30" memory(none) }
 "#;
+
+    #[test]
+    fn groups_of_attributes_are_never_empty() {
+        let text = "attributes #3 = { \"target-cpu\"=\"sm_70\" }\nattributes #4 = { cold \"target-cpu\"=\"sm_70\" }\n";
+        assert_eq!(without_target(text), "attributes #3 = { \"none\" }\nattributes #4 = { cold }\n");
+    }
 
     #[test]
     fn kernels_of_the_crate_are_found_and_renamed() {
