@@ -384,11 +384,14 @@ fn simplify_flags(export: &Export) -> Vec<String> {
     vec![
         // Without -mcpu, opt would know nothing of the target. No architecture that there is PTX for has less.
         "-mcpu=sm_70".to_owned(),
-        "-passes=internalize,globaldce,lto-pre-link<O3>,lto<O3>".to_owned(),
+        format!("-passes=internalize,globaldce,{UNROLL},lto-pre-link<O3>,lto<O3>"),
         NO_SLP.to_owned(),
         format!("--internalize-public-api-list={}", export.roots().join(",")),
     ]
 }
+
+/// Loops over a thread's items are unrolled before functions are inlined: what is done to a loop takes time for all of its function.
+const UNROLL: &str = "function(sroa,early-cse,simplifycfg,loop(loop-rotate,indvars,loop-unroll-full))";
 
 /// No vectors of a thread's values: where two sums of floats are one instruction, loads of 16 bytes would be taken apart for that. And it
 /// takes more time than all else.
