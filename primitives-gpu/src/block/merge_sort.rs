@@ -240,7 +240,7 @@ fn transpose_neighbours<const ITEMS: usize, K: Element, V: Element, C: Comparato
     unrolled!(round < ITEMS, {
         unrolled!(
             i < ITEMS,
-            if i % 2 == round % 2 && i + 1 < ITEMS {
+            if const { i % 2 == round % 2 && i + 1 < ITEMS } {
                 let (a, b) = (keys[i], keys[i + 1]);
                 let (u, v) = (values[i], values[i + 1]);
                 let swap = takes_part(i as u32 + 1) && order.before(b, a);
