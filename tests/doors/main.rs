@@ -13,7 +13,6 @@ mod allocation;
 mod environment;
 mod matrix_market;
 mod npy;
-mod npy_files;
 mod ops;
 mod records;
 mod tuning;

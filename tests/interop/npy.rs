@@ -1,4 +1,4 @@
-//! NumPy's files. What is damaged is in `tests/doors/npy_files.rs`.
+//! NumPy's files. What is damaged is in `tests/doors/npy.rs`.
 
 use kernel_primitives::expr::{AxisSlice, DType, Tensor};
 use kernel_primitives::interop::npy::{NpyArray, NpyElement, NpyHeader, NpyOrder, NpyType};
