@@ -19,7 +19,7 @@ macro_rules! unrolled {
     (@ $i:ident, $n:expr, $body:expr, $($k:literal)*) => {{$(
         // Of what is not there, the compiler makes no code that it would have to remove.
         if const { $k < $n } {
-            #[allow(unconditional_panic, reason = "an index that is not there")]
+            #[allow(unconditional_panic, clippy::out_of_bounds_indexing, reason = "an index that is not there")]
             {
                 #[allow(non_upper_case_globals, reason = "an index")]
                 const $i: usize = $k;
