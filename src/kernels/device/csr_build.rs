@@ -26,7 +26,7 @@ pub const CSR_STEPS: usize = 5;
 pub const CSR_UNSEEN: [u64; CSR_STEPS + CSR_WAYS] = [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Looks for offsets that decrease and for columns that are not below `columns`, and measures the rows. A grid of any size.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), min_blocks(4))]
 pub fn csr_check<I>(cx: Block, offsets: Global<I>, indices: Global<I>, columns: u64, found: GlobalMut<u64, Atomic>)
 where
     I: Integer + ConvertTo<u64>,

@@ -29,6 +29,9 @@ use crate::expr::program::{Program, What};
 pub(crate) const LANES: usize = 32;
 /// Threads of a block.
 pub(crate) const THREADS: usize = 128;
+
+/// Blocks of a multiprocessor, at least. Without a number, `ptxas` spills a few bytes to make room for one block more.
+const BLOCKS: usize = 2;
 /// Rows that are loaded ahead where a step keeps one row only.
 const AHEAD: usize = 4;
 
@@ -147,7 +150,7 @@ pub(crate) fn kernel(program: &Program, form: &StepsForm, arch: u32, layout: u64
     }
     Ok(format!(
         "// layout {layout:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n\n.visible .entry {ENTRY}(\n{params})\n\
-         .maxntid {THREADS}, 1, 1\n{{\n{}\n{}}}\n",
+         .maxntid {THREADS}, 1, 1\n.minnctapersm {BLOCKS}\n{{\n{}\n{}}}\n",
         e.version / 10,
         e.version % 10,
         e.registers(),
