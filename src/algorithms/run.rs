@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::tuning::{Parameter, Tuning};
 use crate::input::Source;
 use crate::simt::WARP;
-use crate::{Buffer, BufferSliceMut, Dims, Element, Error, InputArg, Result, Stream};
+use crate::{Buffer, BufferSliceMut, Device, Dims, Element, Error, InputArg, Result, Stream};
 
 /// The most items of an input, which a computed one may have more of: sums and products of places and sizes then have room, and no
 /// device would come to an end of more.
@@ -349,16 +349,21 @@ impl Workspace {
             (None, Some(chain)) => chain.device(),
             (None, None) => return Ok(()),
         };
-        if device.same_as(stream.device()) {
-            return Ok(());
-        }
-        Err(Error::WrongDevice {
-            kernel: "an algorithm".into(),
-            argument: "the workspace".into(),
-            stream: stream.device().to_string(),
-            buffer: device.to_string(),
-        })
+        check_device("an algorithm", "the workspace", stream, device)
     }
+}
+
+/// An error unless an argument's memory is on the stream's device.
+pub(super) fn check_device(algorithm: &str, argument: &str, stream: &Stream, device: &Device) -> Result<()> {
+    if device.same_as(stream.device()) {
+        return Ok(());
+    }
+    Err(Error::WrongDevice {
+        kernel: algorithm.into(),
+        argument: argument.into(),
+        stream: stream.device().to_string(),
+        buffer: device.to_string(),
+    })
 }
 
 /// An error unless the output of this name has a place for each of `needed` items.
@@ -392,7 +397,6 @@ pub(super) fn check_values(algorithm: &str, keys: usize, values: usize) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Device;
     use crate::algorithms::inclusive_scan;
     use crate::functor::Add;
 

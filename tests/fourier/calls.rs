@@ -13,22 +13,51 @@ use crate::support::{Random, stream};
 fn a_window_and_powers_are_of_the_same_pass() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(1);
-    for n in [64, 97, 5000] {
+    // Pairs are neighbours, or lie apart.
+    for (shape, axis) in [([1, 64], 1), ([1, 97], 1), ([1, 5000], 1), ([60, 3], 0), ([64, 3], 0), ([34, 3], 0)] {
+        let plan = FftPlan::<f32>::new(&stream, &shape, &[axis])?;
+        let n = plan.items();
         let window: Vec<f32> =
             (0..n).map(|i| 0.5 - 0.5 * (i as f32 / n as f32 * std::f32::consts::TAU).cos()).collect();
         let x: Vec<f32> = (0..n).map(|_| random.unit() as f32 - 0.5).collect();
-        let plan = FftPlan::<f32>::new(&stream, &[n], &[0])?;
         let mut powers = stream.buffer_zeroed::<f32>(plan.half_items())?;
         let (input, by) = (stream.buffer_from(&x)?, stream.buffer_from(&window)?);
         let windowed = map(zip(&input, &by), of_pair(Mul));
         fft_by(&stream, &plan, FftKind::RealForward, windowed, NormSquared, &mut powers)?;
 
         let product: Vec<_> = x.iter().zip(&window).map(|(x, w)| Complex::new(f64::from(x * w), 0.0)).collect();
-        let expected = half(&transform(&product, &[n], &[0]), &[n], 0);
+        let expected = half(&transform(&product, &shape, &[axis]), &shape, axis);
         let expected: Vec<_> = expected.iter().map(|x| Complex::new(x.norm_sqr(), 0.0)).collect();
         let found: Vec<_> = powers.to_vec()?.into_iter().map(|x| Complex::new(f64::from(x), 0.0)).collect();
         // The square of a number has twice its relative error.
-        assert_near(&found, &expected, 2.0 * f64::from(f32::EPSILON), &n);
+        assert_near(&found, &expected, 2.0 * f64::from(f32::EPSILON), &(shape, axis));
+    }
+    Ok(())
+}
+
+#[test]
+fn real_inputs_and_outputs_may_be_in_another_order() -> Result<()> {
+    let stream = stream()?;
+    // The places that a stride of two leaves out stay zero.
+    let every_second = |out: Vec<Complex<f64>>| -> Vec<Complex<f64>> {
+        assert!(out.iter().skip(1).step_by(2).all(|&x| x == Complex::ZERO));
+        out.into_iter().step_by(2).collect()
+    };
+    for (shape, axis) in [([2, 12], 1), ([12, 2], 0), ([2, 31], 1), ([1, 32], 1), ([64, 2], 0), ([2, 1], 1)] {
+        let plan = FftPlan::<f64>::new(&stream, &shape, &[axis])?;
+        let x: Vec<_> = numbers::<f64>(plan.items(), 2).into_iter().map(|x| Complex::new(x.re, 0.0)).collect();
+        let input = stream.buffer_from(&x)?;
+        let mut out = stream.buffer_zeroed::<Complex<f64>>(2 * plan.half_items())?;
+        fft_by(&stream, &plan, FftKind::RealForward, reversed(&input), Identity, strided(&mut out, 2))?;
+        let backwards: Vec<_> = x.into_iter().rev().collect();
+        let expected = half(&transform(&backwards, &shape, &[axis]), &shape, axis);
+        assert_near(&every_second(out.to_vec()?), &expected, f64::EPSILON, &(shape, axis));
+
+        let input = stream.buffer_from(&expected.into_iter().rev().collect::<Vec<_>>())?;
+        let mut out = stream.buffer_zeroed::<Complex<f64>>(2 * plan.items())?;
+        fft_by(&stream, &plan, FftKind::RealInverse, reversed(&input), Identity, strided(&mut out, 2))?;
+        let expected: Vec<_> = backwards.into_iter().map(|x| x * shape[axis] as f64).collect();
+        assert_near(&every_second(out.to_vec()?), &expected, f64::EPSILON, &(shape, axis, "inverse"));
     }
     Ok(())
 }

@@ -67,8 +67,11 @@ fn check<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<(
 #[test]
 fn sanitize_real_lines_are_transformed() -> Result<()> {
     for stream in streams()? {
-        for n in [1, 2, 3, 16, 17, 60] {
+        for n in [1, 2, 3, 4, 16, 17, 32, 60] {
             check::<f32>(&stream, &[3, n], &[1])?;
+        }
+        for n in [12, 32] {
+            check::<f32>(&stream, &[n, 3], &[0])?;
         }
         check::<f64>(&stream, &[6, 7], &[1, 0])?;
     }
@@ -103,6 +106,32 @@ fn real_arrays_are_transformed_along_any_axes() -> Result<()> {
     Ok(())
 }
 
+/// Of several blocks, the last one with fewer lines.
+#[test]
+fn many_real_lines_are_transformed() -> Result<()> {
+    let stream = stream()?;
+    for (shape, axis) in [([1001, 6], 1), ([6, 1001], 0), ([301, 34], 1), ([301, 32], 1)] {
+        check::<f32>(&stream, &shape, &[axis])?;
+    }
+    check::<f64>(&stream, &[32, 301], &[0])
+}
+
+/// The shared memory of the smallest blocks: lines of pairs fit, and whole lines do not.
+#[test]
+fn pairs_are_one_pass_where_whole_lines_are_two() -> Result<()> {
+    let stream = with_little_memory(64 << 10)?;
+    let plan = FftPlan::<f32>::new(&stream, &[8192], &[0])?;
+    let (x, mut spectrum) = (stream.buffer_zeroed::<f32>(plan.items())?, stream.buffer_zeroed(plan.half_items())?);
+    let before = stream.device().counters();
+    rfft(&stream, &plan, &x, &mut spectrum)?;
+    assert_eq!(stream.device().counters().since(before).launches, 1);
+    check::<f32>(&stream, &[8192], &[0])?;
+    check::<f64>(&stream, &[4096], &[0])?;
+    let stream = with_little_memory(1 << 10)?;
+    check::<f32>(&stream, &[2, 160, 3], &[1])?;
+    check::<f64>(&stream, &[3, 70, 2], &[2, 1])
+}
+
 #[test]
 fn little_shared_memory_changes_no_real_result() -> Result<()> {
     let stream = with_little_memory(1 << 10)?;
@@ -131,6 +160,52 @@ fn imaginary_parts_that_no_real_array_has_do_not_count() -> Result<()> {
             results.push(out.to_vec()?);
         }
         assert!(results.iter().all(|found| *found == results[0]), "{n}: {results:?}");
+    }
+    Ok(())
+}
+
+/// Arrays that begin between two places that a pair of numbers may begin at.
+#[test]
+fn real_numbers_need_not_be_aligned_for_one_access() -> Result<()> {
+    let stream = stream()?;
+    for n in [2, 17, 32, 60] {
+        let plan = FftPlan::<f32>::new(&stream, &[n], &[0])?;
+        let x: Vec<f32> = numbers::<f32>(n + 1, 7).into_iter().map(|x| x.re).collect();
+        let (aligned, other) = (stream.buffer_from(&x[1..])?, stream.buffer_from(&x)?);
+        let mut expected = stream.buffer_zeroed::<Complex<f32>>(plan.half_items())?;
+        rfft(&stream, &plan, &aligned, &mut expected)?;
+        let mut parts = stream.buffer_zeroed::<f32>(2 * plan.half_items() + 1)?;
+        rfft(&stream, &plan, other.slice(1..)?, parts.slice_mut(1..)?.reinterpret::<Complex<f32>>()?)?;
+        let spectrum = parts.slice(1..)?.reinterpret::<Complex<f32>>()?;
+        assert!(spectrum.to_vec()? == expected.to_vec()?, "{n}");
+
+        let (mut same, mut to) = (stream.buffer_zeroed::<f32>(n)?, stream.buffer_zeroed::<f32>(n + 1)?);
+        irfft(&stream, &plan, &expected, &mut same)?;
+        irfft(&stream, &plan, spectrum, to.slice_mut(1..)?)?;
+        assert!(to.to_vec()?[1..] == same.to_vec()?, "{n} inverse");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_real_line_that_is_not_finite_leaves_the_rest() -> Result<()> {
+    let stream = stream()?;
+    for (shape, axis) in [([3, 12], 1), ([3, 32], 1), ([3, 17], 1), ([12, 3], 0), ([32, 3], 0)] {
+        let plan = FftPlan::<f32>::new(&stream, &shape, &[axis])?;
+        let spectra = |x: &[f32]| -> Result<Vec<Complex<f32>>> {
+            let mut out = stream.buffer_zeroed(plan.half_items())?;
+            rfft(&stream, &plan, &stream.buffer_from(x)?, &mut out)?;
+            out.to_vec()
+        };
+        let mut x: Vec<f32> = numbers::<f32>(plan.items(), 8).into_iter().map(|x| x.re).collect();
+        let finite = spectra(&x)?;
+        x[0] = f32::NAN;
+        let bins = plan.half_shape()[1];
+        for (i, (found, finite)) in spectra(&x)?.into_iter().zip(finite).enumerate() {
+            let is_first = if axis == 1 { i / bins == 0 } else { i.is_multiple_of(bins) };
+            assert_eq!(found.re.is_nan() || found.im.is_nan(), is_first, "{i} of {shape:?}");
+            assert!(is_first || found == finite, "{i} of {shape:?}: {found} for {finite}");
+        }
     }
     Ok(())
 }

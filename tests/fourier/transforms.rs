@@ -134,6 +134,9 @@ fn arrays_are_transformed_along_any_axes() -> Result<()> {
         check::<f32>(&stream, &[6, 10, 9], axes)?;
         check::<f64>(&stream, &[17, 4, 19], axes)?;
     }
+    // Of several blocks, the last one with fewer lines.
+    check::<f32>(&stream, &[301, 17], &[1])?;
+    check::<f32>(&stream, &[17, 301], &[0])?;
     check::<f32>(&stream, &[3, 4, 5, 6], &[1, 3])?;
     check::<f32>(&stream, &[64, 100], &[0, 1])
 }

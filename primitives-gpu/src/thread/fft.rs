@@ -179,7 +179,7 @@ fn times_root<T: FftFloat, const N: usize>(x: Complex<T>, index: usize) -> Compl
 
 /// The product, with fused operations.
 #[inline(always)]
-pub(crate) fn times<T: FftFloat>(a: Complex<T>, b: Complex<T>) -> Complex<T> {
+pub fn times<T: FftFloat>(a: Complex<T>, b: Complex<T>) -> Complex<T> {
     Complex { re: a.re.mul_add(b.re, a.im.mul(b.im).neg()), im: a.re.mul_add(b.im, a.im.mul(b.re)) }
 }
 
@@ -193,7 +193,8 @@ pub(crate) fn minus<T: FftFloat>(a: Complex<T>, b: Complex<T>) -> Complex<T> {
     Complex { re: a.re.sub(b.re), im: a.im.sub(b.im) }
 }
 
+/// The number 0.
 #[inline(always)]
-pub(crate) fn zero<T: FftFloat>() -> Complex<T> {
+pub fn zero<T: FftFloat>() -> Complex<T> {
     Complex { re: T::ZERO, im: T::ZERO }
 }

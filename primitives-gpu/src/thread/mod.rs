@@ -15,7 +15,9 @@ pub(crate) use elementwise::{any, binary, ternary, unary};
 pub use elementwise::{
     cycle_binary, elementwise_any, elementwise_binary, elementwise_constant, elementwise_ternary, elementwise_unary,
 };
-pub(crate) use fft::{is_smooth, minus, plus, swapped, times, zero};
+pub(crate) use fft::{is_smooth, minus, plus, swapped};
 pub use fft::{thread_fft, thread_ifft};
+#[doc(hidden)]
+pub use fft::{times, zero};
 pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
 pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};

@@ -1,8 +1,9 @@
-//! What both kernels of Fourier transforms share: lines, and their way from global memory and back.
+//! What both kernels of Fourier transforms share: lines, and where their numbers are.
 
 use kernel_primitives::element::FftFloat;
 use kernel_primitives::input::Span;
 use kernel_primitives::prelude::*;
+use kernel_primitives::thread::{times, zero};
 use kernel_primitives::view::SharedArray;
 
 use super::lines::*;
@@ -11,9 +12,9 @@ use super::lines::*;
 pub(super) type Numbers<T> = [Complex<T>; FFT_NUMBERS];
 
 /// The memory of lines.
-pub(super) trait LineMemory<T> {
-    /// Whether the results can be those of a part of a longer transform, [which turn](FFT_TURNS): then they are complex.
-    const TURNS: bool;
+pub(super) trait LineMemory<T: FftFloat> {
+    /// Whether the results can be those of a part of a longer transform, with [twiddle factors](FFT_TWIDDLES): then they are complex.
+    fn can_twiddle(&self) -> bool;
 
     /// Whether numbers can be read as [aligned](Self::load_aligned) ones.
     fn is_aligned(&self) -> bool;
@@ -30,17 +31,40 @@ pub(super) trait LineMemory<T> {
     /// It is inside. No other thread writes it, or a barrier lies in between.
     unsafe fn load(&self, at: usize) -> Complex<T>;
 
+    /// The real numbers at an index and `apart` indices after it.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load), of both.
+    #[inline(always)]
+    unsafe fn load_pair(&self, at: usize, apart: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let (first, second) = unsafe { (self.load(at), self.load(at + apart)) };
+        Complex { re: first.re, im: second.re }
+    }
+
     /// Writes a result.
     ///
     /// # Safety
     /// It is inside. No other thread accesses it, or a barrier lies in between.
     unsafe fn store(&mut self, at: usize, value: Complex<T>);
+
+    /// Writes two real results, the second one `apart` indices after the first.
+    ///
+    /// # Safety
+    /// As for [`store`](Self::store), of both.
+    unsafe fn store_pair(&mut self, at: usize, apart: usize, [first, second]: [T; 2]) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.store(at, Complex { re: first, im: T::ZERO });
+            self.store(at + apart, Complex { re: second, im: T::ZERO });
+        }
+    }
 }
 
 /// The lines of a block.
 pub(super) struct BlockLines<'k, T> {
     pub(super) cx: Block<'k>,
-    pub(super) lines: FftLines<T>,
+    pub(super) pass: FftPass<T>,
     table: Input<'k, Span<Complex<T>>>,
     pub(super) shared: SharedArray<'k, Complex<T>>,
 }
@@ -78,15 +102,18 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     #[inline(always)]
     pub(super) fn new(
         cx: Block<'k>,
-        lines: FftLines<T>,
+        pass: FftPass<T>,
         table: Input<'k, Span<Complex<T>>>,
         shared: SharedSlice<'k, Complex<T>>,
     ) -> Self {
-        Self { cx, lines, table, shared: shared.array() }
+        Self { cx, pass, table, shared: shared.array() }
     }
 
     #[inline(always)]
     pub(super) fn transform<const POWERS: bool>(&self, memory: &mut impl LineMemory<T>) {
+        // On the host once for all inputs and outputs: it takes long to compile.
+        #[cfg(not(target_arch = "nvptx64"))]
+        let memory: &mut dyn LineMemory<T> = memory;
         if POWERS { self.transform_powers(memory) } else { self.transform_any(memory) }
     }
 
@@ -94,172 +121,128 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     pub(super) fn line(&self, side: &FftSide) -> ThreadLine {
         let rank = self.cx.thread_rank();
         let (number, thread) = if side.contiguous != 0 {
-            self.lines.threads.div_mod(rank)
+            self.pass.threads.div_mod(rank)
         } else {
-            let (thread, number) = self.lines.lines_of_block.div_mod(rank);
+            let (thread, number) = self.pass.lines_of_block.div_mod(rank);
             (number, thread)
         };
-        ThreadLine { number, thread, is_there: self.rank(number) < self.lines.lines }
+        ThreadLine { number, thread, is_there: self.rank(number) < self.pass.lines }
     }
 
     /// The number of a line of this block among all lines.
     #[inline(always)]
-    fn rank(&self, number: u32) -> u64 {
-        self.cx.block_rank() as u64 * self.lines.lines_of_block.divisor() as u64 + number as u64
+    pub(super) fn rank(&self, number: u32) -> u64 {
+        self.cx.block_rank() as u64 * self.pass.lines_of_block.divisor() as u64 + number as u64
     }
 
     /// Where a line begins in shared memory.
     #[inline(always)]
     pub(super) fn place_of(&self, line: ThreadLine) -> u32 {
-        line.number * self.lines.pitch
+        line.number * self.pass.pitch
     }
 
-    /// The position of the thread's first number on a side.
+    /// Whether numbers come from global memory to threads as they are.
     #[inline(always)]
-    fn position(line: ThreadLine, at: [u64; 4], side: &FftSide) -> u64 {
-        u64::from(line.thread) * side.element + at[2] * side.line
+    pub(super) fn is_direct_input<M: LineMemory<T> + ?Sized>(&self, memory: &M) -> bool {
+        self.pass.options & FFT_STAGED_INPUT == 0 && memory.is_aligned()
     }
 
-    /// So many numbers of a line from global memory, `apart` elements from one to the next.
-    pub(super) fn load(&self, line: ThreadLine, count: usize, apart: u32, memory: &impl LineMemory<T>) -> Numbers<T> {
-        let (mut x, side, apart) = ([zero(); FFT_NUMBERS], &self.lines.input, u64::from(apart));
-        let at = self.lines.coordinates(self.rank(line.number));
-        let (mut position, stride) = (Self::position(line, at, side), apart * side.element);
-        if self.lines.options & FFT_INPUT_OPTIONS == 0 && memory.is_aligned() {
-            let first = self.lines.index(side, at, position);
-            let stride = (stride * self.lines.inner.divisor()) as usize;
-            each_number!(M, {
-                if M < count {
-                    // SAFETY: all positions of the line are there.
-                    x[M] = unsafe { memory.load_aligned(first + M * stride) };
-                }
-            });
-            each_number!(M, {
-                x[M] = signed(x[M], self.lines.input_sign);
-            });
-            return x;
-        }
-        each_number!(M, {
-            if M < count {
-                x[M] = self.load_by_options(at, position, memory);
-                position += stride;
-            }
-        });
-        x
+    /// Whether results go from threads to global memory as they are.
+    #[inline(always)]
+    pub(super) fn is_direct_output(&self) -> bool {
+        self.pass.options & FFT_STAGED_OUTPUT == 0
     }
 
-    fn load_by_options(&self, at: [u64; 4], position: u64, memory: &impl LineMemory<T>) -> Complex<T> {
-        if position >= self.lines.length {
+    /// Where a thread's number 0 lies in global memory, and how many indices lie from one to the next, if there are `apart` elements between
+    /// them.
+    #[inline(always)]
+    pub(super) fn indices(&self, line: ThreadLine, side: &FftSide, apart: u32) -> (usize, usize) {
+        let at = self.pass.coordinates(self.rank(line.number));
+        let first = self.pass.index(side, at, u64::from(line.thread) * side.element + at[2] * side.line);
+        (first, (u64::from(apart) * side.element * self.pass.inner.divisor()) as usize)
+    }
+
+    /// The twiddle factor of the thread's first result, if lines are a part of a longer transform.
+    pub(super) fn twiddle<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, memory: &M) -> Complex<T> {
+        if !self.has_twiddles(memory) {
             return zero();
         }
-        let mirrored = self.has(FFT_MIRRORED) && position > self.lines.length / 2;
-        let from = if mirrored { self.lines.length - position } else { position };
-        // SAFETY: the position or its mirror is there.
-        let mut x = unsafe { memory.load(self.lines.index(&self.lines.input, at, from)) };
-        if mirrored {
-            x.im = x.im.neg();
-        }
-        // The spectrum of real numbers has none there, and what is there would not quite cancel.
-        if self.has(FFT_MIRRORED) && (position == 0 || 2 * position == self.lines.length) {
-            x.im = T::ZERO;
-        }
-        x = signed(x, self.lines.input_sign);
-        if self.has(FFT_BEFORE) { times(x, self.factor(self.lines.before, position)) } else { x }
+        let [_, _, b, _] = self.pass.coordinates(self.rank(line.number));
+        self.root_of_whole(u64::from(line.thread) * b)
     }
 
-    /// Writes so many results of a line to global memory, `apart` elements from one to the next.
-    pub(super) fn store(
+    /// Writes the thread's result `m` to global memory.
+    ///
+    /// # Safety
+    /// As for [`LineMemory::store`].
+    #[inline(always)]
+    pub(super) unsafe fn write<M: LineMemory<T> + ?Sized>(
         &self,
-        line: ThreadLine,
-        count: usize,
-        apart: u32,
-        memory: &mut impl LineMemory<T>,
-        x: &Numbers<T>,
+        (line, m): (ThreadLine, usize),
+        at: usize,
+        x: Complex<T>,
+        twiddle: Complex<T>,
+        memory: &mut M,
     ) {
-        let (side, apart) = (&self.lines.output, u64::from(apart));
-        let at = self.lines.coordinates(self.rank(line.number));
-        let (mut position, stride) = (Self::position(line, at, side), apart * side.element);
-        if self.lines.options & FFT_OUTPUT_OPTIONS == 0 {
-            let first = self.lines.index(side, at, position);
-            let stride = (stride * self.lines.inner.divisor()) as usize;
-            let turns = self.turns(memory) && count > 0;
-            let turn = if turns { self.root_of_whole(u64::from(line.thread) * at[2]) } else { zero() };
-            each_number!(M, {
-                if M < count {
-                    let x = if self.turns(memory) { self.turned(x[M], turn, line, M) } else { x[M] };
-                    // SAFETY: all positions of the line are there; see below.
-                    unsafe { memory.store(first + M * stride, self.scaled(x)) };
-                }
-            });
-            return;
-        }
-        each_number!(M, {
-            if M < count && position < side.extent {
-                let mut x = x[M];
-                if self.has(FFT_AFTER) {
-                    x = times(signed(x, self.lines.sign), self.factor(self.lines.after, position));
-                }
-                // SAFETY: the position is there. Of all threads only this one writes its index; where an output that is computed puts it is
-                // the caller's. In place, the line's reads lie before the last barrier, or before this in the same thread.
-                unsafe { memory.store(self.lines.index(side, at, position), self.scaled(x)) };
-            }
-            position += stride;
-        });
+        let x = if self.has_twiddles(memory) { self.twiddled(x, twiddle, line, m) } else { x };
+        // SAFETY: the caller's contract.
+        unsafe { memory.store(at, self.scaled(x)) };
     }
 
-    /// What lines that are part of a longer transform turn by, into shared memory: from a thread's first number to each of the others. `apart`
-    /// elements lie between them. A barrier comes before [`store`](Self::store).
-    pub(super) fn prepare_turns(&self, apart: u32, memory: &impl LineMemory<T>) {
-        if !self.turns(memory) {
+    /// Puts the twiddle factors of lines that are part of a longer transform into shared memory: from a thread's first number to each of the
+    /// rest. `apart` elements lie between them.
+    pub(super) fn prepare_twiddles<M: LineMemory<T> + ?Sized>(&self, apart: u32, memory: &M) {
+        if !self.has_twiddles(memory) {
             return;
         }
-        let lines = self.lines.lines_of_block.divisor();
+        let lines = self.pass.lines_of_block.divisor();
         let mut i = self.cx.thread_rank();
         while i < lines * FFT_NUMBERS as u32 {
-            let (m, number) = self.lines.lines_of_block.div_mod(i);
-            if m * apart < self.lines.n {
-                let [_, _, b, _] = self.lines.coordinates(self.rank(number));
-                let turn = self.root_of_whole(u64::from(m * apart) * b);
+            let (m, number) = self.pass.lines_of_block.div_mod(i);
+            if m * apart < self.pass.n {
+                let [_, _, b, _] = self.pass.coordinates(self.rank(number));
+                let twiddle = self.root_of_whole(u64::from(m * apart) * b);
                 // SAFETY: the launch has memory for them after the lines; each has one writer.
-                unsafe { self.shared.store((self.first_turn() + i) as usize, turn) };
+                unsafe { self.shared.store((self.first_twiddle() + i) as usize, twiddle) };
             }
             i += self.cx.block_threads();
         }
+        self.cx.barrier();
     }
 
     #[inline(always)]
-    fn turns<M: LineMemory<T>>(&self, _: &M) -> bool {
-        M::TURNS && self.has(FFT_TURNS)
+    fn has_twiddles<M: LineMemory<T> + ?Sized>(&self, memory: &M) -> bool {
+        memory.can_twiddle() && self.has(FFT_TWIDDLES)
     }
 
-    /// Where turns begin in shared memory: for each of a thread's numbers those of all lines.
+    /// Where twiddle factors begin in shared memory: for each of a thread's numbers those of all lines.
     #[inline(always)]
-    fn first_turn(&self) -> u32 {
-        self.lines.lines_of_block.divisor() * self.lines.pitch
+    fn first_twiddle(&self) -> u32 {
+        self.pass.lines_of_block.divisor() * self.pass.pitch
     }
 
-    /// A thread's result `m`, turned as a part of a longer transform, of which the thread's first one turns by `turn`.
-    fn turned(&self, x: Complex<T>, turn: Complex<T>, line: ThreadLine, m: usize) -> Complex<T> {
+    /// A thread's result `m` times its twiddle factor. That of the first one is `twiddle`.
+    fn twiddled(&self, x: Complex<T>, twiddle: Complex<T>, line: ThreadLine, m: usize) -> Complex<T> {
         if m == 0 {
-            return times(x, turn);
+            return times(x, twiddle);
         }
-        let at = self.first_turn() + m as u32 * self.lines.lines_of_block.divisor() + line.number;
+        let at = self.first_twiddle() + m as u32 * self.pass.lines_of_block.divisor() + line.number;
         // SAFETY: it is there, and was written before a barrier.
         let on = unsafe { self.shared.load(at as usize) };
-        times(x, times(turn, on))
+        times(x, times(twiddle, on))
     }
 
     /// A root of unity of the longer transform that lines are part of.
     #[inline(always)]
     fn root_of_whole(&self, index: u64) -> Complex<T> {
-        let near = 1 << self.lines.turn_bits;
-        let far = self.factor(self.lines.turns, near + (index >> self.lines.turn_bits));
-        times(self.factor(self.lines.turns, index & (near - 1)), far)
+        let near = 1 << self.pass.twiddle_bits;
+        let far = self.factor(self.pass.twiddles, near + (index >> self.pass.twiddle_bits));
+        times(self.factor(self.pass.twiddles, index & (near - 1)), far)
     }
 
     /// A number of a part of the table.
     #[inline(always)]
-    fn factor(&self, part: u64, index: u64) -> Complex<T> {
+    pub(super) fn factor(&self, part: u64, index: u64) -> Complex<T> {
         self.root((part + index) as usize)
     }
 
@@ -273,30 +256,19 @@ impl<'k, T: FftFloat> BlockLines<'k, T> {
     }
 
     #[inline(always)]
-    fn scaled(&self, x: Complex<T>) -> Complex<T> {
-        let [re, im] = self.lines.scales;
+    pub(super) fn scaled(&self, x: Complex<T>) -> Complex<T> {
+        let [re, im] = self.pass.scales;
         Complex { re: x.re.mul(re), im: x.im.mul(im) }
     }
 
     #[inline(always)]
-    fn has(&self, option: u32) -> bool {
-        self.lines.options & option != 0
+    pub(super) fn has(&self, option: u32) -> bool {
+        self.pass.options & option != 0
     }
-}
-
-/// The product, with fused operations.
-#[inline(always)]
-pub(super) fn times<T: FftFloat>(a: Complex<T>, b: Complex<T>) -> Complex<T> {
-    Complex { re: a.re.mul_add(b.re, a.im.mul(b.im).neg()), im: a.re.mul_add(b.im, a.im.mul(b.re)) }
 }
 
 /// The number, or its conjugate if `sign` is −1.
 #[inline(always)]
-fn signed<T: FftFloat>(x: Complex<T>, sign: T) -> Complex<T> {
+pub(super) fn signed<T: FftFloat>(x: Complex<T>, sign: T) -> Complex<T> {
     Complex { re: x.re, im: x.im.mul(sign) }
-}
-
-#[inline(always)]
-pub(super) fn zero<T: FftFloat>() -> Complex<T> {
-    Complex { re: T::ZERO, im: T::ZERO }
 }

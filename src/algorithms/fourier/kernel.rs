@@ -8,19 +8,19 @@ use kernel_primitives::prelude::*;
 use super::block::{BlockLines, LineMemory};
 use super::lines::*;
 
-/// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft): transforms lines, [`FftLines::lines_of_block`] a block, and applies
+/// The kernel of [`algorithms::fft`](kernel_primitives::algorithms::fft): transforms lines, [`FftPass::lines_of_block`] a block, and applies
 /// `f` to each result.
 ///
-/// `table` has all numbers of which [`FftLines`] says where they begin. Shared memory of the launch: [`FftLines::pitch`] complex numbers a
-/// line, and [`FFT_NUMBERS`] more of a pass that turns. The block has the lines' threads. With `POWERS` radices are powers of two, and each
-/// thread of a line has [`FFT_NUMBERS`].
+/// `table` has all numbers of which [`FftPass`] says where they begin. Shared memory of the launch: [`FftPass::pitch`] complex numbers a
+/// line, and [`FFT_NUMBERS`] more of a pass with twiddle factors. The block has the lines' threads. With `POWERS` radices are powers of two,
+/// and each thread of a line has [`FFT_NUMBERS`].
 #[kernel(launch(pub(crate)), max_threads(fft_threads(size_of::<Complex<T>>(), POWERS)), min_blocks(1))]
 pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     cx: Block,
     x: Input<S>,
     out: Output<O>,
     f: F,
-    lines: FftLines<T>,
+    pass: FftPass<T>,
     table: Input<Span<Complex<T>>>,
     shared: SharedSlice<Complex<T>>,
 ) where
@@ -29,7 +29,7 @@ pub fn fft_lines<T, S, F, O, const POWERS: bool>(
     F: UnaryFn<Complex<T>> + KernelParam,
     O: Sink<Item = F::Output>,
 {
-    BlockLines::new(cx, lines, table, shared).transform::<POWERS>(&mut Apart { x, out, f });
+    BlockLines::new(cx, pass, table, shared).transform::<POWERS>(&mut Apart { x, out, f });
 }
 
 /// As [`fft_lines`](struct@fft_lines), of lines that their transforms replace.
@@ -37,13 +37,13 @@ pub fn fft_lines<T, S, F, O, const POWERS: bool>(
 pub fn fft_lines_in_place<T, const POWERS: bool>(
     cx: Block,
     data: GlobalMut<Complex<T>>,
-    lines: FftLines<T>,
+    pass: FftPass<T>,
     table: Input<Span<Complex<T>>>,
     shared: SharedSlice<Complex<T>>,
 ) where
     T: FftFloat,
 {
-    BlockLines::new(cx, lines, table, shared).transform::<POWERS>(&mut Replaced { data });
+    BlockLines::new(cx, pass, table, shared).transform::<POWERS>(&mut Replaced { data });
 }
 
 struct Apart<'k, S, F, O> {
@@ -59,7 +59,10 @@ where
     F: UnaryFn<Complex<T>>,
     O: Sink<Item = F::Output>,
 {
-    const TURNS: bool = size_of::<F::Output>() == size_of::<Complex<T>>();
+    #[inline(always)]
+    fn can_twiddle(&self) -> bool {
+        const { size_of::<F::Output>() == size_of::<Complex<T>>() }
+    }
 
     #[inline(always)]
     fn is_aligned(&self) -> bool {
@@ -80,10 +83,36 @@ where
         x.convert()
     }
 
+    unsafe fn load_pair(&self, at: usize, apart: usize) -> Complex<T> {
+        // SAFETY: the caller's contract.
+        let [first, second] = unsafe {
+            if apart == 1 {
+                self.x.items_inside::<2>(at)
+            } else {
+                let ([first], [second]) = (self.x.items_inside::<1>(at), self.x.items_inside::<1>(at + apart));
+                [first, second]
+            }
+        };
+        Complex { re: first.convert().re, im: second.convert().re }
+    }
+
     #[inline(always)]
     unsafe fn store(&mut self, at: usize, value: Complex<T>) {
         // SAFETY: the caller's contract.
         unsafe { self.out.write_items_inside(at, &[self.f.apply(value)]) }
+    }
+
+    unsafe fn store_pair(&mut self, at: usize, apart: usize, values: [T; 2]) {
+        let [first, second] = values.map(|re| self.f.apply(Complex { re, im: T::ZERO }));
+        // SAFETY: the caller's contract.
+        unsafe {
+            if apart == 1 {
+                self.out.write_items_inside(at, &[first, second]);
+            } else {
+                self.out.write_items_inside(at, &[first]);
+                self.out.write_items_inside(at + apart, &[second]);
+            }
+        }
     }
 }
 
@@ -94,7 +123,10 @@ struct Replaced<'k, T> {
 // The block alone has a line, which it writes after the barrier that follows its last read, or a thread does after its own.
 impl<T: FftFloat> LineMemory<T> for Replaced<'_, T> {
     // A pass of several writes into another array.
-    const TURNS: bool = false;
+    #[inline(always)]
+    fn can_twiddle(&self) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn is_aligned(&self) -> bool {

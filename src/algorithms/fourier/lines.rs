@@ -19,7 +19,7 @@ pub const fn fft_threads(number: usize, powers: bool) -> usize {
 /// The most numbers of a thread.
 pub const FFT_NUMBERS: usize = 16;
 
-/// The [`FftLines::pad`] of lines whose length is a power of two.
+/// The [`FftPass::pad`] of lines whose length is a power of two.
 pub const FFT_PAD: u32 = 4;
 
 /// Numbers of shared memory from a line of `n` to the next. They are an odd number, so that threads at one place in several lines are in
@@ -59,7 +59,7 @@ pub struct FftSide {
 /// What [`fft_lines`](struct@super::kernel::fft_lines) does.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
-pub struct FftLines<T> {
+pub struct FftPass<T> {
     /// The length of a line.
     pub n: u32,
     /// A place of shared memory is left out after each `2^pad` numbers of a line, so that threads are in different banks.
@@ -91,14 +91,14 @@ pub struct FftLines<T> {
     /// Where the roots of unity of a line begin in the table: for the number `i` of those that a step of radix `R` makes from transforms of
     /// length `done`, `done <= i < done * R`, that of `(i / done) * (i % done)` of `done * R`.
     pub roots: u64,
-    /// Where the factors of the input begin, by position.
+    /// Where the factors of the input begin, by position; of a [half spectrum](FFT_HALF_INPUT) roots of unity of twice the length.
     pub before: u64,
-    /// Where the factors of the transforms begin, by position.
+    /// Where the factors of the transforms begin, by position; of a [half spectrum](FFT_HALF_OUTPUT) roots of unity of twice the length.
     pub after: u64,
-    /// Where the roots of unity of a longer transform begin that lines are part of: `2^turn_bits` of them, then one of so many.
-    pub turns: u64,
+    /// Where the twiddle factors begin, if lines are part of a longer transform: `2^twiddle_bits` of its roots of unity, then one of so many.
+    pub twiddles: u64,
     /// How many roots of unity lie side by side there, as a power of two.
-    pub turn_bits: u32,
+    pub twiddle_bits: u32,
     /// What imaginary parts of the input are multiplied by: 1, or −1 of an inverse transform, which is the conjugate of the transform of the
     /// conjugate.
     pub input_sign: T,
@@ -108,7 +108,7 @@ pub struct FftLines<T> {
     pub scales: [T; 2],
 }
 
-impl<T> FftLines<T> {
+impl<T> FftPass<T> {
     /// The coordinates of a line, the last one of which changes first.
     pub(crate) fn coordinates(&self, line: u64) -> [u64; 4] {
         // Of coordinates with one value there are more than others.
@@ -130,16 +130,25 @@ impl<T> FftLines<T> {
 pub const FFT_MIRRORED: u32 = 1;
 /// The input has factors.
 pub const FFT_BEFORE: u32 = 2;
-/// Positions of lines lie after [`FftLines::length`].
+/// Positions of lines lie after [`FftPass::length`].
 pub const FFT_PADDED: u32 = 4;
-/// Element `e` of the line with the coordinate `b` turns by `e * b`. Not with [`FFT_AFTER`] or [`FFT_CUT`].
-pub const FFT_TURNS: u32 = 8;
+/// The results have twiddle factors: element `e` of the line with the coordinate `b` that of `e * b`. Not with options of the output.
+pub const FFT_TWIDDLES: u32 = 8;
 /// The transforms have factors.
 pub const FFT_AFTER: u32 = 16;
 /// Positions of lines lie after the extent of the output.
 pub const FFT_CUT: u32 = 32;
 
-/// The options of an input that numbers are looked at one by one for.
-pub(super) const FFT_INPUT_OPTIONS: u32 = FFT_MIRRORED | FFT_BEFORE | FFT_PADDED;
-/// Those of an output.
-pub(super) const FFT_OUTPUT_OPTIONS: u32 = FFT_AFTER | FFT_CUT;
+/// Element `e` of the input are the real numbers `2 * e` and `2 * e + 1`, of a real array of twice the length.
+pub const FFT_PAIRS_INPUT: u32 = 64;
+/// The input is the half spectrum of such an array.
+pub const FFT_HALF_INPUT: u32 = 128;
+/// Element `e` of the output are two real numbers.
+pub const FFT_PAIRS_OUTPUT: u32 = 256;
+/// The output is a half spectrum.
+pub const FFT_HALF_OUTPUT: u32 = 512;
+
+/// The options of an input whose numbers go through shared memory before the first step.
+pub(super) const FFT_STAGED_INPUT: u32 = FFT_MIRRORED | FFT_BEFORE | FFT_PADDED | FFT_PAIRS_INPUT | FFT_HALF_INPUT;
+/// Those of an output whose numbers go through shared memory after the last one.
+pub(super) const FFT_STAGED_OUTPUT: u32 = FFT_AFTER | FFT_CUT | FFT_PAIRS_OUTPUT | FFT_HALF_OUTPUT;

@@ -14,6 +14,7 @@ mod plan;
 mod powers;
 #[cfg(not(target_arch = "nvptx64"))]
 mod radices;
+mod staged;
 pub(crate) mod steps;
 #[cfg(not(target_arch = "nvptx64"))]
 mod tables;

@@ -3,7 +3,10 @@
 use super::radices::{LONGEST, Limits, Line, Steps};
 use crate::element::FftFloat;
 use crate::io::FastDivMod;
-use crate::kernels::device::{FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_MIRRORED, FFT_PADDED, FFT_TURNS, FftLines, FftSide};
+use crate::kernels::device::{
+    FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_HALF_INPUT, FFT_HALF_OUTPUT, FFT_MIRRORED, FFT_PADDED, FFT_PAIRS_INPUT,
+    FFT_PAIRS_OUTPUT, FFT_TWIDDLES, FftPass, FftSide,
+};
 
 /// How transforms of a length are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +108,9 @@ pub(super) enum Part {
     /// The roots of unity of a line.
     Roots(usize, Steps),
     /// Those of a longer one: so many side by side, as a power of two, and then those of multiples.
-    Turns(usize, u32),
+    Twiddles(usize, u32),
+    /// The roots of unity of a length that is twice that of a line, as many as the line has pairs of numbers.
+    Half(usize),
     /// The chirp of a length: `exp(-πi k² / n)`.
     Chirp(usize),
     /// The transform of the chirp's conjugate, of length `n`, in `m` numbers, divided by `m`.
@@ -140,9 +145,11 @@ pub(super) struct Pass {
     output: FftSide,
     before: Option<Part>,
     after: Option<Part>,
-    turns: Option<Part>,
+    twiddles: Option<Part>,
     /// What has its conjugate taken.
     pub conjugate: Conjugate,
+    /// Whether results are halved.
+    halves: bool,
 }
 
 /// What a pass takes the conjugate of. An inverse transform is the conjugate of the transform of the conjugate.
@@ -157,7 +164,7 @@ pub(super) struct Conjugate {
 impl Pass {
     /// The parts of the table that it needs.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part> {
-        [Some(self.roots()), self.before, self.after, self.turns].into_iter().flatten()
+        [Some(self.roots()), self.before, self.after, self.twiddles].into_iter().flatten()
     }
 
     fn roots(&self) -> Part {
@@ -169,14 +176,15 @@ impl Pass {
     }
 
     pub(super) fn shared_bytes(&self, limits: Limits) -> usize {
-        self.lines_of_block * self.line.numbers(self.turns.is_some()) * limits.number
+        self.lines_of_block * self.line.numbers(self.twiddles.is_some()) * limits.number
     }
 
     /// What the kernel is told, with the places of parts in the table.
-    pub(super) fn lines<T: FftFloat>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftLines<T> {
+    pub(super) fn parameters<T: FftFloat>(&self, scale: T, place: impl Fn(Part) -> u64) -> FftPass<T> {
         let of = |part: Option<Part>| part.map_or(0, &place);
-        let turn_bits = if let Some(Part::Turns(_, bits)) = self.turns { bits } else { 0 };
-        FftLines {
+        let scale = if self.halves { scale.mul(T::from_f64(0.5)) } else { scale };
+        let twiddle_bits = if let Some(Part::Twiddles(_, bits)) = self.twiddles { bits } else { 0 };
+        FftPass {
             n: self.line.n as u32,
             pad: self.line.pad,
             pitch: self.line.pitch() as u32,
@@ -194,8 +202,8 @@ impl Pass {
             roots: place(self.roots()),
             before: of(self.before),
             after: of(self.after),
-            turns: of(self.turns),
-            turn_bits,
+            twiddles: of(self.twiddles),
+            twiddle_bits,
             input_sign: sign(self.conjugate.input),
             sign: sign(self.conjugate.transforms),
             scales: [scale, scale.mul(sign(self.conjugate.output))],
@@ -245,10 +253,36 @@ pub(super) fn append(passes: &mut Vec<Pass>, method: Method, axis: Axis, mirrore
     }
 }
 
+/// The pass of the transforms of real numbers along an axis, as those of lines of their pairs: the half spectrum, or from it.
+pub(super) fn half(line: Line, axis: Axis, inverse: bool, limits: Limits) -> Pass {
+    let Axis { outer, inner, n, input, output } = axis;
+    let (lines, contiguous, roots) = (outer * inner, inner == 1, Some(Part::Half(n)));
+    let (pairs, numbers) = (|extent| side(2, 0, 0, extent, contiguous), |extent| side(1, 0, 0, extent, contiguous));
+    let (input, output) = if inverse { (numbers(input), pairs(output)) } else { (pairs(input), numbers(output)) };
+    Pass {
+        line,
+        lines,
+        lines_of_block: line.lines_of_block(lines, contiguous, limits),
+        options: if inverse { FFT_HALF_INPUT | FFT_PAIRS_OUTPUT } else { FFT_PAIRS_INPUT | FFT_HALF_OUTPUT },
+        output_len: outer * output.extent as usize * inner,
+        parts: 1,
+        middle: 1,
+        inner,
+        length: n,
+        input,
+        output,
+        before: if inverse { roots } else { None },
+        after: if inverse { None } else { roots },
+        twiddles: None,
+        conjugate: Conjugate { input: inverse, transforms: false, output: inverse },
+        halves: !inverse,
+    }
+}
+
 /// The passes of transforms of `axis.n`, of which the input has the first `length` positions.
 fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usize, limits: Limits) {
     let Axis { outer, inner, n, input, output } = axis;
-    let mut push = |line: Line, lines: [usize; 2], length: usize, sides: [FftSide; 2], turns: Option<usize>| {
+    let mut push = |line: Line, lines: [usize; 2], length: usize, sides: [FftSide; 2], twiddles: Option<usize>| {
         let ([parts, middle], [input, output]) = (lines, sides);
         let (lines, whole) = (outer * parts * middle * inner, line.n * parts * middle);
         let contiguous = input.contiguous == 1 && output.contiguous == 1;
@@ -256,7 +290,7 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             line,
             lines,
             lines_of_block: line.lines_of_block(lines, contiguous, limits),
-            options: option(turns.is_some(), FFT_TURNS)
+            options: option(twiddles.is_some(), FFT_TWIDDLES)
                 | option(whole > length, FFT_PADDED)
                 | option(whole > output.extent as usize, FFT_CUT),
             output_len: outer * output.extent as usize * inner,
@@ -269,7 +303,8 @@ fn append_smooth(passes: &mut Vec<Pass>, smooth: Smooth, axis: Axis, length: usi
             before: None,
             after: None,
             conjugate: Conjugate::default(),
-            turns: turns.map(|n| Part::Turns(n, n.ilog2().div_ceil(2))),
+            halves: false,
+            twiddles: twiddles.map(|n| Part::Twiddles(n, n.ilog2().div_ceil(2))),
         });
     };
     match smooth {
@@ -362,7 +397,7 @@ mod tests {
             let mut passes = Vec::new();
             append(&mut passes, Method::new(n, H200).expect("it is not too long"), axis, false, H200);
             for pass in passes {
-                let lines = pass.lines(1.0f32, |_| 0);
+                let lines = pass.parameters(1.0f32, |_| 0);
                 let mut last = 0;
                 for line in [0, 1, pass.lines / 3, pass.lines - 1] {
                     let at = lines.coordinates(line as u64);
@@ -395,7 +430,7 @@ mod tests {
             append(&mut passes, Method::new(n, H200).expect("it is not too long"), axis, false, H200);
             assert_eq!(passes.len(), count);
             for pass in passes {
-                let lines = pass.lines(1.0f32, |_| 0);
+                let lines = pass.parameters(1.0f32, |_| 0);
                 for side in [&lines.input, &lines.output] {
                     let mut times = vec![0u8; pass.output_len];
                     for line in 0..pass.lines as u64 {
@@ -417,16 +452,16 @@ mod tests {
         assert!(matches!(Method::new(1024, little), Some(Method::Smooth(Smooth::Matrix(..)))));
     }
 
-    /// The kernel turns results where it does nothing else with them.
+    /// The kernel multiplies results by twiddle factors where it does nothing else with them.
     #[test]
-    fn a_pass_that_turns_has_no_factors() {
+    fn a_pass_with_twiddle_factors_has_no_others() {
         for n in [1000, 1009, 30_030, 1 << 20, 1 << 24, 1_000_003] {
             for (input, output) in [(n, n), (n, n / 2 + 1), (n / 2 + 1, n)] {
                 let mut passes = Vec::new();
                 let method = Method::new(n, H200).expect("it is not too long");
                 append(&mut passes, method, Axis { outer: 2, inner: 3, n, input, output }, input < n, H200);
                 for pass in passes {
-                    assert!(pass.options & FFT_TURNS == 0 || pass.options & (FFT_AFTER | FFT_CUT) == 0, "{pass:?}");
+                    assert!(pass.options & FFT_TWIDDLES == 0 || pass.options & (FFT_AFTER | FFT_CUT) == 0, "{pass:?}");
                 }
             }
         }

@@ -1,9 +1,10 @@
 //! Plans of Fourier transforms.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use super::passes::{self, Axis, LONGEST_FILTER, Method, Part, Pass};
-use super::radices::Limits;
+use super::radices::{Limits, Line};
 use super::tables::Table;
 use super::transform::FftKind;
 use crate::element::FftFloat;
@@ -28,12 +29,16 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// | a product of three of these: a matrix whose rows are matrices | 3 | two arrays |
 /// | any other: a convolution with a chirp (Bluestein, 1970) | 2, 4 or 6 | one or two arrays, two to four times as long |
 ///
+/// A real array, or a half spectrum, takes half of the work, if the last axis of the list has an even length and half of it is one pass:
+/// the transforms are those of its pairs. Otherwise it is taken for a complex array.
+///
 /// The passes of several axes follow each other, with one or two temporary arrays between them. On all GPUs, whose blocks have 64 KiB of
 /// shared memory or more, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
-/// of that; for other lengths three to nine times as many. These are computed on the host in double precision, which takes up to 100 bytes
-/// a number of the axis meanwhile, and seconds for the longest.
+/// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
+/// three quarters of the length more. These are computed on the host in double precision, which takes up to 100 bytes a number of the axis
+/// meanwhile, and seconds for the longest.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
@@ -58,9 +63,13 @@ pub struct FftPlan<T> {
     axes: Vec<usize>,
     /// Those of the axes, in their order.
     methods: Vec<Method>,
+    /// The lines of pairs of real numbers along the last axis, if it has an even length and they fit.
+    pairs: Option<Line>,
     limits: Limits,
     pub(super) table: Buffer<Complex<T>>,
     places: HashMap<Part, u64>,
+    /// The launches of each kind of transform, planned by the first call.
+    passes: [OnceLock<Vec<Pass>>; 4],
     scales: [T; 2],
 }
 
@@ -102,16 +111,25 @@ impl<T: FftFloat> FftPlan<T> {
             };
             methods.push(method);
         }
+        let along = |axis: usize| {
+            let n = shape[axis];
+            Axis { outer: 1, inner: 1, n, input: n, output: n }
+        };
         let mut table = Table::<T>::new();
         for (&axis, &method) in axes.iter().zip(&methods) {
             let mut passes = Vec::new();
-            let n = shape[axis];
-            passes::append(&mut passes, method, Axis { outer: 1, inner: 1, n, input: n, output: n }, false, limits);
+            passes::append(&mut passes, method, along(axis), false, limits);
             passes.iter().flat_map(Pass::parts).for_each(|part| table.add(part));
+        }
+        let last = axes[axes.len() - 1];
+        let pairs = if shape[last].is_multiple_of(2) { Line::new(shape[last] / 2, limits) } else { None };
+        if let Some(line) = pairs {
+            passes::half(line, along(last), false, limits).parts().for_each(|part| table.add(part));
         }
         let (numbers, places) = table.into_parts();
         let (shape, axes, table) = (shape.to_vec(), axes.to_vec(), stream.buffer_from(&numbers)?);
-        Ok(Self { shape, axes, methods, limits, table, places, scales: [T::ONE; 2] })
+        let (passes, scales) = (Default::default(), [T::ONE; 2]);
+        Ok(Self { shape, axes, methods, pairs, limits, table, places, passes, scales })
     }
 
     /// Multiplies the results of transforms by `forward`, and those of inverse ones by `inverse`, in the same pass. Without it, both
@@ -153,8 +171,13 @@ impl<T: FftFloat> FftPlan<T> {
         self.axes[self.axes.len() - 1]
     }
 
-    /// The launches of a transform, in order. Inner axes come first, but for that of a real array, which is first or last.
-    pub(super) fn passes(&self, kind: FftKind) -> Vec<Pass> {
+    /// The launches of a transform, in order.
+    pub(super) fn passes(&self, kind: FftKind) -> &[Pass] {
+        self.passes[kind as usize].get_or_init(|| self.new_passes(kind))
+    }
+
+    /// Plans the launches of a transform. Inner axes come first, but for that of a real array, which is first or last.
+    fn new_passes(&self, kind: FftKind) -> Vec<Pass> {
         let last = self.last_axis();
         let mut order: Vec<usize> = (0..self.axes.len()).collect();
         order.sort_unstable_by_key(|&i| std::cmp::Reverse(self.axes[i]));
@@ -185,14 +208,21 @@ impl<T: FftFloat> FftPlan<T> {
                 input,
                 output: shape[axis],
             };
-            let mirrored = is_real && kind == FftKind::RealInverse;
-            if mirrored {
+            let inverse = is_real && kind == FftKind::RealInverse;
+            if inverse {
                 invert(&mut passes);
             }
             let begin = passes.len();
-            passes::append(&mut passes, self.methods[i], along, mirrored, self.limits);
-            if mirrored {
-                invert(&mut passes[begin..]);
+            match self.pairs {
+                Some(line) if inverse || is_real && kind == FftKind::RealForward => {
+                    passes.push(passes::half(line, along, inverse, self.limits));
+                }
+                _ => {
+                    passes::append(&mut passes, self.methods[i], along, inverse, self.limits);
+                    if inverse {
+                        invert(&mut passes[begin..]);
+                    }
+                }
             }
         }
         if kind == FftKind::Inverse {

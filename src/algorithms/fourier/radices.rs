@@ -101,13 +101,13 @@ impl Line {
         fft_pitch(self.n, self.pad)
     }
 
-    /// Numbers of shared memory that a line takes, with those that it turns by if it does.
-    pub(super) fn numbers(self, turns: bool) -> usize {
-        Self::numbers_of(self.n, self.pad, turns)
+    /// Numbers of shared memory that a line takes, with its twiddle factors if it has some.
+    pub(super) fn numbers(self, twiddles: bool) -> usize {
+        Self::numbers_of(self.n, self.pad, twiddles)
     }
 
-    fn numbers_of(n: usize, pad: u32, turns: bool) -> usize {
-        fft_pitch(n, pad) + if turns { FFT_NUMBERS } else { 0 }
+    fn numbers_of(n: usize, pad: u32, twiddles: bool) -> usize {
+        fft_pitch(n, pad) + if twiddles { FFT_NUMBERS } else { 0 }
     }
 
     /// Whether a block reads and writes whole sectors of memory if neighbouring lines are neighbours in memory.
@@ -202,6 +202,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::device::fft_shared_bytes;
 
     const H200: Limits = Limits { shared_bytes: 227 << 10, number: 8 };
 
@@ -225,6 +226,22 @@ mod tests {
         for n in (4..14).map(|bits| 1 << bits) {
             let line = Line::new(n, H200).expect("it fits");
             assert_eq!(line.threads, n / FFT_NUMBERS, "{line:?}");
+        }
+    }
+
+    /// On the GPUs of all architectures, with what a line of a longer transform needs.
+    #[test]
+    fn blocks_have_the_memory_and_the_threads_for_their_lines() {
+        for (kib, number) in [64, 99, 163, 227].into_iter().flat_map(|kib| [(kib, 8), (kib, 16)]) {
+            let limits = Limits { shared_bytes: fft_shared_bytes(kib << 10), number };
+            let lens = [1, 2, 3, 13, 16, 60, 64, 1000, 1001, 1024, 3000, 4096, 6561, 7776, 8192, 1 << 14];
+            for line in lens.into_iter().filter_map(|n| Line::new(n, limits)) {
+                for contiguous in [false, true] {
+                    let lines = line.lines_of_block(usize::MAX, contiguous, limits);
+                    assert!(lines * line.numbers(true) * number <= limits.shared_bytes, "{limits:?}: {line:?}");
+                    assert!((1..=line.most_threads(limits)).contains(&(lines * line.threads)), "{limits:?}: {line:?}");
+                }
+            }
         }
     }
 }

@@ -1,34 +1,37 @@
 //! Transforms of lines of any length, in steps of any radix up to 16.
 
 use kernel_primitives::element::FftFloat;
-use kernel_primitives::thread::thread_fft;
+use kernel_primitives::thread::{thread_fft, times, zero};
 
-use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, times, zero};
+use super::block::{BlockLines, LineMemory, Numbers, ThreadLine, each_number, signed};
 use super::lines::{FFT_NUMBERS, fft_place};
 
-/// A step of Stockham's algorithm: from transforms of length `done` to such of length `done * radix`.
+/// A step of Stockham's algorithm: from transforms of length `done` to such of length `done * radix`. It makes `many` transforms a thread.
 #[derive(Clone, Copy)]
 struct Step {
     radix: u32,
-    rounds: u32,
+    many: u32,
     done: u32,
-    first: bool,
-    last: bool,
+    /// The threads that have numbers, which are the elements between a thread's. Not from the constants of a radix: the compiler would compute
+    /// them for all radices, and before the first step.
+    threads: u32,
+    /// Whether numbers come from global memory, and not from shared memory.
+    reads: bool,
+    /// Whether results go to global memory.
+    writes: bool,
 }
 
 /// Radices, and how many transforms of them a thread makes at once.
 macro_rules! steps {
-    ($(($radix:literal, $rounds:literal))*) => {
+    ($(($radix:literal, $many:literal))*) => {
         /// The radices of steps, and how many transforms of them a thread makes at once, for a radix the most first.
-        pub const FFT_STEPS: &[(usize, usize)] = &[$(($radix, $rounds)),*];
+        pub const FFT_STEPS: &[(usize, usize)] = &[$(($radix, $many)),*];
 
         impl<T: FftFloat> BlockLines<'_, T> {
-            /// A step between global memory, which is read before the first one and written after the last one.
-            // On the host once for all inputs and outputs: it takes long to compile.
-            #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
-            fn step(&self, step: Step, line: ThreadLine, x: &mut Numbers<T>) {
-                $(if step.radix == $radix && step.rounds == $rounds {
-                    return self.step_of::<$radix, $rounds>(step, line, x);
+            #[inline(always)]
+            fn step<M: LineMemory<T> + ?Sized>(&self, step: Step, line: ThreadLine, memory: &mut M) {
+                $(if step.radix == $radix && step.many == $many {
+                    return self.step_of::<M, $radix, $many>(step, line, memory);
                 })*
             }
         }
@@ -40,68 +43,80 @@ steps! {
 }
 
 impl<T: FftFloat> BlockLines<'_, T> {
-    pub(super) fn transform_any(&self, memory: &mut impl LineMemory<T>) {
-        let (mut done, mut steps) = (1, self.lines.steps);
+    pub(super) fn transform_any<M: LineMemory<T> + ?Sized>(&self, memory: &mut M) {
+        self.prepare_twiddles(self.apart_in_the_end(), memory);
         // Of a line that is not there, a thread without numbers.
         let line_of = |side| {
             let line = self.line(side);
-            ThreadLine { thread: if line.is_there { line.thread } else { self.lines.n }, ..line }
+            ThreadLine { thread: if line.is_there { line.thread } else { self.pass.n }, ..line }
         };
-        let mut line = line_of(&self.lines.input);
-        let mut x = [zero(); FFT_NUMBERS];
-        // How many numbers the thread has in a step in which so many elements lie between them.
-        let count = |apart: u32, line: ThreadLine| {
-            if line.thread < apart { (self.lines.n / apart) as usize } else { 0 }
-        };
+        let mut line = line_of(&self.pass.input);
+        let (reads, writes) = (self.is_direct_input(memory), self.is_direct_output());
+        if !reads {
+            self.stage_input(line, memory);
+        }
+        let (mut done, mut steps) = (1, self.pass.steps);
         loop {
-            let (radix, rounds) = (steps as u32 % 16 + 1, (steps >> 4) as u32 % 16 + 1);
-            let step = Step { radix, rounds, done, first: done == 1, last: done * radix >= self.lines.n };
-            if step.first {
-                let apart = self.lines.n / (radix * rounds);
-                x = self.load(line, count(apart, line), apart, memory);
-                self.prepare_turns(self.apart_in_the_end(), memory);
-                if step.last {
-                    self.cx.barrier();
-                }
-            } else if step.last {
-                line = line_of(&self.lines.output);
+            let (radix, many) = (steps as u32 % 16 + 1, (steps >> 4) as u32 % 16 + 1);
+            let last = done * radix >= self.pass.n;
+            if last && done > 1 {
+                line = line_of(&self.pass.output);
             }
-            self.step(step, line, &mut x);
-            if step.last {
-                let apart = self.apart_in_the_end();
-                return self.store(line, count(apart, line), apart, memory, &x);
+            let threads = self.pass.n / (radix * many);
+            let step = Step { radix, many, done, threads, reads: reads && done == 1, writes: writes && last };
+            self.step(step, line, memory);
+            if last {
+                break;
             }
             (done, steps) = (done * radix, steps >> 8);
+        }
+        if !writes {
+            self.stage_output(line, memory);
         }
     }
 
     /// How many elements lie between a thread's numbers in the last step.
     fn apart_in_the_end(&self) -> u32 {
-        let mut step = self.lines.steps;
+        let mut step = self.pass.steps;
         while step >> 8 != 0 {
             step >>= 8;
         }
-        self.lines.n / ((step as u32 % 16 + 1) * ((step >> 4) as u32 + 1))
+        self.pass.n / ((step as u32 % 16 + 1) * ((step >> 4) as u32 + 1))
     }
 
-    /// A step, between barriers: of numbers in shared memory unless it is the first one, and its results go there unless it is the last one.
-    fn step_of<const R: usize, const P: usize>(&self, step: Step, line: ThreadLine, x: &mut Numbers<T>) {
+    /// A step, after a barrier. One follows what it writes into shared memory.
+    fn step_of<M: LineMemory<T> + ?Sized, const R: usize, const P: usize>(
+        &self,
+        step: Step,
+        line: ThreadLine,
+        memory: &mut M,
+    ) {
         const { assert!(R * P <= FFT_NUMBERS) };
-        let Step { done, first, last, .. } = step;
-        let threads = self.lines.n / (R * P) as u32;
+        let Step { done, threads, reads, writes, .. } = step;
         let works = line.thread < threads;
-        let memory = self.place_of(line);
-        if !first {
+        let shared = self.place_of(line);
+        let mut x: Numbers<T> = [zero(); FFT_NUMBERS];
+        if reads {
+            if works {
+                let (first, apart) = self.indices(line, &self.pass.input, threads);
+                each_number!(M, {
+                    if M < R * P {
+                        // SAFETY: all elements of the line are there.
+                        x[M] = signed(unsafe { memory.load_aligned(first + M * apart) }, self.pass.input_sign);
+                    }
+                });
+            }
+        } else {
             if works {
                 each_number!(M, {
                     if M < R * P {
                         let e = line.thread + M as u32 * threads;
                         // SAFETY: inside the line; written before the last barrier, and not written before the next one.
-                        x[M] = unsafe { self.shared.load((memory + fft_place(e, self.lines.pad)) as usize) };
+                        x[M] = unsafe { self.shared.load((shared + fft_place(e, self.pass.pad)) as usize) };
                     }
                 });
             }
-            if !last {
+            if !writes {
                 self.cx.barrier();
             }
         }
@@ -115,35 +130,44 @@ impl<T: FftFloat> BlockLines<'_, T> {
                             y[K] = x[K * P + I];
                         }
                     });
-                    if !first {
+                    if done > 1 {
                         // The table has the roots of the numbers `done` to `done * R` of a line from `done` on.
-                        let first_root = self.lines.roots as usize + at as usize;
+                        let root = self.pass.roots as usize + at as usize;
                         each_number!(K, {
                             if K > 0 && K < R {
-                                y[K] = times(y[K], self.root(first_root + K * done as usize));
+                                y[K] = times(y[K], self.root(root + K * done as usize));
                             }
                         });
                     }
                     let y = thread_fft(&y);
-                    let first_place = run * (R as u32 * done) + at;
+                    let first = run * (R as u32 * done) + at;
                     each_number!(K, {
                         if K < R {
-                            if last {
+                            if writes {
                                 x[K * P + I] = y[K];
                             } else {
-                                let e = first_place + K as u32 * done;
-                                let place = fft_place(e, self.lines.pad);
+                                let place = fft_place(first + K as u32 * done, self.pass.pad);
                                 // SAFETY: inside the line; each number has one writer, and is read after the barrier.
-                                unsafe { self.shared.store((memory + place) as usize, y[K]) };
+                                unsafe { self.shared.store((shared + place) as usize, y[K]) };
                             }
                         }
                     });
                 }
             });
+            if writes {
+                let twiddle = self.twiddle(line, memory);
+                let (first, apart) = self.indices(line, &self.pass.output, threads);
+                each_number!(M, {
+                    if M < R * P {
+                        // SAFETY: all elements of the line are there. Of all threads only this one writes their indices; where an output
+                        // that is computed puts them is the caller's. In place, the line's reads lie before a barrier, or before this in the
+                        // same thread.
+                        unsafe { self.write((line, M), first + M * apart, x[M], twiddle, memory) };
+                    }
+                });
+            }
         }
-        if !last {
-            // They need no registers meanwhile.
-            *x = [zero(); FFT_NUMBERS];
+        if !writes {
             self.cx.barrier();
         }
     }

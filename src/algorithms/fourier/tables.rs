@@ -49,10 +49,11 @@ fn numbers(part: Part) -> Vec<Complex<f64>> {
             }
             roots
         }
-        Part::Turns(n, bits) => {
+        Part::Twiddles(n, bits) => {
             let far = (0..n).step_by(1 << bits);
             (0..1 << bits).chain(far).map(|i| root_of_unity(i, n)).collect()
         }
+        Part::Half(n) => (0..=n / 4).map(|k| root_of_unity(k, n)).collect(),
         Part::Chirp(n) => chirp(n),
         Part::Filter(n, m) => {
             let mut filter = vec![Complex::ZERO; m];
@@ -113,11 +114,11 @@ mod tests {
         let mut table = Table::<f32>::new();
         let line = Line::new(32, Limits { shared_bytes: 48 << 10, number: 8 }).expect("it fits");
         let roots = Part::Roots(32, line.steps);
-        for part in [roots, Part::Turns(10, 2), roots] {
+        for part in [roots, Part::Twiddles(10, 2), roots] {
             table.add(part);
         }
         let (numbers, places) = table.into_parts();
-        assert_eq!((numbers.len(), places[&roots], places[&Part::Turns(10, 2)]), (32 + 4 + 3, 0, 32));
+        assert_eq!((numbers.len(), places[&roots], places[&Part::Twiddles(10, 2)]), (32 + 4 + 3, 0, 32));
         assert_eq!(numbers[33], Complex { re: root_of_unity(1, 10).re as f32, im: root_of_unity(1, 10).im as f32 });
     }
 }

@@ -5,11 +5,11 @@ use super::plan::FftPlan;
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Memory, Run, bytes_of, check_output};
+use crate::algorithms::run::{Memory, Run, bytes_of, check_device, check_output};
 use crate::element::FftFloat;
 use crate::functor::{Identity, RealPart, UnaryFn};
 use crate::input::{Source, Span};
-use crate::kernels::device::{self, FftLines};
+use crate::kernels::device::{self, FftPass};
 use crate::output::{Sink, SpanMut};
 use crate::{BufferSliceMut, Complex, ConvertTo, Dims, Error, InputArg, KernelParam, OutputArg, Result, Stream};
 
@@ -167,7 +167,7 @@ where
 /// A transform of any kind, and a function of each result, in the same pass.
 ///
 /// By [`NormSquared`](crate::functor::NormSquared) results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and [`irfft`].
-/// Complex numbers have no half spectrum: [`FftKind::RealForward`] makes the first part of their results.
+/// By [`FftKind::RealForward`] imaginary parts of the input must be zero.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].
@@ -217,21 +217,18 @@ where
     };
     check_input(name, items, run.items(name, &x)?)?;
     check_output(name, "out", out.places(), needed)?;
-    check_device(name, plan, run.stream)?;
+    check_device(name, "`plan`", run.stream, plan.table.device())?;
     if items == 0 {
         return Ok(());
     }
-    let passes = plan.passes(kind);
     let work = Work { stream: run.stream, plan, kind };
-    if let [pass] = &passes[..] {
-        return work.launch((all, all_powers), pass, true, x, f, out);
+    let (end, before) = work.passes();
+    if before.is_empty() {
+        return work.launch((all, all_powers), end, true, x, f, out);
     }
-    let mut memory = run.memory(&area_bytes::<T>(&passes))?;
-    let mut areas = areas(&mut memory, &passes)?;
-    let end = passes.len() - 1;
-    work.launch((first, first_powers), &passes[0], false, x, Identity, &mut areas[0])?;
-    work.launch_between((between, between_powers), &passes, &mut areas)?;
-    work.launch((last, last_powers), &passes[end], true, &areas[(end + 1) % 2], f, out)
+    let mut memory = run.memory(&area_bytes::<T>(before))?;
+    let area = work.launch_before(&mut memory, (first, first_powers), (between, between_powers), x)?;
+    work.launch((last, last_powers), end, true, &area, f, out)
 }
 
 /// [`fft`] of an array that its transforms replace.
@@ -274,19 +271,13 @@ pub fn ifft_in_place<'a, 'd, T: InPlace>(
     T::transform(run.into(), plan, FftKind::Inverse, data.into())
 }
 
-/// How many numbers the two temporary arrays have, which passes but the last one write by turns.
-fn area_lens(passes: &[Pass]) -> [usize; 2] {
-    let between = &passes[..passes.len() - 1];
-    [0, 1].map(|first| between.iter().skip(first).step_by(2).map(|pass| pass.output_len).max().unwrap_or(0))
+/// The lengths of the two temporary arrays. The passes before the last one write them in turn.
+fn area_lens(before: &[Pass]) -> [usize; 2] {
+    [0, 1].map(|first| before.iter().skip(first).step_by(2).map(|pass| pass.output_len).max().unwrap_or(0))
 }
 
-fn area_bytes<T: FftFloat>(passes: &[Pass]) -> [usize; 2] {
-    area_lens(passes).map(bytes_of::<Complex<T>>)
-}
-
-fn areas<'m, T: FftFloat>(memory: &'m mut Memory<'_>, passes: &[Pass]) -> Result<[BufferSliceMut<'m, Complex<T>>; 2]> {
-    let (mut parts, [even, odd]) = (memory.parts(), area_lens(passes));
-    Ok([parts.take(even)?, parts.take(odd)?])
+fn area_bytes<T: FftFloat>(before: &[Pass]) -> [usize; 2] {
+    area_lens(before).map(bytes_of::<Complex<T>>)
 }
 
 fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
@@ -299,18 +290,6 @@ fn check_input(name: &str, items: usize, len: usize) -> Result<()> {
         first_len: items,
         second: "the input".into(),
         second_len: len,
-    })
-}
-
-fn check_device<T: FftFloat>(name: &str, plan: &FftPlan<T>, stream: &Stream) -> Result<()> {
-    if plan.table.device().same_as(stream.device()) {
-        return Ok(());
-    }
-    Err(Error::WrongDevice {
-        kernel: name.into(),
-        argument: "`plan`".into(),
-        stream: stream.device().to_string(),
-        buffer: plan.table.device().to_string(),
     })
 }
 
@@ -333,23 +312,36 @@ impl<T: FftFloat> Work<'_, T> {
         Dims::for_blocks(blocks).block(pass.threads() as u32).shared_bytes(pass.shared_bytes(self.plan.limits()))
     }
 
-    fn lines(&self, pass: &Pass, is_last: bool) -> FftLines<T> {
+    fn parameters(&self, pass: &Pass, is_last: bool) -> FftPass<T> {
         let scale = if is_last { self.plan.scale(self.kind) } else { T::ONE };
-        pass.lines(scale, |part| self.plan.place(part))
+        pass.parameters(scale, |part| self.plan.place(part))
     }
 
-    /// The passes but the first and the last one.
-    fn launch_between(
+    /// The last pass, and those before it.
+    fn passes(&self) -> (&Pass, &[Pass]) {
+        self.plan.passes(self.kind).split_last().expect("an axis has a pass")
+    }
+
+    /// Launches the passes before the last one, of which there is one at least, and returns the temporary array that it reads.
+    fn launch_before<'m, S>(
         &self,
-        kernels: Between<T>,
-        passes: &[Pass],
-        [even, odd]: &mut [BufferSliceMut<'_, Complex<T>>; 2],
-    ) -> Result<()> {
-        for (i, pass) in passes[..passes.len() - 1].iter().enumerate().skip(1) {
-            let (from, to) = if i % 2 == 1 { (&*even, &mut *odd) } else { (&*odd, &mut *even) };
-            self.launch(kernels, pass, false, from, Identity, to)?;
+        memory: &'m mut Memory<'_>,
+        first: Kernels<T, S, Identity, SpanMut<Complex<T>>>,
+        between: Between<T>,
+        x: impl InputArg<S>,
+    ) -> Result<BufferSliceMut<'m, Complex<T>>>
+    where
+        S: Source<Item: ConvertTo<Complex<T>>>,
+    {
+        let (_, before) = self.passes();
+        let (mut parts, [even, odd]) = (memory.parts(), area_lens(before));
+        let (mut to, mut from) = (parts.take::<Complex<T>>(even)?, parts.take::<Complex<T>>(odd)?);
+        self.launch(first, &before[0], false, x, Identity, &mut to)?;
+        for pass in &before[1..] {
+            std::mem::swap(&mut from, &mut to);
+            self.launch(between, pass, false, &from, Identity, &mut to)?;
         }
-        Ok(())
+        Ok(to)
     }
 
     fn launch<S, F, O>(
@@ -366,11 +358,11 @@ impl<T: FftFloat> Work<'_, T> {
         F: UnaryFn<Complex<T>> + KernelParam,
         O: Sink<Item = F::Output>,
     {
-        let (dims, lines, table) = (self.dims(pass), self.lines(pass, is_last), &self.plan.table);
+        let (dims, parameters, table) = (self.dims(pass), self.parameters(pass, is_last), &self.plan.table);
         if pass.line.is_power() {
-            return device::fft_lines::launch_entry(powers, self.stream, dims, x, out, f, lines, table);
+            return device::fft_lines::launch_entry(powers, self.stream, dims, x, out, f, parameters, table);
         }
-        device::fft_lines::launch_entry(kernel, self.stream, dims, x, out, f, lines, table)
+        device::fft_lines::launch_entry(kernel, self.stream, dims, x, out, f, parameters, table)
     }
 }
 
@@ -404,27 +396,24 @@ macro_rules! in_place {
             ) -> Result<()> {
                 let name = if kind == FftKind::Forward { "fft_in_place" } else { "ifft_in_place" };
                 check_input(name, plan.items(), data.len())?;
-                check_device(name, plan, run.stream)?;
+                check_device(name, "`plan`", run.stream, plan.table.device())?;
                 if data.is_empty() {
                     return Ok(());
                 }
-                let passes = plan.passes(kind);
                 let work = Work { stream: run.stream, plan, kind };
-                if let [pass] = &passes[..] {
-                    let (dims, lines) = (work.dims(pass), work.lines(pass, true));
-                    if pass.line.is_power() {
-                        return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, lines, &plan.table);
+                let (end, before) = work.passes();
+                if before.is_empty() {
+                    let (dims, pass, table) = (work.dims(end), work.parameters(end, true), &plan.table);
+                    if end.line.is_power() {
+                        return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, pass, table);
                     }
-                    return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, lines, &plan.table);
+                    return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, pass, table);
                 }
                 let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
                 let kernels = (any, powers);
-                let mut memory = run.memory(&area_bytes::<$t>(&passes))?;
-                let mut areas = areas(&mut memory, &passes)?;
-                let end = passes.len() - 1;
-                work.launch(kernels, &passes[0], false, &data, Identity, &mut areas[0])?;
-                work.launch_between(kernels, &passes, &mut areas)?;
-                work.launch(kernels, &passes[end], true, &areas[(end + 1) % 2], Identity, &mut data)
+                let mut memory = run.memory(&area_bytes::<$t>(before))?;
+                let area = work.launch_before(&mut memory, kernels, kernels, &data)?;
+                work.launch(kernels, end, true, &area, Identity, &mut data)
             }
         }
     )*};

@@ -30,8 +30,9 @@ pub use crate::algorithms::by_key::run_length::{RunLengthItems, run_length_tiles
 pub use crate::algorithms::difference::kernel::{DIFFERENCE_VECTORS, difference_tiles};
 pub use crate::algorithms::fourier::kernel::{fft_lines, fft_lines_in_place};
 pub use crate::algorithms::fourier::lines::{
-    FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_MIRRORED, FFT_NUMBERS, FFT_PAD, FFT_PADDED, FFT_TURNS, FftLines, FftSide,
-    fft_pitch, fft_place, fft_shared_bytes, fft_threads,
+    FFT_AFTER, FFT_BEFORE, FFT_CUT, FFT_HALF_INPUT, FFT_HALF_OUTPUT, FFT_MIRRORED, FFT_NUMBERS, FFT_PAD, FFT_PADDED,
+    FFT_PAIRS_INPUT, FFT_PAIRS_OUTPUT, FFT_TWIDDLES, FftPass, FftSide, fft_pitch, fft_place, fft_shared_bytes,
+    fft_threads,
 };
 pub use crate::algorithms::fourier::steps::FFT_STEPS;
 pub use crate::algorithms::histogram::kernel::{
