@@ -125,6 +125,18 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_items(first, items) }
     }
 
+    /// The element at `index`, which is known to lie inside: for several elements after one comparison, so that no branch lies
+    /// between their loads.
+    ///
+    /// # Safety
+    /// `index` is below the length. The emulator raises a fault otherwise.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_inside(self, index: usize) -> T {
+        // SAFETY: the caller's contract; nobody writes the elements.
+        unsafe { self.elements.read_inside(index) }
+    }
+
     /// Whether the view starts on the boundary of an access of `N` elements and has a multiple of `N`: what
     /// [`read_vectors`](Self::read_vectors) reads.
     #[inline(always)]
