@@ -43,6 +43,7 @@ macro_rules! __algorithm {
     };
     (spmv $then:ident $given:tt) => {
         $crate::$then! { $given Spmv [X, I, R, E] [X: AsSource] [
+            csr_staged_rows<Self, Of<X>, I, R, E>,
             csr_rows<Self, Of<X>, I, R, E>,
             csr_tiles<Self, Of<X>, I, R, E>,
             csr_ends<Self, Item<X>, I, R, E>,

@@ -25,6 +25,14 @@ mod sealed {
             found: &mut Buffer<u64>,
         ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
+        /// Where each tile of so many steps along the merge path begins, and where the last one ends.
+        fn splits(
+            stream: &Stream,
+            offsets: &Buffer<Self>,
+            steps: usize,
+            entries: usize,
+            splits: &mut BufferSliceMut<'_, u64>,
+        ) -> Result<()>;
         /// The rows by windows, and in these by descending lengths.
         fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
         fn slots(
@@ -91,6 +99,17 @@ macro_rules! indices {
                 row_indices: &mut Buffer<Self>,
             ) -> Result<()> {
                 device::csr_row_indices::<Self>::launch(stream, dims, offsets, row_indices)
+            }
+
+            fn splits(
+                stream: &Stream,
+                offsets: &Buffer<Self>,
+                steps: usize,
+                entries: usize,
+                splits: &mut BufferSliceMut<'_, u64>,
+            ) -> Result<()> {
+                let dims = dims(splits.len(), u32::MAX as usize);
+                device::csr_splits::<Self>::launch(stream, dims, offsets, steps as u64, entries as u64, splits)
             }
 
             fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>> {

@@ -3,7 +3,8 @@
 use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
-    CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
+    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STEPS, CSR_THREADS,
+    CSR_UNSEEN, CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -45,10 +46,19 @@ const SCATTERED: f64 = 2.0;
 /// The begin and the end of a row: offsets, combination of the lanes, result.
 const ROW: f64 = 3.0;
 
+/// Where products go through shared memory: 32 of them until they are there, whatever rows they are of.
+const STAGE: f64 = 1.25;
+
+/// And a step along the rows there.
+const ADD: f64 = 0.5;
+
+/// And each time that a warp waits for its block, if the entries of the block's rows are more than it has room for.
+const WAIT: f64 = 4.0;
+
 /// 32 steps along the merge path.
 const MERGE: f64 = 3.0;
 
-/// The searches of the merge path and its second launch.
+/// The searches of the merge path and its other launches.
 const SEARCH: f64 = 40.0;
 
 /// What the rows of a matrix are like, as a launch found.
@@ -78,8 +88,14 @@ impl Rows {
         let mut best = (MERGE * path / WARPS + SEARCH, SpmvMethod::MergePath);
         for (way, &steps) in self.steps.iter().enumerate() {
             let lanes = f64::from(1u32 << way);
-            let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil();
-            let work = steps as f64 * (1.0 + SCATTERED / lanes) + ROW * batches;
+            let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
+            let work = if 1 << way <= CSR_STAGED_LANES {
+                let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
+                let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
+                self.entries as f64 / f64::from(WARP) * STAGE + steps as f64 * ADD + (ROW + WAIT * waits) * batches
+            } else {
+                steps as f64 * (1.0 + SCATTERED / lanes) + ROW * batches
+            };
             // All warps share the work, and one has the longest row to itself.
             let time = work / WARPS + self.longest as f64 / lanes;
             if time < best.0 {

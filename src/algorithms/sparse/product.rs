@@ -70,7 +70,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Sell<V, I> {
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry, of which caches serve those that are near each other.
-/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is two, and needs temporary memory: 8 bytes and two
+/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two
 /// results for each 896 entries and rows.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
@@ -223,7 +223,8 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    let (rows_kernel, tiles_kernel, ends, slices_kernel) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
+    let (staged_kernel, rows_kernel, tiles_kernel, ends, slices_kernel) =
+        <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
     let (rows, columns) = match a {
         Format::Rows(a) => (a.rows(), a.columns()),
         Format::Slices(a) => (a.rows(), a.columns()),
@@ -281,6 +282,22 @@ where
     if let SpmvMethod::Rows { lanes } = a.method() {
         let blocks = rows.saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
         let dims = dims(blocks, device::CSR_THREADS);
+        if lanes <= device::CSR_STAGED_LANES {
+            return device::csr_staged_rows::launch_entry(
+                staged_kernel,
+                stream,
+                dims,
+                offsets,
+                indices,
+                values,
+                x,
+                z,
+                &mut y,
+                op,
+                epilogue,
+                lanes,
+            );
+        }
         return device::csr_rows::launch_entry(
             rows_kernel,
             stream,
@@ -296,11 +313,15 @@ where
             lanes,
         );
     }
-    let tiles = (rows + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
-    let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles)])?;
+    let steps = device::csr_tile_steps::<R::Accum>();
+    let tiles = (rows + a.entries()).div_ceil(steps);
+    let bytes = [Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles), bytes_of::<u64>(tiles + 1)];
+    let mut memory = run.memory(&bytes)?;
     let mut parts = memory.parts();
-    let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
+    let mut partials = Scratch::take(&mut parts, 2 * tiles)?;
+    let (mut crossing, mut splits) = (parts.take::<u64>(tiles)?, parts.take::<u64>(tiles + 1)?);
     let mut partials = partials.as_mut_slice()?;
+    I::splits(stream, offsets, steps, a.entries(), &mut splits)?;
     device::csr_tiles::launch_entry(
         tiles_kernel,
         stream,
@@ -309,6 +330,7 @@ where
         indices,
         values,
         x,
+        &splits,
         &mut partials,
         &mut crossing,
         z,

@@ -130,6 +130,8 @@ where
     }
     let width = vectors.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
+        // Here a lane has half as many entries under way as there.
+        SpmvMethod::Rows { lanes } if lanes <= device::CSR_STAGED_LANES => 2 * lanes,
         SpmvMethod::Rows { lanes } => lanes,
         SpmvMethod::MergePath => WARP,
     };

@@ -16,6 +16,7 @@ use crate::algorithms::{
 
 mod csr;
 mod csr_build;
+mod csr_path;
 mod csr_vectors;
 mod scan_by_key;
 mod scan_runs;
@@ -67,11 +68,12 @@ pub use crate::algorithms::top_k::kernel::{
 };
 pub use crate::algorithms::transform::kernel::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
-pub use csr::{CSR_ENDS_THREADS, CSR_THREADS, CsrStorage, csr_ends, csr_rows, csr_tile_steps, csr_tiles};
+pub use csr::{CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows};
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
+pub use csr_path::{CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_splits, csr_tile_steps, csr_tiles};
 pub use csr_vectors::csr_row_vectors;
 pub use scan_by_key::scan_by_key_tiles;
 pub use scan_runs::{ScanByKeyItems, SegmentScanItems};

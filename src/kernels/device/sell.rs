@@ -5,14 +5,19 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::csr::{CSR_THREADS, blocks, write};
+use super::csr::{CSR_THREADS, Entries, blocks, read};
 use super::csr_build::CSR_BUILD_THREADS;
 
 /// Rows of a slice: a warp's lanes have one each.
 pub const SELL_ROWS: usize = WARP as usize;
 
 /// Entries that a lane of [`sell_rows`](struct@sell_rows) has under way.
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
+
+/// Those where results accumulate in `A`.
+const fn ahead<A>() -> usize {
+    if size_of::<A>() <= 8 { AHEAD } else { AHEAD / 2 }
+}
 
 /// Makes keys by which rows sort by their windows, and in a window by descending lengths: the window, and in the lower `bits` how much
 /// shorter than `longest` a row is. `rows` are their numbers. A thread a row.
@@ -112,7 +117,7 @@ pub fn sell_fill<I>(
 ///
 /// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
 /// multiplication on modern processors with wide SIMD units*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(12)))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_rows<V, S, I, R, E>(
     cx: Block,
@@ -140,30 +145,21 @@ pub fn sell_rows<V, S, I, R, E>(
     let row = ConvertTo::<u64>::convert(order[place]) as usize;
     let count = ConvertTo::<u64>::convert(lengths[place]) as usize;
     let first = slices[place / SELL_ROWS] as usize + place % SELL_ROWS;
-    let product = |slot: usize, column: usize| op.pre((values[slot], x.at(column)), column as u64);
-    let column = |slot: usize| ConvertTo::<u64>::convert(columns[slot]) as usize;
+    // Up to the row's last entry.
+    let end = if count == 0 { first } else { first + (count - 1) * SELL_ROWS + 1 };
+    let entries = Entries::of(columns, values, first, end);
+    let most = const { ahead::<R::Accum>() };
+    // SAFETY: each row is in `order` once.
+    let old = unsafe { read::<R::Output, E>(&y, z, row, &epilogue) };
     let mut total = op.identity();
-    let mut k = 0;
-    // Loads that do not wait for each other.
-    while k + AHEAD <= count {
-        let mut at = [0; AHEAD];
-        for (i, at) in at.iter_mut().enumerate() {
-            *at = column(first + (k + i) * SELL_ROWS);
-        }
-        let mut products = [op.identity(); AHEAD];
-        for (i, found) in products.iter_mut().enumerate() {
-            *found = product(first + (k + i) * SELL_ROWS, at[i]);
-        }
+    let mut at = 0;
+    while at < entries.len() {
+        let products: [_; AHEAD] = entries.products(at, SELL_ROWS, most, x, &op);
         for &product in &products {
             total = op.combine(total, product);
         }
-        k += AHEAD;
+        at += most * SELL_ROWS;
     }
-    while k < count {
-        let slot = first + k * SELL_ROWS;
-        total = op.combine(total, product(slot, column(slot)));
-        k += 1;
-    }
-    // SAFETY: each row is in `order` once.
-    unsafe { write(&mut y, z, row, op.post(total, count as u64), &epilogue) };
+    // SAFETY: as above.
+    unsafe { y.write(row, epilogue.apply(op.post(total, count as u64), old)) };
 }
