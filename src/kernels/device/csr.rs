@@ -1,5 +1,6 @@
 //! The kernels of products of a matrix in compressed rows and a vector, for rows of similar lengths.
 
+use core::hint::select_unpredictable;
 use core::marker::PhantomData;
 
 use kernel_primitives::functor::{Epilogue, Reduction};
@@ -126,10 +127,10 @@ pub fn csr_staged_rows<V, S, I, R, E>(
         staged.enter();
         let products = staged.array::<R::Accum>(0, const { CsrStaged::<R::Accum>::ITEMS });
         for (k, &product) in found.iter().enumerate() {
-            let at = k * CSR_THREADS + thread as usize;
-            if k < most && at < count {
+            if k < most {
+                let at = place::<R::Accum>(k * CSR_THREADS + thread as usize);
                 // SAFETY: below the number of products of a chunk; the thread's own element until the barrier.
-                unsafe { products.store(place::<R::Accum>(at), product) };
+                unsafe { products.store(at, product) };
             }
         }
         cx.barrier();
@@ -138,14 +139,14 @@ pub fn csr_staged_rows<V, S, I, R, E>(
         while at < stop {
             let mut parts = [op.identity(); ADDED];
             for (k, part) in parts.iter_mut().enumerate() {
-                let at = (at + k as u32 * lanes).min(stop - 1) as usize;
+                let at = at + k as u32 * lanes;
+                let place = place::<R::Accum>(at.min(stop - 1) as usize);
                 // SAFETY: below `count`; all of these were written before the barrier, and nobody writes them before the next one.
-                *part = unsafe { products.load(place::<R::Accum>(at)) };
+                let found = unsafe { products.load(place) };
+                *part = select_unpredictable(at < stop, found, op.identity());
             }
-            for (k, &part) in parts.iter().enumerate() {
-                if at + k as u32 * lanes < stop {
-                    total = op.combine(total, part);
-                }
+            for &part in &parts {
+                total = op.combine(total, part);
             }
             at += ADDED as u32 * lanes;
         }
@@ -305,8 +306,9 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
     /// What the entries `first`, `first + step` and so on contribute to their rows: `most` of them, a constant up to `N`. It is the identity
     /// where there is no entry.
     ///
-    /// No branch lies between the loads. All columns and values are on their way before one of them is used, and so are then the items of
-    /// `x`. In place of an entry after the end, the last one is read again, so that the loads need no condition.
+    /// No branch lies between the loads, or in place of them. All columns and values are on their way before one of them is used, and so are
+    /// then the items of `x`. Instead of an entry after the end, the last one is read again. A column outside, which another launch has
+    /// written since the matrix was checked, counts as the last one.
     #[inline(always)]
     #[track_caller]
     pub(super) fn products<S, R, const N: usize>(
@@ -322,15 +324,27 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
         R: Reduction<(V, S::Item)>,
     {
         let mut products = [op.identity(); N];
-        let Some(last) = self.len().checked_sub(first).and_then(|left| left.checked_sub(1)) else { return products };
+        let (Some(last), Some(last_column)) = (self.len().checked_sub(1), x.len().checked_sub(1)) else {
+            return products;
+        };
         // Few bits, so that each entry costs one comparison.
-        let last = last.min(N * step) as u32;
-        let place = |k: usize| first + ((k * step) as u32).min(last) as usize;
+        let left = self.len().saturating_sub(first).min(N * step) as u32;
+        let start = first.min(last);
+        let place = |k: usize| start + ((k * step) as u32).min(left.saturating_sub(1)) as usize;
+        let column_at = |k: usize| {
+            // SAFETY: `start + left - 1` is an entry.
+            let column = ConvertTo::<u64>::convert(unsafe { self.columns.read_inside(place(k)) });
+            // By as few bits as an index has.
+            if const { size_of::<I>() <= 4 } {
+                (column as u32).min(last_column.min(u32::MAX as usize) as u32) as usize
+            } else {
+                (column as usize).min(last_column)
+            }
+        };
         let (mut columns, mut values) = ([0; N], [V::ZERO; N]);
         for (k, column) in columns.iter_mut().enumerate() {
             if k < most {
-                // SAFETY: `first + last` is an entry.
-                *column = ConvertTo::<u64>::convert(unsafe { self.columns.read_inside(place(k)) }) as usize;
+                *column = column_at(k);
             }
         }
         for (k, value) in values.iter_mut().enumerate() {
@@ -339,19 +353,13 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
                 *value = unsafe { self.values.read_inside(place(k)) };
             }
         }
-        let highest = columns.iter().fold(0, |highest, &column| highest.max(column));
-        if highest >= x.len() {
-            // A fault.
-            x.at(highest);
-        }
         for (k, product) in products.iter_mut().enumerate() {
             if k < most {
-                // SAFETY: no column is outside.
+                // SAFETY: `columns[k]` is the last column at most.
                 let [item] = unsafe { x.items_inside::<1>(columns[k]) };
                 let found = op.pre((values[k], item), columns[k] as u64);
-                if (k * step) as u32 <= last {
-                    *product = found;
-                }
+                // Of a branch the compiler would make one around the loads, too.
+                *product = select_unpredictable(((k * step) as u32) < left, found, op.identity());
             }
         }
         products

@@ -143,10 +143,9 @@ pub fn csr_tiles<V, S, I, R, E>(
         let ends = staged.array::<u32>(0, tile_steps);
         let products = staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::PRODUCTS }, tile_steps);
         for (k, &product) in found.iter().enumerate() {
-            let at = k * CSR_THREADS + thread;
-            if k < most && at < count {
+            if k < most {
                 // SAFETY: below the number of steps; the thread's own element until the barrier.
-                unsafe { products.store(at, product) };
+                unsafe { products.store(k * CSR_THREADS + thread, product) };
             }
         }
         let (mut at, mut row_end) = (thread, first_end);
