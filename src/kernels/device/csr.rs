@@ -49,7 +49,6 @@ const fn chunk<A>() -> usize {
 
 /// Where a product lies in shared memory: a gap after those that lie side by side in all banks, so that rows of 16 or 32 entries begin in
 /// different banks.
-#[inline(always)]
 const fn place<A>(product: usize) -> usize {
     match size_of::<A>() {
         4 => product + (product >> 5),
@@ -309,7 +308,6 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
     /// No branch lies between the loads, or in place of them. All columns and values are on their way before one of them is used, and so are
     /// then the items of `x`. Instead of an entry after the end, the last one is read again. A column outside, which another launch has
     /// written since the matrix was checked, counts as the last one.
-    #[inline(always)]
     #[track_caller]
     pub(super) fn products<S, R, const N: usize>(
         &self,
@@ -379,7 +377,6 @@ pub(super) fn bounds<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize
 ///
 /// # Safety
 /// No other thread of the launch accesses the row's element of `y`.
-#[inline(always)]
 #[track_caller]
 pub(super) unsafe fn read<A, E: Epilogue<A>>(
     y: &GlobalMut<<E as Epilogue<A>>::Output>,
