@@ -84,6 +84,8 @@ pub(crate) mod shape;
 mod stencil;
 mod steps;
 mod tensor;
+#[cfg(test)]
+mod tests;
 mod weighted;
 
 pub use assignments::{Assignment, Prepared, assign_all};

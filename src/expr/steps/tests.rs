@@ -1,7 +1,5 @@
 //! Kernels of several steps, run by a machine for PTX, against assignments of one step each.
 
-mod machine;
-
 use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
@@ -15,8 +13,8 @@ use super::tile::{Choice, Tiling};
 use crate::expr::graph::View;
 use crate::expr::program::lower;
 use crate::expr::ptx::steps::THREADS;
+use crate::expr::tests::machine::Machine;
 use crate::expr::{AxisSlice, Boundary, Expr, Neighbours, Numeric, Promote, Scalar, Tensor, stencil};
-use machine::Machine;
 
 fn bytes_of(view: &View) -> Range<u64> {
     let start = view.storage.address();

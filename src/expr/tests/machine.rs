@@ -1,0 +1,414 @@
+//! A machine for kernels of expressions: runs their PTX on the host, a warp at a time. The places of all accesses are asserted, as is
+//! that shared memory is written before it is read. Lanes of a warp take the same branches, unless they may part: then those that are
+//! the farthest back go on first.
+
+mod operations;
+mod reader;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::Range;
+
+use operations::{Operation, bits, cut, operation, signed};
+use reader::{Argument, Reader, parts, table};
+
+const LANES: usize = 32;
+
+/// A value of each lane, by its bits.
+type Lanes = [u64; LANES];
+
+enum What {
+    Return,
+    Branch,
+    /// Waits for the other threads of the block, or of the warp.
+    Barrier,
+    WarpBarrier,
+    /// Of elements of so many bytes, whose sign is extended, or not.
+    Load(Space, usize, bool),
+    /// Of elements of so many bytes.
+    Store(Space, usize),
+    Shuffle(Way),
+    Compute(Operation),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    Global,
+    Shared,
+    Constant,
+}
+
+/// Which lane a shuffle reads.
+enum Way {
+    Down,
+    Up,
+    Index,
+}
+
+struct Instruction {
+    /// A predicate, and whether it is negated.
+    guard: Option<(usize, bool)>,
+    what: What,
+    /// Of its type.
+    bits: u32,
+    arguments: Vec<Argument>,
+    text: String,
+}
+
+/// A kernel, read once.
+pub(crate) struct Machine {
+    code: Vec<Instruction>,
+    labels: HashMap<String, usize>,
+    registers: usize,
+    /// Addresses of variables: in shared memory, or of constants.
+    variables: HashMap<String, u64>,
+    shared: usize,
+    constants: Vec<Vec<u64>>,
+    parting: bool,
+    conflicts: Cell<usize>,
+}
+
+/// Lanes that have returned are there.
+const NOWHERE: usize = usize::MAX;
+
+/// A warp, between two barriers.
+struct WarpState {
+    registers: Vec<Lanes>,
+    /// Where each lane goes on.
+    at: [usize; LANES],
+}
+
+/// A block's shared memory, and whether each byte was written.
+struct SharedMemory {
+    bytes: Vec<u8>,
+    written: Vec<bool>,
+}
+
+impl Machine {
+    pub(crate) fn new(text: &str) -> Self {
+        let body = &text[text.find("\n{\n").expect("a body") + 3..];
+        let (mut reader, mut code, mut labels) = (Reader::default(), Vec::new(), HashMap::new());
+        let (mut variables, mut constants) = (HashMap::new(), Vec::new());
+        for line in text.lines().filter(|line| line.starts_with(".const") || line.starts_with(".global")) {
+            let (name, words) = table(line);
+            variables.insert(name, words.as_ptr().expose_provenance() as u64);
+            constants.push(words);
+        }
+        let mut shared = 0;
+        for line in body.lines().map(str::trim) {
+            if let Some(label) = line.strip_suffix(':') {
+                labels.insert(label.to_owned(), code.len());
+                continue;
+            }
+            let is_code = |line: &&str| !line.starts_with(".reg") && !line.starts_with("//");
+            let Some(line) = line.strip_suffix(';').filter(is_code) else { continue };
+            if let Some(declared) = line.strip_prefix(".shared .align 16 .b8 ") {
+                let (name, len) = declared.trim_end_matches(']').split_once('[').expect("an array");
+                variables.insert(name.to_owned(), shared as u64);
+                shared += len.parse::<usize>().expect("a length");
+                continue;
+            }
+            let (guard, rest) = match line.strip_prefix('@') {
+                None => (None, line),
+                Some(guarded) => {
+                    let (name, rest) = guarded.split_once(' ').expect("an instruction");
+                    (Some((reader.register(name.trim_start_matches('!')), name.starts_with('!'))), rest)
+                }
+            };
+            let (name, list) = rest.split_once(' ').unwrap_or((rest, ""));
+            let name: Vec<&str> = name.split('.').collect();
+            let what = what_is(&name).unwrap_or_else(|| panic!("no instruction {line}"));
+            let arguments = parts(list).into_iter().map(|part| reader.argument(part)).collect();
+            let bits = bits(name[name.len() - 1]);
+            code.push(Instruction { guard, what, bits, arguments, text: line.into() });
+        }
+        let (registers, conflicts) = (reader.registers(), Cell::new(0));
+        Self { code, labels, registers, variables, shared, constants, parting: false, conflicts }
+    }
+
+    /// The same for kernels in which the lanes of a warp part.
+    pub(crate) fn parting(self) -> Self {
+        Self { parting: true, ..self }
+    }
+
+    /// How often lanes wait for a bank of shared memory, in all runs so far.
+    pub(crate) fn conflicts(&self) -> usize {
+        self.conflicts.get()
+    }
+
+    /// Runs all blocks, of so many threads, with these parameters. Accesses are of bytes in `reads` or `writes`.
+    pub(crate) fn run(
+        &self,
+        blocks: usize,
+        threads: usize,
+        words: &[u64],
+        reads: &[Range<u64>],
+        writes: &[Range<u64>],
+    ) {
+        let words_in = |table: &Vec<u64>| {
+            let start = table.as_ptr().expose_provenance() as u64;
+            start..start + 8 * table.len() as u64
+        };
+        let constants: Vec<_> = self.constants.iter().map(words_in).collect();
+        for block in 0..blocks {
+            let shared = RefCell::new(SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared] });
+            let launch = |first| Launch {
+                machine: self,
+                block,
+                first,
+                words,
+                reads,
+                writes,
+                constants: &constants,
+                shared: &shared,
+            };
+            let begin = || WarpState { registers: vec![[0; LANES]; self.registers], at: [0; LANES] };
+            let mut warps: Vec<_> = (0..threads).step_by(LANES).map(|first| (launch(first), begin())).collect();
+            // From barrier to barrier.
+            while warps.iter().any(|(_, warp)| warp.at.iter().any(|&at| at != NOWHERE)) {
+                for (launch, warp) in &mut warps {
+                    self.warp(launch, warp);
+                }
+            }
+        }
+    }
+
+    /// Runs a warp up to a barrier, or its end.
+    fn warp(&self, launch: &Launch<'_>, warp: &mut WarpState) {
+        loop {
+            let at = warp.at.into_iter().min().expect("lanes");
+            let Some(instruction) = self.code.get(at) else {
+                warp.at = [NOWHERE; LANES];
+                return;
+            };
+            let here = warp.at.map(|lane| lane == at);
+            let active: [bool; LANES] = std::array::from_fn(|lane| {
+                let holds = |(register, not): (usize, bool)| (warp.registers[register][lane] != 0) != not;
+                here[lane] && instruction.guard.is_none_or(holds)
+            });
+            let together = || (0..LANES).all(|lane| here[lane] || warp.at[lane] == NOWHERE);
+            let mut next = at + 1;
+            match &instruction.what {
+                What::Return => next = NOWHERE,
+                What::Branch => {
+                    let Some(Argument::Label(label)) = instruction.arguments.first() else { panic!("a label") };
+                    let parts = active != here && active.contains(&true);
+                    assert!(self.parting || !parts, "lanes part at {}", instruction.text);
+                    for lane in (0..LANES).filter(|&lane| here[lane]) {
+                        warp.at[lane] = if active[lane] { self.labels[label] } else { next };
+                    }
+                    continue;
+                }
+                What::Barrier | What::WarpBarrier => assert!(together(), "some lanes wait at {}", instruction.text),
+                _ => launch.step(instruction, &active, &mut warp.registers),
+            }
+            for lane in (0..LANES).filter(|&lane| here[lane]) {
+                warp.at[lane] = next;
+            }
+            if matches!(instruction.what, What::Barrier) {
+                return;
+            }
+        }
+    }
+}
+
+struct Launch<'a> {
+    machine: &'a Machine,
+    block: usize,
+    first: usize,
+    words: &'a [u64],
+    reads: &'a [Range<u64>],
+    writes: &'a [Range<u64>],
+    constants: &'a [Range<u64>],
+    shared: &'a RefCell<SharedMemory>,
+}
+
+fn what_is(name: &[&str]) -> Option<What> {
+    let last = *name.last()?;
+    let size = bits(last) as usize / 8;
+    Some(match name {
+        ["ret"] => What::Return,
+        ["bra"] => What::Branch,
+        ["bar", "sync"] => What::Barrier,
+        ["bar", "warp", "sync"] => What::WarpBarrier,
+        ["ld", space @ ("global" | "shared" | "const"), ..] => What::Load(space_of(space), size, last.starts_with('s')),
+        ["st", space @ ("global" | "shared"), ..] => What::Store(space_of(space), size),
+        ["shfl", "sync", "down", _] => What::Shuffle(Way::Down),
+        ["shfl", "sync", "up", _] => What::Shuffle(Way::Up),
+        ["shfl", "sync", "idx", _] => What::Shuffle(Way::Index),
+        _ => What::Compute(operation(name)?),
+    })
+}
+
+fn space_of(name: &str) -> Space {
+    match name {
+        "global" => Space::Global,
+        "shared" => Space::Shared,
+        _ => Space::Constant,
+    }
+}
+
+impl Launch<'_> {
+    fn bytes(&self, space: Space, address: u64, size: usize, write: bool) -> *mut u8 {
+        let (from, to) = (address, address + size as u64);
+        assert!(
+            space == Space::Constant || address.is_multiple_of(size as u64),
+            "an access of {size} bytes at {address:#x}"
+        );
+        if space == Space::Shared {
+            let mut shared = self.shared.borrow_mut();
+            let range = from as usize..to as usize;
+            assert!(range.end <= shared.bytes.len(), "an access outside of shared memory, to {from:#x}");
+            if write {
+                shared.written[range.clone()].fill(true);
+            }
+            assert!(
+                shared.written[range.clone()].iter().all(|&written| written),
+                "shared memory at {from:#x} has no value"
+            );
+            return shared.bytes[range].as_mut_ptr();
+        }
+        let inside = |range: &Range<u64>| range.start <= from && to <= range.end;
+        let ranges = match space {
+            Space::Constant => self.constants,
+            _ if write => self.writes,
+            _ => self.reads,
+        };
+        // Tables that are too long for constant memory are in global memory.
+        let known = ranges.iter().any(inside) || !write && self.constants.iter().any(inside);
+        assert!(known, "an access outside, to {from:#x} of {ranges:#x?}");
+        std::ptr::with_exposed_provenance_mut(address as usize)
+    }
+
+    /// Counts how often lanes wait for banks: lanes that access 128 bytes in all are served at once.
+    fn count_conflicts(&self, addresses: &[u64], size: usize) {
+        let words = (size / 4).max(1);
+        for lanes in addresses.chunks(LANES / words) {
+            let mut banks: [Vec<u64>; LANES] = std::array::from_fn(|_| Vec::new());
+            for word in lanes.iter().flat_map(|address| (0..words as u64).map(move |word| address / 4 + word)) {
+                let bank = &mut banks[word as usize % LANES];
+                if !bank.contains(&word) {
+                    bank.push(word);
+                }
+            }
+            let most = banks.iter().map(Vec::len).max().unwrap_or(0);
+            self.machine.conflicts.set(self.machine.conflicts.get() + most.saturating_sub(1));
+        }
+    }
+
+    fn values(&self, argument: &Argument, bits: u32, registers: &[Lanes]) -> Lanes {
+        match argument {
+            Argument::Register(register) => registers[*register],
+            Argument::Number(number) => [*number; LANES],
+            Argument::Variable(name) => [self.machine.variables[name]; LANES],
+            Argument::Parameter(number) => [self.words[*number]; LANES],
+            Argument::Thread => std::array::from_fn(|lane| (self.first + lane) as u64),
+            Argument::Block => [self.block as u64; LANES],
+            Argument::Several(parts) => {
+                let each = bits / parts.len() as u32;
+                let whole = |lane: usize| {
+                    parts.iter().rev().fold(0u64, |all, &part| (all << each) | cut(registers[part][lane], each))
+                };
+                std::array::from_fn(whole)
+            }
+            Argument::Memory(..) | Argument::Label(_) => panic!("no value"),
+        }
+    }
+
+    fn step(&self, instruction: &Instruction, active: &[bool; LANES], registers: &mut [Lanes]) {
+        let Instruction { what, bits, arguments, text, .. } = instruction;
+        // All lanes read before any writes.
+        let mut operands = [[0u64; LANES]; 4];
+        if matches!(what, What::Shuffle(_) | What::Compute(_)) {
+            for (operand, argument) in operands.iter_mut().zip(&arguments[1..]) {
+                *operand = self.values(argument, *bits, registers);
+            }
+        }
+        let results: Lanes = match what {
+            What::Load(space, size, is_signed) => {
+                return self.access((&arguments[..], *space), *size, Some(*is_signed), active, registers);
+            }
+            What::Store(space, size) => return self.access((&arguments[..], *space), *size, None, active, registers),
+            What::Shuffle(way) => std::array::from_fn(|lane| {
+                let by = operands[1][lane] as usize;
+                let from = match way {
+                    Way::Down if lane + by < LANES => lane + by,
+                    Way::Up if lane >= by => lane - by,
+                    Way::Index => by % LANES,
+                    _ => lane,
+                };
+                cut(operands[0][from], 32)
+            }),
+            What::Compute(operation) => {
+                std::array::from_fn(|lane| operation(&operands.each_ref().map(|operand| operand[lane])))
+            }
+            What::Return | What::Branch | What::Barrier | What::WarpBarrier => unreachable!("the warp's own"),
+        };
+        match &arguments[0] {
+            Argument::Register(to) => {
+                for lane in (0..LANES).filter(|&lane| active[lane]) {
+                    registers[*to][lane] = results[lane];
+                }
+            }
+            Argument::Several(parts) => {
+                let each = bits / parts.len() as u32;
+                for (number, &part) in parts.iter().enumerate() {
+                    for lane in (0..LANES).filter(|&lane| active[lane]) {
+                        registers[part][lane] = cut(results[lane] >> (each * number as u32), each);
+                    }
+                }
+            }
+            _ => panic!("no result in {text}"),
+        }
+    }
+
+    /// A load, which extends the sign or does not; or a store.
+    fn access(
+        &self,
+        (arguments, space): (&[Argument], Space),
+        size: usize,
+        load: Option<bool>,
+        active: &[bool; LANES],
+        registers: &mut [Lanes],
+    ) {
+        let (&[Argument::Memory(address, offset), ref list] | &[ref list, Argument::Memory(address, offset)]) =
+            arguments
+        else {
+            panic!("an address, and what is there")
+        };
+        let list = match list {
+            Argument::Several(list) => &list[..],
+            Argument::Register(one) => std::slice::from_ref(one),
+            _ => panic!("registers"),
+        };
+        if space == Space::Shared {
+            let lanes = (0..LANES).filter(|&lane| active[lane]);
+            let addresses: Vec<u64> = lanes.map(|lane| cut(registers[address][lane] + offset, 32)).collect();
+            self.count_conflicts(&addresses, size * list.len());
+        }
+        for lane in (0..LANES).filter(|&lane| active[lane]) {
+            let at = registers[address][lane] + offset;
+            let at = if space == Space::Shared { cut(at, 32) } else { at };
+            let memory = self.bytes(space, at, size * list.len(), load.is_none());
+            for (number, &register) in list.iter().enumerate() {
+                let value = &mut registers[register][lane];
+                let mut word = value.to_le_bytes();
+                // SAFETY: bytes of a tensor, a table or shared memory, as was asserted; nothing else uses them meanwhile.
+                unsafe {
+                    let memory = memory.add(number * size);
+                    match load {
+                        None => memory.copy_from_nonoverlapping(word.as_ptr(), size),
+                        Some(_) => {
+                            word = [0; 8];
+                            memory.copy_to_nonoverlapping(word.as_mut_ptr(), size);
+                        }
+                    }
+                }
+                if let Some(is_signed) = load {
+                    let loaded = u64::from_le_bytes(word);
+                    *value = if is_signed { cut(signed(loaded, 8 * size as u32) as u64, 32) } else { loaded };
+                }
+            }
+        }
+    }
+}
