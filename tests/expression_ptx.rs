@@ -314,8 +314,8 @@ fn rows_of_stencils_share_what_is_around_them() -> Result<()> {
 fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
     let (stream, mut kernels) = (stream(), Kernels::new());
     let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
-    // The vector itself and one element to each side; or all vectors, and at the ends of rows one and the elements beside it.
-    for (width, vectors, single) in [(3, 1, 2), (9, 3 + 1, 8), (33, 9 + 1, 32)] {
+    // The vector itself and one element to each side; or vectors of a tile, and at the ends of rows single elements.
+    for (width, vectors, single) in [(3, 1, 2), (9, 4, 4), (33, 4, 4)] {
         let weights = vec![0.5f32; width];
         let sums = || convolve(&x, &weights, width as isize / 2, Boundary::Clamp).contract();
         kernels.kernel(
@@ -342,6 +342,52 @@ fn what_neighbours_have_in_common_is_read_once() -> Result<()> {
         let sums = || stencil(&x, Boundary::Mirror, cube);
         kernels.kernel(&format!("cube.{reach}"), |arch| y.ptx(sums(), arch), |_| true)?;
     }
+    kernels.finish();
+    Ok(())
+}
+
+/// Many neighbours in a row are read through shared memory, by vectors.
+#[test]
+fn wide_rows_of_every_type_and_boundary_spill_nothing() -> Result<()> {
+    let (stream, mut kernels) = (stream(), Kernels::new());
+    macro_rules! types {
+        ($($t:ty: $outside:expr),*) => {$({
+            let [y, x] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [4, 6144]).unwrap());
+            // No multiple of a vector, and not at its beginning.
+            let odd = |x: &Tensor<$t>| x.slice((1.., 3..)).unwrap();
+            let through_shared = |text: &str| text.contains("ld.shared.v") && text.contains("st.shared.v");
+            for (name, boundary) in [
+                ("clamp", Boundary::Clamp),
+                ("periodic", Boundary::Periodic),
+                ("mirror", Boundary::Mirror),
+                ("symmetric", Boundary::Symmetric),
+                ("constant", Boundary::Constant($outside)),
+            ] {
+                for width in [9, 33, 64, 66] {
+                    let weights = vec![$outside; width];
+                    let sums = |x: &Tensor<$t>| convolve(x, &weights, width as isize / 3, boundary);
+                    let name = |what: &str| format!("row.{what}.{width}.{name}.{}", <$t as Scalar>::DTYPE);
+                    kernels.kernel(
+                        &name("whole"),
+                        |arch| y.ptx(sums(&x), arch),
+                        |text| through_shared(text) && text.contains("ld.global.v"),
+                    )?;
+                    if width > 9 {
+                        kernels.kernel(
+                            &name("odd"),
+                            |arch| odd(&y).ptx(sums(&odd(&x)) + &odd(&x), arch),
+                            |text| through_shared(text) && !text.contains("global.v"),
+                        )?;
+                    }
+                }
+            }
+        })*};
+    }
+    types!(u8: 3, i32: -9, f16: f16::ONE, bf16: bf16::ONE, f32: 2.5, f64: 2.5);
+    let [y, x] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, 1 << 16).unwrap());
+    let widest = || convolve(&x, &[0.5; 2048], 1024, Boundary::Clamp);
+    kernels.kernel("row.widest", |arch| y.ptx(widest(), arch), |text| text.contains("ld.shared.v4"))?;
+    kernels.kernel("row.widest.contracted", |arch| y.ptx(widest().contract(), arch), |text| text.contains("fma.rn"))?;
     kernels.finish();
     Ok(())
 }

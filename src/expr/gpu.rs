@@ -1,5 +1,8 @@
 //! Kernels of programs: made when they are first needed, kept as long as the program runs, and launched.
 
+#[cfg(test)]
+pub(crate) mod text;
+
 use std::ffi::c_void;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -128,12 +131,18 @@ impl<'a> Operands<'a> {
         let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
         let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
         if !program.shifts.is_empty() {
-            return variant.shifted(program, self.nest).patched(program, self.nest);
+            let otherwise = || variant.shifted(program, self.nest).patched(program, self.nest);
+            return self.row_tiled(false).unwrap_or_else(otherwise);
         }
         if variant.rank < 2 {
             return variant.sized(program, self.nest.elements);
         }
         variant.turning(self.nest, &self.sizes, self.kinds(), &self.memories)
+    }
+
+    fn row_tiled(&self, always: bool) -> Option<Variant> {
+        let operands = (&self.sizes[..], &self.addresses[..], self.kinds());
+        Variant::row_tiled(&self.lowered.program, self.nest, operands, always)
     }
 
     fn kinds(&self) -> Kinds {
@@ -144,6 +153,9 @@ impl<'a> Operands<'a> {
     fn blocks(&self, variant: &Variant, count: usize) -> usize {
         if let Some(patch) = variant.patch {
             return (0..self.nest.rank).map(|axis| patch.blocks(axis, self.vectors(variant, axis))).product();
+        }
+        if let Some(tile) = variant.row {
+            return tile.blocks(count);
         }
         let Some(turn) = variant.turn else { return count.div_ceil(variant.tile()) };
         let (inner, edge) = (self.nest.rank - 1, usize::from(turn.edge));
@@ -167,11 +179,19 @@ impl<'a> Operands<'a> {
         let (major, minor) = device.compute_capability().unwrap_or((0, 0));
         let variant = self.variant();
         let info = kernel(&self.lowered.program, &KernelForm::Once(variant.clone()), 10 * major + minor, name)?;
-        let linear = variant.rank == 0;
-        let count = if linear { self.nest.elements } else { self.nest.elements / usize::from(variant.width) };
+        let count = self.count(&variant);
         let blocks = self.extent("the number of blocks", self.blocks(&variant, count), name)?;
         let dims = Dims::new(blocks, variant.threads() as u32);
         Ok(Ready { info, words: self.words(&variant, count), dims })
+    }
+
+    /// What a kernel counts: elements if all operands are linear, else tiles of rows, or vectors.
+    fn count(&self, variant: &Variant) -> usize {
+        match variant.row {
+            Some(tile) => self.nest.elements / self.along(variant, 0) * tile.tiles(self.along(variant, 0)),
+            None if variant.rank == 0 => self.nest.elements,
+            None => self.nest.elements / usize::from(variant.width),
+        }
     }
 
     /// An extent of a grid.
@@ -221,7 +241,11 @@ impl<'a> Operands<'a> {
             Param::Count => words.push(count as u64),
             Param::Divisor(axis) => {
                 let vectors = self.vectors(variant, axis);
-                let extent = variant.patch.map_or(vectors, |patch| patch.blocks(axis, vectors));
+                let extent = match (variant.patch, variant.row) {
+                    (Some(patch), _) => patch.blocks(axis, vectors),
+                    (None, Some(tile)) if axis + 1 == self.nest.rank => tile.tiles(self.nest.extents[axis]),
+                    _ => vectors,
+                };
                 if variant.wide {
                     words.push(extent as u64);
                 } else {

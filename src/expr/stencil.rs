@@ -88,6 +88,9 @@ impl IntoOffsets for Vec<isize> {
 /// `f` divides integers. It reads each element around them once, unless these take too many registers. What the threads of a block have in
 /// common comes from the first-level cache.
 ///
+/// If there are nine or more neighbours in a row along the innermost axis, and none along another, blocks load tiles of rows with
+/// their halo into shared memory. A thread computes 6 to 12 consecutive results: it reads each element around them once from there.
+///
 /// [`steps`](Expr::steps) applies a stencil many times.
 ///
 /// ```
@@ -143,13 +146,13 @@ pub fn stencil<X: Operand, R: Operand>(
 /// neural networks; a convolution of signals has them reversed. Products are formed and added in the order of the weights, of `f16` and
 /// `bf16` in `f32`, and rounded each; [`contract`](Expr::contract) makes multiply-adds of them.
 ///
-/// It is a [`stencil`]: a thread reads each element once for all results that it computes, up to about 90 elements. Up to 64 weights,
-/// other values make no other kernel; more are a part of it.
+/// It is a [`stencil`]: 9 weights or more have tiles of rows in shared memory. Up to 64 weights, other values make no other kernel; more
+/// are a part of it.
 ///
-/// More than 64 weights are a table, and the kernel has a loop: a thread reads a vector of elements at a time, and adds to all its results
-/// what these contribute. That is so for a tensor, with a boundary other than [`Interior`](Boundary::Interior), and with neighbours that
-/// are less than the extent away. Otherwise the code has a term for each weight, which the driver compiles slowly if there are thousands:
-/// assign arithmetic to a tensor first. Arithmetic is the limit of wide sums, and `contract` halves it.
+/// More than 64 weights are a table, and the kernel has a loop: a thread reads a vector of weights and a vector of elements at a time,
+/// and adds their products to all its results. That is so for a tensor, with a boundary other than [`Interior`](Boundary::Interior), and
+/// with neighbours that are less than the extent away. Otherwise the code has a term for each weight, which the driver compiles slowly if
+/// there are thousands: assign arithmetic to a tensor first. Arithmetic is the limit of wide sums, and `contract` halves it.
 ///
 /// ```
 /// use kernel_primitives::Device;
@@ -449,7 +452,7 @@ fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
 }
 
 /// Whether an operator takes a few instructions.
-fn is_cheap(op: Op) -> bool {
+pub(super) fn is_cheap(op: Op) -> bool {
     match op {
         Op::Math(math) => {
             matches!(math, Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::RoundTiesEven)

@@ -9,6 +9,7 @@ mod memory;
 mod neighbours;
 mod patch;
 mod random;
+mod row_tile;
 pub(crate) mod steps;
 mod turn;
 mod weighted;
@@ -22,6 +23,7 @@ pub(crate) use neighbours::most as most_around;
 
 use neighbours::{Around, Cell, Field};
 use patch::Patch;
+use row_tile::RowTile;
 
 use super::dtype::DType;
 use super::graph::Op;
@@ -63,6 +65,8 @@ pub(crate) struct Variant {
     pub(crate) turn: Option<Turn>,
     /// How threads lie, if there are neighbours along several axes.
     pub(crate) patch: Option<Patch>,
+    /// Tiles of rows in shared memory, if there are many neighbours along the innermost axis.
+    pub(crate) row: Option<RowTile>,
     /// Set for a reduction: its result is the first operand.
     pub(crate) fold: Option<Folding>,
     /// The axes along which neighbours are, counted from the innermost of the shape.
@@ -296,6 +300,7 @@ impl Variant {
             operands,
             turn: None,
             patch: None,
+            row: None,
             fold: None,
             apart: nest.apart,
         }
@@ -406,7 +411,7 @@ impl Variant {
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
         let apart = nest.apart;
         let rest = rest && width > 1;
-        (Self { width, vectors, large: false, rank, wide, operands, turn: None, patch: None, fold: None, apart }, rest)
+        (Self { width, vectors, large: false, rank, wide, operands, turn: None, patch: None, row: None, fold: None, apart }, rest)
     }
 
     /// Threads of a block.
@@ -486,10 +491,10 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         text.push('\n');
     }
     // To save registers ptxas would spill some where there is a call, and compute again what long programs have. These have loads enough
-    // under way with 80 registers.
+    // under way with 80 registers. Row tiles take few as they are.
     let registers = if program.divides_integers() {
         ".minnctapersm 1\n"
-    } else if program.code.len() > LONG {
+    } else if program.code.len() > LONG && variant.row.is_none() {
         ".minnctapersm 3\n"
     } else {
         ""
@@ -614,6 +619,9 @@ impl Kernel<'_> {
         }
         if let Some(patch) = self.variant.patch {
             return self.write_patches(patch);
+        }
+        if let Some(tile) = self.variant.row {
+            return self.write_row_tiles(tile);
         }
         let (width, vectors) = (usize::from(self.variant.width), usize::from(self.variant.vectors));
         let linear = self.variant.rank == 0;
@@ -880,6 +888,11 @@ impl Kernel<'_> {
     /// Computes what is not loaded, and stores the results.
     fn store(&mut self, values: &mut [Vec<Reg>], place: &At, width: usize) {
         self.fill(values, place, width);
+        self.store_results(values, place, width);
+    }
+
+    /// Stores the results.
+    fn store_results(&mut self, values: &[Vec<Reg>], place: &At, width: usize) {
         for (operand, &result) in self.program.results.iter().enumerate() {
             let address = place.addresses[operand].expect("a result lies somewhere");
             let mut elements = values[result as usize].clone();

@@ -75,14 +75,8 @@ impl Kernel<'_> {
         let (axis, inner) = (usize::from(apart.axis), usize::from(self.variant.rank) - 1);
         let operand = self.operand_of(input);
         let span = Span::new(taps, self.variant.width.into());
-        let (table, space) = self.table(number, span, dtype);
-        // Adding to a negative zero leaves every product as it is.
-        let zero = match dtype {
-            DType::F32 => u64::from((-0f32).to_bits()),
-            DType::F64 => (-0f64).to_bits(),
-            _ => 0,
-        };
-        let sums = (0..width).map(|_| self.e.constant(dtype, zero)).collect();
+        let (table, space) = self.table(number, (span.pad, span.vectors() * span.width), dtype);
+        let sums = (0..width).map(|_| self.zero_of_sum(dtype)).collect();
         let from = program.inputs[input as usize].dtype;
         let sum = Sum { taps, operand, from, dtype, table, space, pad: span.pad, sums };
         let in_row = axis == inner && !apart.backwards && self.variant.operands[operand] == Way::Row;
@@ -99,16 +93,26 @@ impl Kernel<'_> {
         sum.sums
     }
 
-    /// The name of a table of weights, declared once, and its memory.
-    fn table(&mut self, number: u32, span: Span, dtype: DType) -> (String, &'static str) {
+    /// What a sum begins with: adding to a negative zero leaves every product as it is.
+    pub(super) fn zero_of_sum(&mut self, dtype: DType) -> Reg {
+        let zero = match dtype {
+            DType::F32 => u64::from((-0f32).to_bits()),
+            DType::F64 => (-0f64).to_bits(),
+            _ => 0,
+        };
+        self.e.constant(dtype, zero)
+    }
+
+    /// The name of a table of weights, declared once, and its memory. The weights begin at an entry, of so many.
+    pub(super) fn table(&mut self, number: u32, (first, len): (usize, usize), dtype: DType) -> (String, &'static str) {
         let lengths = self.program.taps.iter().map(|taps| taps.weights.len() + 2 * usize::from(self.variant.width));
         let space = if 8 * lengths.sum::<usize>() <= CONSTANT_BYTES { "const" } else { "global" };
         let name = format!("weights{number}_{dtype}");
         let start = format!(".{space} .align 16 .b{} {name}[", 8 * dtype.size());
         if !self.e.tables.iter().any(|table| table.starts_with(&start)) {
-            let mut entries = vec![0u64; span.vectors() * span.width];
+            let mut entries = vec![0u64; len];
             let weights = &self.program.taps[number as usize].weights;
-            entries[span.pad..][..weights.len()].copy_from_slice(weights);
+            entries[first..][..weights.len()].copy_from_slice(weights);
             let entries: Vec<String> = entries.iter().map(u64::to_string).collect();
             self.e.tables.push(format!("{start}{}] = {{{}}};", entries.len(), entries.join(", ")));
         }
@@ -125,10 +129,9 @@ impl Kernel<'_> {
         self.e.op(Class::Pred, "and.pred", &[low, high])
     }
 
-    /// Adds to a sum the product of an element and a weight.
-    fn add_product(&mut self, sum: &Sum, to: usize, value: Reg, weight: Reg) {
-        let (dtype, to) = (sum.dtype, sum.sums[to]);
-        let new = if sum.taps.contracted {
+    /// Adds to a sum, of a type, the product of an element and a weight.
+    pub(super) fn add_product(&mut self, (contracted, dtype): (bool, DType), to: Reg, value: Reg, weight: Reg) {
+        let new = if contracted {
             self.e.compute(Op::MulAdd, dtype, dtype, &[value, weight, to])
         } else {
             let product = self.e.compute(Op::Mul, dtype, dtype, &[value, weight]);
@@ -147,7 +150,7 @@ impl Kernel<'_> {
             let value = self.converted(sum, value);
             for to in 0..values.len() {
                 if let Some(weight) = weight(element, to) {
-                    self.add_product(sum, to, value, weight);
+                    self.add_product((sum.taps.contracted, sum.dtype), sum.sums[to], value, weight);
                 }
             }
         }
@@ -263,7 +266,7 @@ impl Kernel<'_> {
                 value = self.e.select(sum.from, inside, value, outside);
             }
             let value = self.converted(sum, value);
-            self.add_product(sum, to, value, weight);
+            self.add_product((sum.taps.contracted, sum.dtype), sum.sums[to], value, weight);
         }
         op!(self.e, "{add} {by}, {by}, {sign};");
         op!(self.e, "add.s64 {w}, {w}, {};", sum.dtype.size());
@@ -272,7 +275,7 @@ impl Kernel<'_> {
     }
 
     /// The index that is read in place of one on either side, and whether that is inside, if it matters.
-    fn turned_back(&mut self, rule: Rule, at: Reg, axis: usize) -> (Reg, Option<Reg>) {
+    pub(super) fn turned_back(&mut self, rule: Rule, at: Reg, axis: usize) -> (Reg, Option<Reg>) {
         let (class, s, extent) = (at.class, self.signed(), self.argument(Param::Extent(axis))[0]);
         let named = |name: &str| format!("{name}.{s}");
         match rule {

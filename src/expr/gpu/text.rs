@@ -1,0 +1,32 @@
+//! Kernels as tests run them: their texts, and what they are launched with.
+
+use primitives_host::Result;
+
+use super::{KernelForm, Operands};
+
+/// A kernel's text, and what it is launched with.
+pub(crate) struct KernelText {
+    pub(crate) text: String,
+    /// The parameters but for the control.
+    pub(crate) words: Vec<u64>,
+    pub(crate) blocks: usize,
+    pub(crate) threads: usize,
+    /// Whether it has row tiles.
+    pub(crate) tiled: bool,
+}
+
+impl Operands<'_> {
+    /// The kernel as it is launched; of row tiles wherever these can be, if so asked.
+    pub(crate) fn written(&self, always_tiles: bool, arch: u32) -> Result<KernelText> {
+        let tiled = if always_tiles { self.row_tiled(true) } else { None };
+        let variant = tiled.unwrap_or_else(|| self.variant());
+        let count = self.count(&variant);
+        Ok(KernelText {
+            text: KernelForm::Once(variant.clone()).text(&self.lowered.program, arch)?,
+            words: self.words(&variant, count),
+            blocks: self.blocks(&variant, count),
+            threads: variant.threads(),
+            tiled: variant.row.is_some(),
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! Tiles in shared memory: what they hold, and how it gets there.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::super::emit::{Class, Reg, op};
+use super::super::{Kernel, Param, Way};
+use super::{RowTile, Split, TileThread, VECTOR};
+use crate::expr::dtype::DType;
+use crate::expr::neighbour::Rule;
+use crate::expr::nest::Apart;
+use crate::expr::program::{Program, What};
+use crate::expr::shape::MAX_RANK;
+
+/// A row of an input, with what is outside of it by a rule.
+pub(super) struct StagedRow {
+    pub(super) input: u32,
+    pub(super) rule: Rule,
+    pub(super) dtype: DType,
+    /// The distance from the tile's first element to the first that is held, whole vectors.
+    pub(super) low: isize,
+    /// Elements, whole vectors.
+    len: usize,
+    /// Where it begins in the tile's shared memory.
+    pub(super) offset: usize,
+}
+
+/// A value that windows pass on: one for each element of the tile.
+pub(super) struct Passed {
+    /// Its instruction.
+    pub(super) at: usize,
+    pub(super) dtype: DType,
+    pub(super) offset: usize,
+}
+
+/// The shared memory of a tile.
+pub(super) struct TileMemory {
+    pub(super) staged: Vec<StagedRow>,
+    pub(super) passed: Vec<Passed>,
+    pub(super) bytes: usize,
+    /// From the first to the last element that are read for one, of the input of which these are most.
+    pub(super) reach: usize,
+    /// Whether half of the elements between are read.
+    pub(super) is_dense: bool,
+}
+
+impl TileMemory {
+    pub(super) fn new(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK], tile: RowTile) -> Self {
+        let (mut staged, mut passed, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut take = |count: usize, dtype: DType| {
+            let offset = bytes;
+            bytes += (count * dtype.size()).next_multiple_of(VECTOR);
+            offset
+        };
+        let footprints = footprints(program, split, apart);
+        let reach = footprints.values().map(Footprint::reach).max().unwrap_or(0);
+        let is_dense = footprints.values().all(|footprint| 2 * footprint.reads >= footprint.reach());
+        for ((input, rule), Footprint { low, high, .. }) in footprints {
+            let dtype = program.inputs[input as usize].dtype;
+            let vector = tile.vector(dtype.size());
+            let low = low.div_euclid(vector as isize) * vector as isize;
+            let len = (tile.len() + high.abs_diff(low)).next_multiple_of(vector);
+            staged.push(StagedRow { input, rule, dtype, low, len, offset: take(len, dtype) });
+        }
+        for &at in &split.passed {
+            let dtype = program.code[at].dtype;
+            passed.push(Passed { at, dtype, offset: take(tile.len(), dtype) });
+        }
+        Self { staged, passed, bytes, reach, is_dense }
+    }
+
+    /// What holds the neighbours of an input by a rule, or its own elements.
+    pub(super) fn of(&self, input: u32, rule: Option<Rule>) -> usize {
+        let holds = |staged: &StagedRow| staged.input == input && rule.is_none_or(|rule| staged.rule == rule);
+        self.staged.iter().position(holds).expect("what windows read is staged")
+    }
+}
+
+/// What is read of a row for one element.
+struct Footprint {
+    /// The first and the last distance.
+    low: isize,
+    high: isize,
+    /// Elements that are read.
+    reads: usize,
+}
+
+impl Footprint {
+    fn reach(&self) -> usize {
+        self.high.abs_diff(self.low) + 1
+    }
+}
+
+/// What is read of each input by a rule.
+fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK]) -> BTreeMap<(u32, Rule), Footprint> {
+    let inner = apart[0].map_or(0, |apart| usize::from(apart.axis));
+    let mut footprints: BTreeMap<(u32, Rule), Footprint> = BTreeMap::new();
+    let mut add = |row: (u32, Rule), low: isize, high: isize| {
+        let known = footprints.entry(row).or_insert(Footprint { low, high, reads: 0 });
+        (known.low, known.high) = (known.low.min(low), known.high.max(high));
+        known.reads += high.abs_diff(low) + 1;
+    };
+    let mut own = Vec::new();
+    for (one, _) in program.code.iter().zip(&split.window).filter(|(_, window)| **window) {
+        match one.what {
+            What::Neighbour(input, shift) => {
+                let shift = program.shifts[shift as usize].along(apart);
+                add((input, shift.rule), shift.by[inner], shift.by[inner]);
+            }
+            What::Weighted(input, number) => {
+                let taps = &program.taps[number as usize];
+                add((input, taps.rule), taps.first, taps.first + taps.weights.len() as isize - 1);
+            }
+            What::Load(input) => own.push(input),
+            _ => {}
+        }
+    }
+    for input in own {
+        // By any rule it is inside.
+        let rule = footprints.keys().find(|(of, _)| *of == input).map_or(Rule::Clamp, |(_, rule)| *rule);
+        let known = footprints.entry((input, rule)).or_insert(Footprint { low: 0, high: 0, reads: 0 });
+        (known.low, known.high) = (known.low.min(0), known.high.max(0));
+        known.reads += 1;
+    }
+    footprints
+}
+
+/// A type that is copied for so many bytes, and how many of it.
+fn words(bytes: usize) -> (DType, usize) {
+    match bytes {
+        1 => (DType::U8, 1),
+        2 => (DType::U16, 1),
+        _ => (DType::U32, bytes / 4),
+    }
+}
+
+/// How a tile's threads copy elements.
+struct RowSource {
+    operand: usize,
+    /// Where the input's row begins.
+    row: Reg,
+    /// The index of the first element that is held, which may be outside.
+    first: Reg,
+    /// Where that goes.
+    to: Reg,
+    threads: usize,
+}
+
+impl Kernel<'_> {
+    /// Loads a tile with its halo into shared memory.
+    pub(super) fn stage(&mut self, staged: &StagedRow, tile: RowTile, place: &TileThread) {
+        let inner = usize::from(self.variant.rank) - 1;
+        let operand = self.operand_of(staged.input);
+        let mut row = self.argument(Param::Operand(operand))[0];
+        for axis in 0..inner {
+            row = self.indexed(operand, axis, row, place.index[axis].expect("an index along each axis"));
+        }
+        let start = place.index[inner].expect("an index along each axis");
+        let first = self.e.op_with(Class::B32, "add.s32", &[start], staged.low);
+        let to = self.e.op_with(Class::B32, "add.u32", &[place.shared], staged.offset);
+        let source = RowSource { operand, row, first, to, threads: tile.threads.into() };
+        let (border, both) = (self.e.label(), self.e.label());
+        let extent = self.argument(Param::Extent(inner))[0];
+        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], staged.len);
+        let low = self.e.op_with(Class::Pred, "setp.lt.s32", &[first], 0);
+        let high = self.e.op(Class::Pred, "setp.gt.s32", &[first, last]);
+        let outside = self.e.op(Class::Pred, "or.pred", &[low, high]);
+        op!(self.e, "@{outside} bra {border};");
+        let vector = if tile.aligned { tile.vector(staged.dtype.size()) } else { 1 };
+        self.stage_inside(staged, &source, place.thread, vector);
+        op!(self.e, "bra {both};");
+        self.e.place(&border);
+        self.stage_anywhere(staged, &source, place.thread);
+        self.e.place(&both);
+    }
+
+    /// All is inside: vector by vector, several at once.
+    fn stage_inside(&mut self, staged: &StagedRow, source: &RowSource, thread: Reg, vector: usize) {
+        const AT_ONCE: usize = 8;
+        let (inner, size) = (usize::from(self.variant.rank) - 1, staged.dtype.size());
+        let (bytes, count) = (vector * size, staged.len / vector);
+        let (dtype, several) = words(bytes);
+        let rounds: Vec<usize> = (0..count.div_ceil(source.threads)).collect();
+        let index = self.e.op_with(Class::B32, "mad.lo.s32", &[thread], format_args!("{vector}, {}", source.first));
+        let from = self.indexed(source.operand, inner, source.row, index);
+        let to = self.e.op_with(Class::B32, "mad.lo.u32", &[thread], format_args!("{bytes}, {}", source.to));
+        let in_row = self.variant.operands[source.operand] == Way::Row;
+        for some in rounds.chunks(AT_ONCE) {
+            let mut values = Vec::new();
+            for &round in some {
+                let begin = round * source.threads;
+                let (mut from, mut to, mut offset) = (from, to, begin * bytes);
+                if begin + source.threads > count {
+                    // The last vectors are copied by several threads.
+                    let own = self.e.op_with(Class::B32, "add.u32", &[thread], begin);
+                    let own = self.e.op_with(Class::B32, "min.u32", &[own], count - 1);
+                    let index =
+                        self.e.op_with(Class::B32, "mad.lo.s32", &[own], format_args!("{vector}, {}", source.first));
+                    from = self.indexed(source.operand, inner, source.row, index);
+                    to = self.e.op_with(Class::B32, "mad.lo.u32", &[own], format_args!("{bytes}, {}", source.to));
+                    offset = 0;
+                } else if !in_row && round > 0 {
+                    let index = self.e.op_with(Class::B32, "add.s32", &[index], begin * vector);
+                    from = self.indexed(source.operand, inner, source.row, index);
+                }
+                let loaded = self.e.load("global", dtype, from, if in_row { offset } else { 0 }, several);
+                values.push((to, offset, loaded));
+            }
+            for (to, offset, values) in values {
+                self.e.store("shared", dtype, to, offset, &values);
+            }
+        }
+    }
+
+    /// Some is outside: each element by its index, in a loop of the tile's threads.
+    fn stage_anywhere(&mut self, staged: &StagedRow, source: &RowSource, thread: Reg) {
+        const AT_ONCE: usize = 4;
+        let inner = usize::from(self.variant.rank) - 1;
+        let (size, extent) = (staged.dtype.size(), self.argument(Param::Extent(inner))[0]);
+        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], 1);
+        let outside = match staged.rule {
+            Rule::Constant(word) => Some(self.e.constant(staged.dtype, word)),
+            _ => None,
+        };
+        let (again, own) = (self.e.label(), self.e.op(Class::B32, "mov.b32", &[thread]));
+        let round = self.e.op_with(Class::B32, "mov.b32", &[], 0);
+        self.e.place(&again);
+        let mut values = Vec::new();
+        for number in 0..AT_ONCE {
+            // The last element is copied by several threads.
+            let element = self.e.op_with(Class::B32, "add.u32", &[own], number * source.threads);
+            let element = self.e.op_with(Class::B32, "min.u32", &[element], staged.len - 1);
+            let at = self.e.op(Class::B32, "add.s32", &[source.first, element]);
+            let (at, inside) = self.turned_back(staged.rule, at, inner);
+            // Past the halo, which is more than a step of the rule away, any element will do.
+            let at = self.e.op_with(Class::B32, "max.s32", &[at], 0);
+            let at = self.e.op(Class::B32, "min.s32", &[at, last]);
+            let from = self.indexed(source.operand, inner, source.row, at);
+            let to = self.e.op_with(Class::B32, "mad.lo.u32", &[element], format_args!("{size}, {}", source.to));
+            values.push((to, inside, self.e.load("global", staged.dtype, from, 0, 1)[0]));
+        }
+        for (to, inside, value) in values {
+            let value = match (inside, outside) {
+                (Some(inside), Some(outside)) => self.e.select(staged.dtype, inside, value, outside),
+                _ => value,
+            };
+            self.e.store("shared", staged.dtype, to, 0, &[value]);
+        }
+        let step = AT_ONCE * source.threads;
+        op!(self.e, "add.u32 {own}, {own}, {step};");
+        op!(self.e, "add.u32 {round}, {round}, {step};");
+        let more = self.e.op_with(Class::Pred, "setp.lt.u32", &[round], staged.len);
+        op!(self.e, "@{more} bra {again};");
+    }
+}
