@@ -29,8 +29,11 @@ fn half(word: u64) -> f32 {
     f16::from_bits(word as u16).to_f32()
 }
 
+/// Of the first two operands.
+type Comparison = Box<dyn Fn(&[u64; 4]) -> Option<Ordering>>;
+
 /// A comparison of the first two operands, of a type.
-fn comparison(dtype: &str) -> Box<dyn Fn(&[u64; 4]) -> Option<Ordering>> {
+fn comparison(dtype: &str) -> Comparison {
     let width = bits(dtype);
     match dtype {
         "f32" => Box::new(|x| single(x[0]).partial_cmp(&single(x[1]))),
