@@ -1,0 +1,207 @@
+//! The steps of a plan over a chunk of elements.
+
+use std::ops::Range;
+
+use primitives_gpu::functor::UnaryFn;
+use primitives_gpu::simt::{Fault, FaultKind};
+use primitives_gpu::thread::{NormalF32, NormalF64, Philox, UniformF32, UniformF64};
+use primitives_host::Diagnosis;
+
+use super::copies::{copy_run, read_word};
+use super::{CHUNK, Memory, Place, Placement, Plan, Step};
+use crate::expr::dtype::DType;
+use crate::expr::graph::{Distribution, MAX_ARGUMENTS};
+use crate::expr::neighbour::copy_neighbours;
+
+impl Plan<'_> {
+    pub(super) fn pieces(&self, registers: &mut [u64], places: Range<usize>) -> Result<(), Diagnosis> {
+        let mut start = places.start;
+        while start < places.end {
+            let end = (start + CHUNK).min(places.end);
+            self.chunk(registers.as_mut_ptr(), start..end)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// The values of the first result, of the chunk that was computed last.
+    pub(in crate::expr) fn value(&self, registers: *mut u64, places: Range<usize>) -> *const u8 {
+        match self.values[0] {
+            // SAFETY: of a register in the plan.
+            Place::Register(number) => unsafe { registers.add(number * CHUNK).cast() },
+            Place::Input(input) => {
+                let memory = &self.job.inputs[input];
+                memory.at(self.job.nest.operands[self.job.lie(memory)].offset + places.start)
+            }
+            Place::Result(_) | Place::Uniform(_) => unreachable!("it is spread, and there is no memory for it"),
+        }
+    }
+
+    /// Computes at most [`CHUNK`] elements.
+    pub(in crate::expr) fn chunk(&self, registers: *mut u64, places: Range<usize>) -> Result<(), Diagnosis> {
+        let (job, len) = (self.job, places.len());
+        // SAFETY: of a register in the plan.
+        let register = |number: usize| unsafe { registers.add(number * CHUNK).cast::<u8>() };
+        let linear = |memory: &Memory| memory.at(job.nest.operands[job.lie(memory)].offset + places.start);
+        let at = |place: Place| match place {
+            Place::Register(number) => register(number),
+            Place::Uniform(uniform) => self.uniforms[uniform].0.as_ptr().cast_mut(),
+            Place::Input(input) => linear(&job.inputs[input]),
+            Place::Result(result) => linear(&job.results[result]),
+        };
+        for step in &self.steps {
+            match step {
+                Step::Compute { kernel, takes, to } => {
+                    let mut arguments = [std::ptr::null::<u8>(); MAX_ARGUMENTS];
+                    for (argument, &place) in arguments.iter_mut().zip(takes) {
+                        *argument = at(place);
+                    }
+                    if let Some(fault) = kernel(&arguments, at(*to), len) {
+                        return Err(fault);
+                    }
+                }
+                Step::Pack { input, to } => {
+                    let (memory, to) = (&job.inputs[*input], register(*to));
+                    job.nest.runs(job.lie(memory), places.clone(), |first, element, stride, len| {
+                        // SAFETY: elements of the input, and of the register, which has the chunk's length.
+                        unsafe {
+                            copy_run(memory.at(element), stride, to.add(first * memory.size), 1, len, memory.size);
+                        }
+                    });
+                }
+                Step::Neighbour { input, shift, to } => {
+                    let memory = &job.inputs[*input];
+                    let lie = &job.nest.operands[job.lie(memory)];
+                    // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; the
+                    // register has the chunk's length.
+                    unsafe { copy_neighbours(&job.nest, lie, memory, shift, places.clone(), register(*to)) };
+                }
+                Step::Weighted { input, taps, kernels, registers } => {
+                    let (memory, taps) = (&job.inputs[*input], &job.program.taps[*taps]);
+                    let lie = &job.nest.operands[job.lie(memory)];
+                    let [to, other, value, wide, term] = registers.map(register);
+                    let count = taps.weights.len();
+                    for (k, weight) in taps.weights.iter().enumerate() {
+                        let (shift, weight) =
+                            (taps.shift_along(k, &job.nest.apart), std::ptr::from_ref(weight).cast::<u8>());
+                        // SAFETY: as of a neighbour.
+                        unsafe { copy_neighbours(&job.nest, lie, memory, &shift, places.clone(), value) };
+                        let mut x = value.cast_const();
+                        if let Some(cast) = &kernels.cast {
+                            cast(&[x], wide, len);
+                            x = wide;
+                        }
+                        // In turn, so that the last is the sum.
+                        let (sum, before) = if (count - k) % 2 == 1 { (to, other) } else { (other, to) };
+                        let before = before.cast_const();
+                        match &kernels.multiply_add {
+                            _ if k == 0 => {
+                                (kernels.multiply)(&[x, weight], sum, len);
+                            }
+                            Some(multiply_add) => {
+                                // SAFETY: a register, and a weight, which is of the sum's type.
+                                unsafe { copy_run(weight, 0, term, 1, len, kernels.size) };
+                                multiply_add(&[x, term.cast_const(), before], sum, len);
+                            }
+                            None => {
+                                (kernels.multiply)(&[x, weight], term, len);
+                                (kernels.add)(&[before, term.cast_const()], sum, len);
+                            }
+                        }
+                    }
+                }
+                Step::Fill { uniform, size, to } => {
+                    // SAFETY: of the chunk's length.
+                    unsafe { copy_run(self.uniforms[*uniform].0.as_ptr(), 0, register(*to), 1, len, *size) };
+                }
+                Step::Fail(fault) => return Err(fault.clone()),
+                Step::Unpack { from, result } => {
+                    let step = isize::from(!matches!(from, Place::Uniform(_)));
+                    let (memory, from) = (&job.results[*result], at(*from));
+                    job.nest.runs(job.lie(memory), places.clone(), |first, element, stride, len| {
+                        // SAFETY: elements of the value, and of the result; both may be one element in its place.
+                        unsafe {
+                            let from = from.add(first * memory.size * step as usize);
+                            copy_run(from, step, memory.at(element), stride, len, memory.size);
+                        }
+                    });
+                }
+                Step::Index { operand, to } => {
+                    // SAFETY: a register of a chunk's length, and its alignment.
+                    let to = unsafe { std::slice::from_raw_parts_mut(register(*to).cast::<u64>(), len) };
+                    job.nest.runs(*operand, places.clone(), |first, index, stride, len| {
+                        for (i, to) in to[first..first + len].iter_mut().enumerate() {
+                            *to = index.wrapping_add_signed(stride * i as isize) as u64;
+                        }
+                    });
+                }
+                Step::Gather { input, index, dtype, to } => {
+                    let (index, to) = (at(*index), at(*to));
+                    let memory = &job.inputs[*input];
+                    // SAFETY: values of that type, of the chunk's length.
+                    if let Some(fault) = unsafe { gather(memory, index, *dtype, to, len) } {
+                        return Err(fault);
+                    }
+                }
+                Step::Random { distribution, dtype, seed, element, to } => {
+                    let (seeds, elements, to) = (at(*seed).cast::<u64>(), at(*element).cast::<u64>(), at(*to));
+                    // SAFETY: of the chunk's length, all three.
+                    unsafe {
+                        let (seeds, elements) =
+                            (std::slice::from_raw_parts(seeds, len), std::slice::from_raw_parts(elements, len));
+                        match (distribution, dtype) {
+                            (Distribution::Uniform, DType::F64) => random(UniformF64, seeds, elements, to.cast()),
+                            (Distribution::Normal, DType::F64) => random(NormalF64, seeds, elements, to.cast()),
+                            (Distribution::Uniform, _) => random(UniformF32, seeds, elements, to.cast()),
+                            (Distribution::Normal, _) => random(NormalF32, seeds, elements, to.cast()),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// `len` indices of `dtype`, an integer type, and room for as many elements.
+unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Diagnosis> {
+    let Placement::Gathered { offset, stride, extent } = memory.lie else { unreachable!("a gathered input") };
+    for i in 0..len {
+        // SAFETY: the caller's; the index is inside the input.
+        unsafe {
+            let word = read_word(index.add(i * dtype.size()), dtype.size());
+            let shift = 64 - 8 * dtype.size() as u32;
+            let at = if dtype.is_signed() { ((word << shift) as i64 >> shift) as u64 } else { word };
+            if at >= extent as u64 {
+                return Some(Fault { kind: FaultKind::OutOfBounds, args: [at, extent as u64] }.into());
+            }
+            let from = memory.at(offset.wrapping_add_signed(stride * at as isize));
+            copy_run(from, 0, to.add(i * memory.size), 1, 1, memory.size);
+        }
+    }
+    None
+}
+
+/// Random numbers of elements. Neighbours come of one draw, which is made once.
+///
+/// # Safety
+/// Room for as many numbers as there are elements.
+unsafe fn random<T: Copy, const N: usize>(
+    distribution: impl UnaryFn<[u32; 4], Output = [T; N]>,
+    seeds: &[u64],
+    elements: &[u64],
+    to: *mut T,
+) {
+    let mut drawn: Option<((u64, u64), [T; N])> = None;
+    for (i, (&seed, &element)) in seeds.iter().zip(elements).enumerate() {
+        let (place, at) = ((seed, element / N as u64), (element % N as u64) as usize);
+        let numbers = match drawn {
+            Some((known, numbers)) if known == place => numbers,
+            _ => distribution.apply(Philox::new(seed, 0).skip(place.1).draw()),
+        };
+        drawn = Some((place, numbers));
+        // SAFETY: the caller's.
+        unsafe { to.add(i).write(numbers[at]) };
+    }
+}

@@ -1,0 +1,212 @@
+//! What computes an operator over a chunk of elements of any type.
+
+use primitives_gpu::element::{
+    Arithmetic, Bits as _, ConvertTo, Divide, Float, Integer, Magnitude, Ordered, Quotient, Real,
+};
+use primitives_gpu::simt::{Fault, FaultKind};
+
+use super::Kernel;
+use crate::expr::dtype::{DType, with_type};
+use crate::expr::graph::{Math, Op};
+
+fn map1<A: Copy + 'static, O: 'static>(f: impl Fn(A) -> O + Send + Sync + 'static) -> Kernel {
+    Box::new(move |arguments, to, len| {
+        // SAFETY: values of these types, of the chunk's length; the result's memory is nobody else's.
+        let (a, to) = unsafe {
+            (
+                std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
+                std::slice::from_raw_parts_mut(to.cast::<O>(), len),
+            )
+        };
+        for (to, &a) in to.iter_mut().zip(a) {
+            *to = f(a);
+        }
+        None
+    })
+}
+
+/// Of arguments of the chunk's length; of a single value each, where `uniform` says so, of which one is none.
+fn map2<A: Copy + 'static, B: Copy + 'static, O: 'static>(
+    uniform: [bool; 2],
+    f: impl Fn(A, B) -> O + Send + Sync + 'static,
+) -> Kernel {
+    macro_rules! kernel {
+        ($a:ident, $b:ident, $to:ident, $len:ident => $body:expr) => {
+            Box::new(move |arguments: &[*const u8], to: *mut u8, $len: usize| {
+                // SAFETY: as in `map1`.
+                let $to = unsafe { std::slice::from_raw_parts_mut(to.cast::<O>(), $len) };
+                let ($a, $b) = (arguments[0].cast::<A>(), arguments[1].cast::<B>());
+                $body
+                None
+            })
+        };
+    }
+    /// # Safety
+    /// So many values.
+    unsafe fn all<'a, T>(values: *const T, len: usize) -> &'a [T] {
+        // SAFETY: the caller's.
+        unsafe { std::slice::from_raw_parts(values, len) }
+    }
+    match uniform {
+        [true, _] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (a.read(), all(b, len)) };
+            for (to, &b) in to.iter_mut().zip(b) {
+                *to = f(a, b);
+            }
+        }),
+        [false, true] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (all(a, len), b.read()) };
+            for (to, &a) in to.iter_mut().zip(a) {
+                *to = f(a, b);
+            }
+        }),
+        [false, false] => kernel!(a, b, to, len => {
+            // SAFETY: as in `map1`.
+            let (a, b) = unsafe { (all(a, len), all(b, len)) };
+            for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+                *to = f(a, b);
+            }
+        }),
+    }
+}
+
+fn map3<A: Copy + 'static, B: Copy + 'static, O: 'static>(f: impl Fn(A, B, B) -> O + Send + Sync + 'static) -> Kernel {
+    Box::new(move |arguments, to, len| {
+        // SAFETY: as in `map1`.
+        let (a, b, c, to) = unsafe {
+            (
+                std::slice::from_raw_parts(arguments[0].cast::<A>(), len),
+                std::slice::from_raw_parts(arguments[1].cast::<B>(), len),
+                std::slice::from_raw_parts(arguments[2].cast::<B>(), len),
+                std::slice::from_raw_parts_mut(to.cast::<O>(), len),
+            )
+        };
+        for (((to, &a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
+            *to = f(a, b, c);
+        }
+        None
+    })
+}
+
+/// A quotient: a division of integers by zero is a fault.
+fn quotient<T: Divisor>(uniform: [bool; 2], f: impl Fn(T, T) -> T + Send + Sync + 'static) -> Kernel {
+    let kernel = map2(uniform, f);
+    if !T::INTEGER {
+        return kernel;
+    }
+    Box::new(move |arguments, to, len| {
+        // SAFETY: as in `map2`.
+        let divisors =
+            unsafe { std::slice::from_raw_parts(arguments[1].cast::<T>(), if uniform[1] { 1 } else { len }) };
+        if divisors.contains(&T::ZERO) {
+            return Some(Fault { kind: FaultKind::DivisionByZero, args: [0; 2] }.into());
+        }
+        kernel(arguments, to, len)
+    })
+}
+
+trait Divisor: Quotient + 'static {
+    const INTEGER: bool;
+}
+macro_rules! divisors {
+    ($($integer:literal: $($t:ty),*;)*) => { $($(impl Divisor for $t { const INTEGER: bool = $integer; })*)* };
+}
+divisors! {
+    true: i8, i16, i32, i64, u8, u16, u32, u64;
+    false: half::f16, half::bf16, f32, f64;
+}
+
+/// Calls the body with `$T` as the type, which is one of a list.
+macro_rules! among {
+    ($dtype:expr, numbers, $T:ident => $body:expr) => {
+        among!(@ $dtype, $T => $body; I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64,
+            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+    };
+    ($dtype:expr, integers, $T:ident => $body:expr) => {
+        among!(@ $dtype, $T => $body; I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64)
+    };
+    ($dtype:expr, bits, $T:ident => $body:expr) => {
+        among!(@ $dtype, $T => $body; Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64)
+    };
+    ($dtype:expr, floats, $T:ident => $body:expr) => {
+        among!(@ $dtype, $T => $body; F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+    };
+    (@ $dtype:expr, $T:ident => $body:expr; $($variant:ident $t:ty),*) => {
+        match $dtype {
+            $(DType::$variant => {
+                type $T = $t;
+                $body
+            })*
+            #[allow(unreachable_patterns, reason = "some lists are whole")]
+            other => unreachable!("an operator on {other}, which its bounds exclude"),
+        }
+    };
+}
+
+/// What computes an operator whose first argument is of type `from`.
+pub(in crate::expr) fn kernel(op: Op, from: DType, to: DType) -> Kernel {
+    kernel_of(op, from, to, [false; 2])
+}
+
+/// As [`kernel`]; of an operator of two arguments, one of which may be the same for all elements: a single value.
+pub(super) fn kernel_of(op: Op, from: DType, to: DType, uniform: [bool; 2]) -> Kernel {
+    match op {
+        Op::Neg => among!(from, numbers, T => map1(|a: T| Arithmetic::neg(a))),
+        Op::Not => among!(from, bits, T => map1(|a: T| primitives_gpu::element::Bits::not(a))),
+        Op::Abs => among!(from, numbers, T => map1(|a: T| a.magnitude())),
+        Op::Recip => among!(from, floats, T => map1(|a: T| Divide::divide(<T as Arithmetic>::ONE, a))),
+        Op::Cast => with_type!(from, T => with_type!(to, U => map1(|a: T| ConvertTo::<U>::convert(a)))),
+        Op::IsNan => among!(from, numbers, T => map1(|a: T| a.unordered())),
+        Op::Math(function) => among!(from, floats, T => math::<T>(function)),
+        Op::Add => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::add(a, b))),
+        Op::Sub => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::sub(a, b))),
+        Op::Mul => among!(from, numbers, T => map2(uniform, |a: T, b: T| Arithmetic::mul(a, b))),
+        Op::Div => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.divide(b))),
+        Op::Rem => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.trunc_remainder(b))),
+        Op::FloorDiv => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.floor_divide(b))),
+        Op::FloorRem => among!(from, numbers, T => quotient(uniform, |a: T, b: T| a.floor_remainder(b))),
+        Op::Min => with_type!(from, T => map2(uniform, |a: T, b: T| Ordered::minimum(a, b))),
+        Op::Max => with_type!(from, T => map2(uniform, |a: T, b: T| Ordered::maximum(a, b))),
+        Op::And => among!(from, bits, T => map2(uniform, |a: T, b: T| a.and(b))),
+        Op::Or => among!(from, bits, T => map2(uniform, |a: T, b: T| a.or(b))),
+        Op::Xor => among!(from, bits, T => map2(uniform, |a: T, b: T| a.xor(b))),
+        Op::Shl => {
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shl(a, shift(b))))
+        }
+        Op::Shr => {
+            among!(from, integers, T => map2(uniform, |a: T, b: T| Integer::shr(a, shift(b))))
+        }
+        Op::Eq => with_type!(from, T => map2(uniform, |a: T, b: T| a == b)),
+        Op::Ne => with_type!(from, T => map2(uniform, |a: T, b: T| a != b)),
+        Op::Lt => with_type!(from, T => map2(uniform, |a: T, b: T| a.less(b))),
+        Op::Le => with_type!(from, T => map2(uniform, |a: T, b: T| a.less_or_equal(b))),
+        Op::Pow => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::powf(a, b))),
+        Op::Atan2 => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::atan2(a, b))),
+        Op::Hypot => among!(from, floats, T => map2(uniform, |a: T, b: T| Real::hypot(a, b))),
+        Op::Select => with_type!(to, T => map3(|which: bool, a: T, b: T| if which { a } else { b })),
+        Op::MulAdd => among!(from, floats, T => map3(|a: T, b: T, c: T| Float::mul_add(a, b, c))),
+    }
+}
+
+/// Bits to shift by: a negative number, or one that a word does not hold, is more than there are.
+fn shift(by: impl TryInto<u32>) -> u32 {
+    by.try_into().unwrap_or(u32::MAX)
+}
+
+fn math<T: Real + 'static>(function: Math) -> Kernel {
+    macro_rules! functions {
+        ($($variant:ident $method:ident),* $(,)?) => {
+            match function {
+                $(Math::$variant => map1(|a: T| Real::$method(a)),)*
+            }
+        };
+    }
+    functions! {
+        Sqrt sqrt, Rsqrt rsqrt, Cbrt cbrt, Exp exp, Exp2 exp2, ExpM1 exp_m1, Ln ln, Log2 log2, Log10 log10, Ln1p ln_1p,
+        Sin sin, Cos cos, Tan tan, SinPi sin_pi, CosPi cos_pi, Asin asin, Acos acos, Atan atan, Sinh sinh, Cosh cosh,
+        Tanh tanh, Asinh asinh, Acosh acosh, Atanh atanh, Erf error_function, Erfc error_function_complement, Floor floor, Ceil ceil, Trunc trunc,
+        Round round, RoundTiesEven round_ties_even,
+    }
+}
