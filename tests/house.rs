@@ -16,7 +16,6 @@ const LONGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
     ("primitives-host/src/emulator/causality.rs", "one type's methods, which share its invariants"),
     ("primitives-host/tests/fake_driver.rs", "tests of one fake driver"),
-    ("src/algorithms/tuning.rs", "to be split: the table, the reading of files, the tests"),
     ("src/expr/ptx/emit.rs", "one instruction after another"),
     ("src/expr/ptx/fold.rs", "to be split: rows, columns, the last step"),
     ("src/expr/ptx/mod.rs", "to be split: the kernel's frame, accesses, registers"),

@@ -1,0 +1,185 @@
+//! The table of tuning values, and what was measured to be better on an architecture.
+
+use std::fmt;
+
+/// Classes of items by their bytes: of one, of two, of up to four, of up to eight, and larger ones.
+pub(super) const CLASSES: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// What values a parameter can have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    /// Threads of a block: whole warps.
+    Threads,
+    /// From the first number to the second.
+    Range(u32, u32),
+}
+
+impl Rule {
+    fn accepts(self, value: u32) -> bool {
+        match self {
+            Self::Threads => value > 0 && value <= 1024 && value.is_multiple_of(32),
+            Self::Range(least, most) => (least..=most).contains(&value),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads => write!(f, "a multiple of 32 up to 1024"),
+            Self::Range(least, most) => write!(f, "a number from {least} to {most}"),
+        }
+    }
+}
+
+/// What the table says of a parameter.
+pub(super) struct Row {
+    name: &'static str,
+    about: &'static str,
+    /// A value for each of the [`CLASSES`].
+    pub(super) values: [u32; CLASSES.len()],
+    pub(super) rule: Rule,
+    candidates: &'static [u32],
+}
+
+/// The table: what can be tuned, the values for every architecture, what values there can be, and which are tried.
+macro_rules! table {
+    ($($parameter:ident $name:literal $about:literal $values:expr, $rule:expr, $candidates:expr;)*) => {
+        /// What can be tuned: a choice that the host makes when it launches an algorithm's kernels, so that one compilation of a kernel
+        /// serves all values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Parameter {
+            $(#[doc = concat!("`", $name, "`: ", $about, ".")] $parameter,)*
+        }
+
+        impl Parameter {
+            /// All of them, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$parameter,)*];
+        }
+
+        pub(super) const TABLE: [Row; Parameter::ALL.len()] = [$(
+            Row { name: $name, about: $about, values: $values, rule: $rule, candidates: $candidates },
+        )*];
+    };
+}
+
+use Rule::{Range, Threads};
+
+const BLOCKS: Rule = Range(1, 64);
+
+table! {
+    TransformThreads "transform.threads" "the most threads of a block of `transform` and its kin, by the bytes of a result"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    DifferenceThreads "difference.threads" "the most threads of a block of `adjacent_difference`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    ScatterThreads "scatter.threads" "the most threads of a block of `scatter`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
+        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+    ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
+        [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
+    ReduceAlone "reduce.alone" "rounds of 8192 items of four bytes that `reduce` leaves to one block"
+        [1; 5], Range(1, 1024), &[1, 2, 4, 8];
+    ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
+        [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
+    ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"
+        [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192];
+    RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
+        [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
+    SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+    UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+    HistogramBlocks "histogram.blocks" "the most blocks a multiprocessor of histograms"
+        [3; 5], BLOCKS, &[1, 2, 3, 4, 6];
+    HistogramCopies "histogram.copies" "the most copies of a block's counters in histograms, to the next lower power of two"
+        [32; 5], Range(1, 32), &[4, 8, 16, 32];
+    SortBlocks "sort.blocks" "the most blocks a multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
+        [2; 5], BLOCKS, &[1, 2, 3, 4];
+    MergeSearching "merge.searching" "tiles up to which those of `merge` and `sort_by` find their places themselves"
+        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096];
+    TopKBlocks "top_k.blocks" "the most blocks a multiprocessor of `top_k`"
+        [2; 5], BLOCKS, &[1, 2, 3, 4];
+    TopKTiles "top_k.tiles" "tiles of 2048 items that a block of `top_k` has at least"
+        [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32];
+}
+
+/// What differs on an architecture, as measured there by the command of [`Tuning`](super::Tuning): the compute capability, the
+/// parameter, the bytes of the class and the value.
+pub(super) const MEASURED: &[((u32, u32), Parameter, usize, u32)] = &[
+    // An H200: `benches/results/tuning-h200.json`.
+    (SM_90, Parameter::ScatterThreads, 4, 128),
+    (SM_90, Parameter::SearchThreads, 4, 128),
+    (SM_90, Parameter::HistogramBlocks, 1, 2),
+    (SM_90, Parameter::TopKTiles, 4, 4),
+];
+
+const SM_90: (u32, u32) = (9, 0);
+
+impl Parameter {
+    pub(super) fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// Its name in the table and in files, such as `reduce.blocks`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        self.row().about
+    }
+
+    /// Values that are worth trying on a GPU.
+    pub fn candidates(self) -> &'static [u32] {
+        self.row().candidates
+    }
+
+    /// What is wrong with a value.
+    pub(super) fn check(self, value: u32) -> Result<(), String> {
+        let rule = self.row().rule;
+        if rule.accepts(value) { Ok(()) } else { Err(format!("it is {rule}")) }
+    }
+
+    /// The one of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|parameter| parameter.name() == name)
+    }
+}
+
+/// The class of items of so many bytes.
+pub(super) fn class(bytes: usize) -> usize {
+    CLASSES.iter().position(|&most| bytes <= most).unwrap_or(CLASSES.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_values_that_kernels_accept() {
+        for &parameter in Parameter::ALL {
+            let row = parameter.row();
+            assert!(row.values.iter().chain(row.candidates).all(|&value| row.rule.accepts(value)), "{}", row.name);
+            assert!(row.values.iter().all(|value| row.candidates.contains(value)), "{}: itself is tried too", row.name);
+            assert!(row.candidates.is_sorted(), "{}", row.name);
+            assert_eq!(Parameter::named(row.name), Some(parameter));
+        }
+        for &(capability, parameter, bytes, value) in MEASURED {
+            let row = parameter.row();
+            assert!(row.rule.accepts(value) && CLASSES.contains(&bytes), "{capability:?} {} {value}", row.name);
+            assert_ne!(row.values[class(bytes)], value, "{}: as everywhere", row.name);
+            let orders = matches!(
+                parameter,
+                Parameter::ReduceBlocks
+                    | Parameter::ReduceAlone
+                    | Parameter::ScanTiles
+                    | Parameter::ScanPipeline
+                    | Parameter::RunTiles
+            );
+            assert!(!orders, "{}: results are the same on all architectures", row.name);
+        }
+    }
+}
