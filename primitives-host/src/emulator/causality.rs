@@ -20,19 +20,22 @@
 //! An atomic's scope always includes who shares its memory: shared memory is the block's, and in global memory the scope is
 //! the device at least. So only a fence's scope can be too narrow.
 
+mod atomics;
 mod summaries;
 #[cfg(test)]
 mod tests;
+mod walks;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-use primitives_gpu::simt::emulated::{AccessKind, Space};
-use primitives_gpu::simt::{AtomicOrder, Scope, WARP};
+use primitives_gpu::simt::WARP;
 
 use super::MAX_BLOCK_THREADS;
+pub(super) use atomics::Variables;
 use summaries::{SMALL_GRAPH, Summaries};
+use walks::Walk;
 
 const MAX_WARPS: usize = (MAX_BLOCK_THREADS / WARP) as usize;
 
@@ -44,13 +47,6 @@ const NOTHING: NodeId = 0;
 
 /// The block of nodes that only join others, and of those in whose places summaries are.
 const NO_BLOCK: u32 = u32::MAX;
-
-/// Blocks whose narrow releases an atomic remembers.
-const NARROW_RELEASES: usize = 64;
-
-/// Walks through the graph that are kept, and nodes that these have seen.
-const KEPT_WALKS: usize = 64;
-const KEPT_STEPS: usize = 1 << 18;
 
 /// Joins that are remembered.
 const KEPT_JOINS: usize = 256;
@@ -93,60 +89,6 @@ impl Node {
                 || self.warp == past.lane / WARP
                     && (past.time < self.warp_sync
                         || self.mask >> (past.lane % WARP) & 1 != 0 && past.time < self.time))
-    }
-}
-
-/// The atomics that have been released, by address.
-pub(super) type Variables = HashMap<usize, Variable>;
-
-/// What the releases of an atomic have left there.
-#[derive(Default)]
-pub(super) struct Variable {
-    /// For everybody.
-    wide: NodeId,
-    /// The block of those releases, or [`NO_BLOCK`] if they are of several.
-    releaser: u32,
-    /// By fences of block scope: for that block only.
-    narrow: Vec<(u32, NodeId)>,
-}
-
-/// What is known of a node: the nodes behind it by block, as far as the walk got.
-struct Walk {
-    ahead: VecDeque<NodeId>,
-    seen: HashSet<NodeId>,
-    /// The latest barrier of each block.
-    barriers: HashMap<u32, u32>,
-    /// What is known of each warp, by its block and its number.
-    warps: HashMap<(u32, u32), WarpSeen>,
-    summaries: Vec<u32>,
-}
-
-/// Before which times all that lanes of a warp did is known.
-#[derive(Default)]
-struct WarpSeen {
-    all: u32,
-    lanes: [u32; WARP as usize],
-}
-
-impl Walk {
-    fn add(&mut self, node: &Node) {
-        let barrier = self.barriers.entry(node.block).or_default();
-        *barrier = node.barrier.max(*barrier);
-        let warp = self.warps.entry((node.block, node.warp)).or_default();
-        warp.all = node.warp_sync.max(warp.all);
-        for lane in super::warp::bits(node.mask) {
-            let time = &mut warp.lanes[lane as usize];
-            *time = node.time.max(*time);
-        }
-    }
-
-    /// Whether a node that was seen covers an access.
-    fn covers(&self, past: Moment) -> bool {
-        self.barriers.get(&past.block).is_some_and(|&barrier| past.time < barrier)
-            || self
-                .warps
-                .get(&(past.block, past.lane / WARP))
-                .is_some_and(|warp| past.time < warp.all || past.time < warp.lanes[(past.lane % WARP) as usize])
     }
 }
 
@@ -401,133 +343,10 @@ impl Causality {
         of_mask().for_each(|lane| lane.knows.set(all));
     }
 
-    /// A lane's fence.
-    pub(super) fn fence(&mut self, clock: &BlockClock, lane: u32, scope: Scope) {
-        let state = &clock.lanes[lane as usize];
-        let seen = state.seen_narrow.take();
-        self.learn(clock, lane, seen);
-        if scope != Scope::Block {
-            let seen = state.seen_wide.take();
-            self.learn(clock, lane, seen);
-        }
-        let node = self.release(clock, lane);
-        state.fence.set(node);
-        if scope != Scope::Block {
-            state.wide_fence.set(node);
-        }
-    }
-
-    /// What an atomic access makes its lane know, and leaves for others.
-    /// `variables` are those of its memory: the launch's, or the block's.
-    pub(super) fn atomic(
-        &mut self,
-        variables: &mut Variables,
-        clock: &BlockClock,
-        lane: u32,
-        kind: AccessKind,
-        space: Space,
-        address: usize,
-    ) {
-        let (order, reads, writes) = match kind {
-            AccessKind::AtomicRead(order, _) => (order, true, false),
-            AccessKind::AtomicWrite(order, _) => (order, false, true),
-            AccessKind::AtomicUpdate(order, _) => (order, true, true),
-            AccessKind::Read | AccessKind::Write => return,
-        };
-        let state = &clock.lanes[lane as usize];
-        let block = clock.block.get();
-        if reads && let Some(variable) = variables.get(&address) {
-            clock.touched.set(true);
-            let own = variable.narrow.iter().find(|(releaser, _)| *releaser == block).map_or(NOTHING, |own| own.1);
-            if matches!(order, AtomicOrder::Acquire | AtomicOrder::AcqRel) {
-                self.learn(clock, lane, own);
-                self.learn(clock, lane, variable.wide);
-            } else {
-                state.seen_narrow.set(self.join(state.seen_narrow.get(), own));
-                if state.seen_wide.get() != variable.wide {
-                    state.seen_wide.set(self.join(state.seen_wide.get(), variable.wide));
-                }
-                if space == Space::Shared || variable.releaser == block || variable.releaser == NO_BLOCK {
-                    // Where several blocks have released, a fence of block scope gets more than it should.
-                    state.seen_narrow.set(self.join(state.seen_narrow.get(), variable.wide));
-                }
-            }
-        }
-        if writes {
-            let (wide, narrow) = if matches!(order, AtomicOrder::Release | AtomicOrder::AcqRel) {
-                (self.release(clock, lane), NOTHING)
-            } else if space == Space::Shared || state.wide_fence.get() == state.fence.get() {
-                (state.fence.get(), NOTHING)
-            } else {
-                (state.wide_fence.get(), state.fence.get())
-            };
-            // A plain store ends what was released there, a read-modify-write adds to it.
-            if !reads {
-                variables.remove(&address);
-            }
-            if wide != NOTHING || narrow != NOTHING {
-                let variable =
-                    variables.entry(address).or_insert_with(|| Variable { releaser: block, ..Variable::default() });
-                // A lane that has acquired what was there knows it where it releases.
-                let acquired = reads && order == AtomicOrder::AcqRel;
-                variable.wide = if acquired { wide } else { self.join(variable.wide, wide) };
-                if variable.releaser != block && wide != NOTHING {
-                    variable.releaser = NO_BLOCK;
-                }
-                if narrow != NOTHING {
-                    variable.narrow.retain(|(releaser, _)| *releaser != block);
-                    if variable.narrow.len() == NARROW_RELEASES {
-                        variable.narrow.remove(0);
-                    }
-                    variable.narrow.push((block, narrow));
-                }
-            }
-        }
-    }
-
     /// Whether an access is over for a lane.
     #[inline(always)]
     pub(super) fn is_before(&mut self, past: Moment, clock: &BlockClock, lane: u32) -> bool {
         clock.is_plainly_before(past, lane) || self.is_known(past, clock.lanes[lane as usize].knows.get())
-    }
-
-    #[cold]
-    fn is_known(&mut self, past: Moment, node: NodeId) -> bool {
-        if node == NOTHING {
-            return false;
-        }
-        let is_new = self.walks.len() >= KEPT_WALKS && !self.walks.contains_key(&node);
-        if is_new || self.steps > KEPT_STEPS {
-            self.walks.clear();
-            self.steps = 0;
-        }
-        let walk = self.walks.entry(node).or_insert_with(|| Walk {
-            ahead: VecDeque::from([node]),
-            seen: HashSet::new(),
-            barriers: HashMap::new(),
-            warps: HashMap::new(),
-            summaries: Vec::new(),
-        });
-        let (nodes, summaries) = (&self.nodes, &self.summaries);
-        if walk.covers(past) || walk.summaries.iter().any(|&summary| summaries.covers(summary, past)) {
-            return true;
-        }
-        while let Some(id) = walk.ahead.pop_front() {
-            if id == NOTHING || !walk.seen.insert(id) {
-                continue;
-            }
-            self.steps += 1;
-            let node = &nodes[id as usize];
-            walk.ahead.extend(node.before);
-            if node.block != NO_BLOCK {
-                walk.add(node);
-            }
-            walk.summaries.extend(node.summary);
-            if node.covers(past) || node.summary.is_some_and(|summary| summaries.covers(summary, past)) {
-                return true;
-            }
-        }
-        false
     }
 
     /// The clock of a block, which has no rank yet.
@@ -535,11 +354,5 @@ impl Causality {
         let clock = Rc::new(BlockClock::new(threads));
         self.clocks.push(Rc::downgrade(&clock));
         clock
-    }
-}
-
-impl Variable {
-    fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        self.narrow.iter().map(|&(_, node)| node).chain([self.wide])
     }
 }

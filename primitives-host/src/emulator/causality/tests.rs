@@ -1,4 +1,6 @@
-use primitives_gpu::simt::AtomicOrder::{Acquire, Relaxed, Release};
+use primitives_gpu::simt::AtomicOrder::{self, Acquire, Relaxed, Release};
+use primitives_gpu::simt::Scope;
+use primitives_gpu::simt::emulated::{AccessKind, Space};
 
 use super::summaries::SMALL_GRAPH;
 use super::*;
