@@ -1,5 +1,5 @@
 //! Contexts of a GPU are given back when something fails, and the thread's stack of contexts stays as it was: shown by a driver that
-//! watches. Apart from `fake_driver.rs`, because the process loses its context here.
+//! watches. Apart from `fake_driver/`, because the process loses its context here.
 
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod fake;

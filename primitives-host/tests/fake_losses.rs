@@ -1,4 +1,4 @@
-//! After which of the driver's codes a context is lost: shown by a driver that returns them. Apart from `fake_driver.rs`, because the
+//! After which of the driver's codes a context is lost: shown by a driver that returns them. Apart from `fake_driver/`, because the
 //! process loses its contexts here.
 
 #[allow(dead_code, reason = "each test binary uses a part")]

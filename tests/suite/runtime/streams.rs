@@ -26,7 +26,7 @@ fn sanitize_streams_that_use_one_buffer_take_turns() -> Result<()> {
     Ok(())
 }
 
-/// The first stream is busy with other buffers meanwhile. That nobody waits for those is for `primitives-host/tests/fake_driver.rs`,
+/// The first stream is busy with other buffers meanwhile. That nobody waits for those is for `primitives-host/tests/fake_driver/`,
 /// which sees what waits for what.
 #[test]
 fn a_stream_reads_what_another_one_wrote_before_its_other_work() -> Result<()> {
