@@ -21,7 +21,6 @@ const LONGER: &[(&str, &str)] = &[
     ("src/kernels/device/segmented.rs", "to be moved to the folder of its algorithm, a file a kernel"),
     ("src/kernels/device/segmented_sort.rs", "to be moved to the folder of its algorithm, a file a kernel"),
     ("tests/suite/diagnoses/kernels.rs", "a list of kernels with a fault each"),
-    ("tests/suite/kernels/simt.rs", "a list of kernels"),
 ];
 
 /// Larger folders, and why.

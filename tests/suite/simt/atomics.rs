@@ -2,7 +2,7 @@
 
 use kernel_primitives::Result;
 
-use crate::kernels::simt as kernels;
+use crate::kernels::simt::atomics as kernels;
 use crate::support::{stream, streams, values};
 
 #[test]

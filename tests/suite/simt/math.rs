@@ -2,7 +2,7 @@
 
 use kernel_primitives::Result;
 
-use crate::kernels::simt as kernels;
+use crate::kernels::simt::math as kernels;
 use crate::support::{Random, stream};
 
 /// The number of floats between two, 0 if both are NaN.
