@@ -20,7 +20,6 @@ const LONGER: &[(&str, &str)] = &[
     ("src/expr/tensor.rs", "one type's methods with their examples"),
     ("src/kernels/device/segmented.rs", "to be moved to the folder of its algorithm, a file a kernel"),
     ("src/kernels/device/segmented_sort.rs", "to be moved to the folder of its algorithm, a file a kernel"),
-    ("tests/suite/diagnoses/kernels.rs", "a list of kernels with a fault each"),
 ];
 
 /// Larger folders, and why.

@@ -21,12 +21,12 @@ fn emulator(seed: Option<u64>) -> Result<Stream> {
     Device::emulator_with(options).stream()
 }
 
-/// The line that a comment marks.
+/// The line that a comment marks, in whichever file of kernels.
 fn line(mark: &str) -> u32 {
     let marker = format!("// at: {mark}\n");
-    let source = include_str!("diagnoses/kernels.rs");
-    let at = source.find(&marker).unwrap_or_else(|| panic!("no line is marked with {marker}"));
-    source[..at].lines().count() as u32
+    let sources = [include_str!("diagnoses/kernels.rs"), include_str!("diagnoses/kernels/races.rs")];
+    let mut found = sources.iter().filter_map(|source| Some(source[..source.find(&marker)?].lines().count() as u32));
+    found.next().unwrap_or_else(|| panic!("no line is marked with {marker}"))
 }
 
 /// Runs the kernel `name` in all orders, right and not, and checks what all reports have.
@@ -42,8 +42,12 @@ fn diagnose(
             Err(Error::Fault(fault)) => *fault,
             other => panic!("expected a fault of {name} with seed {seed:?}, got {other:?}"),
         };
-        assert!(fault.kernel.starts_with(&format!("suite::diagnoses::kernels::{name}")), "{fault}");
-        assert!(fault.file.replace('\\', "/").ends_with("tests/suite/diagnoses/kernels.rs"), "{fault}");
+        let file = fault.file.replace('\\', "/");
+        let is_of = |module: &str| {
+            fault.kernel.starts_with(&format!("suite::diagnoses::{module}::{name}"))
+                && file.ends_with(&format!("tests/suite/diagnoses/{}.rs", module.replace("::", "/")))
+        };
+        assert!(is_of("kernels") || is_of("kernels::races"), "{fault}");
         assert_eq!(fault.seed, seed);
         let text = fault.to_string();
         assert!(text.contains(&format!("in `{}`", fault.kernel)), "{text}");

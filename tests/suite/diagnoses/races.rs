@@ -2,7 +2,8 @@
 
 use kernel_primitives::{Buffer, Diagnosis, Result, Stream};
 
-use super::{check_race, diagnose, kernels, line, thread};
+use super::kernels::races as kernels;
+use super::{check_race, diagnose, line, thread};
 
 #[test]
 fn a_read_without_a_barrier_after_the_write_is_a_race() -> Result<()> {
