@@ -80,20 +80,27 @@ pub(super) struct ThreadLine {
     pub(super) is_there: bool,
 }
 
-/// The code with each number of a thread. On a GPU one after the other, so that numbers stay in registers whatever it does.
+/// The code with each index below a constant, which is [`FFT_NUMBERS`] at most. On a GPU one after the other, so that numbers stay in
+/// registers whatever it does.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_number {
-    ($m:ident, $code:block) => { each_number!(@ $m, $code, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
-    (@ $m:ident, $code:block, $($number:literal)*) => {$( {
-        const $m: usize = $number;
-        $code
-    } )*};
+    ($m:ident < $n:expr, $code:block) => { each_number!(@ $m, $n, $code, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
+    (@ $m:ident, $n:expr, $code:block, $($number:literal)*) => {$(
+        // Of what is not there, the compiler makes no code that it would have to remove.
+        if const { $number < $n } {
+            #[allow(unconditional_panic, reason = "a number that is not there")]
+            {
+                const $m: usize = $number;
+                $code
+            }
+        }
+    )*};
 }
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! each_number {
-    ($m:ident, $code:block) => {
+    ($m:ident < $n:expr, $code:block) => {
         #[allow(non_snake_case, clippy::needless_range_loop, reason = "a constant on a GPU")]
-        for $m in 0..FFT_NUMBERS $code
+        for $m in 0..$n $code
     };
 }
 pub(super) use each_number;

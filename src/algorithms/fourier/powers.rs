@@ -45,7 +45,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
     fn read<M: LineMemory<T> + ?Sized>(&self, line: ThreadLine, threads: u32, memory: &M, x: &mut Numbers<T>) {
         if line.is_there {
             let (first, apart) = self.indices(line, &self.pass.input, threads);
-            each_number!(M, {
+            each_number!(M < FFT_NUMBERS, {
                 // SAFETY: all elements of the line are there.
                 x[M] = signed(unsafe { memory.load_aligned(first + M * apart) }, self.pass.input_sign);
             });
@@ -57,7 +57,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if line.is_there {
             let twiddle = self.twiddle(line, memory);
             let (first, apart) = self.indices(line, &self.pass.output, threads);
-            each_number!(M, {
+            each_number!(M < FFT_NUMBERS, {
                 // SAFETY: all elements of the line are there. Of all threads only this one writes their indices; where an output that is
                 // computed puts them is the caller's. In place, the line's reads lie before a barrier, or before this in the same thread.
                 unsafe { self.write((line, M), first + M * apart, x[M], twiddle, memory) };
@@ -73,12 +73,12 @@ impl<T: FftFloat> BlockLines<'_, T> {
         let (memory, threads) = (self.place_of(line), self.pass.n / 16);
         if threads.is_multiple_of(16) {
             let first = memory + fft_place(line.thread, FFT_PAD);
-            each_number!(M, {
+            each_number!(M < FFT_NUMBERS, {
                 // SAFETY: inside the line; written before the last barrier, and not written before the next one.
                 x[M] = unsafe { self.shared.load((first + M as u32 * fft_place(threads, FFT_PAD)) as usize) };
             });
         } else {
-            each_number!(M, {
+            each_number!(M < FFT_NUMBERS, {
                 let e = line.thread + M as u32 * threads;
                 // SAFETY: as above.
                 x[M] = unsafe { self.shared.load((memory + fft_place(e, FFT_PAD)) as usize) };
@@ -90,7 +90,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
     fn give(&self, line: ThreadLine, x: &Numbers<T>) {
         if line.is_there {
             let (memory, threads) = (self.place_of(line), self.pass.n / 16);
-            each_number!(M, {
+            each_number!(M < FFT_NUMBERS, {
                 let e = line.thread + M as u32 * threads;
                 // SAFETY: inside the line; each number has one writer, and is read after the barrier.
                 unsafe { self.shared.store((memory + fft_place(e, FFT_PAD)) as usize, x[M]) };
@@ -104,7 +104,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if goes_on {
             if line.is_there {
                 let first = self.place_of(line) + fft_place(16 * line.thread, FFT_PAD);
-                each_number!(K, {
+                each_number!(K < FFT_NUMBERS, {
                     // SAFETY: inside the line; each number has one writer, and is read after the barrier.
                     unsafe { self.shared.store((first + K as u32) as usize, x[K]) };
                 });
@@ -131,7 +131,7 @@ impl<T: FftFloat> BlockLines<'_, T> {
             if line.is_there {
                 let at = line.thread & (done - 1);
                 let first = self.place_of(line) + fft_place((line.thread - at) * 16 + at, FFT_PAD);
-                each_number!(K, {
+                each_number!(K < FFT_NUMBERS, {
                     // SAFETY: inside the line; each number has one writer, and is read after the barrier.
                     unsafe { self.shared.store((first + K as u32 * fft_place(done, FFT_PAD)) as usize, x[K]) };
                 });
@@ -144,25 +144,19 @@ impl<T: FftFloat> BlockLines<'_, T> {
 
     /// The `P` transforms of radix `R` of a thread, the first at place `at`.
     fn transforms<const R: usize, const P: usize>(&self, at: u32, done: u32, x: &mut Numbers<T>) {
-        each_number!(I, {
-            if I < P {
-                let first = self.pass.roots as usize + (at + I as u32 * (done / P as u32)) as usize;
-                let mut y = [zero(); R];
-                each_number!(K, {
-                    if K < R {
-                        y[K] = x[K * P + I];
-                    }
-                    if K > 0 && K < R {
-                        y[K] = times(y[K], self.root(first + K * done as usize));
-                    }
-                });
-                let y = thread_fft(&y);
-                each_number!(K, {
-                    if K < R {
-                        x[K * P + I] = y[K];
-                    }
-                });
-            }
+        each_number!(I < P, {
+            let first = self.pass.roots as usize + (at + I as u32 * (done / P as u32)) as usize;
+            let mut y = [zero(); R];
+            each_number!(K < R, {
+                y[K] = x[K * P + I];
+                if K > 0 {
+                    y[K] = times(y[K], self.root(first + K * done as usize));
+                }
+            });
+            let y = thread_fft(&y);
+            each_number!(K < R, {
+                x[K * P + I] = y[K];
+            });
         });
     }
 }

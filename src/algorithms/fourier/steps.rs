@@ -99,21 +99,17 @@ impl<T: FftFloat> BlockLines<'_, T> {
         if reads {
             if works {
                 let (first, apart) = self.indices(line, &self.pass.input, threads);
-                each_number!(M, {
-                    if M < R * P {
-                        // SAFETY: all elements of the line are there.
-                        x[M] = signed(unsafe { memory.load_aligned(first + M * apart) }, self.pass.input_sign);
-                    }
+                each_number!(M < R * P, {
+                    // SAFETY: all elements of the line are there.
+                    x[M] = signed(unsafe { memory.load_aligned(first + M * apart) }, self.pass.input_sign);
                 });
             }
         } else {
             if works {
-                each_number!(M, {
-                    if M < R * P {
-                        let e = line.thread + M as u32 * threads;
-                        // SAFETY: inside the line; written before the last barrier, and not written before the next one.
-                        x[M] = unsafe { self.shared.load((shared + fft_place(e, self.pass.pad)) as usize) };
-                    }
+                each_number!(M < R * P, {
+                    let e = line.thread + M as u32 * threads;
+                    // SAFETY: inside the line; written before the last barrier, and not written before the next one.
+                    x[M] = unsafe { self.shared.load((shared + fft_place(e, self.pass.pad)) as usize) };
                 });
             }
             if !writes {
@@ -121,49 +117,41 @@ impl<T: FftFloat> BlockLines<'_, T> {
             }
         }
         if works {
-            each_number!(I, {
-                if I < P {
-                    let (run, at) = divided(line.thread + I as u32 * threads, done);
-                    let mut y = [zero(); R];
-                    each_number!(K, {
-                        if K < R {
-                            y[K] = x[K * P + I];
-                        }
-                    });
-                    if done > 1 {
-                        // The table has the roots of the numbers `done` to `done * R` of a line from `done` on.
-                        let root = self.pass.roots as usize + at as usize;
-                        each_number!(K, {
-                            if K > 0 && K < R {
-                                y[K] = times(y[K], self.root(root + K * done as usize));
-                            }
-                        });
-                    }
-                    let y = thread_fft(&y);
-                    let first = run * (R as u32 * done) + at;
-                    each_number!(K, {
-                        if K < R {
-                            if writes {
-                                x[K * P + I] = y[K];
-                            } else {
-                                let place = fft_place(first + K as u32 * done, self.pass.pad);
-                                // SAFETY: inside the line; each number has one writer, and is read after the barrier.
-                                unsafe { self.shared.store((shared + place) as usize, y[K]) };
-                            }
+            each_number!(I < P, {
+                let (run, at) = divided(line.thread + I as u32 * threads, done);
+                let mut y = [zero(); R];
+                each_number!(K < R, {
+                    y[K] = x[K * P + I];
+                });
+                if done > 1 {
+                    // The table has the roots of the numbers `done` to `done * R` of a line from `done` on.
+                    let root = self.pass.roots as usize + at as usize;
+                    each_number!(K < R, {
+                        if K > 0 {
+                            y[K] = times(y[K], self.root(root + K * done as usize));
                         }
                     });
                 }
+                let y = thread_fft(&y);
+                let first = run * (R as u32 * done) + at;
+                each_number!(K < R, {
+                    if writes {
+                        x[K * P + I] = y[K];
+                    } else {
+                        let place = fft_place(first + K as u32 * done, self.pass.pad);
+                        // SAFETY: inside the line; each number has one writer, and is read after the barrier.
+                        unsafe { self.shared.store((shared + place) as usize, y[K]) };
+                    }
+                });
             });
             if writes {
                 let twiddle = self.twiddle(line, memory);
                 let (first, apart) = self.indices(line, &self.pass.output, threads);
-                each_number!(M, {
-                    if M < R * P {
-                        // SAFETY: all elements of the line are there. Of all threads only this one writes their indices; where an output
-                        // that is computed puts them is the caller's. In place, the line's reads lie before a barrier, or before this in the
-                        // same thread.
-                        unsafe { self.write((line, M), first + M * apart, x[M], twiddle, memory) };
-                    }
+                each_number!(M < R * P, {
+                    // SAFETY: all elements of the line are there. Of all threads only this one writes their indices; where an output
+                    // that is computed puts them is the caller's. In place, the line's reads lie before a barrier, or before this in the
+                    // same thread.
+                    unsafe { self.write((line, M), first + M * apart, x[M], twiddle, memory) };
                 });
             }
         }

@@ -411,7 +411,22 @@ impl Variant {
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
         let apart = nest.apart;
         let rest = rest && width > 1;
-        (Self { width, vectors, large: false, rank, wide, operands, turn: None, patch: None, row: None, fold: None, apart }, rest)
+        (
+            Self {
+                width,
+                vectors,
+                large: false,
+                rank,
+                wide,
+                operands,
+                turn: None,
+                patch: None,
+                row: None,
+                fold: None,
+                apart,
+            },
+            rest,
+        )
     }
 
     /// Threads of a block.
