@@ -90,6 +90,26 @@ fn any_semiring_has_products_in_slices() -> Result<()> {
     Ok(())
 }
 
+/// The last slices have no slots, and their rows begin where those of the slices before end, or after that.
+#[test]
+fn rows_without_entries_in_the_last_slices_have_the_identity_sanitize() -> Result<()> {
+    let mut random = Random::new(55);
+    for stream in streams()? {
+        for (with, without) in [(0, 1), (0, 33), (32, 2), (40, 30), (64, 64)] {
+            let lengths = [vec![3; with], vec![0; without]].concat();
+            let matrix = Host::of_lengths(9, lengths, &mut random, whole);
+            for window in [32, usize::MAX] {
+                is_right(&stream, &matrix, window, &mut random)?;
+                let a = Sell::from_csr(&stream, &matrix.on(&stream)?, window)?;
+                let (x, mut y) = (stream.buffer_zeroed::<f32>(9)?, stream.buffer_zeroed::<f32>(with + without)?);
+                spmv_by(&stream, &a, &x, Semiring { plus: Min, times: Add }, Overwrite, &mut y)?;
+                assert!(y.to_vec()?[with..].iter().all(|&found| found == f32::INFINITY), "{with}, {without}, {window}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn sums_of_floats_have_the_same_bits_on_every_device_and_window() -> Result<()> {
     let mut random = Random::new(54);

@@ -145,9 +145,9 @@ pub fn sell_rows<V, S, I, R, E>(
     let row = ConvertTo::<u64>::convert(order[place]) as usize;
     let count = ConvertTo::<u64>::convert(lengths[place]) as usize;
     let first = slices[place / SELL_ROWS] as usize + place % SELL_ROWS;
-    // Up to the row's last entry.
-    let end = if count == 0 { first } else { first + (count - 1) * SELL_ROWS + 1 };
-    let entries = Entries::of(columns, values, first, end);
+    // Up to the row's last entry. Without one the row may begin after the last slot.
+    let (begin, end) = if count == 0 { (0, 0) } else { (first, first + (count - 1) * SELL_ROWS + 1) };
+    let entries = Entries::of(columns, values, begin, end);
     let most = const { ahead::<R::Accum>() };
     // SAFETY: each row is in `order` once.
     let old = unsafe { read::<R::Output, E>(&y, z, row, &epilogue) };
