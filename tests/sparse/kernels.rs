@@ -37,10 +37,37 @@ impl Reduction<(bool, bool)> for FirstColumn {
     }
 }
 
+/// The sums of a row's products and of their powers, up to the `N`th.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Powers<const N: usize>;
+
+impl<const N: usize> Reduction<(f64, f64)> for Powers<N> {
+    type Accum = [f64; N];
+    type Output = [f64; N];
+    fn identity(&self) -> [f64; N] {
+        [0.0; N]
+    }
+    fn pre(&self, (entry, item): (f64, f64), _: u64) -> [f64; N] {
+        let mut power = 1.0;
+        core::array::from_fn(|_| {
+            power *= entry * item;
+            power
+        })
+    }
+    fn combine(&self, a: [f64; N], b: [f64; N]) -> [f64; N] {
+        core::array::from_fn(|i| a[i] + b[i])
+    }
+    fn post(&self, total: [f64; N], _: u64) -> [f64; N] {
+        total
+    }
+}
+
 instantiate!(
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,
+    kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<3>, Overwrite>,
+    kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<5>, Overwrite>,
     kernel_primitives::algorithms::spmm<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmm<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,

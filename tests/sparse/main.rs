@@ -12,6 +12,7 @@ mod matrices;
 mod matrix_market;
 mod products;
 mod slices;
+mod staged;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;

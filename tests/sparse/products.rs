@@ -10,7 +10,7 @@ use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS, lengths};
 
 /// The product with the dense matrix, in `f64`.
-fn dense<V: Element + Into<f64>>(matrix: &Host<V>, x: &[V]) -> Vec<f64> {
+pub(crate) fn dense<V: Element + Into<f64>>(matrix: &Host<V>, x: &[V]) -> Vec<f64> {
     let columns = matrix.columns;
     let mut dense = vec![0.0; matrix.rows() * columns];
     for row in 0..matrix.rows() {
@@ -23,7 +23,7 @@ fn dense<V: Element + Into<f64>>(matrix: &Host<V>, x: &[V]) -> Vec<f64> {
 }
 
 /// A small whole number: sums of products of such are exact.
-fn whole(bits: u64) -> f32 {
+pub(crate) fn whole(bits: u64) -> f32 {
     (bits % 17) as f32 - 8.0
 }
 
