@@ -12,7 +12,8 @@ use crate::simt::WARP;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpmvMethod {
-    /// Neighbouring lanes of a warp have a row: 1, 2, 4, 8, 16 or 32 of them. For rows of similar lengths.
+    /// Neighbouring lanes of a warp have a row: 1, 2, 4, 8, 16 or 32 of them. For rows of similar lengths. If results accumulate in more than
+    /// 256 bytes, 8 at least.
     Rows {
         /// How many lanes.
         lanes: u32,
@@ -168,6 +169,16 @@ mod tests {
         let mut lengths = vec![5; 1 << 16];
         lengths[77] = 1 << 20;
         assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
+    }
+
+    #[test]
+    fn products_of_large_results_are_not_staged() {
+        use crate::kernels::device::csr_stages;
+        for lanes in [1, 2, 4] {
+            assert!(csr_stages::<bool>(lanes) && csr_stages::<f64>(lanes) && csr_stages::<[f64; 32]>(lanes));
+            assert!(!csr_stages::<[f64; 33]>(lanes));
+        }
+        assert!(!csr_stages::<f32>(8));
     }
 
     #[test]

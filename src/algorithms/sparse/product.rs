@@ -280,9 +280,11 @@ where
     };
     let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
     if let SpmvMethod::Rows { lanes } = a.method() {
+        let stages = device::csr_stages::<R::Accum>(lanes);
+        let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
         let blocks = rows.saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
         let dims = dims(blocks, device::CSR_THREADS);
-        if lanes <= device::CSR_STAGED_LANES {
+        if stages {
             return device::csr_staged_rows::launch_entry(
                 staged_kernel,
                 stream,

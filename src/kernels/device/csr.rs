@@ -47,6 +47,15 @@ const fn chunk<A>() -> usize {
     CSR_THREADS * staged_items::<A>()
 }
 
+/// Bytes of shared memory that a block of [`csr_staged_rows`](struct@csr_staged_rows) has at most: half of what one can have on any GPU.
+const ROOM: usize = 32 << 10;
+
+/// Whether [`csr_staged_rows`](struct@csr_staged_rows) has rows of so many lanes, for results that accumulate in `A`. Where their products
+/// take too much shared memory, [`csr_rows`](struct@csr_rows) has them.
+pub const fn csr_stages<A: Element>(lanes: u32) -> bool {
+    lanes <= CSR_STAGED_LANES && <CsrStaged<A> as SharedStorage>::BYTES <= ROOM
+}
+
 /// Where a product lies in shared memory: a gap after those that lie side by side in all banks, so that rows of 16 or 32 entries begin in
 /// different banks.
 const fn place<A>(product: usize) -> usize {

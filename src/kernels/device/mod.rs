@@ -68,7 +68,7 @@ pub use crate::algorithms::top_k::kernel::{
 };
 pub use crate::algorithms::transform::kernel::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
-pub use csr::{CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows};
+pub use csr::{CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows, csr_stages};
 pub use csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
