@@ -247,10 +247,23 @@ fn halves_are_rounded_once() {
     // Just above the middle of two numbers, by less than an f32 can tell.
     assert_eq!(value(text("1.000488281250001")), 1.0 + f16::EPSILON.to_f32());
     assert_eq!(value(text("-1.000488281250001")), -1.0 - f16::EPSILON.to_f32());
-    assert_eq!(value(text("1.00048828125")), 1.0);
+    // And by less than an f64 can tell; just below another middle, too.
+    assert_eq!(value(text("1.00048828125000000000000001")), 1.0 + f16::EPSILON.to_f32());
+    assert_eq!(value(text("-100.14648437499999999999999E-2")), -1.0 - f16::EPSILON.to_f32());
+    assert_eq!(value(text("1.00146484375")), 1.0 + 2.0 * f16::EPSILON.to_f32());
+    for exact in ["1.00048828125", "+001.000488281250", "100048828125e-11", ".100048828125E+1", "0.0100048828125e02"] {
+        assert_eq!(value(text(exact)), 1.0);
+    }
     assert_eq!(value(text("65519.999")), 65504.0);
     assert!(read::<f16>(&text("65520")).is_err());
     assert_eq!(value(text("inf")), f32::INFINITY);
     assert_eq!(value(text("0")), 0.0);
+    assert_eq!(value(text("0e99999999999999999999")), 0.0);
+    // Half of the smallest one, and a little more.
+    assert_eq!(value(text("2.98023223876953125e-8")), 0.0);
+    assert_eq!(value(text("2.98023223876953125000000000001e-8")), 2.0f32.powi(-24));
+    assert_eq!(value(text("1e-400")), 0.0);
+    let finer = read::<bf16>(&text("1.00390625000000000000000001")).unwrap();
+    assert_eq!(finer.values()[0].to_f32(), 1.0078125);
     assert_eq!(read::<bf16>(&text("1.00390625000001")).unwrap().iter().next().unwrap().2.to_f32(), 1.0078125);
 }
