@@ -88,7 +88,7 @@ macro_rules! each_number {
     (@ $m:ident, $n:expr, $code:block, $($number:literal)*) => {$(
         // Of what is not there, the compiler makes no code that it would have to remove.
         if const { $number < $n } {
-            #[allow(unconditional_panic, reason = "a number that is not there")]
+            #[allow(unconditional_panic, clippy::out_of_bounds_indexing, reason = "a number that is not there")]
             {
                 const $m: usize = $number;
                 $code
