@@ -109,8 +109,8 @@ impl Variant {
         const NARROW: usize = 9;
         /// The most instructions of a thread.
         const INSTRUCTIONS: usize = 4096;
-        /// The most shared memory of a block.
-        const BYTES: usize = 48 << 10;
+        /// The most shared memory of a block: what a kernel may have on every architecture, but for what functions that panic need.
+        const BYTES: usize = (48 << 10) - VECTOR;
         let (each, most) = elements_of_row(program, nest)?;
         let mut variant = Self::of(nest, sizes, addresses, kinds, most).shifted(program, nest);
         if variant.wide || program.code.len() * each > INSTRUCTIONS {

@@ -220,6 +220,22 @@ fn the_widest_sums_are_tiled() -> Result<()> {
     Ok(())
 }
 
+/// A function that panics has 8 bytes of the 48 KiB that a kernel may have.
+#[test]
+fn the_largest_tiles_leave_memory_to_functions() -> Result<()> {
+    let stream = stream();
+    // One tile, and two tiles, of exactly 48 KiB.
+    for (len, width) in [(8192, 6145), (4608, 3073)] {
+        let [x, y] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, len).unwrap());
+        let value = convolve(&x, &vec![0.5f32; width], width as isize / 2, Boundary::Clamp);
+        let (KernelText { text, .. }, _) = written(&y, &value, false)?;
+        let declared = text.split_once("row_tiles[").and_then(|(_, rest)| rest.split_once(']'));
+        let bytes: usize = declared.map_or(0, |(bytes, _)| bytes.parse().unwrap());
+        assert!(bytes + 8 <= 48 << 10, "{bytes} bytes for {width} weights");
+    }
+    Ok(())
+}
+
 /// Kernels without tiles compute the same.
 #[test]
 fn sums_without_tiles_are_the_same() -> Result<()> {
