@@ -130,7 +130,8 @@ impl Program {
         self.shifts.iter().fold(Axes::default(), |all, shift| Axes(all.0 | shift.axes().0))
     }
 
-    /// The parts that are read of a view that is the input of this number: all of it, unless only neighbours are read.
+    /// The parts that are read of a view that is the input of this number: all of it, unless only neighbours are read, or weighted sums
+    /// of such.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
         for instruction in &self.code {
@@ -138,6 +139,15 @@ impl Program {
                 What::Load(of) | What::Gather(of) if of as usize == input => return vec![*view],
                 What::Neighbour(of, shift) if of as usize == input => {
                     parts.push(self.shifts[shift as usize].part_of(view));
+                }
+                What::Weighted(of, number) if of as usize == input => {
+                    let taps = &self.taps[number as usize];
+                    let last = taps.weights.len() - 1;
+                    if (taps.first..=taps.first + last as isize).contains(&0) {
+                        return vec![*view];
+                    }
+                    // All on one side: what those in between read, the nearest and the farthest read together.
+                    parts.extend([0, last].map(|number| taps.shift(number).part_of(view)));
                 }
                 _ => {}
             }

@@ -60,6 +60,43 @@ fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
     Ok(())
 }
 
+/// The same of many weights, which are a loop.
+#[test]
+fn elements_that_have_no_weight_may_be_unwritten() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = true;
+    let stream = Device::emulator_with(options).stream()?;
+    let y = Tensor::uninit(&stream, 200)?;
+    let weights = [1.0; 65];
+    for (boundary, origin, written) in [
+        (Boundary::Clamp, -10, 10..200isize),
+        (Boundary::Clamp, 90, 0..174),
+        (Boundary::Clamp, 30, 0..200),
+        (Boundary::Constant(9.0), -10, 10..200),
+        (Boundary::Mirror, -120, 15..200),
+        (Boundary::Mirror, 184, 0..185),
+        (Boundary::Symmetric, -120, 16..200),
+        (Boundary::Periodic, -10, 0..200),
+    ] {
+        let x = Tensor::<f64>::uninit(&stream, 200)?;
+        x.slice(written.clone())?.fill(9.0)?;
+        y.assign(convolve(&x, &weights, origin, boundary))?;
+        assert_eq!(y.to_vec()?, [585.0; 200], "{boundary:?} from {origin}");
+        // One element less, at either end.
+        for less in [written.start + 1..written.end, written.start..written.end - 1] {
+            let x = Tensor::<f64>::uninit(&stream, 200)?;
+            x.slice(less.clone())?.fill(9.0)?;
+            let sum = || convolve(&x, &weights, origin, boundary);
+            for error in [y.assign(sum()).unwrap_err(), sum().sum().item().unwrap_err()] {
+                let Error::Fault(fault) = &error else { panic!("{error}") };
+                let is_unwritten = matches!(fault.diagnosis, Diagnosis::Unwritten { .. });
+                assert!(is_unwritten, "{boundary:?} from {origin}, of {less:?}: {error}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// On a GPU threads take several rows here, the last ones fewer; also in place, and beside the numbers of rows.
 #[test]
 fn rows_of_threads_at_the_ends_of_axes() -> Result<()> {
