@@ -1,5 +1,6 @@
 //! Kernels of programs: made when they are first needed, kept as long as the program runs, and launched.
 
+mod choice;
 #[cfg(test)]
 pub(crate) mod text;
 
@@ -121,28 +122,6 @@ impl<'a> Operands<'a> {
             sizes.push(1);
         }
         Self { targets, lowered, nest, addresses, sizes, memories }
-    }
-
-    fn variant(&self) -> Variant {
-        // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
-        const INSTRUCTIONS: usize = 128;
-        let program = &self.lowered.program;
-        let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, ptx::most_computed(program).min(16));
-        let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
-        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
-        if !program.shifts.is_empty() {
-            let otherwise = || variant.shifted(program, self.nest).patched(program, self.nest);
-            return self.row_tiled(false).unwrap_or_else(otherwise);
-        }
-        if variant.rank < 2 {
-            return variant.sized(program, self.nest.elements);
-        }
-        variant.turning(self.nest, &self.sizes, self.kinds(), &self.memories)
-    }
-
-    fn row_tiled(&self, always: bool) -> Option<Variant> {
-        let operands = (&self.sizes[..], &self.addresses[..], self.kinds());
-        Variant::row_tiled(&self.lowered.program, self.nest, operands, always)
     }
 
     fn kinds(&self) -> Kinds {

@@ -205,6 +205,46 @@ fn more_scalars_than_a_kernel_takes() -> Result<()> {
     Ok(())
 }
 
+/// Tiles and patches take strides of tensors of which a kernel without them takes the address alone: where these are too many, there is
+/// such a kernel.
+#[test]
+fn more_strides_than_a_kernel_takes() -> Result<()> {
+    const MANY: usize = 180;
+    let stream = stream()?;
+    let agrees = |shape: [usize; 5],
+                  step: &dyn Fn(&Tensor<u8>) -> Result<Expr<u8>>,
+                  has_strides: fn(&str) -> bool,
+                  value: u8|
+     -> Result<()> {
+        // A view whose axes stay apart.
+        let whole = [shape[0] + 1, shape[1] + 1, shape[2] + 1, shape[3] + 1, shape[4]];
+        let [a, b, c, d] = [0, 1, 2, 3].map(|axis| 0..shape[axis] as isize);
+        let x = Tensor::<u8>::zeros(&stream, whole)?.slice((a, b, c, d))?;
+        let y = Tensor::<u8>::zeros(&stream, shape)?;
+        let all = Tensor::<u8>::zeros(&stream, [MANY, y.len()])?;
+        x.fill(1)?;
+        all.fill(1)?;
+        let other = |i: usize| all.slice(i as isize)?.reshape(shape);
+        let others: Vec<Tensor<u8>> = (0..MANY).map(other).collect::<Result<_>>()?;
+        let plus =
+            |count: usize| -> Result<Expr<u8>> { Ok(others[..count].iter().fold(step(&x)?, |sum, other| sum + other)) };
+        assert!(has_strides(&y.ptx(plus(MANY - 30)?, 90)?), "{shape:?}");
+        assert!(!has_strides(&y.ptx(plus(MANY)?, 90)?), "{shape:?}");
+        y.assign(plus(MANY)?)?;
+        assert_eq!(y.to_vec()?, vec![value + MANY as u8; y.len()], "{shape:?}");
+        Ok(())
+    };
+    // Tiles of rows, patches, which count no places, and tiles that turn.
+    let wide = |x: &Tensor<u8>| -> Result<Expr<u8>> {
+        Ok(stencil(x, Boundary::Clamp, |n| (1..9isize).fold(n.at(0), |sum, by| sum + n.at(by))))
+    };
+    agrees([2, 2, 2, 2, 320], &wide, |text| text.contains(" row_tiles["), 9)?;
+    let tall = |x: &Tensor<u8>| -> Result<Expr<u8>> { Ok(stencil(x, Boundary::Clamp, |n| n.at([-1, 0]) + n.at(0))) };
+    agrees([2, 2, 2, 2, 320], &tall, |text| !text.contains("setp.ge.u64"), 2)?;
+    let turned = |x: &Tensor<u8>| -> Result<Expr<u8>> { Ok(x.permute(&[0, 1, 2, 4, 3])?.expr()) };
+    agrees([2, 2, 2, 32, 32], &turned, |text| text.contains(" tile1["), 1)
+}
+
 #[test]
 fn a_gather_from_what_is_no_vector() -> Result<()> {
     let stream = stream()?;

@@ -59,6 +59,11 @@ impl Class {
             Self::F64 => "%fd",
         }
     }
+
+    /// Bytes of a parameter.
+    pub(super) fn param_bytes(self) -> usize {
+        if matches!(self, Self::B64 | Self::F64) { 8 } else { 4 }
+    }
 }
 
 /// A register.

@@ -228,6 +228,38 @@ impl Variant {
         params
     }
 
+    /// The registers that a parameter is.
+    fn classes(&self, program: &Program, param: Param) -> Vec<Class> {
+        let whole = |dtype| match Class::of(dtype) {
+            Class::Pred | Class::B16 => Class::B32,
+            class => class,
+        };
+        match param {
+            Param::Operand(_)
+            | Param::Count
+            | Param::Rows
+            | Param::Depth
+            | Param::Elements
+            | Param::Columns
+            | Param::Partials
+            | Param::Counters
+            | Param::Control => vec![Class::B64],
+            Param::Size => vec![whole(program.code[program.results[0] as usize].dtype)],
+            Param::Gathered(_) => vec![Class::B64; 3],
+            Param::Scalar(scalar) => vec![whole(program.scalars[scalar])],
+            Param::Divisor(_) | Param::Stride(..) | Param::Extent(_) if self.wide => vec![Class::B64],
+            Param::Divisor(_) | Param::Tiles(_) => vec![Class::B32; 3],
+            Param::Edge(_) | Param::Stride(..) | Param::Extent(_) => vec![Class::B32],
+        }
+    }
+
+    /// Bytes of the parameters.
+    pub(crate) fn param_bytes(&self, program: &Program) -> usize {
+        let params = self.params(program).into_iter();
+        let sizes = params.flat_map(|param| self.classes(program, param)).map(Class::param_bytes);
+        sizes.fold(0, |bytes: usize, size| bytes.next_multiple_of(size) + size)
+    }
+
     /// How a nest's operands lie, with at most so many elements a thread. `sizes` are their elements' bytes, `addresses` those of
     /// their first elements.
     pub(crate) fn of(nest: &Nest, sizes: &[usize], addresses: &[u64], kinds: Kinds, most: usize) -> Self {
@@ -476,10 +508,11 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         fold_slots: 0,
         field: Field::of_kernel(program, variant),
     };
-    let (params, bytes) = kernel.take_params();
+    let bytes = variant.param_bytes(program);
     if bytes > PARAM_BYTES {
         return Err(NoKernel::Parameters(bytes));
     }
+    let params = kernel.take_params();
     kernel.write();
     let Kernel { mut e, fold_slots, .. } = kernel;
     let mut shared = String::new();
@@ -559,43 +592,16 @@ impl Kernel<'_> {
         found.map_or(&[], |(_, registers)| registers)
     }
 
-    /// Loads the parameters; returns their declarations, and their bytes.
-    fn take_params(&mut self) -> (String, usize) {
-        let mut text = String::new();
-        let (mut number, mut bytes) = (0, 0usize);
+    /// Loads the parameters; returns their declarations.
+    fn take_params(&mut self) -> String {
+        let (mut text, mut number) = (String::new(), 0);
         let params = self.variant.params(self.program);
         let last = params.len() - 1;
         for (i, param) in params.into_iter().enumerate() {
-            let narrow = if self.variant.wide { Class::B64 } else { Class::B32 };
-            let classes: Vec<Class> = match param {
-                Param::Operand(_)
-                | Param::Count
-                | Param::Rows
-                | Param::Depth
-                | Param::Elements
-                | Param::Columns
-                | Param::Partials
-                | Param::Counters
-                | Param::Control => vec![Class::B64],
-                Param::Size => vec![match Class::of(self.program.code[self.program.results[0] as usize].dtype) {
-                    Class::Pred | Class::B16 => Class::B32,
-                    class => class,
-                }],
-                Param::Gathered(_) => vec![Class::B64; 3],
-                Param::Scalar(scalar) => vec![match Class::of(self.program.scalars[scalar]) {
-                    Class::Pred | Class::B16 => Class::B32,
-                    class => class,
-                }],
-                Param::Divisor(_) if self.variant.wide => vec![Class::B64],
-                Param::Divisor(_) | Param::Tiles(_) => vec![Class::B32; 3],
-                Param::Edge(_) => vec![Class::B32],
-                Param::Stride(..) | Param::Extent(_) => vec![narrow],
-            };
+            let classes = self.variant.classes(self.program, param);
             let count = classes.len();
             let mut registers = Vec::new();
             for (k, class) in classes.into_iter().enumerate() {
-                let size = if matches!(class, Class::B64 | Class::F64) { 8 } else { 4 };
-                bytes = bytes.next_multiple_of(size) + size;
                 let comma = if i == last && k + 1 == count { "" } else { "," };
                 let _ = writeln!(text, "    .param .{} a{number}{comma}", class.ptx());
                 let register =
@@ -620,7 +626,7 @@ impl Kernel<'_> {
             }
             self.arguments.push((param, registers));
         }
-        (text, bytes)
+        text
     }
 
     /// Writes the kernel's body.

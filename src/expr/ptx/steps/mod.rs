@@ -215,8 +215,7 @@ impl StepsKernel<'_> {
                     class => class,
                 },
             };
-            let size = if matches!(class, Class::B64 | Class::F64) { 8 } else { 4 };
-            bytes = bytes.next_multiple_of(size) + size;
+            bytes = bytes.next_multiple_of(class.param_bytes()) + class.param_bytes();
             let comma = if i == last { "" } else { "," };
             let _ = writeln!(text, "    .param .{} a{i}{comma}", class.ptx());
             let mut register = self.e.op_with(class, &format!("ld.param.{}", class.ptx()), &[], format_args!("[a{i}]"));

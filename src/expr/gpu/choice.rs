@@ -1,0 +1,42 @@
+//! Which kernel operands get: with tiles or patches where these pay, and where it may have as many parameters.
+
+use super::Operands;
+use crate::expr::ptx::{self, Variant};
+
+impl Operands<'_> {
+    /// The kernel that is launched.
+    pub(super) fn variant(&self) -> Variant {
+        // Long programs take one element a thread: their code is fetched in each launch anew, and more registers make fewer threads.
+        const INSTRUCTIONS: usize = 128;
+        let program = &self.lowered.program;
+        let most = (INSTRUCTIONS / program.code.len().max(1)).clamp(1, ptx::most_computed(program).min(16));
+        let most = if program.shifts.is_empty() { 1 << most.ilog2() } else { ptx::most_around(program, self.nest) };
+        let variant = Variant::of(self.nest, &self.sizes, &self.addresses, self.kinds(), most);
+        if !program.shifts.is_empty() {
+            let variant = variant.shifted(program, self.nest);
+            let patched = || Some(variant.clone().patched(program, self.nest)).filter(|patched| self.fits(patched));
+            return self.row_tiled(false).or_else(patched).unwrap_or(variant);
+        }
+        if variant.rank < 2 {
+            return variant.sized(program, self.nest.elements);
+        }
+        let turning = variant.clone().turning(self.nest, &self.sizes, self.kinds(), &self.memories);
+        if self.fits(&turning) { turning } else { variant }
+    }
+
+    /// One with tiles of rows, if there can be such and they pay, or if they are asked for `always`.
+    pub(super) fn row_tiled(&self, always: bool) -> Option<Variant> {
+        let operands = (&self.sizes[..], &self.addresses[..], self.kinds());
+        let tiled = Variant::row_tiled(&self.lowered.program, self.nest, operands, always);
+        tiled.filter(|tiled| self.fits(tiled))
+    }
+
+    /// Whether a kernel may have the parameters. Tiles and patches take strides of operands that otherwise lie in a row as a whole.
+    fn fits(&self, variant: &Variant) -> bool {
+        /// So few are never too many.
+        const FEW: usize = 32;
+        let program = &self.lowered.program;
+        variant.operands.len() + program.inputs.len() + program.scalars.len() <= FEW
+            || variant.param_bytes(program) <= ptx::PARAM_BYTES
+    }
+}
