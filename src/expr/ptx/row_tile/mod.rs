@@ -247,7 +247,10 @@ impl Kernel<'_> {
         op!(self.e, "@{cut} bra {partial};");
         let places = self.row_places(place, first, (each / width, step));
         let rounds: Vec<usize> = (0..places.len()).map(|round| round * step).collect();
-        self.store_places(split, memory, &places, &passed, &rounds);
+        let at_once = self.places_at_once(split, memory);
+        for (places, rounds) in places.chunks(at_once).zip(rounds.chunks(at_once)) {
+            self.store_places(split, memory, places, &passed, rounds);
+        }
         op!(self.e, "bra {done};");
         // The end of the row: as many vectors as there are.
         self.e.place(&partial);
@@ -264,6 +267,19 @@ impl Kernel<'_> {
         let more = self.e.op(Class::Pred, "setp.lt.s32", &[first, end]);
         op!(self.e, "@{more} bra {again};");
         self.e.place(&done);
+    }
+
+    /// Of how many places all is loaded before anything is computed.
+    fn places_at_once(&self, split: &Split, memory: &TileMemory) -> usize {
+        /// The most registers of 32 bits that loads fill at once, unless one place takes more.
+        const REGISTERS: usize = 96;
+        let loads = |at: &usize| {
+            split.rest[*at] && self.uniform[*at].is_none() && matches!(self.program.code[*at].what, What::Load(_))
+        };
+        let loaded = (0..self.program.code.len()).filter(loads).map(|at| self.program.code[at].dtype);
+        let passed = memory.passed.iter().map(|value| value.dtype);
+        let registers: usize = loaded.chain(passed).map(|dtype| dtype.size().div_ceil(4)).sum();
+        (REGISTERS / (registers * usize::from(self.variant.width))).max(1)
     }
 
     /// Places of a row from an index on, so many at a step.

@@ -236,6 +236,25 @@ fn the_largest_tiles_leave_memory_to_functions() -> Result<()> {
     Ok(())
 }
 
+/// What many tensors have at a thread's three vectors is more than registers hold.
+#[test]
+fn many_tensors_are_read_vector_by_vector() -> Result<()> {
+    const MANY: usize = 40;
+    let (stream, len) = (stream(), 768);
+    let tensor = |seed| Tensor::from_slice(&stream, len, &numbers::<f32>(len, seed));
+    let (x, others) = (tensor(1)?, (2..2 + MANY).map(tensor).collect::<Result<Vec<_>>>()?);
+    let sum = convolve(&x, &numbers::<f32>(9, 2), 4, Boundary::Clamp);
+    let value = others.iter().fold(sum, |sum, other| sum + other);
+    let [found, expected] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, len).unwrap());
+    let (KernelText { text, .. }, _) = written(&found, &value, true)?;
+    let loads = text[..text.find("st.global").unwrap()].matches("ld.global.v4").count();
+    assert!((MANY..2 * MANY).contains(&loads), "{loads} loads before the first store");
+    assert!(assign(&found, &value, true)?.0);
+    expected.assign(&value)?;
+    assert_eq!(found.to_vec()?, expected.to_vec()?);
+    Ok(())
+}
+
 /// Kernels without tiles compute the same.
 #[test]
 fn sums_without_tiles_are_the_same() -> Result<()> {
