@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use half::f16;
+use half::{bf16, f16};
 use primitives_host::{Device, Result, Stream};
 
 use crate::expr::evaluate::prepare;
@@ -90,6 +90,10 @@ elements! {
     i32, i32: x => (x as i32).wrapping_mul(0x3579_1357), |x| x, i32::wrapping_add, i32::wrapping_mul, |x| x;
     u8, u8: x => (x * 37) as u8, |x| x, u8::wrapping_add, u8::wrapping_mul, |x| x;
     i64, i64: x => (x as i64).wrapping_mul(0x1357_9135_7913_5791), |x| x, i64::wrapping_add, i64::wrapping_mul, |x| x;
+    bf16, f32: x => bf16::from_f32(x as f32 * 0.37 - 1.5), bf16::to_f32, |a: f32, b| a + b, |a: f32, b: f32| a * b, bf16::from_f32;
+    i8, i8: x => (x * 37) as i8, |x| x, i8::wrapping_add, i8::wrapping_mul, |x| x;
+    u16, u16: x => (x * 3571) as u16, |x| x, u16::wrapping_add, u16::wrapping_mul, |x| x;
+    u64, u64: x => (x as u64).wrapping_mul(0x9357_9135_7913_5791), |x| x, u64::wrapping_add, u64::wrapping_mul, |x| x;
 }
 
 /// `len` numbers that look random, by a fixed rule.
@@ -177,9 +181,39 @@ fn rows_of_other_types() -> Result<()> {
             tiled += usize::from(holds::<f16>(shape, width, origin, rule, true)?);
             tiled += usize::from(holds::<u8>(shape, width, origin, rule, true)?);
             tiled += usize::from(holds::<i64>(shape, width, origin, rule, true)?);
+            tiled += usize::from(match (number + rule) % 4 {
+                0 => holds::<bf16>(shape, width, origin, rule, true)?,
+                1 => holds::<i8>(shape, width, origin, rule, true)?,
+                2 => holds::<u16>(shape, width, origin, rule, true)?,
+                _ => holds::<u64>(shape, width, origin, rule, true)?,
+            });
         }
     }
     assert!(tiled > 100, "{tiled} kernels");
+    Ok(())
+}
+
+/// Values of `bool` are predicates in registers, and bytes in memory.
+#[test]
+fn rows_of_bool() -> Result<()> {
+    let stream = stream();
+    for len in [64usize, 385, 1600] {
+        let data: Vec<bool> = (0..len).map(|i| i * i % 7 < 3).collect();
+        let x = Tensor::from_slice(&stream, len, &data)?;
+        let y = Tensor::zeros(&stream, len)?;
+        for (number, outside) in
+            [Boundary::Clamp, Boundary::Periodic, Boundary::Mirror, Boundary::Symmetric, Boundary::Constant(true)]
+                .into_iter()
+                .enumerate()
+        {
+            let value = stencil(&x, outside, |n| (-5..7isize).fold(n.at(-6), |sum, by| sum ^ n.at(by)));
+            assert!(assign(&y, &value, true)?.0);
+            let at = |at: isize| index(at, len as isize, number).is_none_or(|at| data[at]);
+            let expected: Vec<bool> =
+                (0..len as isize).map(|i| (-6..7).fold(false, |sum, by| sum ^ at(i + by))).collect();
+            assert_eq!(y.to_vec()?, expected, "{len}, {outside:?}");
+        }
+    }
     Ok(())
 }
 
