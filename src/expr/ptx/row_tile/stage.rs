@@ -125,12 +125,13 @@ fn footprints(program: &Program, split: &Split, apart: &[Option<Apart>; MAX_RANK
     footprints
 }
 
-/// A type that is copied for so many bytes, and how many of it.
-fn words(bytes: usize) -> (DType, usize) {
-    match bytes {
-        1 => (DType::U8, 1),
-        2 => (DType::U16, 1),
-        _ => (DType::U32, bytes / 4),
+/// A type that is copied for so many elements of some bytes, and how many of it. One element is one.
+fn words(count: usize, size: usize) -> (DType, usize) {
+    match (count, count * size) {
+        (1, 8) => (DType::U64, 1),
+        (_, 1) => (DType::U8, 1),
+        (_, 2) => (DType::U16, 1),
+        (_, bytes) => (DType::U32, bytes / 4),
     }
 }
 
@@ -179,7 +180,7 @@ impl Kernel<'_> {
         const AT_ONCE: usize = 8;
         let (inner, size) = (usize::from(self.variant.rank) - 1, staged.dtype.size());
         let (bytes, count) = (vector * size, staged.len / vector);
-        let (dtype, several) = words(bytes);
+        let (dtype, several) = words(vector, size);
         let rounds: Vec<usize> = (0..count.div_ceil(source.threads)).collect();
         let index = self.e.op_with(Class::B32, "mad.lo.s32", &[thread], format_args!("{vector}, {}", source.first));
         let from = self.indexed(source.operand, inner, source.row, index);

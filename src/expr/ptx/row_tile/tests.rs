@@ -359,6 +359,21 @@ fn tensors_that_do_not_lie_in_rows() -> Result<()> {
 }
 
 #[test]
+fn rows_that_begin_anywhere_are_read_by_elements() -> Result<()> {
+    let stream = stream();
+    macro_rules! types {
+        ($($t:ty),*) => {$({
+            let [x, y] = [0; 2].map(|_| Tensor::<$t>::zeros(&stream, [3, 1003]).unwrap().slice((1.., 3..)).unwrap());
+            let value = convolve(&x, &numbers::<$t>(33, 2), 16, Boundary::Clamp);
+            let (KernelText { text, tiled, .. }, _) = written(&y, &value, true)?;
+            assert!(tiled && !text.contains("global.v"), "{}", <$t as Scalar>::DTYPE);
+        })*};
+    }
+    types!(u8, f16, f32, f64, u64);
+    Ok(())
+}
+
+#[test]
 fn lanes_wait_for_no_bank() -> Result<()> {
     let stream = stream();
     macro_rules! types {
