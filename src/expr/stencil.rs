@@ -185,7 +185,8 @@ pub fn stencil<X: Operand, R: Operand>(
 ///
 /// # Errors
 ///
-/// As [`stencil`].
+/// As [`stencil`]. On a GPU an interior sum of hundreds of weights is refused with
+/// [`Error::LaunchLimit`](primitives_host::Error::LaunchLimit), since the kernel has an operand for each.
 ///
 /// # Source
 ///
