@@ -134,7 +134,7 @@ impl Program {
     /// of such.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
-        for instruction in &self.code {
+        for (instruction, _) in self.code.iter().zip(self.needed()).filter(|(_, needed)| *needed) {
             match instruction.what {
                 What::Load(of) | What::Gather(of) if of as usize == input => return vec![*view],
                 What::Neighbour(of, shift) if of as usize == input => {
@@ -153,6 +153,20 @@ impl Program {
             }
         }
         parts
+    }
+
+    /// The values that results are made of. Others are there for their shapes.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.code.len()];
+        for &result in &self.results {
+            needed[result as usize] = true;
+        }
+        for (at, instruction) in self.code.iter().enumerate().rev() {
+            if needed[at] {
+                instruction.takes().iter().for_each(|&value| needed[value as usize] = true);
+            }
+        }
+        needed
     }
 
     pub(crate) fn divides_integers(&self) -> bool {

@@ -49,6 +49,10 @@ fn elements_that_no_neighbour_is_may_be_unwritten() -> Result<()> {
             assert!(matches!(fault.diagnosis, Diagnosis::Unwritten { .. }), "{boundary:?}, {by}: {error}");
         }
     }
+    // Neighbours that are outside wherever they start.
+    let x = Tensor::<f64>::uninit(&stream, 4)?;
+    y.assign(stencil(&x, nine, |n| n.at(4) + n.at(-9)))?;
+    assert_eq!(y.to_vec()?, [18.0; 4]);
     // Of rows and columns; the element itself is read beside its neighbour.
     let x = Tensor::<f64>::uninit(&stream, [3, 4])?;
     x.slice((1.., ..3))?.assign(constant(2.0))?;
