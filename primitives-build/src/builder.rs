@@ -175,7 +175,7 @@ impl PtxBuilder {
     ///
     /// # Errors
     ///
-    /// Whatever [`Error`] names: missing tools, kernels that do not compile, a call outside a build script.
+    /// Returns an [`Error`] if a tool is missing, if a kernel does not compile, or if this is not called in a build script.
     pub fn build(self) -> Result<Report, Error> {
         let variable = |name: &'static str| env::var_os(name).ok_or(Error::NotABuildScript { name });
         let package = Package {

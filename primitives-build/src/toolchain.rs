@@ -107,8 +107,8 @@ impl Toolchain {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceCompiler`] and [`Error::Libdevice`] list the places that were looked at and the commands
-    /// that install what is missing. A missing ptxas is no error here.
+    /// Returns [`Error::DeviceCompiler`] or [`Error::Libdevice`] if one of these is missing. The error lists the places that were
+    /// searched and the commands that install it. A missing ptxas is no error here.
     pub fn find() -> Result<Self, Error> {
         Self::find_with(&|name| env::var_os(name))
     }

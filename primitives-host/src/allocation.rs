@@ -97,7 +97,7 @@ impl Allocation {
     /// Locks the bytes.
     ///
     /// # Errors
-    /// [`Error::InKernel`](crate::Error::InKernel) in a kernel on the emulator whose launch has them locked otherwise.
+    /// Returns [`Error::InKernel`](crate::Error::InKernel) if a kernel on the emulator calls this whose launch has them locked otherwise.
     pub(crate) fn lock(&self, mode: Mode) -> Result<Held<'_>> {
         if let in_kernel::Access::Covered = in_kernel::access(self, mode)? {
             return Ok(Held::Outside);

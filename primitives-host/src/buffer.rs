@@ -58,7 +58,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Adoption`] on the emulator, on a stream that captures, and for an address that is null or not aligned for `T`.
+    /// Returns [`Error::Adoption`] if the stream is the emulator's, if it captures, or if the address is null or not aligned for `T`.
     ///
     /// # Safety
     ///
@@ -75,7 +75,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`from_raw`](Self::from_raw).
+    /// Returns what [`from_raw`](Self::from_raw) returns.
     ///
     /// # Safety
     ///
@@ -226,7 +226,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`BufferSlice::copy_to_async`] returns.
     pub fn copy_to_async(&self, stream: &Stream, host: PinnedBuffer<T>) -> Result<Transfer<T>> {
         self.as_slice().copy_to_async(stream, host)
     }
@@ -236,7 +236,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`BufferSliceMut::copy_from_async`] returns.
     pub fn copy_from_async(&mut self, stream: &Stream, host: PinnedBuffer<T>) -> Result<Transfer<T>> {
         self.as_mut_slice().copy_from_async(stream, host)
     }

@@ -157,7 +157,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoGpu`] without a driver or the feature `cuda`, [`Error::Adoption`] if the driver takes the handle for none.
+    /// Returns [`Error::NoGpu`] if there is no driver or no feature `cuda`, and [`Error::Adoption`] if the driver does not know the handle.
     ///
     /// # Safety
     ///

@@ -95,9 +95,10 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// A stream of another device, a stream that captures, and the fault of an earlier launch on the stream. A fault of this
-    /// launch comes back as that of a kernel does: on the emulator from this call, and what follows the kernel that faulted
-    /// does not run; on a GPU from the next call that waits, and the rest has run.
+    /// Returns [`Error::WrongDevice`] if the stream is another device's, [`Error::Capture`] if it captures, and [`Error::Fault`] if an
+    /// earlier launch on the stream had a fault. A fault of this launch comes back as that of a kernel does. On the emulator this call
+    /// returns it, and what follows the kernel that faulted does not run. On a GPU the next call that waits returns it, and the
+    /// rest has run.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         if !self.device.same_as(stream.device()) {
             return Err(Error::WrongDevice {

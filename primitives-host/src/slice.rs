@@ -309,7 +309,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// and in a [`Graph`](crate::Graph) too.
     ///
     /// # Errors
-    /// The memory is on another device than the stream, and what the driver says.
+    /// Returns [`Error::WrongDevice`] if the memory is on another device than the stream, or the driver's error.
     pub fn set_zero(&mut self, stream: &Stream) -> Result<()> {
         let target = Access::new("set to zero", &self.0, stream)?;
         let bytes = self.0.len * size_of::<T>();

@@ -57,7 +57,7 @@ impl Storage {
     /// then. The memory is freed in that stream's order.
     ///
     /// # Errors
-    /// A stream of another device, one that captures, and what the driver says.
+    /// Returns an error if the stream is another device's or captures, or the driver's.
     pub fn use_on(&self, call: &'static str, stream: &Stream) -> Result<()> {
         if !self.is_on(stream.device()) {
             return Err(Error::WrongDevice {
@@ -85,7 +85,7 @@ impl Storage {
     /// after all work. If it writes, all of the memory counts as written.
     ///
     /// # Errors
-    /// As there, and [`Error::InKernel`].
+    /// Returns what that returns, or [`Error::InKernel`] if a kernel on the emulator calls it.
     pub fn lend(&self, call: &'static str, stream: &Stream, write: bool) -> Result<()> {
         check_host_copy(call, &self.allocation)?;
         let _held = self.allocation.lock(if write { Mode::Write } else { Mode::Read })?;

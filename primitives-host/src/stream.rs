@@ -169,7 +169,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Adoption`] on the emulator, and for a stream of another context.
+    /// Returns [`Error::Adoption`] if the device is the emulator, or the stream is another context's.
     ///
     /// # Safety
     ///
@@ -184,7 +184,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// As [`from_raw`](Self::from_raw).
+    /// Returns what [`from_raw`](Self::from_raw) returns.
     ///
     /// # Safety
     ///
@@ -261,10 +261,10 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The error of `record`, if it fails; what was recorded is then gone. [`Error::Capture`] for a call that cannot be part
-    /// of a graph: an allocation on the captured stream, its synchronisation, events on it, the launch of a graph or
-    /// another capture, and, in `record`, a copy between the host and a buffer of the capture. The captured stream is of no
-    /// use after `record` has returned: a launch on a clone of it is such an error as well.
+    /// Returns the error of `record` if it fails; what was recorded is then gone. Returns [`Error::Capture`] if `record` makes a call
+    /// that cannot be part of a graph: an allocation on the captured stream, its synchronisation, events on it, the launch of a
+    /// graph, another capture, or a copy between the host and a buffer of the capture. The captured stream is of no use after
+    /// `record` has returned: a launch on a clone of it is such an error as well.
     pub fn capture(&self, record: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         if let Queue::Capture(_) = &self.0.queue {
             let advice = "this stream captures already: call the closure of the inner capture directly";

@@ -48,7 +48,7 @@ impl Uses {
     /// so that no two wait for each other.
     ///
     /// # Errors
-    /// As [`Allocation::lock`].
+    /// Returns what [`Allocation::lock`] returns.
     pub(crate) fn lock(&self) -> Result<Vec<Held<'_>>> {
         self.0.values().map(|(allocation, mode)| allocation.lock(*mode)).collect()
     }

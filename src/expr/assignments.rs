@@ -51,8 +51,8 @@ fn apart(assignments: impl IntoIterator<Item = Assignment>) -> (Vec<Arc<View>>, 
 ///
 /// # Errors
 ///
-/// As [`Tensor::assign`](super::Tensor::assign); [`Error::Expression`](primitives_host::Error::Expression) for targets of several shapes,
-/// and for targets that overlap.
+/// Returns what [`Tensor::assign`](super::Tensor::assign) returns, and [`Error::Expression`](primitives_host::Error::Expression) if the
+/// targets have several shapes or overlap.
 #[track_caller]
 pub fn assign_all(assignments: impl IntoIterator<Item = Assignment>) -> Result<()> {
     let (targets, values) = apart(assignments);
@@ -100,7 +100,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// Those of [`assign_all`] before its launch.
+    /// Returns what [`assign_all`] returns before its launch.
     #[track_caller]
     pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Result<Self> {
         let place = Location::caller();
@@ -132,7 +132,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// Those of a launch, see [`Tensor::assign`](super::Tensor::assign).
+    /// Returns the errors of a launch: see [`Tensor::assign`](super::Tensor::assign).
     pub fn run(&self) -> Result<()> {
         if self.targets.is_empty() {
             return Ok(());
@@ -161,7 +161,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// As [`Tensor::ptx`](super::Tensor::ptx).
+    /// Returns what [`Tensor::ptx`](super::Tensor::ptx) returns.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::{Prepared, Tensor}};

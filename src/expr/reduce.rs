@@ -145,8 +145,8 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`](primitives_host::Error::Expression) for shapes that do not broadcast or fit, axes that there are not, and
-    /// a target that overlaps what is read; else as [`Tensor::assign`].
+    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if shapes do not broadcast or fit, if there is no such axis, or
+    /// if the target overlaps what is read; and otherwise what [`Tensor::assign`] returns.
     #[track_caller]
     pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
         self.store(Location::caller(), target, lower([&self.root]))
@@ -166,7 +166,8 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// As [`assign_to`](Self::assign_to), and for an expression without a tensor that is not [`over`](Self::over) a shape.
+    /// Returns what [`assign_to`](Self::assign_to) returns, and an error if the expression has no tensor and is not
+    /// [`over`](Self::over) a shape.
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
         let (place, lowered) = (Location::caller(), lower([&self.root]));
@@ -196,7 +197,7 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// As [`tensor`](Self::tensor); and if there is not just one result.
+    /// Returns what [`tensor`](Self::tensor) returns, and an error if there is more than one result.
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         self.tensor()?.item()
@@ -207,7 +208,7 @@ impl<T: Scalar> ReductionExpr<T> {
     ///
     /// # Errors
     ///
-    /// As [`Tensor::ptx`].
+    /// Returns what [`Tensor::ptx`] returns.
     #[track_caller]
     pub fn ptx(&self, arch: u32) -> Result<String> {
         let place = Location::caller();

@@ -117,12 +117,12 @@ impl IntoOffsets for Vec<isize> {
 ///
 /// # Errors
 ///
-/// The call that evaluates the expression returns [`Error::Expression`](primitives_host::Error::Expression):
+/// Returns none itself. The call that evaluates the expression returns [`Error::Expression`](primitives_host::Error::Expression):
 ///
-/// - `BadStencil` if there are more offsets than axes; for a neighbour farther away than [`Mirror`](Boundary::Mirror) or
-///   [`Symmetric`](Boundary::Symmetric) allow; if no place has all neighbours inside, for `Interior`; if `x` has parts that must be
-///   assigned first; for [`Constant`](Boundary::Constant) if `x` is no tensor.
-/// - `Overlap` if the target has elements in common with what is read: a stencil in place would read elements that are new already.
+/// - `BadStencil` if there are more offsets than axes; if a neighbour is farther away than [`Mirror`](Boundary::Mirror) or
+///   [`Symmetric`](Boundary::Symmetric) allows; with `Interior`, if no place has all neighbours inside; if `x` has parts that must be
+///   assigned first; with [`Constant`](Boundary::Constant), if `x` is not a tensor.
+/// - `Overlap` if the target has elements in common with what is read. A stencil in place would read elements that are already new.
 ///
 /// # Source
 ///
@@ -185,8 +185,9 @@ pub fn stencil<X: Operand, R: Operand>(
 ///
 /// # Errors
 ///
-/// As [`stencil`]. On a GPU an interior sum of hundreds of weights is refused with
-/// [`Error::LaunchLimit`](primitives_host::Error::LaunchLimit), since the kernel has an operand for each.
+/// Returns none itself. The call that evaluates it returns those of [`stencil`]. On a GPU it also returns
+/// [`Error::LaunchLimit`](primitives_host::Error::LaunchLimit) if an interior sum has hundreds of weights, since the kernel has an operand
+/// for each.
 ///
 /// # Source
 ///

@@ -73,7 +73,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if it has not, or for more than [`MAX_RANK`] axes; [`Error::Allocation`].
+    /// Returns [`Error::Expression`] if it has another number of elements, or if there are more than [`MAX_RANK`] axes; and
+    /// [`Error::Allocation`] if there is not enough memory.
     #[track_caller]
     pub fn from_slice(stream: &Stream, shape: impl IntoShape, data: &[T]) -> Result<Self> {
         let shape = checked_shape(&shape, Some(data.len()))?;
@@ -84,7 +85,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] for more than [`MAX_RANK`] axes; [`Error::Allocation`].
+    /// Returns [`Error::Expression`] if there are more than [`MAX_RANK`] axes, and [`Error::Allocation`] if there is not enough memory.
     #[track_caller]
     pub fn zeros(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -95,7 +96,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`zeros`](Self::zeros).
+    /// Returns what [`zeros`](Self::zeros) returns.
     #[track_caller]
     pub fn uninit(stream: &Stream, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -106,7 +107,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`from_slice`](Self::from_slice), and [`Error::WrongDevice`] if the buffer is not on the stream's device.
+    /// Returns what [`from_slice`](Self::from_slice) returns, and [`Error::WrongDevice`] if the buffer is not on the stream's device.
     #[track_caller]
     pub fn from_buffer(stream: &Stream, shape: impl IntoShape, buffer: Buffer<T>) -> Result<Self> {
         let shape = checked_shape(&shape, Some(buffer.len()))?;
@@ -225,7 +226,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Fault`] of a kernel that should have written them; of those that copy.
+    /// Returns [`Error::Fault`] if a kernel that writes them had a fault, or an error of the copy.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         match self.as_slice() {
@@ -238,7 +239,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if there is not just one; else as [`to_vec`](Self::to_vec).
+    /// Returns [`Error::Expression`] if there is not exactly one, and otherwise what [`to_vec`](Self::to_vec) returns.
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         if self.len() != 1 {
@@ -252,7 +253,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Allocation`]; those of the copy.
+    /// Returns [`Error::Allocation`] if there is not enough memory, or an error of the copy.
     #[track_caller]
     pub fn contiguous(&self) -> Result<Self> {
         if self.is_contiguous() {
@@ -281,7 +282,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] for more slices than axes, an index outside, or a step of 0. Ranges are cut off, as in Python.
+    /// Returns [`Error::Expression`] if there are more slices than axes, an index is outside, or a step is 0. Ranges are cut off, as in
+    /// Python.
     #[track_caller]
     pub fn slice(&self, slices: impl IntoSlices) -> Result<Self> {
         let (slices, Layout { shape, strides, mut offset }) = (slices.slices(), self.view.layout);
@@ -314,7 +316,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if the number of elements differs, or if no strides give that shape without a copy: see
+    /// Returns [`Error::Expression`] if the number of elements differs, or if no strides give that shape without a copy: see
     /// [`contiguous`](Self::contiguous).
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Self> {
@@ -343,7 +345,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if `axes` is no order of all axes.
+    /// Returns [`Error::Expression`] if `axes` is not an order of all axes.
     #[track_caller]
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         let rank = self.shape().rank();
@@ -368,7 +370,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if the shape does not broadcast to it.
+    /// Returns [`Error::Expression`] if the shape does not broadcast to it.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -385,7 +387,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if there is no such axis, or there are [`MAX_RANK`] already.
+    /// Returns [`Error::Expression`] if there is no such axis, or if there are already [`MAX_RANK`] axes.
     #[track_caller]
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
         let Layout { shape, mut strides, offset } = self.view.layout;
@@ -404,7 +406,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] if that leaves the memory.
+    /// Returns [`Error::Expression`] if that leaves the memory.
     #[track_caller]
     pub fn as_strided(&self, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
@@ -434,9 +436,10 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] for shapes that do not broadcast, an overlap, or a view that repeats elements; [`Error::WrongDevice`];
-    /// [`Error::Load`] if the driver refuses the kernel; [`Error::Fault`] for a division of integers by zero or an index outside of
-    /// what is gathered: of this call on the emulator, of a later one on a GPU.
+    /// Returns [`Error::Expression`] if shapes do not broadcast, if there is an overlap, or if the view repeats elements;
+    /// [`Error::WrongDevice`] if a tensor is on another device; [`Error::Load`] if the driver refuses the kernel; and
+    /// [`Error::Fault`] if integers are divided by zero, or an index is outside of what is gathered. The emulator returns a fault from
+    /// this call, a GPU from a later one.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
         evaluate(Location::caller(), &[&self.view], &[value.expr().node])
@@ -452,9 +455,9 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`assign`](Self::assign) before its launch; [`Error::NoImage`] for a function that has no code for the architecture,
-    /// as in a build without the feature `cuda`; [`Error::LaunchLimit`] if operands and scalars are more than a kernel takes: 4096
-    /// bytes, of which a tensor and a number take 8, and a stride 4 or 8.
+    /// Returns what [`assign`](Self::assign) returns before its launch; [`Error::NoImage`] if a function has no code for the
+    /// architecture, as in a build without the feature `cuda`; and [`Error::LaunchLimit`] if operands and scalars are more than a kernel
+    /// takes. That is 4096 bytes, of which a tensor and a number take 8, and a stride 4 or 8.
     ///
     /// ```
     /// # use kernel_primitives::{Device, expr::Tensor};
@@ -475,7 +478,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`assign`](Self::assign).
+    /// Returns what [`assign`](Self::assign) returns.
     #[track_caller]
     pub fn fill(&self, value: T) -> Result<()> {
         self.assign(scalar(value))
@@ -490,7 +493,7 @@ macro_rules! updates {
                 ///
                 /// # Errors
                 ///
-                /// As [`assign`](Self::assign).
+                /// Returns what [`assign`](Self::assign) returns.
                 #[track_caller]
                 pub fn $name<V: Operand>(&self, value: V) -> Result<()>
                 where

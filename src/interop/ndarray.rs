@@ -253,7 +253,7 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`from_ndarray`](Self::from_ndarray) and [`assign`](Self::assign).
+    /// Returns what [`from_ndarray`](Self::from_ndarray) and [`assign`](Self::assign) return.
     #[track_caller]
     pub fn assign_ndarray<S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
         self.assign(Self::from_ndarray(self.stream(), array)?)
@@ -339,8 +339,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As there; [`Error::Expression`] if the tensor repeats elements, as one that was broadcast, or if its axes interleave, of which
-    /// `ndarray` has no view to write; and [`Error::ReadOnly`] if the memory was imported to be read.
+    /// Returns what that returns; [`Error::Expression`] if the tensor repeats elements, as one that was broadcast does, or if its axes
+    /// interleave, since `ndarray` has no view to write of such; and [`Error::ReadOnly`] if the memory was imported as read-only.
     #[track_caller]
     pub fn with_ndarray_mut<R>(&self, f: impl FnOnce(ArrayViewMutD<'_, T>) -> R) -> Result<R> {
         self.with_frame("`Tensor::with_ndarray_mut`", true, |start, frame| {

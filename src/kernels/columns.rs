@@ -191,7 +191,7 @@ mod host {
         /// where nothing can be, make the two launches by `launch`.
         ///
         /// # Errors
-        /// Those of the launches and of the allocation. Buffers that are too short are a fault.
+        /// Returns the errors of the launches and of the allocation. Buffers that are too short are a fault.
         pub fn run<Single, First, Last>(
             stream: &Stream,
             shape: [usize; 3],

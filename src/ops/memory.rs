@@ -34,7 +34,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Allocation`](crate::Error::Allocation).
+    /// Returns [`Error::Allocation`](crate::Error::Allocation) if there is not enough memory.
     pub fn from_slice<T: Scalar>(stream: &Stream, data: &[T]) -> Result<Self> {
         Ok(Self::from_buffer(stream.buffer_from(data)?))
     }
@@ -48,7 +48,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Allocation`](crate::Error::Allocation).
+    /// Returns [`Error::Allocation`](crate::Error::Allocation) if there is not enough memory.
     pub fn zeros(stream: &Stream, dtype: DType, len: usize) -> Result<Self> {
         with_type!(dtype, T => Ok(Self::from_buffer(stream.buffer_zeroed::<T>(len)?)))
     }
@@ -57,7 +57,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Allocation`](crate::Error::Allocation).
+    /// Returns [`Error::Allocation`](crate::Error::Allocation) if there is not enough memory.
     pub fn uninit(stream: &Stream, dtype: DType, len: usize) -> Result<Self> {
         with_type!(dtype, T => Ok(Self::from_buffer(stream.buffer_uninit::<T>(len)?)))
     }
@@ -96,8 +96,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`](crate::Error::Expression) if they are of another type; those of
-    /// [`BufferSlice::to_vec`](crate::BufferSlice::to_vec).
+    /// Returns [`Error::Expression`](crate::Error::Expression) if they have another type, and what
+    /// [`BufferSlice::to_vec`](crate::BufferSlice::to_vec) returns.
     #[track_caller]
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {

@@ -49,7 +49,7 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`](crate::Error::Expression) if there is none.
+    /// Returns [`Error::Expression`](crate::Error::Expression) if there is none of that name.
     #[track_caller]
     pub fn named(name: &str) -> Result<Self> {
         let unary = UNARY.iter().find(|known| known.0 == name).map(|known| (1, Body::Unary(known.1)));

@@ -31,8 +31,8 @@ impl TensorDesc {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] for a shape of more than [`MAX_RANK`] axes or of more elements than can be counted, and for
-    /// another number of strides than axes, or for strides that lead further than memory can reach.
+    /// Returns [`Error::Expression`] if the shape has more than [`MAX_RANK`] axes or more elements than can be counted, if there are
+    /// not as many strides as axes, or if strides lead further than memory can reach.
     #[track_caller]
     pub fn new(dtype: DType, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let place = Location::caller();
@@ -61,7 +61,7 @@ impl TensorDesc {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Returns what [`new`](Self::new) returns.
     #[track_caller]
     pub fn contiguous(dtype: DType, shape: impl IntoShape) -> Result<Self> {
         let strides = Shape::new(shape.extents()).map(|shape| shape.contiguous_strides()).unwrap_or_default();
@@ -148,9 +148,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`], with these kinds: `BadCount` for another number of inputs than the operator has; `BadDtype` for
-    /// types that it does not take; `BadShape` for shapes that do not broadcast to the output's; `BadStrides` for an output that
-    /// repeats elements.
+    /// Returns [`Error::Expression`] of the kind `BadCount` if the operator has another number of inputs; `BadDtype` if it does not take
+    /// the types; `BadShape` if shapes do not broadcast to the output's; `BadStrides` if the output repeats elements.
     #[track_caller]
     pub fn new(operator: &Operator, output: &TensorDesc, inputs: &[TensorDesc]) -> Result<Self> {
         let place = Location::caller();
@@ -221,7 +220,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`] of the kind `InsufficientWorkspace` if it does not.
+    /// Returns [`Error::Expression`] of the kind `InsufficientWorkspace` if it does not.
     #[track_caller]
     pub fn check_workspace(&self, bytes: usize) -> Result<()> {
         if bytes >= self.workspace_size() {
@@ -238,10 +237,11 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`], with these kinds: `BadCount` for another number of inputs than the plan has; `BadDtype` for memory
-    /// of another type than an operand's; `OutOfRange` for an operand that leaves its memory, or begins between two elements;
-    /// `Overlap`. [`Error::WrongDevice`]; [`Error::Load`] if the driver refuses the kernel; [`Error::Fault`] for a division of
-    /// integers by zero: of this call on the emulator, of a later one on a GPU.
+    /// Returns [`Error::Expression`] of the kind `BadCount` if the plan has another number of inputs; `BadDtype` if memory has another
+    /// type than its operand; `OutOfRange` if an operand leaves its memory, or begins between two elements; `Overlap` if the output
+    /// overlaps an input. Returns [`Error::WrongDevice`] if memory is on another device, [`Error::Load`] if the driver refuses the
+    /// kernel, and [`Error::Fault`] if integers are divided by zero. The emulator returns a fault from this call, a GPU from a
+    /// later one.
     #[track_caller]
     pub fn run<'a>(&self, stream: &Stream, output: impl Into<Place<'a>>, inputs: &[Place<'a>]) -> Result<()> {
         let place = Location::caller();

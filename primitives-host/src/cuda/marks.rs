@@ -138,7 +138,7 @@ impl RawStream {
     /// Makes later work here wait for the work of `other` up to a position.
     ///
     /// # Errors
-    /// [`Error::Capture`] if `other` is captured by others.
+    /// Returns [`Error::Capture`] if others capture `other`.
     pub(crate) fn wait_for(&self, other: &RawStream, at: u64) -> Result<()> {
         if other.marks.is_done(at) {
             return Ok(());

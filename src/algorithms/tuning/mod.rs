@@ -74,8 +74,8 @@ impl Tuning {
     /// The values for a device, with what the file of the environment variable `KERNEL_PRIMITIVES_TUNING` says.
     ///
     /// # Errors
-    /// [`Error::Environment`] if that file cannot be read, is longer than 1 MiB or is no UTF-8, and [`Error::Tuning`] if it says what
-    /// cannot be: each call of an algorithm without values of its own then gives the same.
+    /// Returns [`Error::Environment`] if that file cannot be read, is longer than 1 MiB or is not UTF-8, and [`Error::Tuning`] if it has a
+    /// value that is not possible. Each call of an algorithm without values of its own then returns the same error.
     pub fn of(device: &Device) -> Result<&'static Self> {
         static LOADED: OnceLock<Result<Loaded>> = OnceLock::new();
         match LOADED.get_or_init(Loaded::from_environment) {
@@ -92,7 +92,7 @@ impl Tuning {
     /// Sets the value for items of so many bytes, or for all.
     ///
     /// # Errors
-    /// [`Error::Tuning`] unless it is a value that the kernels accept.
+    /// Returns [`Error::Tuning`] if the kernels do not accept the value.
     pub fn set(&mut self, parameter: Parameter, bytes: Option<usize>, value: u32) -> Result<()> {
         parameter
             .check(value)
@@ -131,8 +131,8 @@ impl Tuning {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Tuning`] with the line's number if one is of another form, or names what there is not; also of lines for other
-    /// architectures. What the lines before say counts then.
+    /// Returns [`Error::Tuning`] with the line's number if a line has another form or an unknown name, also if it is for another
+    /// architecture. The values of the lines before it are then set.
     pub fn read(&mut self, text: &str, capability: Option<(u32, u32)>) -> Result<()> {
         for line in lines(text) {
             let Line { architecture, parameter, bytes, value } = line?;

@@ -49,12 +49,12 @@ impl<T: Scalar> Expr<T> {
     ///
     /// # Errors
     ///
-    /// The call that assigns it returns [`Error::Expression`](primitives_host::Error::Expression):
+    /// Returns none itself. The call that assigns it returns [`Error::Expression`](primitives_host::Error::Expression):
     ///
-    /// - `BadStencil` if the expression reads several tensors beside each place, or the stepped one otherwise than by the stencil; if it
-    ///   is no stencil, a stencil of an interior stencil, or of interior stencils with several footprints; if a step's result is of
-    ///   another type than the stepped tensor; if steps stand inside of an expression or beside other assignments; of more than 2^24
-    ///   steps.
+    /// - `BadStencil` if the expression reads several tensors beside each place, or reads the stepped one other than by the stencil; if
+    ///   it is not a stencil, or is one of an interior stencil, or of interior stencils with several footprints; if a step's result
+    ///   has another type than the stepped tensor; if steps are inside an expression or beside other assignments; if there are more
+    ///   than 2^24 steps.
     /// - `BadShape` if the target has another shape than the stepped tensor.
     /// - `Overlap` if the target has elements in common with the stepped tensor.
     ///

@@ -100,7 +100,8 @@ impl DlpackExport {
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_dlpack`], and [`Error::Dlpack`] if the shape has another number of elements, or more than [`MAX_RANK`] axes.
+    /// Returns what [`Tensor::to_dlpack`] returns, and [`Error::Dlpack`] if the shape has another number of elements, or more than
+    /// [`MAX_RANK`] axes.
     pub fn of_buffer<T: DlpackElement>(buffer: Buffer<T>, shape: &[usize], stream: &Stream) -> Result<Self> {
         let refuse = |reason| Err(Error::Dlpack { call: BUFFER, reason });
         let Some(extents) = Shape::new(shape) else {

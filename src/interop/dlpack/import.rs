@@ -119,7 +119,7 @@ impl DlpackTensor {
     ///
     /// # Errors
     ///
-    /// As [`Tensor::from_dlpack`], and [`Error::Dlpack`] if the elements do not lie in a row, or are only read.
+    /// Returns what [`Tensor::from_dlpack`] returns, and [`Error::Dlpack`] if the elements are not contiguous, or are read-only.
     pub fn into_buffer<T: DlpackElement>(self, stream: &Stream) -> Result<Buffer<T>> {
         if self.is_read_only() {
             return refuse(

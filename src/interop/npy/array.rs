@@ -63,7 +63,7 @@ impl<T: NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new), and as [`BufferSlice::to_vec`].
+    /// Returns what [`new`](Self::new) and [`BufferSlice::to_vec`] return.
     pub fn from_slice<'a>(shape: &[usize], slice: impl Into<BufferSlice<'a, T>>) -> Result<Self> {
         let slice = slice.into();
         check_elements("NpyArray::from_slice", shape, slice.len())?;
@@ -113,7 +113,7 @@ impl<T: NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns what [`read`](Self::read) returns.
     pub fn read_from(input: impl Read) -> Result<Self> {
         Input::new(input).array()
     }
@@ -131,7 +131,7 @@ impl<T: NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write), and [`Error::Allocation`] if the host has no room for a copy in Fortran order.
+    /// Returns what [`write`](Self::write) returns, and [`Error::Allocation`] if the host has no memory for a copy in Fortran order.
     pub fn write_to(&self, output: impl Write, order: NpyOrder) -> Result<()> {
         let mut output = Output::new(output);
         match order {

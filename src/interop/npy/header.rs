@@ -50,7 +50,7 @@ impl NpyHeader {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns what [`read`](Self::read) returns.
     pub fn read_from(input: impl Read) -> Result<Self> {
         Input::new(input).header()
     }

@@ -24,7 +24,7 @@ impl<T: Scalar + NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// As [`Tensor::to_vec`].
+    /// Returns what [`Tensor::to_vec`] returns.
     #[track_caller]
     pub fn from_tensor(tensor: &Tensor<T>) -> Result<Self> {
         Self::new(&tensor.shape(), tensor.to_vec()?)
@@ -36,7 +36,7 @@ impl<T: Scalar + NpyElement> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`NpyArray::read`] and [`NpyArray::to_tensor`].
+    /// Returns what [`NpyArray::read`] and [`NpyArray::to_tensor`] return.
     ///
     /// ```
     /// use kernel_primitives::Device;
@@ -63,7 +63,7 @@ impl<T: Scalar + NpyElement> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`to_vec`](Self::to_vec) and [`NpyArray::write`].
+    /// Returns what [`to_vec`](Self::to_vec) and [`NpyArray::write`] return.
     #[track_caller]
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         NpyArray::from_tensor(self)?.write(path)
