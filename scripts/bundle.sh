@@ -59,8 +59,8 @@ build bench --no-run --bench gpu | programs >"$list"
 if [ "${PARTS:-all}" != benches ]; then
     build test --release --no-run | programs | sed '/^ptx /d' >>"$list"
     # A crate of a user's, whose kernels are compiled apart from those of the library.
-    build test --release --no-run --manifest-path tests/user-crate/Cargo.toml --test kernels \
-        --target-dir "${CARGO_TARGET_DIR:-target}" | programs | sed -n 's/^test /test user_crate_/p' >>"$list"
+    build test --release --no-run --manifest-path examples/template/Cargo.toml --test kernels \
+        --target-dir "${CARGO_TARGET_DIR:-target}" | programs | sed -n 's/^test /test template_/p' >>"$list"
 fi
 
 rm -rf "$bundle"

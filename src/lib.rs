@@ -126,7 +126,7 @@
 //! - [`docs::layers`]: what each layer and each element type has, and where results are
 //! - [`docs::ready`]: the types and operators that the algorithms are ready for
 //! - [`docs::from_cub`], [`docs::seed_map`]: for those who know CUB or Paddle's Kernel Primitive API
-//! - `examples/README.md` in the repository: programs that check their results, and `tests/user-crate`: a crate to copy
+//! - `examples/README.md` in the repository: programs that check their results, and `examples/template`: a crate to copy
 //!
 //! Rust 1.95 or later, Linux; the feature `cuda` is for x86-64 and AArch64. The feature `tracing` makes each launch a span;
 //! `ndarray` and `dlpack` are for [`interop`].

@@ -283,7 +283,7 @@ fn the_figures_are_those_of_the_recorded_results() {
 
 /// The pages that are read on the web, with links between files.
 const LINKED: [&str; 5] =
-    ["README.md", "CONTRIBUTING.md", "examples/README.md", "tests/user-crate/README.md", "benches/results/README.md"];
+    ["README.md", "CONTRIBUTING.md", "examples/README.md", "examples/template/README.md", "benches/results/README.md"];
 
 /// What stands between `](` and `)`.
 fn links(page: &str) -> impl Iterator<Item = &str> {
@@ -320,7 +320,7 @@ fn the_pages_for_contributors_name_files_that_are_there() {
                 continue;
             }
             // `src/kernels.rs` is the template's.
-            let found = root.join(path).exists() || root.join("tests/user-crate").join(path).exists();
+            let found = root.join(path).exists() || root.join("examples/template").join(path).exists();
             assert!(found, "{name} names {path}, which is not there");
             named += 1;
         }
@@ -335,7 +335,8 @@ fn every_example_has_its_row() {
     let examples = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("the examples");
     let there: BTreeSet<String> = examples
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.join("main.rs").exists())
+        // Or a crate of its own.
+        .filter(|path| path.join("main.rs").exists() || path.join("Cargo.toml").exists())
         .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
         .collect();
     assert_eq!(listed, there);

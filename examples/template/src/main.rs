@@ -2,7 +2,7 @@
 
 use kernel_primitives::kernels::map_unary;
 use kernel_primitives::{Device, Dims, Result};
-use user_crate::kernels::{Softsign, axpy};
+use template::kernels::{Softsign, axpy};
 
 fn main() -> Result<()> {
     let device = Device::auto()?;

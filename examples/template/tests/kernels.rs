@@ -5,7 +5,7 @@ use kernel_primitives::functor::Greater;
 use kernel_primitives::input::reversed;
 use kernel_primitives::kernels::map_unary;
 use kernel_primitives::{Device, Dims, Result, UnaryFn};
-use user_crate::kernels::{Softsign, axpy, smooth};
+use template::kernels::{Softsign, axpy, smooth};
 
 /// No multiple of a block or a vector: the last tile is partial.
 const LEN: usize = 10_007;
