@@ -1,19 +1,40 @@
 //! Collectives of a block: every thread of the block calls them, from the same place.
 //!
-//! | collective | result |
-//! |---|---|
-//! | [`block_reduce`], [`block_reduce_items`], [`block_reduce_partial`] | in every thread |
-//! | [`block_reduce_to_first`] | in the first thread |
-//! | [`block_x_reduce`], [`block_y_reduce`], [`block_group_reduce`] | in every thread, its row's, column's or group's |
-//! | [`block_inclusive_scan`], [`block_exclusive_scan`], [`cumsum`], [`block_inclusive_scan_rounds`] and their forms | each thread its own, the total in every thread |
-//! | [`blocked_to_striped`] and the other exchanges, [`scatter_to_blocked`], [`scatter_to_striped`] | each thread its items |
-//! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | each thread its items |
-//! | [`block_histogram`], [`block_load_halo`] | in shared memory |
-//! | [`block_radix_rank`] | each thread its items' places, and those of the digit of its rank |
-//! | [`adjacent_difference_left`], [`flag_heads`] and their forms | each thread those of its items |
-//! | [`block_shift_up`], [`block_shift_down`], [`block_rotate`], [`block_broadcast`] | each thread its own |
-//! | [`run_length_decode`] | each thread its items |
-//! | [`block_fft`], [`block_ifft`] | each thread its items |
+//! | collective | threads | result | shared memory |
+//! |---|---|---|---|
+//! | [`block_reduce`], [`block_reduce_items`], [`block_reduce_partial`] | any block | every thread | [`ReduceStorage`] |
+//! | [`block_reduce_to_first`] | any block | the thread of rank 0, `None` in the rest | [`ReduceStorage`] |
+//! | [`block_x_reduce`], [`block_group_reduce`] | rows of any width | every thread, its row's | [`ReduceStorage`] |
+//! | [`block_y_reduce`] | columns of any height | every thread, its column's | [`ColumnStorage`] |
+//! | [`block_inclusive_scan`], [`block_exclusive_scan`] and their forms `_from`, `_after` | any block | each thread its items', blocked; the total in every thread | [`ScanStorage`] |
+//! | [`cumsum`] | any block | each thread its items', striped | [`ScanStorage`] of arrays |
+//! | [`block_inclusive_scan_rounds`], [`block_exclusive_scan_rounds`] | any block | each thread its items', in its warp's rounds; the total in every thread | [`ScanStorage`] |
+//! | [`block_compact`] | any block | the tile's first elements; how many they are in every thread | [`ScanStorage`] of `u32` |
+//! | [`blocked_to_striped`] and its inverse, [`scatter_to_blocked`], [`scatter_to_striped`] | `THREADS`, any number | each thread its items | [`ExchangeStorage`] |
+//! | [`blocked_to_warp_striped`] and its inverse | `THREADS`, any number | each lane its items of the warp's | [`ExchangeStorage`] |
+//! | [`block_histogram`] | any block | every thread, read from shared memory | [`HistogramStorage`] |
+//! | [`block_load_halo`] | any block | every thread, read from shared memory | [`HaloStorage`] |
+//! | [`block_shift_up`], [`block_shift_down`], [`block_broadcast`] | any block | each thread its own | [`NeighbourStorage`] |
+//! | [`block_rotate`] | up to `MAX_THREADS` | each thread its own | [`RotateStorage`] |
+//! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | any threads | each thread its items | none |
+//! | [`adjacent_difference_left`], [`flag_heads`] and their forms | any block | each thread its items', blocked | [`NeighbourStorage`] |
+//! | [`block_fft`], [`block_ifft`] | `BATCH * N / ITEMS` | each thread its items', striped, of its transform | [`FftStorage`] |
+//! | [`run_length_begin`], [`run_length_decode`] | `THREADS`, any number | each thread its items of the window, blocked | [`RunLengthStorage`] |
+//! | [`block_sort`], [`block_sort_with_index`] | any block with up to `TILE` items | each thread its positions, blocked | [`SortStorage`], [`IndexedSortStorage`] |
+//! | [`block_radix_sort`], [`block_radix_sort_pairs`] and their forms `_to_striped` | `THREADS`, a multiple of 32 | each thread its positions, blocked or striped | [`RadixSortStorage`] |
+//! | [`block_radix_rank`] | `THREADS`, a multiple of 32 of at least 256 | each thread the places of its items, and the first 256 those of a digit | [`RadixRankStorage`] |
+//! | [`block_merge_sort`], [`block_merge_sort_pairs`] | `THREADS`, any number | each thread its positions, blocked | [`MergeSortStorage`] |
+//! | [`block_segmented_merge_sort_pairs`] | `THREADS`, any number | each thread its positions, blocked | [`SegmentedSortStorage`] |
+//! | [`block_top_k`], [`block_top_k_of`], [`block_top_k_by`], [`block_top_k_of_sorted`] | any block with up to `TILE` items | each thread its positions among the first `k`, blocked | [`IndexedSortStorage`], [`TopKStorage`] |
+//!
+//! *Blocked*: thread `t` has items `t * N` to `t * N + N` of the tile. *Striped*: thread `t` of `T` has items `t`, `t + T`, `t + 2 * T`.
+//! *Warp-striped*: the same in each warp's part of the tile. A block has at most 1024 threads, in up to three dimensions; its threads
+//! are counted by [`Block::thread_rank`](crate::Block::thread_rank), `x` fastest. "Any block" includes a block whose last warp has
+//! fewer than 32 lanes. A collective of a block that cannot serve the block at hand is a fault.
+//!
+//! A storage may be used again at once: by the same collective, or through [`Shared::phase`](crate::Shared::phase) by another one. A
+//! collective that needs a barrier first makes it. Collectives that alternate between two halves of their storage (reductions,
+//! scans, shifts) need no barrier between two of their kind.
 //!
 //! # Divergence
 //!

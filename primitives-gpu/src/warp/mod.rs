@@ -1,16 +1,20 @@
 //! Collectives of a warp: every lane of the warp calls them, from the same place.
 //!
-//! | collective | result |
-//! |---|---|
-//! | [`warp_reduce`], [`warp_group_reduce`] | in every lane |
-//! | [`warp_inclusive_scan`], [`warp_exclusive_scan`] and their forms for groups | each lane its own, the total in every lane |
-//! | [`warp_reduce_by_heads`], [`warp_reduce_by_tails`] | in every lane, its segment's |
-//! | [`warp_broadcast`] | in every lane |
-//! | [`warp_fft`], [`warp_ifft`] | each lane its items |
+//! | collective | threads | result | shared memory |
+//! |---|---|---|---|
+//! | [`warp_reduce`], [`warp_broadcast`] | a warp, partial ones too | every lane | none |
+//! | [`warp_group_reduce`] | groups of 1 to 32 lanes | every lane, its group's | none |
+//! | [`warp_reduce_by_heads`], [`warp_reduce_by_tails`] | segments whose bounds are data | every lane, its segment's | none |
+//! | [`warp_inclusive_scan`], [`warp_exclusive_scan`], [`warp_group_inclusive_scan`], [`warp_group_exclusive_scan`] | a warp; groups of 1 to 32 lanes | each lane its own; exclusive ones give the total to every lane | none |
+//! | [`warp_sort`], [`warp_sort_with_index`], [`warp_sort_pairs`] | groups of 1, 2, 4 … 32 lanes | each lane its positions, blocked | none |
+//! | [`warp_fft`], [`warp_ifft`] | groups of 1, 2, 4 … 32 lanes, whole ones | each lane its items', blocked, of the group's transform | none |
+//! | [`warp_merge_sort`], [`warp_merge_sort_pairs`] | groups of 1, 2, 4 … 32 lanes | each lane its positions, blocked | [`MergeSortStorage`] |
 //!
 //! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane on: CUB's logical
-//! warp, not only for powers of two. The last group has the lanes that are left. Everything goes through shuffles, one
-//! instruction for each 32 bits of the element, so that the collectives need no shared memory, and order none.
+//! warp, not only for powers of two. The last group has the lanes that are left. Collectives of a warp do not look at the block: where
+//! the last group of a sort or a transform is not whole, its lanes get unspecified values on a GPU, and are a fault in the emulator.
+//! Values go through shuffles, one instruction for each 32 bits of the element, so that most collectives need no shared memory and order
+//! no memory accesses.
 //!
 //! # Divergence
 //!

@@ -185,40 +185,78 @@ columns! {
     ]
 }
 
-columns! {
-    /// What floats have to a few units in the last place.
-    reals, REALS: <T: Real, Accumulate<Accum: Real>> |x, y| -> T [
-        Rsqrt.apply(x),
-        Cbrt.apply(x),
-        Exp.apply(x),
-        Exp2.apply(x),
-        ExpM1.apply(x),
-        Log.apply(x),
-        Log2.apply(x),
-        Log10.apply(x),
-        Log1p.apply(x),
-        Sin.apply(x),
-        Cos.apply(x),
-        Tan.apply(x),
-        Asin.apply(x),
-        Acos.apply(x),
-        Atan.apply(x),
-        Sinh.apply(x),
-        Cosh.apply(x),
-        Tanh.apply(x),
-        Asinh.apply(x),
-        Acosh.apply(x),
-        Atanh.apply(x),
-        Erf.apply(x),
-        Erfc.apply(x),
-        Sigmoid.apply(x),
-        Silu.apply(x),
-        Gelu.apply(x),
-        GeluTanh.apply(x),
-        Pow.apply(x, y),
-        Hypot.apply(x, y),
-        Atan2.apply(x, y),
-    ]
+/// Functors of floats that are right to a few units in the last place: each with the units that it may be off, and its result in `f64`.
+macro_rules! elementary {
+    (|$x:ident, $y:ident| $($functor:ident($($argument:ident),+) within $units:literal of $exact:expr;)*) => {
+        /// The results of all of them.
+        #[inline(always)]
+        pub fn reals<T: Real + Accumulate<Accum: Real>>($x: T, $y: T) -> [T; REALS] {
+            [$($functor.apply($($argument),+)),*]
+        }
+
+        /// How many they are.
+        pub const REALS: usize = [$(stringify!($functor)),*].len();
+
+        /// A functor's name, its results in `f64`, and how many units in the last place it may be off.
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub type Elementary = (&'static str, fn(f64, f64) -> f64, f64);
+
+        /// All of them, in the order of the results.
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[allow(unused_variables, reason = "most take one argument")]
+        pub const ELEMENTARY: [Elementary; REALS] = [$((stringify!($functor), |$x, $y| $exact, $units)),*];
+    };
+}
+// The units are those that libdevice documents, and for the activation functions what the rounding of their arguments makes of it.
+elementary! { |x, y|
+    Rsqrt(x) within 3.0 of 1.0 / x.sqrt();
+    Cbrt(x) within 3.0 of x.cbrt();
+    Exp(x) within 3.0 of x.exp();
+    Exp2(x) within 3.0 of x.exp2();
+    ExpM1(x) within 3.0 of x.exp_m1();
+    Log(x) within 3.0 of x.ln();
+    Log2(x) within 3.0 of x.log2();
+    Log10(x) within 4.0 of x.log10();
+    Log1p(x) within 3.0 of x.ln_1p();
+    Sin(x) within 3.0 of x.sin();
+    Cos(x) within 3.0 of x.cos();
+    Tan(x) within 5.0 of x.tan();
+    Asin(x) within 4.0 of x.asin();
+    Acos(x) within 4.0 of x.acos();
+    Atan(x) within 3.0 of x.atan();
+    Sinh(x) within 5.0 of x.sinh();
+    Cosh(x) within 4.0 of x.cosh();
+    Tanh(x) within 4.0 of x.tanh();
+    Asinh(x) within 4.0 of libm::asinh(x);
+    Acosh(x) within 5.0 of if x < 1.0 { f64::NAN } else { libm::acosh(x) };
+    Atanh(x) within 4.0 of libm::atanh(x);
+    Erf(x) within 4.0 of libm::erf(x);
+    Erfc(x) within 7.0 of libm::erfc(x);
+    Sigmoid(x) within 6.0 of if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
+    Silu(x) within 8.0 of {
+        if x == f64::NEG_INFINITY {
+            -0.0
+        } else if x < 0.0 {
+            x * x.exp() / (1.0 + x.exp())
+        } else {
+            x / (1.0 + (-x).exp())
+        }
+    };
+    Gelu(x) within 300.0 of if x == f64::NEG_INFINITY { -0.0 } else { 0.5 * x * libm::erfc(-x / 2f64.sqrt()) };
+    GeluTanh(x) within 300.0 of {
+        // e to the power of 2u over 1 plus that; for large u the same as 1.
+        let u = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+        if x == f64::NEG_INFINITY {
+            -0.0
+        } else if u > 20.0 {
+            x
+        } else {
+            x * (2.0 * u).exp() / (1.0 + (2.0 * u).exp())
+        }
+    };
+    Pow(x, y) within 9.0 of x.powf(y);
+    Hypot(x, y) within 4.0 of x.hypot(y);
+    Atan2(x, y) within 4.0 of x.atan2(y);
 }
 
 columns! {
@@ -255,7 +293,7 @@ kernels! {
     #[kernel(equal_len(x, y, out), instantiate(<f16>, <bf16>, <f32>, <f64>))]
     columns_of_floats: <T: Columns, Real> floats -> [u64; FLOATS.len()];
     #[kernel(equal_len(x, y, out), instantiate(<f16>, <bf16>, <f32>, <f64>))]
-    columns_of_reals: <T: Real, Accumulate<Accum: Real>> reals -> [T; REALS.len()];
+    columns_of_reals: <T: Real, Accumulate<Accum: Real>> reals -> [T; REALS];
     #[kernel(equal_len(x, y, out), instantiate(<Complex<f32>>))]
     columns_of_complexes: <T: Divide, Encode> complexes -> [u64; COMPLEXES.len()];
 }
