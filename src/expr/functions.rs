@@ -1,7 +1,9 @@
 //! Functions on expressions.
 
 use super::dtype::{Floating, Integral, Numeric, Promote, Scalar};
-use super::graph::{Distribution, Expr, Kind, Math, Op, Operand, arguments, scalar};
+use super::graph::{
+    Distribution, Expr, Kind, Math, Op, Operand, arguments, function, function_of_two, math, one, scalar, zero,
+};
 use super::tensor::Tensor;
 
 type Common<A, B> = <<A as Operand>::Elem as Promote<<B as Operand>::Elem>>::Output;
@@ -10,14 +12,102 @@ fn common<C: Scalar, A: Operand, B: Operand>(a: A, b: B) -> (Expr<C>, Expr<C>) {
     (a.expr().convert(), b.expr().convert())
 }
 
+/// The functions of one operand: the name, the types that it takes, that of the result, and the result's node. Expressions, operators
+/// with descriptors ([`ops`](crate::ops)) and their tests are made of this table: each gives it a macro of its own.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __functions {
+    ($then:ident) => {
+        $then! {
+            /// The square root, correctly rounded.
+            sqrt(x) Floating -> Elem = math(Math::Sqrt, x);
+            /// The reciprocal square root.
+            rsqrt(x) Floating -> Elem = math(Math::Rsqrt, x);
+            /// The cube root.
+            cbrt(x) Floating -> Elem = math(Math::Cbrt, x);
+            /// e to the power of `x`.
+            exp(x) Floating -> Elem = math(Math::Exp, x);
+            /// 2 to the power of `x`.
+            exp2(x) Floating -> Elem = math(Math::Exp2, x);
+            /// e to the power of `x`, minus 1, accurate near 0.
+            exp_m1(x) Floating -> Elem = math(Math::ExpM1, x);
+            /// The natural logarithm.
+            ln(x) Floating -> Elem = math(Math::Ln, x);
+            /// The logarithm to the base 2.
+            log2(x) Floating -> Elem = math(Math::Log2, x);
+            /// The logarithm to the base 10.
+            log10(x) Floating -> Elem = math(Math::Log10, x);
+            /// The natural logarithm of 1 + x, accurate near 0.
+            ln_1p(x) Floating -> Elem = math(Math::Ln1p, x);
+            /// The sine, of radians.
+            sin(x) Floating -> Elem = math(Math::Sin, x);
+            /// The cosine, of radians.
+            cos(x) Floating -> Elem = math(Math::Cos, x);
+            /// The tangent, of radians.
+            tan(x) Floating -> Elem = math(Math::Tan, x);
+            /// The sine of half turns: of π `x`, without the rounding of that.
+            sin_pi(x) Floating -> Elem = math(Math::SinPi, x);
+            /// The cosine of half turns: of π `x`, without the rounding of that.
+            cos_pi(x) Floating -> Elem = math(Math::CosPi, x);
+            /// The arcsine, in radians.
+            asin(x) Floating -> Elem = math(Math::Asin, x);
+            /// The arccosine, in radians.
+            acos(x) Floating -> Elem = math(Math::Acos, x);
+            /// The arctangent, in radians.
+            atan(x) Floating -> Elem = math(Math::Atan, x);
+            /// The hyperbolic sine.
+            sinh(x) Floating -> Elem = math(Math::Sinh, x);
+            /// The hyperbolic cosine.
+            cosh(x) Floating -> Elem = math(Math::Cosh, x);
+            /// The hyperbolic tangent.
+            tanh(x) Floating -> Elem = math(Math::Tanh, x);
+            /// The inverse of the hyperbolic sine.
+            asinh(x) Floating -> Elem = math(Math::Asinh, x);
+            /// The inverse of the hyperbolic cosine.
+            acosh(x) Floating -> Elem = math(Math::Acosh, x);
+            /// The inverse of the hyperbolic tangent.
+            atanh(x) Floating -> Elem = math(Math::Atanh, x);
+            /// The error function.
+            erf(x) Floating -> Elem = math(Math::Erf, x);
+            /// 1 minus the error function, accurate for large `x`.
+            erfc(x) Floating -> Elem = math(Math::Erfc, x);
+            /// Rounded down.
+            floor(x) Floating -> Elem = math(Math::Floor, x);
+            /// Rounded up.
+            ceil(x) Floating -> Elem = math(Math::Ceil, x);
+            /// Rounded towards 0.
+            trunc(x) Floating -> Elem = math(Math::Trunc, x);
+            /// To the nearest whole number, halves away from 0.
+            round(x) Floating -> Elem = math(Math::Round, x);
+            /// To the nearest whole number, halves to even ones.
+            round_ties_even(x) Floating -> Elem = math(Math::RoundTiesEven, x);
+            /// The absolute value; of the smallest signed integer itself.
+            abs(x) Numeric -> Elem = function(Op::Abs, x);
+            /// 1 divided by `x`.
+            recip(x) Floating -> Elem = function(Op::Recip, x);
+            /// `x` times `x`.
+            square(x) Numeric -> Elem = function_of_two(Op::Mul, x.clone(), x);
+            /// Whether `x` is not a number.
+            is_nan(x) Floating -> bool = function(Op::IsNan, x);
+            /// 1 / (1 + e⁻ˣ).
+            sigmoid(x) Floating -> Elem = {
+                let (power, one) = (math(Math::Exp, function(Op::Neg, x.clone())), one(x.dtype));
+                function(Op::Recip, function_of_two(Op::Add, power, one))
+            };
+            /// The larger of `x` and 0.
+            relu(x) Scalar -> Elem = function_of_two(Op::Max, x.clone(), zero(x.dtype));
+        }
+    };
+}
+
 /// Each function stands free, and as a method of operands.
 macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident($a:ident) $bound:ident -> $out:ident = $body:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident($x:ident) $bound:ident -> $out:ident = $node:expr;)*) => {
         $(
             $(#[$doc])*
-            pub fn $name<X: Operand<Elem: $bound>>($a: X) -> Expr<functions!(@out X, $out)> {
-                let f: fn(Expr<X::Elem>) -> Expr<functions!(@out X, $out)> = $body;
-                f($a.expr())
+            pub fn $name<X: Operand<Elem: $bound>>($x: X) -> Expr<functions!(@out X, $out)> {
+                let $x = $x.expr().node;
+                Expr::of_node($node)
             }
         )*
 
@@ -51,90 +141,7 @@ macro_rules! functions {
     (@out $x:ty, Elem) => { <$x as Operand>::Elem };
     (@out $x:ty, $out:ident) => { $out };
 }
-macro_rules! math {
-    ($variant:ident) => {
-        |x| Expr::unary(Op::Math(Math::$variant), x)
-    };
-}
-functions! {
-    /// The square root, correctly rounded.
-    sqrt(x) Floating -> Elem = math!(Sqrt);
-    /// The reciprocal square root.
-    rsqrt(x) Floating -> Elem = math!(Rsqrt);
-    /// The cube root.
-    cbrt(x) Floating -> Elem = math!(Cbrt);
-    /// e to the power of `x`.
-    exp(x) Floating -> Elem = math!(Exp);
-    /// 2 to the power of `x`.
-    exp2(x) Floating -> Elem = math!(Exp2);
-    /// e to the power of `x`, minus 1, accurate near 0.
-    exp_m1(x) Floating -> Elem = math!(ExpM1);
-    /// The natural logarithm.
-    ln(x) Floating -> Elem = math!(Ln);
-    /// The logarithm to the base 2.
-    log2(x) Floating -> Elem = math!(Log2);
-    /// The logarithm to the base 10.
-    log10(x) Floating -> Elem = math!(Log10);
-    /// The natural logarithm of 1 + x, accurate near 0.
-    ln_1p(x) Floating -> Elem = math!(Ln1p);
-    /// The sine, of radians.
-    sin(x) Floating -> Elem = math!(Sin);
-    /// The cosine, of radians.
-    cos(x) Floating -> Elem = math!(Cos);
-    /// The tangent, of radians.
-    tan(x) Floating -> Elem = math!(Tan);
-    /// The sine of half turns: of π `x`, without the rounding of that.
-    sin_pi(x) Floating -> Elem = math!(SinPi);
-    /// The cosine of half turns: of π `x`, without the rounding of that.
-    cos_pi(x) Floating -> Elem = math!(CosPi);
-    /// The arcsine, in radians.
-    asin(x) Floating -> Elem = math!(Asin);
-    /// The arccosine, in radians.
-    acos(x) Floating -> Elem = math!(Acos);
-    /// The arctangent, in radians.
-    atan(x) Floating -> Elem = math!(Atan);
-    /// The hyperbolic sine.
-    sinh(x) Floating -> Elem = math!(Sinh);
-    /// The hyperbolic cosine.
-    cosh(x) Floating -> Elem = math!(Cosh);
-    /// The hyperbolic tangent.
-    tanh(x) Floating -> Elem = math!(Tanh);
-    /// The inverse of the hyperbolic sine.
-    asinh(x) Floating -> Elem = math!(Asinh);
-    /// The inverse of the hyperbolic cosine.
-    acosh(x) Floating -> Elem = math!(Acosh);
-    /// The inverse of the hyperbolic tangent.
-    atanh(x) Floating -> Elem = math!(Atanh);
-    /// The error function.
-    erf(x) Floating -> Elem = math!(Erf);
-    /// 1 minus the error function, accurate for large `x`.
-    erfc(x) Floating -> Elem = math!(Erfc);
-    /// Rounded down.
-    floor(x) Floating -> Elem = math!(Floor);
-    /// Rounded up.
-    ceil(x) Floating -> Elem = math!(Ceil);
-    /// Rounded towards 0.
-    trunc(x) Floating -> Elem = math!(Trunc);
-    /// To the nearest whole number, halves away from 0.
-    round(x) Floating -> Elem = math!(Round);
-    /// To the nearest whole number, halves to even ones.
-    round_ties_even(x) Floating -> Elem = math!(RoundTiesEven);
-    /// The absolute value; of the smallest signed integer itself.
-    abs(x) Numeric -> Elem = |x| Expr::unary(Op::Abs, x);
-    /// 1 divided by `x`.
-    recip(x) Floating -> Elem = |x| Expr::unary(Op::Recip, x);
-    /// `x` times `x`.
-    square(x) Numeric -> Elem = |x| Expr::binary(Op::Mul, x.clone(), x);
-    /// Whether `x` is not a number.
-    is_nan(x) Floating -> bool = |x| Expr::unary(Op::IsNan, x);
-    /// 1 / (1 + e⁻ˣ).
-    sigmoid(x) Floating -> Elem = |x| {
-        let e = Expr::<X::Elem>::unary(Op::Math(Math::Exp), Expr::<X::Elem>::unary(Op::Neg, x));
-        Expr::unary(Op::Recip, Expr::<X::Elem>::binary(Op::Add, e, one::<X::Elem>()))
-    };
-    /// The larger of `x` and 0.
-    relu(x) Numeric -> Elem = |x| Expr::binary(Op::Max, x, scalar(<X::Elem as primitives_gpu::Element>::ZERO));
-}
+crate::__functions!(functions);
 
 impl<T: Scalar> Functions for Tensor<T> {
     type Item = T;
@@ -150,8 +157,36 @@ impl<T: Scalar> Functions for Expr<T> {
     }
 }
 
-fn one<T: Scalar>() -> Expr<T> {
-    Expr::unary(Op::Cast, super::graph::constant(true))
+/// The functions of two operands: the name, the operation, the types that it takes, and that of the result.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __pair_functions {
+    ($then:ident) => {
+        $then! {
+            /// The smaller; NaN if one is NaN, and −0 is less than +0.
+            minimum Min Scalar -> Common;
+            /// The larger; NaN if one is NaN, and −0 is less than +0.
+            maximum Max Scalar -> Common;
+            /// The quotient rounded down: Python's and NumPy's `//`.
+            floor_div FloorDiv Numeric -> Common;
+            /// What `floor_div` leaves, with the sign of `b`: Python's and NumPy's `%`. Rust's `%` is the operator.
+            floor_rem FloorRem Numeric -> Common;
+            /// `a` to the power of `b`.
+            pow Pow Floating -> Common;
+            /// The angle of the point (`b`, `a`), in radians.
+            atan2 Atan2 Floating -> Common;
+            /// The length of the vector (`a`, `b`), without overflow on the way.
+            hypot Hypot Floating -> Common;
+            /// Whether both are equal.
+            eq Eq Scalar -> bool;
+            /// Whether they differ.
+            ne Ne Scalar -> bool;
+            /// Whether `a` is less than `b`.
+            lt Lt Scalar -> bool;
+            /// Whether `a` is less than `b` or equals it.
+            le Le Scalar -> bool;
+        }
+    };
 }
 
 macro_rules! pairs {
@@ -203,30 +238,7 @@ macro_rules! pairs {
     (@out Common $a:ident $b:ident) => { Common<$a, $b> };
     (@out bool $a:ident $b:ident) => { bool };
 }
-pairs! {
-    /// The smaller; NaN if one is NaN, and −0 is less than +0.
-    minimum Min Scalar -> Common;
-    /// The larger; NaN if one is NaN, and −0 is less than +0.
-    maximum Max Scalar -> Common;
-    /// The quotient rounded down: Python's and NumPy's `//`.
-    floor_div FloorDiv Numeric -> Common;
-    /// What [`floor_div`] leaves, with the sign of `b`: Python's and NumPy's `%`. Rust's `%` is the operator.
-    floor_rem FloorRem Numeric -> Common;
-    /// `a` to the power of `b`.
-    pow Pow Floating -> Common;
-    /// The angle of the point (`b`, `a`), in radians.
-    atan2 Atan2 Floating -> Common;
-    /// The length of the vector (`a`, `b`), without overflow on the way.
-    hypot Hypot Floating -> Common;
-    /// Whether both are equal.
-    eq Eq Scalar -> bool;
-    /// Whether they differ.
-    ne Ne Scalar -> bool;
-    /// Whether `a` is less than `b`.
-    lt Lt Scalar -> bool;
-    /// Whether `a` is less than `b` or equals it.
-    le Le Scalar -> bool;
-}
+crate::__pair_functions!(pairs);
 
 /// Whether `a` is greater than `b`.
 pub fn gt<A: Operand<Elem: Promote<B::Elem>>, B: Operand>(a: A, b: B) -> Expr<bool> {

@@ -199,6 +199,33 @@ pub(crate) fn convert(value: Arc<Node>, dtype: DType) -> Arc<Node> {
     if value.dtype == dtype { value } else { node(Kind::Op(Op::Cast), dtype, arguments([value])) }
 }
 
+/// A function of a value.
+pub(crate) fn function(op: Op, x: Arc<Node>) -> Arc<Node> {
+    let dtype = if op == Op::IsNan { DType::Bool } else { x.dtype };
+    node(Kind::Op(op), dtype, arguments([x]))
+}
+
+/// An elementary function of a value.
+pub(crate) fn math(math: Math, x: Arc<Node>) -> Arc<Node> {
+    function(Op::Math(math), x)
+}
+
+/// A function of two values of one type, in that type.
+pub(crate) fn function_of_two(op: Op, a: Arc<Node>, b: Arc<Node>) -> Arc<Node> {
+    let dtype = a.dtype;
+    node(Kind::Op(op), dtype, arguments([a, b]))
+}
+
+/// 0, which has no bits in any type.
+pub(crate) fn zero(dtype: DType) -> Arc<Node> {
+    node(Kind::Scalar(0), dtype, arguments([]))
+}
+
+/// 1, as a part of the kernel.
+pub(crate) fn one(dtype: DType) -> Arc<Node> {
+    convert(node(Kind::Constant(1), DType::Bool, arguments([])), dtype)
+}
+
 /// By how many bits an integer of this type is shifted, in its type. A count that the type does not hold becomes one of more bits than it
 /// has, as a negative one is.
 pub(crate) fn shift_count(by: Arc<Node>, dtype: DType) -> Arc<Node> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use primitives_host::{ExpressionErrorKind, Result};
 
-use super::value::{BINARY, Mistake, TERNARY, UNARY, Value};
+use super::value::{Mistake, TERNARY, UNARY, Value, binary};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::mistake;
 
@@ -53,12 +53,12 @@ impl Operator {
     #[track_caller]
     pub fn named(name: &str) -> Result<Self> {
         let unary = UNARY.iter().find(|known| known.0 == name).map(|known| (1, Body::Unary(known.1)));
-        let binary = || BINARY.iter().find(|known| known.0 == name).map(|known| (2, Body::Binary(known.1)));
+        let of_two = || binary().find(|known| known.0 == name).map(|known| (2, Body::Binary(known.1)));
         let ternary = || TERNARY.iter().find(|known| known.0 == name).map(|known| (3, Body::Ternary(known.1)));
         let found = match name {
             "copy" => Some((1, Body::Copy)),
             "cast" => Some((1, Body::Cast)),
-            _ => unary.or_else(binary).or_else(ternary),
+            _ => unary.or_else(of_two).or_else(ternary),
         };
         let Some((arity, body)) = found else {
             let reason = format!("no operator is called `{name}`");
@@ -75,7 +75,7 @@ impl Operator {
 
     /// The names of all operators that have one.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let (unary, binary) = (UNARY.iter().map(|known| known.0), BINARY.iter().map(|known| known.0));
+        let (unary, binary) = (UNARY.iter().map(|known| known.0), binary().map(|known| known.0));
         ["copy", "cast"].into_iter().chain(unary).chain(binary).chain(TERNARY.iter().map(|known| known.0))
     }
 

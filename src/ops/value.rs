@@ -6,7 +6,9 @@ use primitives_gpu::element::ConvertTo;
 use primitives_host::ExpressionErrorKind;
 
 use crate::expr::dtype::{Bits, DType, Scalar, with_type};
-use crate::expr::graph::{Kind, Math, Node, Op, arguments, convert, node, shift_count};
+use crate::expr::graph::{
+    Kind, Math, Node, Op, arguments, convert, function, function_of_two, math, node, one, shift_count, zero,
+};
 
 /// A value in an operator: an element of an input, or what was computed of some.
 ///
@@ -23,34 +25,34 @@ pub(super) struct Mistake {
     pub(super) reason: String,
 }
 
-/// The types that an operator takes.
+/// The types that an operator takes, by the names of the traits that expressions bound them by.
 #[derive(Clone, Copy)]
 enum Class {
-    Any,
-    Number,
-    Integer,
-    Bits,
-    Float,
+    Scalar,
+    Numeric,
+    Integral,
+    Logical,
+    Floating,
 }
 
 impl Class {
     fn has(self, dtype: DType) -> bool {
         match self {
-            Self::Any => true,
-            Self::Number => dtype != DType::Bool,
-            Self::Integer => dtype.is_integer(),
-            Self::Bits => !dtype.is_float(),
-            Self::Float => dtype.is_float(),
+            Self::Scalar => true,
+            Self::Numeric => dtype != DType::Bool,
+            Self::Integral => dtype.is_integer(),
+            Self::Logical => !dtype.is_float(),
+            Self::Floating => dtype.is_float(),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Self::Any => "any type",
-            Self::Number => "numbers",
-            Self::Integer => "integers",
-            Self::Bits => "`bool` and integers",
-            Self::Float => "floats",
+            Self::Scalar => "any type",
+            Self::Numeric => "numbers",
+            Self::Integral => "integers",
+            Self::Logical => "`bool` and integers",
+            Self::Floating => "floats",
         }
     }
 }
@@ -89,14 +91,14 @@ impl Value {
         if condition.dtype != DType::Bool {
             return Err(bad_dtype(format!("`select` takes a condition of `bool`, not {}", condition.dtype)));
         }
-        let [a, b] = common("select", Class::Any, [a, b])?;
+        let [a, b] = common("select", Class::Scalar, [a, b])?;
         let dtype = a.dtype;
         Ok(node(Kind::Op(Op::Select), dtype, arguments([condition, a, b])))
     }
 
     /// This times `a` plus `b`, rounded once.
     pub fn mul_add(&self, a: &Self, b: &Self) -> Self {
-        let all = common("mul_add", Class::Float, [self, a, b]);
+        let all = common("mul_add", Class::Floating, [self, a, b]);
         Self(all.map(|all| node(Kind::Op(Op::MulAdd), all[0].dtype, arguments(all))))
     }
 
@@ -105,31 +107,32 @@ impl Value {
         self.maximum(low).minimum(high)
     }
 
-    /// This times itself.
-    pub fn square(&self) -> Self {
-        self.mul(self)
+    /// The negative.
+    pub fn neg(&self) -> Self {
+        self.unary("neg", Class::Numeric, |x| function(Op::Neg, x))
     }
 
-    /// 1 / (1 + e⁻ˣ).
-    pub fn sigmoid(&self) -> Self {
-        (self.unary("sigmoid", Op::Neg, Class::Float).exp() + 1).recip()
+    /// The bits that are not set.
+    pub fn not(&self) -> Self {
+        self.unary("not", Class::Logical, |x| function(Op::Not, x))
     }
 
-    /// The larger of this and 0.
-    pub fn relu(&self) -> Self {
-        match self.literal(0.0) {
-            Ok(zero) => self.maximum(&zero),
-            Err(mistake) => Self(Err(mistake)),
-        }
+    /// Whether this is greater than `b`.
+    pub fn gt(&self, b: &Self) -> Self {
+        b.binary("gt", Op::Lt, Class::Scalar, self)
     }
 
-    fn unary(&self, name: &str, op: Op, class: Class) -> Self {
-        Self(self.0.clone().and_then(|a| {
-            if !class.has(a.dtype) {
-                return Err(bad_dtype(format!("`{name}` takes {}, not {}", class.name(), a.dtype)));
+    /// Whether this is greater than `b` or equals it.
+    pub fn ge(&self, b: &Self) -> Self {
+        b.binary("ge", Op::Le, Class::Scalar, self)
+    }
+
+    fn unary(&self, name: &str, class: Class, function: fn(Arc<Node>) -> Arc<Node>) -> Self {
+        Self(self.0.clone().and_then(|x| {
+            if !class.has(x.dtype) {
+                return Err(bad_dtype(format!("`{name}` takes {}, not {}", class.name(), x.dtype)));
             }
-            let dtype = if op == Op::IsNan { DType::Bool } else { a.dtype };
-            Ok(node(Kind::Op(op), dtype, arguments([a])))
+            Ok(function(x))
         }))
     }
 
@@ -211,118 +214,68 @@ pub(super) type Binary = (&'static str, fn(&Value, &Value) -> Value);
 pub(super) type Ternary = (&'static str, fn(&Value, &Value, &Value) -> Value);
 
 macro_rules! unary {
-    ($($class:ident: $($(#[$doc:meta])* $name:ident $op:expr),*;)*) => {
+    ($($(#[$doc:meta])* $name:ident($x:ident) $class:ident -> $out:ident = $node:expr;)*) => {
         impl Value {
-            $($(
+            $(
                 $(#[$doc])*
                 pub fn $name(&self) -> Self {
-                    self.unary(stringify!($name), $op, Class::$class)
+                    self.unary(stringify!($name), Class::$class, |$x| $node)
                 }
-            )*)*
+            )*
         }
 
-        pub(super) const UNARY: &[Unary] = &[
-            $($((stringify!($name), Value::$name),)*)*
-            ("square", Value::square),
-            ("sigmoid", Value::sigmoid),
-            ("relu", Value::relu),
-        ];
+        pub(super) const UNARY: &[Unary] =
+            &[("neg", Value::neg), ("not", Value::not), $((stringify!($name), Value::$name)),*];
     };
 }
-unary! {
-    Number:
-        #[doc = "The negative."] neg Op::Neg,
-        #[doc = "The absolute value."] abs Op::Abs;
-    Bits:
-        #[doc = "The bits that are not set."] not Op::Not;
-    Float:
-        #[doc = "1 divided by this."] recip Op::Recip,
-        #[doc = "Whether this is not a number."] is_nan Op::IsNan,
-        #[doc = "The square root."] sqrt Op::Math(Math::Sqrt),
-        #[doc = "The reciprocal square root."] rsqrt Op::Math(Math::Rsqrt),
-        #[doc = "The cube root."] cbrt Op::Math(Math::Cbrt),
-        #[doc = "e to the power of this."] exp Op::Math(Math::Exp),
-        #[doc = "2 to the power of this."] exp2 Op::Math(Math::Exp2),
-        #[doc = "e to the power of this, minus 1."] exp_m1 Op::Math(Math::ExpM1),
-        #[doc = "The natural logarithm."] ln Op::Math(Math::Ln),
-        #[doc = "The logarithm to the base 2."] log2 Op::Math(Math::Log2),
-        #[doc = "The logarithm to the base 10."] log10 Op::Math(Math::Log10),
-        #[doc = "The natural logarithm of 1 plus this."] ln_1p Op::Math(Math::Ln1p),
-        #[doc = "The sine."] sin Op::Math(Math::Sin),
-        #[doc = "The cosine."] cos Op::Math(Math::Cos),
-        #[doc = "The tangent."] tan Op::Math(Math::Tan),
-        #[doc = "The sine of half turns."] sin_pi Op::Math(Math::SinPi),
-        #[doc = "The cosine of half turns."] cos_pi Op::Math(Math::CosPi),
-        #[doc = "The arcsine."] asin Op::Math(Math::Asin),
-        #[doc = "The arccosine."] acos Op::Math(Math::Acos),
-        #[doc = "The arctangent."] atan Op::Math(Math::Atan),
-        #[doc = "The hyperbolic sine."] sinh Op::Math(Math::Sinh),
-        #[doc = "The hyperbolic cosine."] cosh Op::Math(Math::Cosh),
-        #[doc = "The hyperbolic tangent."] tanh Op::Math(Math::Tanh),
-        #[doc = "The inverse of the hyperbolic sine."] asinh Op::Math(Math::Asinh),
-        #[doc = "The inverse of the hyperbolic cosine."] acosh Op::Math(Math::Acosh),
-        #[doc = "The inverse of the hyperbolic tangent."] atanh Op::Math(Math::Atanh),
-        #[doc = "The error function."] erf Op::Math(Math::Erf),
-        #[doc = "1 minus the error function."] erfc Op::Math(Math::Erfc),
-        #[doc = "Rounded down."] floor Op::Math(Math::Floor),
-        #[doc = "Rounded up."] ceil Op::Math(Math::Ceil),
-        #[doc = "Rounded towards 0."] trunc Op::Math(Math::Trunc),
-        #[doc = "To the nearest whole number, halves away from 0."] round Op::Math(Math::Round),
-        #[doc = "To the nearest whole number, halves to even ones."] round_ties_even Op::Math(Math::RoundTiesEven);
-}
+crate::__functions!(unary);
 
 macro_rules! binary {
-    ($($class:ident: $($(#[$doc:meta])* $name:ident $op:ident),*;)*) => {
+    ($list:ident: $($(#[$doc:meta])* $name:ident $op:ident $class:ident -> $out:ident;)*) => {
         impl Value {
-            $($(
+            $(
                 $(#[$doc])*
                 pub fn $name(&self, b: &Self) -> Self {
                     self.binary(stringify!($name), Op::$op, Class::$class, b)
                 }
-            )*)*
-
-            /// Whether this is greater than `b`.
-            pub fn gt(&self, b: &Self) -> Self {
-                b.binary("gt", Op::Lt, Class::Any, self)
-            }
-
-            /// Whether this is greater than `b` or equals it.
-            pub fn ge(&self, b: &Self) -> Self {
-                b.binary("ge", Op::Le, Class::Any, self)
-            }
+            )*
         }
 
-        pub(super) const BINARY: &[Binary] =
-            &[$($((stringify!($name), Value::$name),)*)* ("gt", Value::gt), ("ge", Value::ge)];
+        const $list: &[Binary] = &[$((stringify!($name), Value::$name)),*];
     };
 }
-binary! {
-    Number:
-        #[doc = "The sum."] add Add,
-        #[doc = "The difference."] sub Sub,
-        #[doc = "The product."] mul Mul,
-        #[doc = "The quotient; of integers, truncated."] div Div,
-        #[doc = "What the truncated quotient leaves."] rem Rem,
-        #[doc = "The quotient rounded down."] floor_div FloorDiv,
-        #[doc = "What the quotient rounded down leaves."] floor_rem FloorRem;
-    Any:
-        #[doc = "The smaller; NaN if one is NaN."] minimum Min,
-        #[doc = "The larger; NaN if one is NaN."] maximum Max,
-        #[doc = "Whether both are equal."] eq Eq,
-        #[doc = "Whether they differ."] ne Ne,
-        #[doc = "Whether this is less than `b`."] lt Lt,
-        #[doc = "Whether this is less than `b` or equals it."] le Le;
-    Bits:
-        #[doc = "The bits that both have."] and And,
-        #[doc = "The bits that either has."] or Or,
-        #[doc = "The bits that one of the two has."] xor Xor;
-    Integer:
-        #[doc = "Shifted up by `b` bits: 0 for a negative number, and for as many bits as there are or more."] shl Shl,
-        #[doc = "Shifted down by `b` bits: 0, or −1 for a negative number to shift, for a negative `b` and for as many bits as there are or more."] shr Shr;
-    Float:
-        #[doc = "This to the power of `b`."] pow Pow,
-        #[doc = "The angle of the point (`b`, this)."] atan2 Atan2,
-        #[doc = "The length of the vector (this, `b`)."] hypot Hypot;
+macro_rules! pairs {
+    ($($rows:tt)*) => { binary! { PAIRS: $($rows)* } };
+}
+crate::__pair_functions!(pairs);
+binary! { OPERATORS:
+    /// The sum.
+    add Add Numeric -> Common;
+    /// The difference.
+    sub Sub Numeric -> Common;
+    /// The product.
+    mul Mul Numeric -> Common;
+    /// The quotient; of integers, truncated.
+    div Div Numeric -> Common;
+    /// What the truncated quotient leaves.
+    rem Rem Numeric -> Common;
+    /// The bits that both have.
+    and And Logical -> Common;
+    /// The bits that either has.
+    or Or Logical -> Common;
+    /// The bits that one of the two has.
+    xor Xor Logical -> Common;
+    /// Shifted up by `b` bits: 0 for a negative number of bits, and for as many as there are or more.
+    shl Shl Integral -> Common;
+    /// Shifted down by `b` bits: 0, or −1 if what is shifted is negative, for a negative number of bits and for as many as there are
+    /// or more.
+    shr Shr Integral -> Common;
+}
+
+/// All operators of two values.
+pub(super) fn binary() -> impl Iterator<Item = &'static Binary> {
+    const ORDERS: &[Binary] = &[("gt", Value::gt), ("ge", Value::ge)];
+    [OPERATORS, PAIRS, ORDERS].into_iter().flatten()
 }
 
 pub(super) const TERNARY: &[Ternary] =

@@ -31,19 +31,26 @@ fn same<T: Sample, O: Sample>(name: &str, expression: &dyn Fn(Expr<T>, Expr<T>) 
 
 #[test]
 fn named_operators_are_those_of_expressions() -> Result<()> {
+    // Of the tables that expressions and operators are made of.
     macro_rules! check {
-        ($($t:ident)*: unary $unary:tt, binary $binary:tt) => {$(check!(@one $t $unary $binary);)*};
-        (@one $t:ident ($($unary:ident)*) ($($binary:ident)*)) => {
-            $(same::<$t, _>(stringify!($unary), &|x, _| $unary(x))?;)*
-            $(same::<$t, _>(stringify!($binary), &|x, y| $binary(x, y))?;)*
+        (Floating $($f:tt)*) => { check!(@of (f16 bf16 f32 f64) $($f)*) };
+        ($class:ident $($f:tt)*) => { check!(@of (f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64) $($f)*) };
+        (@of ($($t:ident)*) $name:ident $f:tt) => {$(same::<$t, _>(stringify!($name), &check!(@closure $name $f))?;)*};
+        (@closure $name:ident (x)) => { |x, _| $name(x) };
+        (@closure $name:ident (x, y)) => { |x, y| $name(x, y) };
+    }
+    macro_rules! functions {
+        ($($(#[$doc:meta])* $name:ident($x:ident) $class:ident -> $out:ident = $node:expr;)*) => {
+            $(check!($class $name (x));)*
         };
     }
-    check!(f16 bf16 f32 f64:
-        unary (abs recip square sqrt rsqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan sin_pi cos_pi asin acos atan sinh
-            cosh tanh asinh acosh atanh erf erfc floor ceil trunc round round_ties_even is_nan sigmoid relu),
-        binary (minimum maximum floor_div floor_rem pow atan2 hypot eq ne lt le gt ge));
-    check!(i8 i16 i32 i64 u8 u16 u32 u64:
-        unary (abs square relu), binary (minimum maximum floor_div floor_rem eq ne lt le gt ge));
+    macro_rules! pair_functions {
+        ($($(#[$doc:meta])* $name:ident $op:ident $class:ident -> $out:ident;)*) => {$(check!($class $name (x, y));)*};
+    }
+    kernel_primitives::__functions!(functions);
+    kernel_primitives::__pair_functions!(pair_functions);
+    check!(Scalar gt (x, y));
+    check!(Scalar ge (x, y));
     macro_rules! operators {
         ($($t:ident)*) => {$(
             same::<$t, _>("add", &|x, y| x + y)?;
