@@ -91,13 +91,13 @@ pub(crate) fn prepare<'a>(
     if let Some((kind, reason)) = &lowered.wrong {
         return Err(fail(*kind, reason.to_string()));
     }
-    let layouts = lie(&shape, targets, lowered, &fail)?;
+    let layouts = layouts_of(&shape, targets, lowered, &fail)?;
     Nest::keeping(&shape, layouts.iter(), lowered.program.shifted())
         .ok_or_else(|| fail(ExpressionErrorKind::BadShape, format!("{shape} has more elements than can be counted")))
 }
 
 /// The layouts of the targets, then of the inputs that are not gathered, then of the indices, in the targets' shape.
-fn lie(
+fn layouts_of(
     shape: &Shape,
     targets: &[&Arc<View>],
     lowered: &Lowered,
@@ -191,7 +191,8 @@ pub(crate) fn reduce(
         return super::gpu::reduce(target, &lowered, &reduced, &text);
     }
     let inputs = memories(&lowered, 1);
-    let result = Memory { address: target.storage.address(), size: target.dtype.size(), lie: Placement::Nested(0) };
+    let result =
+        Memory { address: target.storage.address(), size: target.dtype.size(), placement: Placement::Nested(0) };
     let uses = uses(&[target], &lowered.inputs, &lowered.program);
     let program = std::mem::take(&mut lowered.program);
     let Reduced { nest, ranks, spec } = reduced;
@@ -304,13 +305,13 @@ fn spread(layout: &Layout, shape: &Shape, kept: &[usize]) -> Layout {
 fn memories(lowered: &Lowered, mut operand: usize) -> Vec<Memory> {
     let place = |(input, view): (&Input, &Arc<View>)| {
         let Layout { shape, strides, offset } = view.layout;
-        let lie = if input.gathered {
+        let placement = if input.gathered {
             Placement::Gathered { offset, stride: strides[0], extent: shape.first().copied().unwrap_or(1) }
         } else {
             operand += 1;
             Placement::Nested(operand - 1)
         };
-        Memory { address: view.storage.address(), size: view.dtype.size(), lie }
+        Memory { address: view.storage.address(), size: view.dtype.size(), placement }
     };
     lowered.program.inputs.iter().zip(&lowered.inputs).map(place).collect()
 }
@@ -340,7 +341,7 @@ fn on_cpu(
     let result = |(i, view): (usize, &&Arc<View>)| Memory {
         address: view.storage.address(),
         size: view.dtype.size(),
-        lie: Placement::Nested(i),
+        placement: Placement::Nested(i),
     };
     let results = targets.iter().enumerate().map(result).collect();
     let inputs = memories(lowered, targets.len());

@@ -111,14 +111,14 @@ impl<'a> Operands<'a> {
         let loaded = lowered.program.inputs.iter().zip(&lowered.inputs).filter(|(input, _)| !input.gathered);
         let views = targets.iter().copied().chain(loaded.map(|(_, view)| view));
         let (mut addresses, mut sizes, mut memories) = (Vec::new(), Vec::new(), Vec::new());
-        for (view, lie) in views.zip(&nest.operands) {
+        for (view, operand) in views.zip(&nest.operands) {
             let size = view.dtype.size();
-            addresses.push(view.storage.address() + (lie.offset * size) as u64);
+            addresses.push(view.storage.address() + (operand.offset * size) as u64);
             sizes.push(size);
             memories.push(view.storage.address());
         }
-        for lie in &nest.operands[sizes.len()..] {
-            addresses.push(lie.offset as u64);
+        for operand in &nest.operands[sizes.len()..] {
+            addresses.push(operand.offset as u64);
             sizes.push(1);
         }
         Self { targets, lowered, nest, addresses, sizes, memories }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::cpu::{Memory, copy_run};
-use super::nest::{Apart, Axes, Lie, Nest};
+use super::nest::{Apart, Axes, Nest, OperandLayout};
 use super::shape::{Layout, MAX_RANK};
 
 /// What is read at an index outside.
@@ -122,11 +122,11 @@ impl Shift {
 /// rows, take arithmetic each.
 ///
 /// # Safety
-/// `lie` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; there
+/// `operand` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; there
 /// is room for as many elements as there are places.
 pub(super) unsafe fn copy_neighbours(
     nest: &Nest,
-    lie: &Lie,
+    operand: &OperandLayout,
     memory: &Memory,
     shift: &Shift,
     places: Range<usize>,
@@ -134,7 +134,7 @@ pub(super) unsafe fn copy_neighbours(
 ) {
     let (inner, size, Shift { by, rule }) = (nest.rank - 1, memory.size, *shift);
     let constant = if let Rule::Constant(word) = rule { word.to_le_bytes() } else { [0; 8] };
-    let stride = lie.strides[inner];
+    let stride = operand.strides[inner];
     nest.rows(places, |first, index, len| {
         // SAFETY: inside of the room.
         let to = |i: isize| unsafe { to.add((first + i as usize) * size) };
@@ -145,12 +145,12 @@ pub(super) unsafe fn copy_neighbours(
         // SAFETY: as above; the bytes are those of an element.
         let fill = |i: isize, len: isize| unsafe { copy_run(constant.as_ptr(), 0, to(i), 1, len as usize, size) };
         let len = len as isize;
-        let mut row = lie.offset;
+        let mut row = operand.offset;
         for axis in 0..inner {
             let Some(at) = rule.index(index[axis] as isize + by[axis], nest.extents[axis] as isize) else {
                 return fill(0, len);
             };
-            row = row.wrapping_add_signed(lie.strides[axis] * at);
+            row = row.wrapping_add_signed(operand.strides[axis] * at);
         }
         let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
         let element = |at: isize| row.wrapping_add_signed(stride * at);

@@ -9,7 +9,7 @@ pub(crate) struct Nest {
     pub(crate) rank: usize,
     /// Their extents, outermost first.
     pub(crate) extents: [usize; MAX_RANK],
-    pub(crate) operands: Vec<Lie>,
+    pub(crate) operands: Vec<OperandLayout>,
     /// The number of elements.
     pub(crate) elements: usize,
     /// Where the axes are that stay apart, counted from the shape's innermost axis.
@@ -37,7 +37,7 @@ impl Axes {
 
 /// Where an operand's elements lie, in elements of its memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lie {
+pub(crate) struct OperandLayout {
     pub(crate) offset: usize,
     pub(crate) strides: Strides,
 }
@@ -52,8 +52,8 @@ impl Nest {
     /// As [`new`](Self::new); some axes, which have more than one index, stay apart.
     pub(crate) fn keeping<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, apart: Axes) -> Option<Self> {
         let elements = shape.elements()?;
-        let mut operands: Vec<Lie> =
-            layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
+        let mut operands: Vec<OperandLayout> =
+            layouts.map(|layout| OperandLayout { offset: layout.offset, strides: layout.strides }).collect();
         let mut axes: Vec<usize> = (0..shape.rank()).filter(|&axis| shape[axis] != 1).collect();
         let mut backwards = [false; MAX_RANK];
         if elements == 0 {
@@ -83,7 +83,7 @@ impl Nest {
         Some(nest)
     }
 
-    fn of(operands: Vec<Lie>, elements: usize) -> Self {
+    fn of(operands: Vec<OperandLayout>, elements: usize) -> Self {
         Self { rank: 0, extents: [1; MAX_RANK], operands, elements, apart: [None; MAX_RANK] }
     }
 
@@ -97,7 +97,7 @@ impl Nest {
         apart: Axes,
     ) -> Option<(Self, [usize; N])> {
         let elements = shape.elements()?;
-        let operands = layouts.map(|layout| Lie { offset: layout.offset, strides: layout.strides }).collect();
+        let operands = layouts.map(|layout| OperandLayout { offset: layout.offset, strides: layout.strides }).collect();
         let mut nest = Self::of(operands, elements);
         let kept = groups.map(|group| group.iter().copied().filter(|&axis| shape[axis] != 1).collect::<Vec<_>>());
         let ranks = nest.take_axes(shape, &kept.each_ref().map(|group| &group[..]), apart);
@@ -211,7 +211,7 @@ impl Nest {
         places: std::ops::Range<usize>,
         mut run: impl FnMut(usize, usize, isize, usize),
     ) {
-        let Lie { offset, strides } = &self.operands[operand];
+        let OperandLayout { offset, strides } = &self.operands[operand];
         let Some(inner) = self.rank.checked_sub(1) else {
             if !places.is_empty() {
                 run(0, *offset, 0, 1);

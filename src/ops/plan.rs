@@ -263,10 +263,10 @@ impl Plan {
         let target = view(&self.output.layout, start, output.storage, self.output.dtype);
         nest.operands[0].offset = nest.operands[0].offset.wrapping_add(start);
         let mut views = Vec::with_capacity(self.loaded.len());
-        for ((&number, layout), lie) in self.loaded.iter().zip(&self.layouts).zip(&mut nest.operands[1..]) {
+        for ((&number, layout), operand) in self.loaded.iter().zip(&self.layouts).zip(&mut nest.operands[1..]) {
             let number = number as usize;
             let input = view(layout, starts[number], inputs[number].storage, self.inputs[number].dtype);
-            lie.offset = lie.offset.wrapping_add(starts[number]);
+            operand.offset = operand.offset.wrapping_add(starts[number]);
             if !in_place(&target, &input) && overlaps(&target, &input) {
                 let reason = format!("the output overlaps x{number}, and not element by element");
                 return Err(self.fail(place, ExpressionErrorKind::Overlap, reason));

@@ -31,7 +31,7 @@ impl Plan<'_> {
             Place::Register(number) => unsafe { registers.add(number * CHUNK).cast() },
             Place::Input(input) => {
                 let memory = &self.job.inputs[input];
-                memory.at(self.job.nest.operands[self.job.lie(memory)].offset + places.start)
+                memory.at(self.job.nest.operands[self.job.operand_of(memory)].offset + places.start)
             }
             Place::Result(_) | Place::Uniform(_) => unreachable!("it is spread, and there is no memory for it"),
         }
@@ -42,7 +42,7 @@ impl Plan<'_> {
         let (job, len) = (self.job, places.len());
         // SAFETY: of a register in the plan.
         let register = |number: usize| unsafe { registers.add(number * CHUNK).cast::<u8>() };
-        let linear = |memory: &Memory| memory.at(job.nest.operands[job.lie(memory)].offset + places.start);
+        let linear = |memory: &Memory| memory.at(job.nest.operands[job.operand_of(memory)].offset + places.start);
         let at = |place: Place| match place {
             Place::Register(number) => register(number),
             Place::Uniform(uniform) => self.uniforms[uniform].0.as_ptr().cast_mut(),
@@ -62,7 +62,7 @@ impl Plan<'_> {
                 }
                 Step::Pack { input, to } => {
                     let (memory, to) = (&job.inputs[*input], register(*to));
-                    job.nest.runs(job.lie(memory), places.clone(), |first, element, stride, len| {
+                    job.nest.runs(job.operand_of(memory), places.clone(), |first, element, stride, len| {
                         // SAFETY: elements of the input, and of the register, which has the chunk's length.
                         unsafe {
                             copy_run(memory.at(element), stride, to.add(first * memory.size), 1, len, memory.size);
@@ -71,21 +71,21 @@ impl Plan<'_> {
                 }
                 Step::Neighbour { input, shift, to } => {
                     let memory = &job.inputs[*input];
-                    let lie = &job.nest.operands[job.lie(memory)];
+                    let operand = &job.nest.operands[job.operand_of(memory)];
                     // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; the
                     // register has the chunk's length.
-                    unsafe { copy_neighbours(&job.nest, lie, memory, shift, places.clone(), register(*to)) };
+                    unsafe { copy_neighbours(&job.nest, operand, memory, shift, places.clone(), register(*to)) };
                 }
                 Step::Weighted { input, taps, kernels, registers } => {
                     let (memory, taps) = (&job.inputs[*input], &job.program.taps[*taps]);
-                    let lie = &job.nest.operands[job.lie(memory)];
+                    let operand = &job.nest.operands[job.operand_of(memory)];
                     let [to, other, value, wide, term] = registers.map(register);
                     let count = taps.weights.len();
                     for (k, weight) in taps.weights.iter().enumerate() {
                         let (shift, weight) =
                             (taps.shift_along(k, &job.nest.apart), std::ptr::from_ref(weight).cast::<u8>());
                         // SAFETY: as of a neighbour.
-                        unsafe { copy_neighbours(&job.nest, lie, memory, &shift, places.clone(), value) };
+                        unsafe { copy_neighbours(&job.nest, operand, memory, &shift, places.clone(), value) };
                         let mut x = value.cast_const();
                         if let Some(cast) = &kernels.cast {
                             cast(&[x], wide, len);
@@ -118,7 +118,7 @@ impl Plan<'_> {
                 Step::Unpack { from, result } => {
                     let step = isize::from(!matches!(from, Place::Uniform(_)));
                     let (memory, from) = (&job.results[*result], at(*from));
-                    job.nest.runs(job.lie(memory), places.clone(), |first, element, stride, len| {
+                    job.nest.runs(job.operand_of(memory), places.clone(), |first, element, stride, len| {
                         // SAFETY: elements of the value, and of the result; both may be one element in its place.
                         unsafe {
                             let from = from.add(first * memory.size * step as usize);
@@ -166,7 +166,7 @@ impl Plan<'_> {
 /// # Safety
 /// `len` indices of `dtype`, an integer type, and room for as many elements.
 unsafe fn gather(memory: &Memory, index: *const u8, dtype: DType, to: *mut u8, len: usize) -> Option<Diagnosis> {
-    let Placement::Gathered { offset, stride, extent } = memory.lie else { unreachable!("a gathered input") };
+    let Placement::Gathered { offset, stride, extent } = memory.placement else { unreachable!("a gathered input") };
     for i in 0..len {
         // SAFETY: the caller's; the index is inside the input.
         unsafe {

@@ -42,7 +42,7 @@ pub(crate) struct Memory {
     /// Bytes of an element.
     pub(crate) size: usize,
     /// The operand in the nest; of a gathered input (offset, stride, extent) instead.
-    pub(crate) lie: Placement,
+    pub(crate) placement: Placement,
 }
 
 #[derive(Clone, Copy)]
@@ -177,8 +177,8 @@ impl Job {
         )
     }
 
-    fn lie(&self, memory: &Memory) -> usize {
-        match memory.lie {
+    fn operand_of(&self, memory: &Memory) -> usize {
+        match memory.placement {
             Placement::Nested(operand) => operand,
             Placement::Gathered { .. } => unreachable!("only inputs that are not gathered are in the nest"),
         }

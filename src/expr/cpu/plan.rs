@@ -56,12 +56,12 @@ impl Job {
             let place = match instruction.what {
                 What::Load(input) => {
                     let memory = &self.inputs[input as usize];
-                    let lie = self.lie(memory);
-                    if self.nest.is_linear(lie) {
+                    let operand = self.operand_of(memory);
+                    if self.nest.is_linear(operand) {
                         Place::Input(input as usize)
-                    } else if self.nest.is_single(lie) {
+                    } else if self.nest.is_single(operand) {
                         // SAFETY: an element of the input, which is read only while this runs or written after.
-                        let word = unsafe { read_word(memory.at(self.nest.operands[lie].offset), memory.size) };
+                        let word = unsafe { read_word(memory.at(self.nest.operands[operand].offset), memory.size) };
                         plan.uniform(word.to_le_bytes())
                     } else {
                         let to = plan.register(&mut free);
@@ -195,7 +195,8 @@ impl Job {
     fn is_direct(&self, result: usize) -> bool {
         let Some(memory) = self.results.get(result) else { return false };
         let others = self.results.iter().enumerate().filter(|(other, _)| *other != result).map(|(_, memory)| memory);
-        self.nest.is_linear(self.lie(memory)) && others.chain(&self.inputs).all(|other| other.address != memory.address)
+        self.nest.is_linear(self.operand_of(memory))
+            && others.chain(&self.inputs).all(|other| other.address != memory.address)
     }
 }
 

@@ -308,7 +308,7 @@ impl Variant {
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
         // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
         let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
-        let far = |operand: &super::nest::Lie, size: usize| {
+        let far = |operand: &super::nest::OperandLayout, size: usize| {
             operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
         };
         let wide =
