@@ -136,11 +136,11 @@ impl<'a> Operands<'a> {
         if let Some(tile) = variant.row {
             return tile.blocks(count);
         }
-        let Some(turn) = variant.turn else { return count.div_ceil(variant.tile()) };
-        let (inner, edge) = (self.nest.rank - 1, usize::from(turn.edge));
+        let Some(transpose) = variant.transpose else { return count.div_ceil(variant.tile()) };
+        let (inner, edge) = (self.nest.rank - 1, usize::from(transpose.edge));
         (0..=inner)
             .map(|axis| {
-                let along = axis == inner || axis == usize::from(turn.axis);
+                let along = axis == inner || axis == usize::from(transpose.axis);
                 if along { self.nest.extents[axis].div_ceil(edge) } else { self.nest.extents[axis] }
             })
             .product()
@@ -184,9 +184,10 @@ impl<'a> Operands<'a> {
         })
     }
 
-    /// The extent along the innermost axis, or along that which tiles turn by.
+    /// The extent along the innermost axis, or along the axis of the transposed inputs.
     fn along(&self, variant: &Variant, which: u8) -> usize {
-        let axis = if which == 0 { self.nest.rank - 1 } else { variant.turn.map_or(0, |turn| turn.axis.into()) };
+        let transposed = || variant.transpose.map_or(0, |transpose| transpose.axis.into());
+        let axis = if which == 0 { self.nest.rank - 1 } else { transposed() };
         self.nest.extents[axis]
     }
 
@@ -232,7 +233,7 @@ impl<'a> Operands<'a> {
                 }
             }
             Param::Tiles(which) => {
-                let edge = variant.turn.map_or(1, |turn| turn.edge.into());
+                let edge = variant.transpose.map_or(1, |transpose| transpose.edge.into());
                 words.extend(divisor(self.along(variant, which).div_ceil(edge)));
             }
             Param::Extent(axis) => words.push(self.nest.extents[axis] as u64),

@@ -20,8 +20,8 @@ impl Operands<'_> {
         if variant.rank < 2 {
             return variant.sized(program, self.nest.elements);
         }
-        let turning = variant.clone().turning(self.nest, &self.sizes, self.kinds(), &self.memories);
-        if self.fits(&turning) { turning } else { variant }
+        let transposing = variant.clone().transposing(self.nest, &self.sizes, self.kinds(), &self.memories);
+        if self.fits(&transposing) { transposing } else { variant }
     }
 
     /// One with tiles of rows, if there can be such and they pay, or if they are asked for `always`.

@@ -11,7 +11,7 @@ mod patch;
 mod random;
 mod row_tile;
 pub(crate) mod steps;
-mod turn;
+mod transpose;
 mod weighted;
 
 use std::collections::BTreeMap;
@@ -61,8 +61,8 @@ pub(crate) struct Variant {
     pub(crate) wide: bool,
     /// Of the results, then of the inputs that are not gathered, then of the indices.
     pub(crate) operands: Vec<Way>,
-    /// Tiles that turn in shared memory, if some inputs lie in a row along another axis than the results.
-    pub(crate) turn: Option<Turn>,
+    /// Tiles that are transposed in shared memory, if some inputs are contiguous along another axis than the results.
+    pub(crate) transpose: Option<Transpose>,
     /// How threads lie, if there are neighbours along several axes.
     pub(crate) patch: Option<Patch>,
     /// Tiles of rows in shared memory, if there are many neighbours along the innermost axis.
@@ -102,10 +102,10 @@ impl Folding {
     }
 }
 
-/// How a kernel turns tiles: each is square, along the innermost axis and another.
+/// How a kernel transposes tiles: each is square, along the innermost axis and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Turn {
-    /// The axis along which the turned inputs lie in a row.
+pub(crate) struct Transpose {
+    /// The axis along which the transposed inputs are contiguous.
     pub(crate) axis: u8,
     /// Elements along an edge.
     pub(crate) edge: u8,
@@ -127,8 +127,8 @@ pub(crate) enum Way {
     Row,
     /// The same along the innermost axis.
     Repeated,
-    /// In a row along another axis, and turned in shared memory.
-    Turned,
+    /// Contiguous along another axis, and transposed in shared memory.
+    Transposed,
     /// Otherwise.
     Strided,
 }
@@ -145,9 +145,9 @@ pub(crate) enum Param {
     Count,
     /// What divides by an axis's extent, of the innermost by the vectors in it, and of patches by the blocks along it: `FastDivMod<u32>` as three words, or 64 bits.
     Divisor(usize),
-    /// Of tiles along the innermost axis (0), and along that which they turn by (1): what divides by their number.
+    /// Of tiles along the innermost axis (0), and along the axis of the transposed inputs (1): what divides by their number.
     Tiles(u8),
-    /// The extent along the innermost axis (0), and along that which tiles turn by (1).
+    /// The extent along the innermost axis (0), and along the axis of the transposed inputs (1).
     Edge(u8),
     /// The extent along an axis of the nest, where neighbours or patches need it: 32 or 64 bits.
     Extent(usize),
@@ -179,7 +179,7 @@ impl Variant {
         match self.operands[operand] {
             Way::Linear | Way::Single | Way::Same(_) => false,
             Way::Strided => true,
-            Way::Turned => self.turn.is_some_and(|turn| axis != usize::from(turn.axis)),
+            Way::Transposed => self.transpose.is_some_and(|transpose| axis != usize::from(transpose.axis)),
             Way::Row | Way::Repeated => axis + 1 < self.rank.into(),
         }
     }
@@ -192,7 +192,7 @@ impl Variant {
         let mut params: Vec<Param> = own.map(Param::Operand).collect();
         params.extend(gathered.map(|(input, _)| Param::Gathered(input)));
         params.extend((0..program.scalars.len()).map(Param::Scalar));
-        match (self.turn, self.fold) {
+        match (self.transpose, self.fold) {
             (None, None) => {
                 if self.patch.is_none() {
                     params.push(Param::Count);
@@ -209,10 +209,10 @@ impl Variant {
                 }
                 params.extend((0..rank).map(Param::Divisor));
             }
-            (Some(turn), None) => {
+            (Some(transpose), None) => {
                 params.push(Param::Count);
                 params.extend([Param::Tiles(0), Param::Tiles(1), Param::Edge(0), Param::Edge(1)]);
-                params.extend((0..rank - 1).filter(|&axis| axis != usize::from(turn.axis)).map(Param::Divisor));
+                params.extend((0..rank - 1).filter(|&axis| axis != usize::from(transpose.axis)).map(Param::Divisor));
             }
         }
         params.extend(self.apart.iter().flatten().map(|apart| Param::Extent(apart.axis.into())));
@@ -330,7 +330,7 @@ impl Variant {
             rank,
             wide,
             operands,
-            turn: None,
+            transpose: None,
             patch: None,
             row: None,
             fold: None,
@@ -352,16 +352,16 @@ impl Variant {
         self
     }
 
-    /// The same with tiles that turn, where that pays: `begins` is where the operands' memories begin.
-    pub(crate) fn turning(mut self, nest: &Nest, sizes: &[usize], kinds: Kinds, begins: &[u64]) -> Self {
+    /// The same with transposed tiles, where that pays: `begins` is where the operands' memories begin.
+    pub(crate) fn transposing(mut self, nest: &Nest, sizes: &[usize], kinds: Kinds, begins: &[u64]) -> Self {
         const SHORTEST: usize = 16;
         let Kinds { results, memories } = kinds;
         let Some(inner) = usize::from(self.rank).checked_sub(1).filter(|_| !self.wide) else { return self };
-        let turned = |operand: usize, axis: usize| {
+        let transposed = |operand: usize, axis: usize| {
             let strides = &nest.operands[operand].strides;
             (results..memories).contains(&operand) && strides[axis] == 1 && !matches!(strides[inner], 0 | 1)
         };
-        let of_axis = |axis: usize| (0..sizes.len()).filter(move |&operand| turned(operand, axis));
+        let of_axis = |axis: usize| (0..sizes.len()).filter(move |&operand| transposed(operand, axis));
         let Some(axis) = (0..inner).max_by_key(|&axis| of_axis(axis).count()) else { return self };
         let bytes: usize = of_axis(axis).map(|operand| sizes[operand]).sum();
         let in_rows = (0..results).all(|operand| nest.operands[operand].strides[inner] == 1);
@@ -373,20 +373,20 @@ impl Variant {
         let paired = width.div_ceil(edge) == height.div_ceil(edge)
             && of_axis(axis).any(|operand| {
                 let same = |other: usize| other != operand && begins[other] == begins[operand];
-                (results..memories).any(|other| same(other) && !turned(other, axis))
+                (results..memories).any(|other| same(other) && !transposed(other, axis))
             });
         for (operand, way) in self.operands.iter_mut().enumerate() {
             let stride = nest.operands[operand].strides[inner];
             *way = match way {
                 Way::Single => Way::Single,
-                _ if turned(operand, axis) => Way::Turned,
+                _ if transposed(operand, axis) => Way::Transposed,
                 _ if stride == 1 => Way::Row,
                 _ if stride == 0 => Way::Repeated,
                 _ => Way::Strided,
             };
         }
         (self.width, self.vectors) = (1, 1);
-        self.turn = Some(Turn { axis: axis as u8, edge: edge as u8, paired });
+        self.transpose = Some(Transpose { axis: axis as u8, edge: edge as u8, paired });
         self
     }
 
@@ -451,7 +451,7 @@ impl Variant {
                 rank,
                 wide,
                 operands,
-                turn: None,
+                transpose: None,
                 patch: None,
                 row: None,
                 fold: None,
@@ -635,8 +635,8 @@ impl Kernel<'_> {
         if let Some(fold) = self.variant.fold {
             return self.write_folding(fold);
         }
-        if let Some(turn) = self.variant.turn {
-            return self.write_turning(turn);
+        if let Some(transpose) = self.variant.transpose {
+            return self.write_transposing(transpose);
         }
         if let Some(patch) = self.variant.patch {
             return self.write_patches(patch);
@@ -933,7 +933,7 @@ impl Kernel<'_> {
         let (address, offset) = (place.addresses[operand].expect("no single operand"), place.offsets[operand]);
         match self.variant.operands[operand] {
             Way::Linear | Way::Row | Way::Same(_) => self.e.load("global", dtype, address, offset, width),
-            Way::Turned => self.e.load("shared", dtype, address, offset, 1),
+            Way::Transposed => self.e.load("shared", dtype, address, offset, 1),
             Way::Strided if width > 1 => {
                 let mut address = address;
                 (0..width)
@@ -1008,7 +1008,7 @@ impl Kernel<'_> {
                     values.push(next);
                 }
             }
-            Way::Single | Way::Same(_) | Way::Repeated | Way::Turned => {}
+            Way::Single | Way::Same(_) | Way::Repeated | Way::Transposed => {}
         }
         values
     }

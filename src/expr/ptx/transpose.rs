@@ -1,13 +1,14 @@
-//! Kernels that turn tiles in shared memory, so that inputs which lie along another axis than the results are read in rows too.
+//! Kernels that transpose tiles in shared memory, for inputs that are contiguous along another axis than the results. So they are read in
+//! rows too.
 //!
-//! A block takes a square tile of 32 or 64 elements along the results' innermost axis, x, and along that of the turned inputs, y. Its
-//! eight warps load rows of the turned inputs, store them to shared memory, in rows that are one element longer than the tile, and
+//! A block takes a square tile of 32 or 64 elements along the results' innermost axis, x, and along that of the transposed inputs, y. Its
+//! eight warps load rows of the transposed inputs, store them to shared memory, in rows that are one element longer than the tile, and
 //! read columns from there, while everything else is read and written in rows along x.
 
 use std::fmt::Write;
 
 use super::emit::{Class, Reg, op};
-use super::{At, Kernel, Param, THREADS, Turn, Way};
+use super::{At, Kernel, Param, THREADS, Transpose, Way};
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -20,22 +21,22 @@ const AT_ONCE: usize = 8;
 struct Tile {
     /// Addresses of the tile's first elements, by operand; none of single ones.
     addresses: Vec<Option<Reg>>,
-    /// Addresses of turned operands' tiles in shared memory.
+    /// Addresses of transposed operands' tiles in shared memory.
     shared: Vec<Option<Reg>>,
 }
 
 impl Kernel<'_> {
     /// Writes the body after the parameters.
-    pub(super) fn write_turning(&mut self, turn: Turn) {
-        let edge = usize::from(turn.edge);
+    pub(super) fn write_transposing(&mut self, transpose: Transpose) {
+        let edge = usize::from(transpose.edge);
         let block = self.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
         let thread = self.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
-        let (x, y, rest) = self.tile_of(block, turn);
+        let (x, y, rest) = self.tile_of(block, transpose);
         let (x, y) = (
             self.e.op_with(Class::B32, "mul.lo.u32", &[x], edge),
             self.e.op_with(Class::B32, "mul.lo.u32", &[y], edge),
         );
-        let tile = self.tile_addresses(x, y, rest, turn);
+        let tile = self.tile_addresses(x, y, rest, transpose);
         let (width, height) = (self.argument(Param::Edge(0))[0], self.argument(Param::Edge(1))[0]);
         // What is left of the axes from the tile's first element on.
         let (width, height) =
@@ -45,18 +46,18 @@ impl Kernel<'_> {
         let partial = self.e.op(Class::Pred, "or.pred", &[narrow, low]);
         let edges = self.e.label();
         op!(self.e, "@{partial} bra {edges};");
-        self.whole(&tile, thread, turn);
+        self.whole(&tile, thread, transpose);
         op!(self.e, "ret;");
         self.e.place(&edges);
-        self.partial(&tile, thread, (width, height), turn);
+        self.partial(&tile, thread, (width, height), transpose);
         op!(self.e, "ret;");
     }
 
     /// The tile's place along x and along y, and the rest of the block's number.
-    fn tile_of(&mut self, block: Reg, turn: Turn) -> (Reg, Reg, Reg) {
+    fn tile_of(&mut self, block: Reg, transpose: Transpose) -> (Reg, Reg, Reg) {
         let (quotient, first) = self.divide(block, Param::Tiles(0));
         let (rest, second) = self.divide(quotient, Param::Tiles(1));
-        if !turn.paired {
+        if !transpose.paired {
             return (first, second, rest);
         }
         // By diagonals: the main one, then those 1 and n - 1, 2 and n - 2, … beside it; two that follow mirror each other.
@@ -73,16 +74,16 @@ impl Kernel<'_> {
         (self.e.op(Class::B32, "selp.b32", &[back, sum, over]), first, rest)
     }
 
-    fn tile_addresses(&mut self, x: Reg, y: Reg, mut rest: Reg, turn: Turn) -> Tile {
+    fn tile_addresses(&mut self, x: Reg, y: Reg, mut rest: Reg, transpose: Transpose) -> Tile {
         let inner = usize::from(self.variant.rank) - 1;
         let mut index = vec![None; inner + 1];
-        for axis in (0..inner).rev().filter(|&axis| axis != usize::from(turn.axis)) {
+        for axis in (0..inner).rev().filter(|&axis| axis != usize::from(transpose.axis)) {
             let (quotient, remainder) = self.divide(rest, Param::Divisor(axis));
             index[axis] = Some(remainder);
             rest = quotient;
         }
-        (index[inner], index[usize::from(turn.axis)]) = (Some(x), Some(y));
-        let edge = usize::from(turn.edge);
+        (index[inner], index[usize::from(transpose.axis)]) = (Some(x), Some(y));
+        let edge = usize::from(transpose.edge);
         let mut tile = Tile { addresses: Vec::new(), shared: Vec::new() };
         for operand in 0..self.variant.operands.len() {
             let (way, size) = (self.variant.operands[operand], self.size(operand));
@@ -92,13 +93,13 @@ impl Kernel<'_> {
             }
             for (axis, index) in index.iter().enumerate() {
                 if let (Some(base), Some(index)) = (address, *index)
-                    && let Some(stride) = self.step(operand, axis, turn)
+                    && let Some(stride) = self.step(operand, axis, transpose)
                 {
                     address = Some(self.advance(base, index, stride));
                 }
             }
             tile.addresses.push(address);
-            tile.shared.push((way == Way::Turned).then(|| {
+            tile.shared.push((way == Way::Transposed).then(|| {
                 op!(self.e, ".shared .align 8 .b8 tile{operand}[{}];", edge * (edge + 1) * size);
                 self.e.op_with(Class::B32, "mov.u32", &[], format_args!("tile{operand}"))
             }));
@@ -107,11 +108,11 @@ impl Kernel<'_> {
     }
 
     /// An operand's stride along an axis, in bytes; none if it is 0.
-    fn step(&self, operand: usize, axis: usize, turn: Turn) -> Option<Step> {
+    fn step(&self, operand: usize, axis: usize, transpose: Transpose) -> Option<Step> {
         let inner = usize::from(self.variant.rank) - 1;
         let size = self.size(operand);
         match self.variant.operands[operand] {
-            Way::Turned if axis == usize::from(turn.axis) => Some(Step::Bytes(size)),
+            Way::Transposed if axis == usize::from(transpose.axis) => Some(Step::Bytes(size)),
             Way::Row if axis == inner => Some(Step::Bytes(size)),
             Way::Repeated if axis == inner => None,
             _ => self.argument(Param::Stride(operand, axis)).first().map(|&stride| Step::Register(stride)),
@@ -172,8 +173,8 @@ impl Kernel<'_> {
     }
 
     /// A tile that is whole: every thread has elements at the same distances.
-    fn whole(&mut self, tile: &Tile, thread: Reg, turn: Turn) {
-        let edge = usize::from(turn.edge);
+    fn whole(&mut self, tile: &Tile, thread: Reg, transpose: Transpose) {
+        let edge = usize::from(transpose.edge);
         let inner = usize::from(self.variant.rank) - 1;
         let (lanes, warps) = (edge / LANES, edge / WARPS);
         let lane = self.e.op_with(Class::B32, "and.b32", &[thread], LANES - 1);
@@ -188,7 +189,7 @@ impl Kernel<'_> {
             let dtype = self.dtype(operand);
             let size = dtype.size();
             // Lanes along y, warps along x.
-            let across = self.step(operand, inner, turn);
+            let across = self.step(operand, inner, transpose);
             let first = self.advance(address, lane, Step::Bytes(size));
             let first = match across {
                 Some(stride) => self.advance(first, warp, stride),
@@ -227,7 +228,8 @@ impl Kernel<'_> {
                 }
                 continue;
             };
-            let (along, across) = (self.step(operand, inner, turn), self.step(operand, turn.axis.into(), turn));
+            let (along, across) =
+                (self.step(operand, inner, transpose), self.step(operand, transpose.axis.into(), transpose));
             if let Some(stride) = along {
                 first = self.advance(first, lane, stride);
             }
@@ -246,8 +248,8 @@ impl Kernel<'_> {
     }
 
     /// A tile at the end of an axis: element by element.
-    fn partial(&mut self, tile: &Tile, thread: Reg, (width, height): (Reg, Reg), turn: Turn) {
-        let edge = usize::from(turn.edge);
+    fn partial(&mut self, tile: &Tile, thread: Reg, (width, height): (Reg, Reg), transpose: Transpose) {
+        let edge = usize::from(transpose.edge);
         let inner = usize::from(self.variant.rank) - 1;
         let row = edge + 1;
         // Elements along y, then along x.
@@ -257,7 +259,7 @@ impl Kernel<'_> {
                 let dtype = kernel.dtype(operand);
                 let size = dtype.size();
                 let from = kernel.advance(address, y, Step::Bytes(size));
-                let from = match kernel.step(operand, inner, turn) {
+                let from = match kernel.step(operand, inner, transpose) {
                     Some(stride) => kernel.advance(from, x, stride),
                     None => from,
                 };
@@ -284,8 +286,8 @@ impl Kernel<'_> {
                     continue;
                 }
                 let mut address = tile.addresses[operand];
-                for (index, axis) in [(x, inner), (y, turn.axis.into())] {
-                    if let (Some(base), Some(stride)) = (address, kernel.step(operand, axis, turn)) {
+                for (index, axis) in [(x, inner), (y, transpose.axis.into())] {
+                    if let (Some(base), Some(stride)) = (address, kernel.step(operand, axis, transpose)) {
                         address = Some(kernel.advance(base, index, stride));
                     }
                 }
