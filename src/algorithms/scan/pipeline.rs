@@ -131,9 +131,9 @@ struct Pipeline<'a, 'k, S: Source, R, const N: usize, const EXCLUSIVE: bool> {
     items: SharedArray<'k, S::Item>,
 }
 
-/// A slot, and how often each warp has come to it.
+/// A slot of the ring, and the parity of its round: a warp's place in the pipeline.
 #[derive(Clone, Copy, Default)]
-struct Turn {
+struct PipelineState {
     slot: usize,
     parity: Parity,
 }
@@ -184,95 +184,99 @@ where
 
     #[inline(always)]
     #[track_caller]
-    fn wait(&self, event: Event, turn: Turn) {
-        self.barriers.wait(turn.slot * EVENTS + event as usize, turn.parity);
+    fn wait(&self, event: Event, state: PipelineState) {
+        self.barriers.wait(state.slot * EVENTS + event as usize, state.parity);
     }
 
     #[inline(always)]
     #[track_caller]
-    fn arrive(&self, event: Event, turn: Turn) {
-        self.barriers.arrive(turn.slot * EVENTS + event as usize);
+    fn arrive(&self, event: Event, state: PipelineState) {
+        self.barriers.arrive(state.slot * EVENTS + event as usize);
     }
 
     #[inline(always)]
-    fn next(&self, Turn { slot, parity }: Turn) -> Turn {
-        if slot + 1 < self.slots { Turn { slot: slot + 1, parity } } else { Turn { slot: 0, parity: parity.other() } }
+    fn next(&self, PipelineState { slot, parity }: PipelineState) -> PipelineState {
+        if slot + 1 < self.slots {
+            PipelineState { slot: slot + 1, parity }
+        } else {
+            PipelineState { slot: 0, parity: parity.other() }
+        }
     }
 
     /// The slot's tile; none if there are no more.
     #[inline(always)]
     #[track_caller]
-    fn tile(&self, turn: Turn) -> Option<usize> {
+    fn tile(&self, state: PipelineState) -> Option<usize> {
         // SAFETY: inside; it was written before the slot was given, for which the caller has waited.
-        let tile = unsafe { self.tiles.load(turn.slot) } as usize;
+        let tile = unsafe { self.tiles.load(state.slot) } as usize;
         if tile < self.chain.tiles() { Some(tile) } else { None }
     }
 
     /// Where the slot has what comes before the lane's share of a part, what a part amounts to, and what all tiles before do.
     #[inline(always)]
-    fn before_share(&self, turn: Turn, part: usize) -> usize {
-        turn.slot * VALUES + part * WARP as usize + self.cx.lane() as usize
+    fn before_share(&self, state: PipelineState, part: usize) -> usize {
+        state.slot * VALUES + part * WARP as usize + self.cx.lane() as usize
     }
     #[inline(always)]
-    fn total(&self, turn: Turn, part: usize) -> usize {
-        turn.slot * VALUES + PARTS * WARP as usize + part
+    fn total(&self, state: PipelineState, part: usize) -> usize {
+        state.slot * VALUES + PARTS * WARP as usize + part
     }
     #[inline(always)]
-    fn before_tile(&self, turn: Turn) -> usize {
-        self.total(turn, PARTS)
+    fn before_tile(&self, state: PipelineState) -> usize {
+        self.total(state, PARTS)
     }
 
     /// Gives each slot a tile once it is free, and at last none.
     fn give(&self) {
-        let (cx, mut turn) = (self.cx, Turn::default());
+        let (cx, mut state) = (self.cx, PipelineState::default());
         // The first lane's; the others only wait and arrive.
         let mut tile = if cx.lane() == 0 { self.chain.first_tile() } else { 0 };
         loop {
             // The number of the next one is on its way meanwhile.
             let next = if cx.lane() == 0 && tile < self.chain.tiles() { self.chain.next_tile() } else { tile };
-            self.wait(Event::Done, Turn { parity: turn.parity.other(), ..turn });
+            self.wait(Event::Done, PipelineState { parity: state.parity.other(), ..state });
             if cx.lane() == 0 {
                 // SAFETY: inside; those who had the slot are done with it, and others read it once it is given.
-                unsafe { self.tiles.store(turn.slot, tile as u64) };
+                unsafe { self.tiles.store(state.slot, tile as u64) };
             }
-            self.arrive(Event::Given, turn);
+            self.arrive(Event::Given, state);
             if cx.any(FULL_MASK, tile >= self.chain.tiles()) {
                 return;
             }
-            (turn, tile) = (self.next(turn), next);
+            (state, tile) = (self.next(state), next);
         }
     }
 
     /// Learns what all tiles before amount to.
     fn learn(&self) {
-        let (mut turn, mut known) = (Turn::default(), Known::nothing(&self.op));
+        let (mut state, mut known) = (PipelineState::default(), Known::nothing(&self.op));
         loop {
-            self.wait(Event::Given, turn);
-            let Some(tile) = self.tile(turn) else { return };
+            self.wait(Event::Given, state);
+            let Some(tile) = self.tile(state) else { return };
             let before = self.op.apply(self.first, self.chain.prefix_after(&mut known, tile, &self.op));
             if self.cx.lane() == 0 {
                 // SAFETY: inside; others read it once it is known.
-                unsafe { self.values.store(self.before_tile(turn), before) };
+                unsafe { self.values.store(self.before_tile(state), before) };
             }
-            self.arrive(Event::Known, turn);
-            turn = self.next(turn);
+            self.arrive(Event::Known, state);
+            state = self.next(state);
         }
     }
 
     /// Publishes what each tile amounts to.
     fn publish(&self) {
-        let mut turn = Turn::default();
+        let mut state = PipelineState::default();
         loop {
-            self.wait(Event::Combined, turn);
-            let Some(tile) = self.tile(turn) else { return };
+            self.wait(Event::Combined, state);
+            let Some(tile) = self.tile(state) else { return };
             let mut totals = [self.op.identity(); PARTS];
             for (part, total) in totals.iter_mut().enumerate() {
                 // SAFETY: inside; written before it was combined.
-                *total = unsafe { self.values.load(self.total(turn, part)) };
+                *total = unsafe { self.values.load(self.total(state, part)) };
             }
             self.chain.announce(tile, in_order(&totals, &self.op));
-            self.arrive(Event::Done, turn);
-            turn = self.next(turn);
+            self.arrive(Event::Done, state);
+            state = self.next(state);
         }
     }
 
@@ -286,14 +290,14 @@ where
 
     /// Where the part is in shared memory.
     #[inline(always)]
-    fn staged(&self, turn: Turn, part: usize) -> usize {
-        (turn.slot * PARTS + part) * part_items::<N>()
+    fn first_item(&self, state: PipelineState, part: usize) -> usize {
+        (state.slot * PARTS + part) * part_items::<N>()
     }
 
     /// Begins to load a part of a tile.
-    fn load(&self, turn: Turn, tile: usize, part: usize) {
+    fn load(&self, state: PipelineState, tile: usize, part: usize) {
         let lane = self.cx.lane() as usize;
-        let (Part { start, is_whole }, staged) = (self.part(tile, part), self.staged(turn, part));
+        let (Part { start, is_whole }, staged) = (self.part(tile, part), self.first_item(state, part));
         for v in 0..VECTORS {
             let beside = v * round::<N>() + lane * N;
             let (from, at) = (start.wrapping_add(beside), staged + beside);
@@ -314,14 +318,14 @@ where
     }
 
     /// Begins to load a part of the slot's tile, if there is one, and says whether there was; what it loads is a group of copies.
-    fn load_next(&self, turn: &mut Turn, part: usize) -> bool {
-        self.wait(Event::Given, *turn);
-        let tile = self.tile(*turn);
+    fn load_next(&self, state: &mut PipelineState, part: usize) -> bool {
+        self.wait(Event::Given, *state);
+        let tile = self.tile(*state);
         if let Some(tile) = tile {
-            self.load(*turn, tile, part);
+            self.load(*state, tile, part);
         }
         self.x.group_copies();
-        *turn = self.next(*turn);
+        *state = self.next(*state);
         tile.is_some()
     }
 
@@ -337,7 +341,7 @@ where
         let (cx, lane) = (self.cx, self.cx.lane() as usize);
         // With one slot a tile is loaded when the one before is done.
         let is_ahead = self.slots > 1;
-        let (mut turn, mut loading) = (Turn::default(), Turn::default());
+        let (mut state, mut loading) = (PipelineState::default(), PipelineState::default());
         let mut are_more = !is_ahead || self.load_next(&mut loading, part);
         loop {
             if are_more {
@@ -345,8 +349,8 @@ where
             } else {
                 self.x.group_copies();
             }
-            if self.tile(turn).is_none() {
-                return self.arrive(Event::Combined, turn);
+            if self.tile(state).is_none() {
+                return self.arrive(Event::Combined, state);
             }
             if is_ahead {
                 self.x.wait_for_copies_but_last()
@@ -354,7 +358,7 @@ where
                 self.x.wait_for_copies()
             }
             cx.sync_warp(FULL_MASK);
-            let own = self.staged(turn, part) + lane * (VECTORS * N);
+            let own = self.first_item(state, part) + lane * (VECTORS * N);
             let mut share = self.combined(own);
             for v in 1..VECTORS {
                 share = self.op.apply(share, self.combined(own + v * N));
@@ -364,35 +368,35 @@ where
             let before = if lane == 0 { self.op.identity() } else { before };
             // SAFETY: inside; others read it once it is combined.
             unsafe {
-                self.values.store(self.before_share(turn, part), before);
+                self.values.store(self.before_share(state, part), before);
                 if lane == 0 {
-                    self.values.store(self.total(turn, part), total);
+                    self.values.store(self.total(state, part), total);
                 }
             }
-            self.arrive(Event::Combined, turn);
-            turn = self.next(turn);
+            self.arrive(Event::Combined, state);
+            state = self.next(state);
         }
     }
 
     /// Scans a part of each tile, and writes it.
     fn scan(&self, part: usize, out: &mut GlobalMut<S::Item>) {
         let (cx, op, lane) = (self.cx, self.op, self.cx.lane() as usize);
-        let mut turn = Turn::default();
+        let mut state = PipelineState::default();
         loop {
-            self.wait(Event::Combined, turn);
-            let Some(tile) = self.tile(turn) else { return };
-            self.wait(Event::Known, turn);
+            self.wait(Event::Combined, state);
+            let Some(tile) = self.tile(state) else { return };
+            self.wait(Event::Known, state);
             // SAFETY: inside; written before it was combined and known.
             let value = |at: usize| unsafe { self.values.load(at) };
-            let mut before = value(self.before_tile(turn));
+            let mut before = value(self.before_tile(state));
             for other in 0..PARTS {
-                let total = value(self.total(turn, other));
+                let total = value(self.total(state, other));
                 if other < part {
                     before = op.apply(before, total);
                 }
             }
-            before = op.apply(before, value(self.before_share(turn, part)));
-            let staged = self.staged(turn, part);
+            before = op.apply(before, value(self.before_share(state, part)));
+            let staged = self.first_item(state, part);
             let own = staged + lane * (VECTORS * N);
             for v in 0..VECTORS {
                 // SAFETY: the lane's share, which was loaded before it was combined; the warp's lanes read it after the next wait.
@@ -419,8 +423,8 @@ where
                     }
                 }
             }
-            self.arrive(Event::Done, turn);
-            turn = self.next(turn);
+            self.arrive(Event::Done, state);
+            state = self.next(state);
         }
     }
 }
