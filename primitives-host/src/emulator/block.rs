@@ -11,7 +11,7 @@ use std::thread::panicking;
 use primitives_gpu::simt::emulated::{Access, Copies, Lane, Raised, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Block, Dim3, Place, WARP};
 
-use super::fiber::{DIRECT, Exit, Seat};
+use super::fiber::{DIRECT, Exit, FiberContext};
 use super::launch::{Found, LaunchState};
 use super::memory::{BlockMemory, Earlier, LaunchMemory};
 use super::order::Random;
@@ -38,7 +38,7 @@ struct SharedLine(UnsafeCell<[u8; 16]>);
 /// A lane's state. What a lane does not set before it is read keeps a value of an earlier lane.
 pub(super) struct LaneState {
     pub(super) thread: Dim3,
-    seat: Seat,
+    context: FiberContext,
     /// Where the lane waits, or last waited, or the kernel begins.
     pub(super) place: Cell<Place>,
     /// Where the lane last waited in a spin loop.
@@ -135,7 +135,7 @@ impl<'l> BlockState<'l> {
         let lanes = (0..launch.threads).map(|_| {
             let lane = LaneState {
                 thread,
-                seat: Seat::new(),
+                context: FiberContext::new(),
                 place: Cell::new(launch.place),
                 spun: Cell::new(None),
                 mask: Cell::new(0),
@@ -274,16 +274,16 @@ impl<'l> BlockState<'l> {
 
     /// Where a lane waits that can go on, unless it has yet to start.
     #[inline(always)]
-    pub(super) fn seat_of(&self, rank: u32) -> Option<&Seat> {
+    pub(super) fn context_of(&self, rank: u32) -> Option<&FiberContext> {
         let started = self.warps[(rank / WARP) as usize].started.get();
-        (started >> (rank % WARP) & 1 != 0).then(|| &self.lanes[rank as usize].seat)
+        (started >> (rank % WARP) & 1 != 0).then(|| &self.lanes[rank as usize].context)
     }
 
     /// Runs a lane that has not started yet, to its end, on the fiber that calls this.
     #[inline(always)]
     pub(super) fn run_lane(&self, rank: u32, exit: &Exit<'_>) {
         let state = &self.lanes[rank as usize];
-        state.seat.take(exit);
+        state.context.take(exit);
         state.place.set(self.launch.place);
         state.spun.set(None);
         let (warp, bit) = (&self.warps[(rank / WARP) as usize], 1 << (rank % WARP));
@@ -331,7 +331,7 @@ impl<'l> BlockState<'l> {
             return None;
         }
         let next = self.next_ready()?;
-        if self.seat_of(next).is_none() {
+        if self.context_of(next).is_none() {
             return Some(next);
         }
         self.handed_over.set(Some(next));
@@ -372,7 +372,7 @@ impl<'l> BlockState<'l> {
 
     /// Takes the lane that runs on a fiber out of the block: it is never resumed.
     pub(super) fn remove_lane_on(&self, fiber: u32) -> &LaneState {
-        let rank = self.unfinished().find(|&rank| self.lanes[rank as usize].seat.fiber() == fiber);
+        let rank = self.unfinished().find(|&rank| self.lanes[rank as usize].context.fiber() == fiber);
         let rank = rank.expect("a lane runs on the fiber");
         let finished = &self.warps[(rank / WARP) as usize].finished;
         finished.set(finished.get() | 1 << (rank % WARP));
@@ -395,15 +395,15 @@ impl<'l> BlockState<'l> {
     #[inline(always)]
     fn suspend(&self, state: &LaneState) {
         let next = if self.launch.failure.is_set() { None } else { self.next_ready() };
-        let seat = if DIRECT { next.and_then(|next| self.seat_of(next)) } else { None };
-        match seat {
+        let context = if DIRECT { next.and_then(|next| self.context_of(next)) } else { None };
+        match context {
             // A seeded launch chose this very lane.
-            Some(seat) if std::ptr::eq(seat, &state.seat) => return,
+            Some(context) if std::ptr::eq(context, &state.context) => return,
             Some(_) => {}
             None => self.handed_over.set(next),
         }
         // SAFETY: `state` is the caller's. A lane that has started and is ready waits.
-        unsafe { state.seat.suspend(seat) };
+        unsafe { state.context.suspend(context) };
         if self.abandoned.get() {
             abandon_lane();
         }

@@ -28,7 +28,7 @@ mod switches;
 #[path = "fiber/threads.rs"]
 mod switches;
 
-pub(super) use switches::{DIRECT, Exit, Seat};
+pub(super) use switches::{DIRECT, Exit, FiberContext};
 use switches::{Fiber, Home};
 
 /// Why a worker goes on.
@@ -195,12 +195,12 @@ impl Fibers {
     /// Resumes a lane that waits, and runs lanes of its block until the worker is needed.
     ///
     /// # Safety
-    /// `seat` is that of a lane that waits, started by these fibers.
+    /// `context` is that of a lane that waits, started by these fibers.
     #[inline(always)]
-    pub(super) unsafe fn resume(&mut self, seat: &Seat) -> Pause {
+    pub(super) unsafe fn resume(&mut self, context: &FiberContext) -> Pause {
         let this = self.enter();
         // SAFETY: the caller's promise.
-        let pause = unsafe { Fiber::resume(&this.fibers, &this.home, seat) };
+        let pause = unsafe { Fiber::resume(&this.fibers, &this.home, context) };
         self.leave(pause)
     }
 

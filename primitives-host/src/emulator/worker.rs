@@ -197,9 +197,9 @@ impl<'l> Worker<'l> {
             if failure.is_set() {
                 return Stop::Failed;
             }
-            let paused = match block.seat_of(rank) {
+            let paused = match block.context_of(rank) {
                 // SAFETY: a lane that has started and is ready waits.
-                Some(seat) => Ok(unsafe { self.fibers.resume(seat) }),
+                Some(context) => Ok(unsafe { self.fibers.resume(context) }),
                 // SAFETY: the block stays in its allocation until its lanes have finished or `end` has unwound them; until
                 // then its owner is in `resident`, or with the caller, and nobody asks for a `&mut` to it.
                 None => unsafe { self.fibers.start(block, rank) },
@@ -251,10 +251,10 @@ impl<'l> Worker<'l> {
         }
         for block in &self.resident {
             block.abandon();
-            for seat in block.unfinished().filter_map(|rank| block.seat_of(rank)) {
+            for context in block.unfinished().filter_map(|rank| block.context_of(rank)) {
                 // SAFETY: a lane that has started and not finished waits, and in a failed launch none but this runs it.
                 // A lane that catches the unwinding goes on to its next wait, and is unwound from there.
-                while unsafe { self.fibers.resume(seat) } == Pause::Waiting {}
+                while unsafe { self.fibers.resume(context) } == Pause::Waiting {}
             }
         }
         self.fibers.keep_for_thread();

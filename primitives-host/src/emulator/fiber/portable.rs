@@ -33,14 +33,14 @@ pub(in crate::emulator) struct Exit<'f> {
     yielder: &'f LaneYielder,
 }
 
-/// Where a lane waits.
-pub(in crate::emulator) struct Seat {
+/// What a lane needs to go on: its fiber, and where that was suspended.
+pub(in crate::emulator) struct FiberContext {
     /// The fiber.
     number: Cell<u32>,
     yielder: Cell<*const LaneYielder>,
 }
 
-impl Seat {
+impl FiberContext {
     pub(in crate::emulator) fn new() -> Self {
         Self { number: Cell::new(0), yielder: Cell::new(null()) }
     }
@@ -50,19 +50,19 @@ impl Seat {
         self.number.get()
     }
 
-    /// Makes this the seat of a lane that starts.
+    /// Makes this the context of a lane that starts.
     #[inline(always)]
     pub(in crate::emulator) fn take(&self, exit: &Exit<'_>) {
         self.number.set(exit.number);
         self.yielder.set(exit.yielder);
     }
 
-    /// Suspends the lane that calls this, which has this seat, and goes on with the worker; `next` is `None`.
+    /// Suspends the lane that calls this, whose context this is, and goes on with the worker; `next` is `None`.
     ///
     /// # Safety
     /// None, but with other switches.
     #[inline(always)]
-    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&Seat>) {
+    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&FiberContext>) {
         debug_assert!(next.is_none());
         // SAFETY: `take`, further up on this very stack, set it to a reference that is valid while the lane runs.
         let yielder = unsafe { &*self.yielder.get() };
@@ -111,13 +111,13 @@ impl Fiber {
         self.go_on()
     }
 
-    /// Resumes the lane on `seat`; else as [`start`](Self::start).
+    /// Resumes the lane of `context`; else as [`start`](Self::start).
     ///
     /// # Safety
     /// None, but with other switches.
     #[inline(always)]
-    pub(super) unsafe fn resume(fibers: &[Self], _home: &Home, seat: &Seat) -> Pause {
-        fibers[seat.number.get() as usize].go_on()
+    pub(super) unsafe fn resume(fibers: &[Self], _home: &Home, context: &FiberContext) -> Pause {
+        fibers[context.number.get() as usize].go_on()
     }
 
     #[inline(always)]

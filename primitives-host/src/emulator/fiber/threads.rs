@@ -45,14 +45,14 @@ pub(in crate::emulator) struct Exit<'f> {
     link: &'f Link,
 }
 
-/// Where a lane waits.
-pub(in crate::emulator) struct Seat {
+/// What a lane needs to go on: its fiber, and where that was suspended.
+pub(in crate::emulator) struct FiberContext {
     /// The fiber.
     number: Cell<u32>,
     link: Cell<*const Link>,
 }
 
-impl Seat {
+impl FiberContext {
     pub(in crate::emulator) fn new() -> Self {
         Self { number: Cell::new(0), link: Cell::new(null()) }
     }
@@ -62,17 +62,17 @@ impl Seat {
         self.number.get()
     }
 
-    /// Makes this the seat of a lane that starts.
+    /// Makes this the context of a lane that starts.
     pub(in crate::emulator) fn take(&self, exit: &Exit<'_>) {
         self.number.set(exit.number);
         self.link.set(exit.link);
     }
 
-    /// Suspends the lane that calls this, which has this seat, and goes on with the worker; `next` is `None`.
+    /// Suspends the lane that calls this, whose context this is, and goes on with the worker; `next` is `None`.
     ///
     /// # Safety
     /// None, but with other switches.
-    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&Seat>) {
+    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&FiberContext>) {
         debug_assert!(next.is_none());
         // SAFETY: `take`, further up on this very stack, set it to a reference that is valid while the lane runs.
         let link = unsafe { &*self.link.get() };
@@ -115,12 +115,12 @@ impl Fiber {
         self.go_on(Order::Run(assignment))
     }
 
-    /// Resumes the lane on `seat`; else as [`start`](Self::start).
+    /// Resumes the lane of `context`; else as [`start`](Self::start).
     ///
     /// # Safety
     /// None, but with other switches.
-    pub(super) unsafe fn resume(fibers: &[Self], _home: &Home, seat: &Seat) -> Pause {
-        fibers[seat.number.get() as usize].go_on(Order::GoOn)
+    pub(super) unsafe fn resume(fibers: &[Self], _home: &Home, context: &FiberContext) -> Pause {
+        fibers[context.number.get() as usize].go_on(Order::GoOn)
     }
 
     fn go_on(&self, order: Order) -> Pause {

@@ -109,15 +109,15 @@ pub(in crate::emulator) struct Exit<'f> {
     number: u32,
 }
 
-/// Where a lane waits.
-pub(in crate::emulator) struct Seat {
+/// What a lane needs to go on: its fiber, and where that was suspended.
+pub(in crate::emulator) struct FiberContext {
     top: Cell<Top>,
     home: Cell<*const Home>,
     /// The fiber.
     number: Cell<u32>,
 }
 
-impl Seat {
+impl FiberContext {
     pub(in crate::emulator) fn new() -> Self {
         Self { top: Cell::new(null_mut()), home: Cell::new(null()), number: Cell::new(0) }
     }
@@ -127,19 +127,19 @@ impl Seat {
         self.number.get()
     }
 
-    /// Makes this the seat of a lane that starts.
+    /// Makes this the context of a lane that starts.
     #[inline(always)]
     pub(in crate::emulator) fn take(&self, exit: &Exit<'_>) {
         self.home.set(exit.home);
         self.number.set(exit.number);
     }
 
-    /// Suspends the lane that calls this, which has this seat, and goes on with the one on `next`, or with the worker.
+    /// Suspends the lane that calls this, whose context this is, and goes on with the lane of `next`, or with the worker.
     ///
     /// # Safety
     /// The lane of `next` is another one, of the same block, and waits.
     #[inline(always)]
-    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&Seat>) {
+    pub(in crate::emulator) unsafe fn suspend(&self, next: Option<&FiberContext>) {
         let to = match next {
             Some(next) => next.top.get(),
             // SAFETY: the home of the worker on whose fibers the lane runs, which outlives what runs on them.
@@ -178,14 +178,14 @@ impl Fiber {
         home.pause.replace(Pause::Waiting)
     }
 
-    /// Resumes the lane on `seat`; else as [`start`](Self::start).
+    /// Resumes the lane of `context`; else as [`start`](Self::start).
     ///
     /// # Safety
     /// The lane waits, on a fiber that was started with this home.
     #[inline(always)]
-    pub(super) unsafe fn resume(_fibers: &[Self], home: &Home, seat: &Seat) -> Pause {
+    pub(super) unsafe fn resume(_fibers: &[Self], home: &Home, context: &FiberContext) -> Pause {
         // SAFETY: the lane waits.
-        unsafe { switch(&home.top, seat.top.get()) };
+        unsafe { switch(&home.top, context.top.get()) };
         home.pause.replace(Pause::Waiting)
     }
 
