@@ -42,9 +42,9 @@ impl<T: Copy> Known<T> {
 
 /// The tiles of a grid in a row, and what each amounts to, in global memory.
 ///
-/// The memory is [`Chain::words`]`(tiles)` words, all zero when the launch begins, unless it says
-/// [which one](Chain::of_launch) it is. A word has 32 bits of a value and beside them the launch's number once it is there,
-/// so that a value of any size is whole if all its words are: no fence is needed.
+/// The memory is [`Chain::words`]`(tiles)` words. All are zero when the launch begins, unless the launch has an
+/// [epoch](Chain::epoch). A word has 32 bits of a value beside the epoch of the launch that wrote it. So a value of any size is whole if
+/// all its words have the epoch, and no fence is needed.
 ///
 /// 32 tiles are a group, and 32 groups a section. The last tile of a group publishes the group's total, and the last of
 /// a section what all tiles up to there amount to. A tile combines what the section before says, the totals of the
@@ -54,7 +54,7 @@ pub struct Chain<'a, 'k, T> {
     cx: Block<'k>,
     words: &'a GlobalMut<'k, u64, Atomic>,
     tiles: usize,
-    launch: u32,
+    epoch: u32,
     _values: PhantomData<T>,
 }
 
@@ -74,14 +74,14 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
             cx.require_at_most(tiles, words.len());
             cx.require_at_most(Self::words(tiles), words.len());
         }
-        Self { cx, words, tiles, launch: 1, _values: PhantomData }
+        Self { cx, words, tiles, epoch: 1, _values: PhantomData }
     }
 
-    /// The same in memory that other launches had before, which need not be cleared in between: each has a number of its own,
-    /// from 1 on, larger than those of all of them since it was all zero.
+    /// The same in memory that earlier launches have used. Nobody clears the memory in between: each launch has a number of its own, its
+    /// epoch, which is at least 1 and larger than that of any launch since the memory was all zero.
     #[inline(always)]
-    pub fn of_launch(self, number: u32) -> Self {
-        Self { launch: number, ..self }
+    pub fn epoch(self, epoch: u32) -> Self {
+        Self { epoch, ..self }
     }
 
     /// The number of its tiles.
@@ -142,7 +142,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
     #[track_caller]
     pub fn first_tile(&self) -> usize {
         // Later launches have larger numbers, and each counts from zero in the lower half.
-        self.words.at(0).fetch_max((self.launch as u64) << 32);
+        self.words.at(0).fetch_max((self.epoch as u64) << 32);
         self.next_tile()
     }
 
@@ -378,7 +378,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
                 let from = (&raw const value).cast::<u8>().add(word * 4);
                 core::ptr::copy_nonoverlapping(from, (&raw mut bits).cast(), Self::bytes(word));
             }
-            self.at(at, word).store((self.launch as u64) << 32 | bits as u64);
+            self.at(at, word).store((self.epoch as u64) << 32 | bits as u64);
             word += 1;
         }
     }
@@ -391,7 +391,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         let mut word = 0;
         while word < Self::WORDS {
             let bits = self.at(at, word).load();
-            is_present &= (bits >> 32) as u32 == self.launch;
+            is_present &= (bits >> 32) as u32 == self.epoch;
             // SAFETY: inside both. The bytes may be those of no value, since the memory is the kernel's author's.
             unsafe {
                 let to = (&raw mut value).cast::<u8>().add(word * 4);

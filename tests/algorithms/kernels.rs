@@ -204,11 +204,11 @@ pub fn prefixes_of_tiles(
     x: Global<Map<u32>>,
     mut out: GlobalMut<Map<u32>, PerBlock>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     by_rank: bool,
     mut word: Shared<[u64; 1]>,
 ) {
-    let chain = Chain::new(cx, &chain, x.len()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, x.len()).epoch(epoch);
     let tile = if by_rank { cx.block_rank() } else { chain.take_tile(&mut word) };
     if cx.warp() == 0 {
         let before = chain.prefix(tile, x[tile], &Compose);

@@ -59,7 +59,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ReduceByKeyStorage<K, V> {
 /// The kernel of [`algorithms::reduce_by_key`](kernel_primitives::algorithms::reduce_by_key): of each run of equal
 /// keys, the first goes to `out_keys`, its values, combined by `op` in order, to `out_values`, and how many there are
 /// to `count`. A tile a block, of so many `vectors` a thread ([`ReduceByKeyStorage::tiles`]); `chain` has the memory of
-/// a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
+/// a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn reduce_by_key_tiles<K, V, R>(
@@ -70,7 +70,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     vectors: u32,
     op: R,
     mut word: Shared<[u64; 1]>,
@@ -89,7 +89,7 @@ pub fn reduce_by_key_tiles<K, V, R>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut word);
     let (most, fewer) = const { (ReduceByKeyStorage::<K, V>::VECTORS, ReduceByKeyStorage::<K, V>::FEWER) };
     let in_values = shared.array::<V::Item>(0, const { ReduceByKeyStorage::<K, V>::TILE });

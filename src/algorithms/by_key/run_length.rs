@@ -49,7 +49,7 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
 
 /// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of
 /// equal keys, the first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a
-/// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one
+/// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one
 /// tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
@@ -60,7 +60,7 @@ pub fn run_length_tiles<K, L>(
     mut lengths: GlobalMut<L>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     vectors: u32,
     mut word: Shared<[u64; 1]>,
     mut carry: Shared<[u64; 1]>,
@@ -78,7 +78,7 @@ pub fn run_length_tiles<K, L>(
         }
         return;
     }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut word);
     let in_keys = shared.array::<K::Item>(0, const { RunLengthItems::<K>::TILE });
     let bits = shared

@@ -14,14 +14,14 @@ pub const REDUCE_THREADS: usize = 512;
 pub const REDUCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share, and
-/// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks with the number `launch`, or
+/// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks of the epoch `epoch`, or
 /// none if there is one block.
 #[kernel(launch(pub(crate)), threads(REDUCE_THREADS), min_blocks(2))]
 pub fn reduce_tiles<S, R>(
     cx: Block,
     x: Input<S>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     mut out: GlobalMut<R::Output>,
     op: R,
     mut ticket: Shared<[u64; 1]>,
@@ -30,7 +30,7 @@ pub fn reduce_tiles<S, R>(
     S: Source,
     R: Reduction<S::Item, Output: Element> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let share = cx.block_rank();
     let total = by_vector!(S, total_of::<S, R; VECTOR>(cx, x, share, &op));
     let mut total = block_reduce_to_first(cx, &mut shared, total, op.reducer());

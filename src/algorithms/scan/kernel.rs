@@ -70,7 +70,7 @@ impl ScanTiles {
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
 /// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
-/// tiles with the number `launch`, or none if there is one tile.
+/// tiles of the epoch `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,
@@ -78,7 +78,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     first: S::Item,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     rounds: u32,
     op: R,
     mut ticket: Shared<[u64; 1]>,
@@ -89,7 +89,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     R: Reducer<S::Item> + KernelParam,
 {
     cx.require_at_most(x.len(), out.len());
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut ticket);
     let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {

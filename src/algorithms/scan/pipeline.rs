@@ -75,7 +75,7 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
 /// 4. eight load a part of the tile each, the next tile's while they combine this one's,
 /// 5. eight scan a part each, and write it.
 ///
-/// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`. Any number of blocks.
+/// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`. Any number of blocks.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[kernel(launch(pub(crate)), threads(SCAN_PIPELINE_THREADS))]
 pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
@@ -84,7 +84,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     first: S::Item,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     slots: u32,
     op: R,
     barriers: Shared<SplitBarriers<{ EVENTS * SCAN_PIPELINE_SLOTS }>>,
@@ -101,7 +101,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
         ($($n:literal)*) => {
             $(if const { scan_pipeline_tile::<S>() > 0 && scan_vector::<S>() == $n } {
                 let tile = const { scan_pipeline_tile::<S>() };
-                let chain = Chain::new(cx, &chain, (x.len() + lead::<S, $n>(x)).div_ceil(tile)).of_launch(launch);
+                let chain = Chain::new(cx, &chain, (x.len() + lead::<S, $n>(x)).div_ceil(tile)).epoch(epoch);
                 let values = values.array(0, SCAN_PIPELINE_SLOTS * VALUES);
                 let slots = (slots as usize).clamp(1, SCAN_PIPELINE_SLOTS);
                 cx.require_at_most(slots * tile, items.len());

@@ -13,7 +13,7 @@ use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_ou
 /// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that
 /// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
 /// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
-/// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none
+/// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none
 /// if there is one tile.
 ///
 /// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
@@ -27,7 +27,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
     mut out: GlobalMut<S::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     choice: C,
     batches: u32,
     in_order: bool,
@@ -47,7 +47,7 @@ pub fn select_tiles<S, F, C, const REST: bool>(
         return;
     }
     let only_count = REST && in_order && out.is_empty();
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = if only_count { cx.block_rank() } else { chain.take_tile(&mut word) };
     items.enter();
     let items = items.array(0, const { staged::items::<S>(size_of::<S::Item>()) });

@@ -35,7 +35,7 @@ unsafe impl<K: Source, V: Source, const VALUES: bool> SharedStorage for UniqueSt
 /// [`unique_by_key`](kernel_primitives::algorithms::unique_by_key): the first item of each run of equal keys goes to
 /// `out_keys`, with `VALUES` the value beside it to `out_values`, and how many there are to `count`. A tile a block, of
 /// so many `batches`, of which the input's first may begin inside a vector: see [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles).
-/// `chain` has the memory of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
+/// `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn unique_tiles<K, V, const VALUES: bool>(
@@ -46,7 +46,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     mut out_values: GlobalMut<V::Item>,
     count: GlobalMut<u64, Atomic>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     batches: u32,
     mut word: Shared<[u64; 1]>,
     mut warps: Shared<WarpStorage<u32, STAGE_WARPS>>,
@@ -64,7 +64,7 @@ pub fn unique_tiles<K, V, const VALUES: bool>(
     if VALUES {
         cx.require_at_most(keys.len(), values.len());
     }
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut word);
     shared.enter();
     let batches = batches.min(const { most_batches::<K>(unique_bytes::<K, V, VALUES>()) });

@@ -15,7 +15,7 @@ const AHEAD: usize = 13;
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its
 /// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`,
 /// combined by `op`. A tile a block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory
-/// of a [`Chain`] of all tiles with the number `launch`, or none if there is one tile.
+/// of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_by_key_tiles<K, V, R>(
@@ -25,7 +25,7 @@ pub fn scan_by_key_tiles<K, V, R>(
     first: V::Item,
     mut out: GlobalMut<V::Item>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     vectors: u32,
     exclusive: bool,
     op: R,
@@ -37,7 +37,7 @@ pub fn scan_by_key_tiles<K, V, R>(
     V: Source<Item: Element>,
     R: Reducer<V::Item> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut ticket);
     let scan = RunScan { cx, runs: Keys(keys), values, first, exclusive, op };
     scan.tile(vectors, (tile, chain), &mut out, &items, &mut shared);

@@ -23,7 +23,7 @@ pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 /// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and its
 /// kin: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by
 /// `op`. A tile a block, of so many `vectors` a thread ([`SegmentScanItems`]); `chain` has the memory of a [`Chain`] of all
-/// tiles with the number `launch`, or none if there is one tile. There may be more tiles than items take.
+/// tiles of the epoch `epoch`, or none if there is one tile. There may be more tiles than items take.
 ///
 /// Tiles are of items, whatever segments they have. A warp looks for the first segment that begins in its part of a tile,
 /// and marks the items that begin one, while the items are on their way. What the tiles before amount to matters up to the
@@ -37,7 +37,7 @@ pub fn segment_scan_tiles<S, O, R>(
     first: S::Item,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
-    launch: u32,
+    epoch: u32,
     vectors: u32,
     exclusive: bool,
     op: R,
@@ -49,7 +49,7 @@ pub fn segment_scan_tiles<S, O, R>(
     O: Source<Item: Integer + ConvertTo<u64>>,
     R: Reducer<S::Item> + KernelParam,
 {
-    let chain = Chain::new(cx, &chain, cx.grid_blocks()).of_launch(launch);
+    let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut ticket);
     let scan = RunScan { cx, runs: Offsets { offsets, items: x.len() }, values: x, first, exclusive, op };
     scan.tile(vectors, (tile, chain), &mut out, &items, &mut shared);
