@@ -140,26 +140,26 @@ impl std::fmt::Display for DType {
 mod sealed {
     /// A value's bits in a word, zero-extended.
     #[allow(unreachable_pub, reason = "sealed")]
-    pub trait Bits: Copy {
+    pub trait ToWord: Copy {
         fn to_word(self) -> u64;
         fn from_word(word: u64) -> Self;
     }
 }
-pub(crate) use sealed::Bits;
+pub(crate) use sealed::ToWord;
 
 /// A Rust type that is an element type of expressions: `bool`, integers, `f16`, `bf16`, `f32`, `f64`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element type of expressions",
     label = "not `bool`, an integer of 8 to 64 bits, `f16`, `bf16`, `f32` or `f64`"
 )]
-pub trait Scalar: Element + Bits + PartialEq + std::fmt::Debug {
+pub trait Scalar: Element + ToWord + PartialEq + std::fmt::Debug {
     /// The type as a value.
     const DTYPE: DType;
 }
 
 macro_rules! scalars {
     ($($t:ty: $dtype:ident, $x:ident: $to:expr, $word:ident: $from:expr;)*) => {$(
-        impl Bits for $t {
+        impl ToWord for $t {
             #[inline]
             fn to_word(self) -> u64 { let $x = self; $to }
             #[inline]

@@ -14,7 +14,7 @@ use primitives_gpu::view::LaunchBounds;
 use primitives_host::storage::{self, Storage};
 use primitives_host::{Dims, Error, KernelInfo, Result};
 
-use super::dtype::{Bits, with_type};
+use super::dtype::{ToWord, with_type};
 use super::evaluate::Reduced;
 use super::graph::View;
 use super::nest::Nest;

@@ -401,7 +401,7 @@ fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget:
         format!("x{at}")
     };
     let value =
-        |word| super::dtype::with_type!(node.dtype, T => format!("{:?}", <T as super::dtype::Bits>::from_word(word)));
+        |word| super::dtype::with_type!(node.dtype, T => format!("{:?}", <T as super::dtype::ToWord>::from_word(word)));
     let arguments: Vec<&'a Arc<Node>> = node.arguments().collect();
     let infix = |symbol: &str, level: u8, views: &mut Vec<&'a Arc<View>>, budget: &mut usize| {
         let (a, b) = (text(arguments[0], views, level, budget), text(arguments[1], views, level + 1, budget));

@@ -9,7 +9,7 @@ use primitives_host::{ExpressionErrorKind, Result, Stream};
 use half::{bf16, f16};
 use primitives_gpu::element::{ConvertTo, Ordered};
 
-use super::dtype::{Bits as _, DType, Floating, Numeric, Promote, Scalar, with_type};
+use super::dtype::{DType, Floating, Numeric, Promote, Scalar, ToWord as _, with_type};
 use super::evaluate::{mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Node, Op, Operand};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use primitives_gpu::element::ConvertTo;
 
-use super::dtype::{Bits, DType, with_type};
+use super::dtype::{DType, ToWord, with_type};
 use super::neighbour::{Rule, Shift};
 use super::nest::Apart;
 use super::shape::MAX_RANK;
@@ -37,5 +37,5 @@ impl Taps {
 
 /// A value in another type, by their bits.
 pub(crate) fn converted(word: u64, from: DType, to: DType) -> u64 {
-    with_type!(from, T => with_type!(to, U => ConvertTo::<U>::convert(<T as Bits>::from_word(word)).to_word()))
+    with_type!(from, T => with_type!(to, U => ConvertTo::<U>::convert(<T as ToWord>::from_word(word)).to_word()))
 }

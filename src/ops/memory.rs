@@ -23,7 +23,7 @@ pub struct Memory {
 /// Where an operand begins: its element with all indices 0. Of a [`Memory`] by reference, its first element; of a
 /// [`Tensor`] by reference, that tensor's first.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct OperandStart<'a> {
     pub(super) storage: &'a Arc<Storage>,
     pub(super) dtype: DType,
     pub(super) byte: usize,
@@ -83,13 +83,13 @@ impl Memory {
     }
 
     /// The place of an element.
-    pub fn at(&self, element: usize) -> Place<'_> {
+    pub fn at(&self, element: usize) -> OperandStart<'_> {
         self.at_byte(element.saturating_mul(self.dtype.size()))
     }
 
     /// The place so many bytes after the beginning.
-    pub fn at_byte(&self, byte: usize) -> Place<'_> {
-        Place { storage: &self.storage, dtype: self.dtype, byte }
+    pub fn at_byte(&self, byte: usize) -> OperandStart<'_> {
+        OperandStart { storage: &self.storage, dtype: self.dtype, byte }
     }
 
     /// Copies the elements to the host, after everything that writes them.
@@ -115,13 +115,13 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-impl<'a> From<&'a Memory> for Place<'a> {
+impl<'a> From<&'a Memory> for OperandStart<'a> {
     fn from(memory: &'a Memory) -> Self {
         memory.at_byte(0)
     }
 }
 
-impl<'a, T: Scalar> From<&'a Tensor<T>> for Place<'a> {
+impl<'a, T: Scalar> From<&'a Tensor<T>> for OperandStart<'a> {
     fn from(tensor: &'a Tensor<T>) -> Self {
         let view = &tensor.view;
         Self { storage: &view.storage, dtype: T::DTYPE, byte: view.layout.offset * size_of::<T>() }

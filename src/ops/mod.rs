@@ -32,7 +32,7 @@ mod operator;
 mod plan;
 mod value;
 
-pub use memory::{Memory, Place};
+pub use memory::{Memory, OperandStart};
 pub use operator::Operator;
 pub use plan::{Plan, TensorDesc};
 pub use value::Value;

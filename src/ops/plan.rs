@@ -7,7 +7,7 @@ use std::sync::Arc;
 use primitives_host::storage::Storage;
 use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result, Stream};
 
-use super::memory::Place;
+use super::memory::OperandStart;
 use super::operator::Operator;
 use super::value::{Mistake, Value};
 use crate::expr::dtype::DType;
@@ -243,7 +243,12 @@ impl Plan {
     /// kernel, and [`Error::Fault`] if integers are divided by zero. The emulator returns a fault from this call, a GPU from a
     /// later one.
     #[track_caller]
-    pub fn run<'a>(&self, stream: &Stream, output: impl Into<Place<'a>>, inputs: &[Place<'a>]) -> Result<()> {
+    pub fn run<'a>(
+        &self,
+        stream: &Stream,
+        output: impl Into<OperandStart<'a>>,
+        inputs: &[OperandStart<'a>],
+    ) -> Result<()> {
         let place = Location::caller();
         if inputs.len() != self.inputs.len() {
             let reason = format!("{} inputs, where the plan has {}", inputs.len(), self.inputs.len());
@@ -284,7 +289,13 @@ impl Plan {
     }
 
     /// The number of an operand's first element in its memory.
-    fn start(&self, at: &'static Location<'static>, name: &str, desc: &TensorDesc, place: Place<'_>) -> Result<usize> {
+    fn start(
+        &self,
+        at: &'static Location<'static>,
+        name: &str,
+        desc: &TensorDesc,
+        place: OperandStart<'_>,
+    ) -> Result<usize> {
         let (dtype, size) = (desc.dtype, desc.dtype.size());
         let holds = place.dtype == dtype || (place.dtype == DType::U8 && dtype != DType::Bool);
         if !holds {

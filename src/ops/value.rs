@@ -5,7 +5,7 @@ use std::sync::Arc;
 use primitives_gpu::element::ConvertTo;
 use primitives_host::ExpressionErrorKind;
 
-use crate::expr::dtype::{Bits, DType, Scalar, with_type};
+use crate::expr::dtype::{DType, Scalar, ToWord, with_type};
 use crate::expr::graph::{
     Kind, Math, Node, Op, arguments, convert, function, function_of_two, math, node, one, shift_count, zero,
 };

@@ -83,19 +83,19 @@ pub fn remainder<T: DivideInt>(x: T, y: T) -> T {
 mod sealed {
     /// Division by what is not zero, wrapping.
     #[allow(unreachable_pub, reason = "sealed")]
-    pub trait Divide: Copy + Default + PartialEq {
+    pub trait Quotients: Copy + Default + PartialEq {
         fn quotient(self, by: Self) -> Self;
         fn rest(self, by: Self) -> Self;
     }
 }
 
 /// The integers that [`divide`] and [`remainder`] take: those of 8 to 64 bits.
-pub trait DivideInt: sealed::Divide {}
+pub trait DivideInt: sealed::Quotients {}
 
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl DivideInt for $t {}
-        impl sealed::Divide for $t {
+        impl sealed::Quotients for $t {
             #[inline(always)]
             fn quotient(self, by: Self) -> Self {
                 self.wrapping_div(by)

@@ -57,14 +57,14 @@ struct BegunCopy {
 }
 
 impl BegunCopy {
-    fn transfer(&self) -> Transfer {
-        Transfer { to: self.to.addr(), from: self.from.addr(), bytes: self.bytes }
+    fn transfer(&self) -> AsyncCopy {
+        AsyncCopy { to: self.to.addr(), from: self.from.addr(), bytes: self.bytes }
     }
 }
 
 /// A copy from global to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct AsyncCopy {
     /// The first byte in shared memory.
     pub to: usize,
     /// The first byte in global memory.
@@ -208,10 +208,10 @@ pub trait Machine {
     fn access(&self, lane: &Lane<'_>, access: Access, place: Place);
 
     /// Learns that the lane has begun a copy, which it shows as a read and a write before; called only if [`Lane::checked`].
-    fn begin_copy(&self, lane: &Lane<'_>, copy: Transfer, place: Place);
+    fn begin_copy(&self, lane: &Lane<'_>, copy: AsyncCopy, place: Place);
 
     /// Learns that the lane has waited for a copy; called only if [`Lane::checked`].
-    fn finish_copy(&self, lane: &Lane<'_>, copy: Transfer);
+    fn finish_copy(&self, lane: &Lane<'_>, copy: AsyncCopy);
 
     /// Learns that raw pointers may write `len` bytes from `address` on, unseen, from now on; called only if
     /// [`Lane::checked`].

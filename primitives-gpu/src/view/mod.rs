@@ -29,7 +29,7 @@ pub use partition::{
 pub use raw::RawView;
 pub(crate) use raw::vector_items;
 #[doc(hidden)]
-pub use shared::Access;
+pub use shared::StorageAccess;
 pub use shared::{Phases, Shared, SharedArray, SharedSlice, SharedStorage};
 pub(crate) use shared::{group_copies, wait_for_copies, wait_for_copies_but_last};
 pub use split_barrier::{Parity, SplitBarriers};

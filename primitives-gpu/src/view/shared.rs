@@ -6,7 +6,7 @@
 //! [`Shared::enter_by_turns`], which makes the barrier that a reuse needs. Phases that do not overlap in time share their
 //! memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
 //!
-//! A storage that threads access by themselves, without a collective, such as an array, has no such protocol: [`Access`]
+//! A storage that threads access by themselves, without a collective, such as an array, has no such protocol: [`StorageAccess`]
 //! says so, and [`Shared::phase`] keeps it apart from collectives.
 
 use core::marker::PhantomData;
@@ -64,7 +64,7 @@ pub unsafe trait SharedStorage: Sized + 'static {
     const ALIGN: usize = align_of::<Self>();
     /// What accesses the storage.
     #[doc(hidden)]
-    const ACCESS: Access = Access::Collectives;
+    const ACCESS: StorageAccess = StorageAccess::Collectives;
     /// Bytes of an element, by which reports count; 0 if kernels do not index it.
     #[doc(hidden)]
     const ELEMENT_BYTES: usize = 0;
@@ -73,7 +73,7 @@ pub unsafe trait SharedStorage: Sized + 'static {
 /// What accesses a storage, which decides whether its memory can be that of several phases.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum StorageAccess {
     /// Collectives, which begin by [`Shared::enter`] or one of its kin.
     Collectives,
     /// Each thread by itself, after the barrier of [`Shared::phase`] and up to the next one.
@@ -84,7 +84,7 @@ pub enum Access {
 
 // SAFETY: the storage is memory only; what reads elements from it sees to it that they are values.
 unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {
-    const ACCESS: Access = Access::Threads;
+    const ACCESS: StorageAccess = StorageAccess::Threads;
     const ELEMENT_BYTES: usize = size_of::<T>();
 }
 
@@ -278,15 +278,15 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     pub fn phase_checked<U: SharedStorage>(&mut self) -> &mut Shared<'k, U> {
         const {
             assert!(
-                matches!(S::ACCESS, Access::Collectives),
+                matches!(S::ACCESS, StorageAccess::Collectives),
                 "threads access this storage by themselves, so that its memory has no other phases: name them in `Phases`"
             )
         };
-        const { assert!(!matches!(U::ACCESS, Access::Alone), "this storage shares its memory with no other phase") };
+        const { assert!(!matches!(U::ACCESS, StorageAccess::Alone), "this storage shares its memory with no other phase") };
         if U::BYTES > S::BYTES || U::ALIGN > S::ALIGN {
             self.cx.raise(FaultKind::BadShape, [U::BYTES as u64, S::BYTES as u64], Location::caller());
         }
-        if matches!(U::ACCESS, Access::Threads) {
+        if matches!(U::ACCESS, StorageAccess::Threads) {
             self.enter();
         }
         // SAFETY: the type has one layout for all storages; the memory is large enough and aligned, and starts undefined

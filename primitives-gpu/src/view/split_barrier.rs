@@ -2,7 +2,7 @@
 
 use core::panic::Location;
 
-use super::shared::Access;
+use super::shared::StorageAccess;
 use super::{Shared, SharedArray, SharedStorage};
 #[cfg(target_arch = "nvptx64")]
 use crate::simt::nvptx;
@@ -82,7 +82,7 @@ pub struct SplitBarriers<const N: usize>(());
 unsafe impl<const N: usize> SharedStorage for SplitBarriers<N> {
     const BYTES: usize = N * size_of::<u64>();
     const ALIGN: usize = align_of::<u64>();
-    const ACCESS: Access = Access::Alone;
+    const ACCESS: StorageAccess = StorageAccess::Alone;
 }
 
 /// Which of a barrier's phases is meant, of those with even and those with odd numbers: even by default, as the first one is.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use primitives_gpu::simt::Place;
-use primitives_gpu::simt::emulated::{Access, AccessKind, Space, Transfer};
+use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Space};
 
 /// Bytes of a line. A copy has 4, 8 or 16 bytes and is aligned to as many, so that it lies in one line.
 const LINE: usize = 16;
@@ -57,8 +57,8 @@ impl Copies {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn begin(&mut self, lane: u32, copy: Transfer, place: Place) {
-        let Transfer { to, from, bytes } = copy;
+    pub(super) fn begin(&mut self, lane: u32, copy: AsyncCopy, place: Place) {
+        let AsyncCopy { to, from, bytes } = copy;
         self.under_way += 1;
         let line = (to - self.address) / LINE;
         if self.to.len() <= line {
@@ -70,8 +70,8 @@ impl Copies {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn finish(&mut self, lane: u32, copy: Transfer) {
-        let Transfer { to, from, bytes } = copy;
+    pub(super) fn finish(&mut self, lane: u32, copy: AsyncCopy) {
+        let AsyncCopy { to, from, bytes } = copy;
         let remove = |copies: &mut Vec<Begun>, start| {
             let at = copies.iter().position(|copy| (copy.lane, copy.start, copy.len) == (lane, start, bytes));
             if let Some(at) = at {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Space, Transfer};
+use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Space};
 use primitives_gpu::simt::{Place, Scope};
 
 use super::causality::{BlockClock, Causality, Moment, Variables};
@@ -115,14 +115,14 @@ impl BlockMemory {
     }
 
     /// Notes that a lane has begun a copy.
-    pub(super) fn begin_copy(&self, lane: u32, copy: Transfer, place: Place) {
+    pub(super) fn begin_copy(&self, lane: u32, copy: AsyncCopy, place: Place) {
         if let Ok(mut copies) = self.copies.try_borrow_mut() {
             copies.begin(lane, copy, place);
         }
     }
 
     /// Notes that a lane has waited for a copy.
-    pub(super) fn finish_copy(&self, lane: u32, copy: Transfer) {
+    pub(super) fn finish_copy(&self, lane: u32, copy: AsyncCopy) {
         if let Ok(mut copies) = self.copies.try_borrow_mut() {
             copies.finish(lane, copy);
         }

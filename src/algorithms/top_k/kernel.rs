@@ -21,7 +21,7 @@ const READ: usize = 8;
 const ITEMS: usize = 8;
 
 /// Candidates that a block has room for.
-const ROOM: usize = TOP_K_THREADS * ITEMS;
+const CAPACITY: usize = TOP_K_THREADS * ITEMS;
 
 /// The most blocks whose keys [`top_k_last`](struct@top_k_last) looks at: four of its rounds have a key of each.
 pub const TOP_K_BLOCKS: usize = 4 * TOP_K_TILE;
@@ -43,7 +43,7 @@ pub fn top_k_tiles<S>(
     tiles: usize,
     more: usize,
     turned: u64,
-    mut shared: Shared<TopKStorage<S::Item, ROOM>>,
+    mut shared: Shared<TopKStorage<S::Item, CAPACITY>>,
 ) where
     S: Source<Item: SortKey>,
 {
@@ -53,7 +53,7 @@ pub fn top_k_tiles<S>(
     // With their bits in reverse, the tiles of an input that ascends come in an order in which few of them have anything new.
     let bits = u32::BITS - tiles.saturating_sub(1).leading_zeros();
     let (found, indices) =
-        block_top_k_by::<ITEMS, ROOM, READ, _, _>(cx, &mut shared, 1 << bits, k, Turned(turned), |round: usize| {
+        block_top_k_by::<ITEMS, CAPACITY, READ, _, _>(cx, &mut shared, 1 << bits, k, Turned(turned), |round: usize| {
             let tile = (round as u32).reverse_bits().unbounded_shr(u32::BITS - bits);
             let tile = if tile < tiles { first + tile as usize * TOP_K_TILE } else { x.len() };
             tile_of::<S>(cx, x, first, tile)
@@ -125,7 +125,7 @@ pub fn top_k_last<K: SortKey>(
     mut out: GlobalMut<K>,
     k: usize,
     turned: u64,
-    mut shared: Shared<TopKStorage<K, ROOM>>,
+    mut shared: Shared<TopKStorage<K, CAPACITY>>,
 ) {
     let (found, _) = last_of(cx, keys, k, turned, &mut shared);
     for (i, &key) in found.iter().enumerate() {
@@ -148,7 +148,7 @@ pub fn top_k_last_pairs<K, X>(
     mut values_out: GlobalMut<X::Item>,
     k: usize,
     turned: u64,
-    mut shared: Shared<TopKStorage<K, ROOM>>,
+    mut shared: Shared<TopKStorage<K, CAPACITY>>,
 ) where
     K: SortKey,
     X: Source<Item: Element>,
@@ -179,14 +179,14 @@ fn last_of<K: SortKey>(
     keys: Global<'_, K>,
     k: usize,
     turned: u64,
-    shared: &mut Shared<'_, TopKStorage<K, ROOM>>,
+    shared: &mut Shared<'_, TopKStorage<K, CAPACITY>>,
 ) -> ([K; ITEMS], [u32; ITEMS]) {
     let rounds = keys.len().div_ceil(TOP_K_TILE);
     // One at least, of both, lest the compiler think of a division by 0.
     let k = k.max(1);
     let blocks = ((keys.len() / k) as u32).max(1);
     cx.require_at_most(blocks as usize, TOP_K_BLOCKS);
-    block_top_k_of_sorted::<ITEMS, ROOM, READ, _, _>(cx, shared, rounds, k, Turned(turned), |round: usize| {
+    block_top_k_of_sorted::<ITEMS, CAPACITY, READ, _, _>(cx, shared, rounds, k, Turned(turned), |round: usize| {
         let place = |i: usize| round * TOP_K_TILE + i * TOP_K_THREADS + cx.thread_rank() as usize;
         let mut items = [K::ZERO; READ];
         let mut bits = 0u32;

@@ -10,7 +10,7 @@ use primitives_gpu::element::{ConvertTo, Ordered};
 
 use super::emit::{Class, Reg, op};
 use super::{At, Folding, Kernel, Param, THREADS, Way};
-use crate::expr::dtype::{Bits, DType, with_type};
+use crate::expr::dtype::{DType, ToWord, with_type};
 use crate::expr::graph::{Math, Op};
 use crate::expr::reduce::{Finish, Fold};
 use crate::expr::shape::MAX_RANK;

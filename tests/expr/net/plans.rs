@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
-use kernel_primitives::ops::{Memory, Operator, Place, Plan, TensorDesc};
+use kernel_primitives::ops::{Memory, OperandStart, Operator, Plan, TensorDesc};
 use kernel_primitives::{Diagnosis, Error, ExpressionErrorKind, Result, Stream};
 use proptest::prelude::*;
 
@@ -375,7 +375,7 @@ fn holds(mut case: Case) -> Result<(), TestCaseError> {
     }
 
     let descs: Vec<TensorDesc> = inputs.iter().map(|input| input.desc).collect();
-    let places: Vec<Place<'_>> = inputs.iter().map(|input| memories[input.memory].at_byte(input.byte)).collect();
+    let places: Vec<OperandStart<'_>> = inputs.iter().map(|input| memories[input.memory].at_byte(input.byte)).collect();
     let done = Plan::new(&Operator::named(case.name)?, &output.desc, &descs)
         .and_then(|plan| plan.run(&stream, memories[output.memory].at_byte(output.byte), &places));
     let wrote = match done {

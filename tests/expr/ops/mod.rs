@@ -6,7 +6,7 @@ mod named;
 mod plans;
 
 use kernel_primitives::Result;
-use kernel_primitives::ops::{Memory, Operator, Place, Plan, TensorDesc};
+use kernel_primitives::ops::{Memory, OperandStart, Operator, Plan, TensorDesc};
 
 use crate::{Sample, stream};
 
@@ -17,6 +17,6 @@ fn apply<O: Sample>(operator: &Operator, len: usize, inputs: &[Memory]) -> Resul
     let descs = inputs.iter().map(|input| desc(input.dtype())).collect::<Result<Vec<_>>>()?;
     let plan = Plan::new(operator, &desc(O::DTYPE)?, &descs)?;
     let output = Memory::uninit(&stream, O::DTYPE, len)?;
-    plan.run(&stream, &output, &inputs.iter().map(Place::from).collect::<Vec<_>>())?;
+    plan.run(&stream, &output, &inputs.iter().map(OperandStart::from).collect::<Vec<_>>())?;
     output.to_vec()
 }

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
-use kernel_primitives::ops::{Memory, Operator, Place, Plan, TensorDesc, Value};
+use kernel_primitives::ops::{Memory, OperandStart, Operator, Plan, TensorDesc, Value};
 use kernel_primitives::{Error, ExpressionErrorKind, Result};
 
 use super::apply;
@@ -138,7 +138,7 @@ fn every_operator_takes_a_type_or_says_that_it_does_not() -> Result<()> {
                         ones.run(&stream, memory, &[])?;
                     }
                     let result = Memory::uninit(&stream, output.dtype(), 6)?;
-                    plan.run(&stream, &result, &memory.iter().map(Place::from).collect::<Vec<_>>())?;
+                    plan.run(&stream, &result, &memory.iter().map(OperandStart::from).collect::<Vec<_>>())?;
                 }
                 Err(Error::Expression(error)) if error.kind == ExpressionErrorKind::BadDtype => {
                     let text = error.to_string();

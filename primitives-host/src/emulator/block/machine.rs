@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 use std::thread::panicking;
 
-use primitives_gpu::simt::emulated::{Access, AccessKind, Lane, Machine, Space, Transfer, WarpOp};
+use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Lane, Machine, Space, WarpOp};
 use primitives_gpu::simt::{BarrierVote, Fault, Place, Scope, WARP};
 
 use super::{AFTER_RACE, BlockState, same_place};
@@ -218,13 +218,13 @@ impl Machine for BlockState<'_> {
         }
     }
 
-    fn begin_copy(&self, lane: &Lane<'_>, copy: Transfer, place: Place) {
+    fn begin_copy(&self, lane: &Lane<'_>, copy: AsyncCopy, place: Place) {
         if let Some((_, memory)) = &self.memory {
             memory.begin_copy(lane.thread_rank, copy, place);
         }
     }
 
-    fn finish_copy(&self, lane: &Lane<'_>, copy: Transfer) {
+    fn finish_copy(&self, lane: &Lane<'_>, copy: AsyncCopy) {
         if let Some((_, memory)) = &self.memory {
             memory.finish_copy(lane.thread_rank, copy);
         }
