@@ -1,6 +1,6 @@
 //! Misuse does not compile, and the compiler says what to write instead.
 //!
-//! Each file in `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line with that
+//! Each file below `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line with that
 //! text in its headline, labels or notes; `//~^ text` means the line above, `//~? text` any place. A file without
 //! such comments compiles, and no other errors are accepted. Fragments rather than whole messages are compared,
 //! since the rest changes with the compiler.
@@ -121,11 +121,23 @@ fn line_in_case(span: &Value) -> Option<u64> {
     line_in_case(outer)
 }
 
+/// The cases in a folder and in those below it.
+fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the cases") {
+        let path = entry.expect("a case").path();
+        if path.is_dir() {
+            find_cases(&path, cases);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            cases.push(path);
+        }
+    }
+}
+
 #[test]
 fn misuse_does_not_compile_and_the_message_says_why() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
-    let files = fs::read_dir(&folder).expect("the cases").map(|entry| entry.expect("a case").path());
-    let mut cases: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect();
+    let mut cases = Vec::new();
+    find_cases(&folder, &mut cases);
     cases.sort();
     let mut errors = errors_of(&write_package(&cases));
 
@@ -153,4 +165,18 @@ fn misuse_does_not_compile_and_the_message_says_why() {
             .expect("writing to a string");
     }
     assert!(report.is_empty(), "\n{report}");
+}
+
+/// The error of a call without kernels shows the line that makes them.
+#[test]
+fn each_algorithm_is_called_without_its_kernels() {
+    let mut cases = Vec::new();
+    find_cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui"), &mut cases);
+    let sources: String = cases.iter().map(|case| fs::read_to_string(case).expect("a case")).collect();
+    let table = include_str!("../src/kernels/table.rs").lines();
+    let algorithms: Vec<_> =
+        table.filter_map(|line| line.trim().strip_prefix('(')?.strip_suffix(" $then:ident $given:tt) => {")).collect();
+    let shown = |name: &str| sources.contains(&format!("write `instantiate!(kernel_primitives::algorithms::{name}<"));
+    let missing: Vec<_> = algorithms.iter().filter(|name| !shown(name)).collect();
+    assert!(algorithms.len() > 30 && missing.is_empty(), "no case of `tests/ui/algorithms` calls {missing:?}");
 }

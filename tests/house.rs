@@ -31,7 +31,6 @@ const LARGER: &[(&str, &str)] = &[
     ("src/expr", "to be split: the graph, the host's interpreter"),
     ("tests/algorithms", "a file an algorithm"),
     ("tests/suite", "the twin of several folders: a file each of theirs"),
-    ("tests/ui", "a program and its errors each"),
 ];
 
 /// Folders of Rust files; those in them count, too.
