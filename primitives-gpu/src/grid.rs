@@ -164,7 +164,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.prefix_announced(tile, total, op)
     }
 
-    /// The first half of [`prefix`](Self::prefix): tells the tiles behind what this one amounts to, and waits for nobody. The same
+    /// The first half of [`prefix`](Self::prefix): tells the tiles after what this one amounts to, and waits for nobody. The same
     /// warp then does what can be done before the prefix is known, and calls [`prefix_announced`](Self::prefix_announced).
     #[inline(always)]
     #[track_caller]

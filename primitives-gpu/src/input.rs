@@ -138,7 +138,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     /// The number of items.
     fn len(&self) -> usize;
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -159,7 +159,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
     #[track_caller]
     unsafe fn item(&self, cx: Block<'_>, index: usize) -> Self::Item;
 
-    /// The `N` items from `first` on.
+    /// The `N` items from `first`.
     ///
     /// # Safety
     /// As for [`item`](Self::item), for each.
@@ -171,7 +171,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         each!(i < N, unsafe { self.item(cx, first + i) })
     }
 
-    /// Whether vectors of `N` items, from `first` on or any multiple of `N` further, lie in memory aligned for their accesses, if
+    /// Whether vectors of `N` items, from `first` or any multiple of `N` further, lie in memory aligned for their accesses, if
     /// they lie there.
     #[doc(hidden)]
     #[inline(always)]
@@ -192,7 +192,7 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         unsafe { self.items(cx, first) }
     }
 
-    /// Copies the `N` items from `first` on to shared memory, from `at` on; or begins to, where they lie in memory.
+    /// Copies the `N` items from `first` to shared memory, from `at`; or begins to, where they lie in memory.
     ///
     /// # Safety
     /// As for [`item`](Self::item), for each, and as for [`SharedArray::store_items`].
@@ -252,7 +252,7 @@ impl<'k, S: Source> Input<'k, S> {
         self.source.len()
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -278,7 +278,7 @@ impl<'k, S: Source> Input<'k, S> {
         if index < self.len() { Some(unsafe { self.source.item(self.cx, index) }) } else { None }
     }
 
-    /// The `N` items from `first` on, or `None` unless all of them lie inside. From memory by vector accesses of up to 16 bytes
+    /// The `N` items from `first`, or `None` unless all of them lie inside. From memory by vector accesses of up to 16 bytes
     /// where the address is aligned for them.
     #[track_caller]
     pub fn items<const N: usize>(self, first: usize) -> Option<[S::Item; N]> {
@@ -294,7 +294,7 @@ impl<'k, S: Source> Input<'k, S> {
     /// branch lies between their loads.
     ///
     /// # Safety
-    /// All `N` items from `first` on lie inside.
+    /// All `N` items from `first` lie inside.
     #[inline(always)]
     #[track_caller]
     pub unsafe fn items_inside<const N: usize>(self, first: usize) -> [S::Item; N] {
@@ -319,7 +319,7 @@ impl<'k, S: Source> Input<'k, S> {
         Some(each!(m < M, unsafe { self.source.items(self.cx, first + m * stride) }))
     }
 
-    /// Copies the `N` items from `first` on to shared memory, from `at` on; false, and nothing is done, unless all of them lie
+    /// Copies the `N` items from `first` to shared memory, from `at`; false, and nothing is done, unless all of them lie
     /// inside. What lies in memory on boundaries of 16 bytes goes there without passing through the thread, which must
     /// [wait](Self::wait_for_copies) before it or others read it.
     ///
@@ -339,18 +339,18 @@ impl<'k, S: Source> Input<'k, S> {
         inside
     }
 
-    /// Whether [`vector_inside`](Self::vector_inside) can read `N` items from `first` on, and from each multiple of `N` further: by
+    /// Whether [`vector_inside`](Self::vector_inside) can read `N` items from `first`, and from each multiple of `N` further: by
     /// their addresses, if they lie in memory.
     #[inline(always)]
     pub fn is_aligned<const N: usize>(self, first: usize) -> bool {
         self.source.is_aligned::<N>(self.cx, first)
     }
 
-    /// The `N` items from `first` on, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
+    /// The `N` items from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
     /// comparison, so that no branch lies between their loads.
     ///
     /// # Safety
-    /// All `N` items from `first` on lie inside, and [are aligned](Self::is_aligned).
+    /// All `N` items from `first` lie inside, and [are aligned](Self::is_aligned).
     #[inline(always)]
     #[track_caller]
     pub unsafe fn vector_inside<const N: usize>(self, first: usize) -> [S::Item; N] {

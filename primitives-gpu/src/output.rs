@@ -73,7 +73,7 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     /// The number of places.
     fn len(&self) -> usize;
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -94,7 +94,7 @@ pub unsafe trait Sink: Copy + Send + Sync + Sealed + 'static {
     #[track_caller]
     unsafe fn put(&self, cx: Block<'_>, index: usize, item: Self::Item);
 
-    /// Writes `N` items to the places from `first` on, by accesses of up to 16 bytes where they are side by side and aligned.
+    /// Writes `N` items to the places from `first`, by accesses of up to 16 bytes where they are side by side and aligned.
     ///
     /// # Safety
     /// As for [`put`](Self::put), of each.
@@ -148,7 +148,7 @@ impl<'k, O: Sink> Output<'k, O> {
         self.sink.len()
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -181,7 +181,7 @@ impl<'k, O: Sink> Output<'k, O> {
         unsafe { self.sink.put_items(self.cx, first, items) };
     }
 
-    /// Writes `N` items to the places from `first` on, as many as there are; in memory by vector accesses of up to 16 bytes where
+    /// Writes `N` items to the places from `first`, as many as there are; in memory by vector accesses of up to 16 bytes where
     /// the address is aligned for them.
     ///
     /// # Safety

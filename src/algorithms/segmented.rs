@@ -140,7 +140,7 @@ algorithm! {
 /// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
 ///
 /// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, and on
-/// [tuning](super::Tuning) values of which the table has the same for all devices.
+/// [tuning](super::Tuning) values that the table has the same for all devices.
 ///
 /// Cost: one read of the input, two of the offsets and one write, by one kernel, after its chain was cleared, which a
 /// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or of
@@ -205,7 +205,7 @@ algorithm! {
 ///
 /// As [`segmented_inclusive_scan`]. CUB: `DeviceSegmentedScan::ExclusiveSegmentedScan`.
 ///
-/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
+/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::segmented_exclusive_scan<f32, u32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::segmented_exclusive_scan;

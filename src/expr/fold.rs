@@ -226,7 +226,7 @@ trait Folder<T>: Send + Sync {
     fn combine(&self, a: Item<T>, b: Item<T>) -> Item<T>;
     /// Combines values that all have one index into accumulators of their own.
     fn each(&self, items: &mut [Item<T>], values: &[T], index: u64);
-    /// Combines values that have indices from `index` on.
+    /// Combines values that have indices from `index`.
     fn run(&self, item: Item<T>, values: &[T], index: u64) -> Item<T>;
 }
 

@@ -344,7 +344,7 @@ pub(crate) fn reduce(
     let (major, minor) = device.compute_capability.unwrap_or((0, 0));
     let info = kernel(&lowered.program, &KernelForm::Once(fold.variant.clone()), 10 * major + minor, name)?;
     let folding = fold.variant.fold.expect("it folds");
-    // What blocks of a shared result have, 16 bytes each, behind the counters, which are zero.
+    // What blocks of a shared result have, 16 bytes each, after the counters, which are zero.
     let memory = match folding.split {
         false => None,
         true => {

@@ -138,7 +138,7 @@ pub(super) unsafe fn copy_neighbours(
     nest.rows(places, |first, index, len| {
         // SAFETY: inside of the room.
         let to = |i: isize| unsafe { to.add((first + i as usize) * size) };
-        // SAFETY: elements of the view, since a rule leads inside; places of the row from `i` on.
+        // SAFETY: elements of the view, since a rule leads inside; places of the row from `i`.
         let copy = |from: usize, from_stride: isize, i: isize, len: isize| unsafe {
             copy_run(memory.at(from), from_stride, to(i), 1, len as usize, size);
         };

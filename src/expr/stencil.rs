@@ -339,7 +339,7 @@ impl<T: Scalar> Neighbours<T> {
         })
     }
 
-    /// The weighted sum of elements from `-origin` on, in a loop; `None` if that is not for this source or these distances.
+    /// The weighted sum of elements from `-origin`, in a loop; `None` if that is not for this source or these distances.
     fn weighted<S: Scalar>(&self, weights: &[T], origin: isize) -> Option<Expr<S>> {
         let (Some(rule), None, Kind::View(view)) = (self.rule, &self.wrong, &self.source.kind) else { return None };
         let first = origin.checked_neg()?;

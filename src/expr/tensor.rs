@@ -383,7 +383,7 @@ impl<T: Scalar> Tensor<T> {
         }
     }
 
-    /// With an axis of extent 1 before axis `axis`; behind all for the number of axes.
+    /// With an axis of extent 1 before axis `axis`; after all for the number of axes.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ use crate::expr::{MAX_RANK, Scalar, Tensor};
 ///
 /// # Errors
 ///
-/// Returns [`Error::Allocation`] if the device or the host has no room.
+/// Returns [`Error::Allocation`] if the device or the host has not enough memory.
 ///
 /// ```
 /// use kernel_primitives::interop::ndarray::{from_slice, to_buffer};
@@ -238,7 +238,8 @@ impl<T: Scalar> Tensor<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Expression`] for more than [`MAX_RANK`] axes, and [`Error::Allocation`] if the device or the host has no room.
+    /// Returns [`Error::Expression`] for more than [`MAX_RANK`] axes, and [`Error::Allocation`] if the device or the host has not enough
+    /// memory.
     #[track_caller]
     pub fn from_ndarray<S: Data<Elem = T>, D: Dimension>(stream: &Stream, array: &ArrayBase<S, D>) -> Result<Self> {
         let place = Location::caller();

@@ -14,7 +14,7 @@ use kernel_primitives::view::{RowMut, Rows};
 /// The elements of a row that a thread holds at a time: `ROUNDS` times `NX` neighbours.
 type Held<T, const NX: usize, const ROUNDS: usize> = [[T; NX]; ROUNDS];
 
-/// Reads some of a row's rounds from `round` on, `padding` behind the row's end, in vectors.
+/// Reads some of a row's rounds from `round`, `padding` after the row's end, in vectors.
 #[inline(always)]
 fn read_vectors<T: Element, const NX: usize, const ROUNDS: usize>(
     from: Global<'_, T>,
@@ -27,7 +27,7 @@ fn read_vectors<T: Element, const NX: usize, const ROUNDS: usize>(
     held
 }
 
-/// Reads a round of a row, `padding` behind it.
+/// Reads a round of a row, `padding` after it.
 #[inline(always)]
 fn read_round<T: Element, const NX: usize>(
     from: Global<'_, T>,

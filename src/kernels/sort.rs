@@ -53,7 +53,7 @@ pub fn sort_rows<K, O, const THREADS: usize, const ITEMS: usize>(
         let mut key = init::<K, ITEMS>(O::last());
         x.row(row.index(), columns).read_items(first, &mut key);
         let mut position: [u16; ITEMS] = core::array::from_fn(|i| (first + i) as u16);
-        // Missing keys stay last: none comes after them, and they stand behind their equals.
+        // Missing keys stay last: none comes after them, and they stand after their equals.
         let bits = 0..K::SORT_BITS;
         block_radix_sort_pairs_to_striped(cx, &mut shared, &mut key, &mut position, bits, order);
         // SAFETY: the number of columns is the launch's.

@@ -7,7 +7,7 @@ use crate::simt::Block;
 use crate::view::{Shared, TileMut};
 
 /// Writes the items that `keep` marks to the first elements of the tile, in their order, and returns how many they are, in all
-/// threads. Thread `t` has the items from `t * N` on (the blocked arrangement); those that a partial tile does not have are not
+/// threads. Thread `t` has the items from `t * N` (the blocked arrangement); those that a partial tile does not have are not
 /// kept, whatever `keep` says. The tile's other elements stay as they are.
 ///
 /// Phases: the marks are scanned; each thread writes what it keeps, to places that are other threads' own; barrier. After it, each

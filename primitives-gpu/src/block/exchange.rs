@@ -69,7 +69,7 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
         }
     }
 
-    /// Writes the 16 bytes from `items[from]` on as the block's items from `index` on.
+    /// Writes the 16 bytes from `items[from]` as the block's items from `index`.
     ///
     /// # Safety
     /// As for [`SharedArray::store`]; both are multiples of the vector.
@@ -139,7 +139,7 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     }
 
     /// # Safety
-    /// As for [`SharedArray::store`], for `ITEMS` items from `first` on, `step` apart.
+    /// As for [`SharedArray::store`], for `ITEMS` items from `first`, `step` apart.
     #[track_caller]
     unsafe fn put_striped(&self, first: usize, step: usize, items: &[T; ITEMS]) {
         let mut i = 0;
@@ -151,7 +151,7 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     }
 
     /// # Safety
-    /// As for [`SharedArray::load`], for `ITEMS` items from `first` on, `step` apart.
+    /// As for [`SharedArray::load`], for `ITEMS` items from `first`, `step` apart.
     #[track_caller]
     unsafe fn take_striped(&self, first: usize, step: usize) -> [T; ITEMS] {
         let mut items = [T::ZERO; ITEMS];
@@ -165,7 +165,7 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     }
 }
 
-/// From the blocked to the striped arrangement: thread `t` has the block's items from `t * ITEMS` on, and gets items `t`,
+/// From the blocked to the striped arrangement: thread `t` has the block's items from `t * ITEMS`, and gets items `t`,
 /// `t + THREADS`, `t + 2 * THREADS` and so on.
 ///
 /// Phases: each thread writes its items to shared memory, in vectors; barrier; each reads its new ones. Neither has bank

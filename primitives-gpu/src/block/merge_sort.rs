@@ -349,7 +349,7 @@ impl<'k, const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Runs<
         valid.saturating_sub(self.rank * ITEMS as u32)
     }
 
-    /// Sorts each thread's items. Those from `valid` on are in no run.
+    /// Sorts each thread's items. Those from `valid` are in no run.
     fn sort_items<C: Comparator<K>>(&self, keys: &mut [K; ITEMS], values: &mut [V; ITEMS], valid: u32, order: &C) {
         let own = self.own(valid);
         if own >= ITEMS as u32 {

@@ -18,7 +18,7 @@ pub struct RadixRankStorage<const THREADS: usize>(PhantomData<()>);
 
 impl<const THREADS: usize> RadixRankStorage<THREADS> {
     const WARPS: usize = THREADS / WARP as usize;
-    /// Where the totals of warps of digits start, behind the counters.
+    /// Where the totals of warps of digits start, after the counters.
     const TOTALS: usize = Self::WARPS * DIGITS * size_of::<u16>();
 }
 
@@ -42,7 +42,7 @@ pub struct RadixRanks<const ITEMS: usize> {
 /// Ranks the block's items by a digit of eight bits: each item's place when they are ordered by it; stable.
 ///
 /// - `digits`: of the thread's 1 to 16 items, each below 256, else a fault. The arrangement is warp-striped, as
-///   [`load_warp_striped`](super::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS` on, lane `l` item `i`
+///   [`load_warp_striped`](super::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS`, lane `l` item `i`
 ///   the position `i * 32 + l` of these. Equal digits keep the order of their positions.
 /// - `counted`: called in the first 256 threads as soon as the counts are known, each with that of the digit of its rank, for
 ///   what other blocks wait for.
@@ -51,7 +51,7 @@ pub struct RadixRanks<const ITEMS: usize> {
 ///
 /// Phases: each warp counts its items by digit, by eight votes an item that find the lanes with the same; barrier; 256 threads
 /// add up the warps' counts; barrier; they write where each warp's items of a digit begin; barrier; each item's place is that
-/// and its rank in the warp. Cost: about 45 instructions an item; fewer, from sm_90 on, in a warp whose
+/// and its rank in the warp. Cost: about 45 instructions an item; fewer, on sm_90 and later, in a warp whose
 /// items all have one digit.
 ///
 /// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.

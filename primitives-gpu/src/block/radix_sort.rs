@@ -24,7 +24,7 @@ pub struct RadixSortStorage<const THREADS: usize, const ITEMS: usize, K, V = [u8
 
 impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> RadixSortStorage<THREADS, ITEMS, K, V> {
     const TILE: usize = THREADS * ITEMS;
-    /// Where the keys start, behind the counters.
+    /// Where the keys start, after the counters.
     const KEYS: usize = THREADS / WARP as usize * DIGITS * size_of::<u16>();
     /// Where the values start: on a boundary for vector access.
     const VALUES: usize = Self::KEYS + (Self::TILE * size_of::<K::Bits>()).next_multiple_of(16);
@@ -53,7 +53,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// Phases, for each digit of eight bits: each warp ranks its keys, item by item, by eight votes that find the lanes with the
 /// same digit, and counts the digits in shared memory; barrier; one warp turns all warps' counts into places; barrier; the
 /// keys go to their places in shared memory; barrier; each thread reads its new ones. Cost: about 45 instructions an item and
-/// pass, fewer from sm_90 on in a warp whose keys have one digit, three barriers a pass, 4 passes for 4 bytes.
+/// pass, fewer on sm_90 and later in a warp whose keys have one digit, three barriers a pass, 4 passes for 4 bytes.
 ///
 /// Shared memory: one key an item, and 16 bytes a thread. It may be reused after the next barrier, which a second collective
 /// on the same `Shared` makes by itself.
@@ -354,7 +354,7 @@ impl<'k, const THREADS: usize> Counters<'k, THREADS> {
         places
     }
 
-    /// Makes of the counts the places where each warp's items of each digit begin: behind those of lower digits, and those of
+    /// Makes of the counts the places where each warp's items of each digit begin: after those of lower digits, and those of
     /// the warps before.
     #[track_caller]
     fn scan(&self) {

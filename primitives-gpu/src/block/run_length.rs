@@ -21,7 +21,7 @@ unsafe impl<T: Element, const THREADS: usize, const RUNS: usize> SharedStorage f
 }
 
 impl<T: Element, const THREADS: usize, const RUNS: usize> RunLengthStorage<T, THREADS, RUNS> {
-    /// Where the starts of the runs lie, behind their values.
+    /// Where the starts of the runs lie, after their values.
     const STARTS: usize = {
         let values = (THREADS * RUNS * size_of::<T>()).next_multiple_of(16);
         // The lengths are scanned in the same place, before.
@@ -39,7 +39,7 @@ pub struct RunWindow<'s, T> {
     total: u32,
 }
 
-/// Prepares the block's runs: thread `t` has the values and lengths of `RUNS` of them from `t * RUNS` on (the blocked
+/// Prepares the block's runs: thread `t` has the values and lengths of `RUNS` of them from `t * RUNS` (the blocked
 /// arrangement). A length may be 0. The decoded items are fewer than 2^32, else it is a fault.
 ///
 /// Phases: the lengths are scanned; values and starts go to shared memory; barrier. Three barriers in all.

@@ -42,7 +42,7 @@ impl<T> ScanStorage<T> {
 }
 
 /// Combines, for each item, the block's items up to and including it. Items are in the blocked arrangement: thread `t` has
-/// those from `t * N` on. Each thread gets the results of its own items; the second result is the total of all items, in
+/// those from `t * N`. Each thread gets the results of its own items; the second result is the total of all items, in
 /// every thread, and costs nothing where it is not used.
 ///
 /// Phases: each thread combines its items; each warp scans its threads' values by shuffles; one total a warp goes to shared

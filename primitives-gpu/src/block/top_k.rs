@@ -83,7 +83,7 @@ pub struct TopKStorage<K, const TILE: usize>(PhantomData<K>);
 
 impl<K: SortKey, const TILE: usize> TopKStorage<K, TILE> {
     const RECORD: usize = size_of::<Ranked<K>>();
-    /// Where the last record of the first `k` stands, behind the candidates and the other half of the network's memory.
+    /// Where the last record of the first `k` stands, after the candidates and the other half of the network's memory.
     const THRESHOLD: usize = 2 * TILE * Self::RECORD;
     /// Where the number of candidates stands.
     const COUNT: usize = Self::THRESHOLD + Self::RECORD;

@@ -115,7 +115,7 @@ floats! {
     f64, minimum_f64, maximum_f64;
 }
 
-// Instructions of the type from sm_80 on; else in `f32`, where they are exact.
+// Instructions of the type on sm_80 and later; else in `f32`, where they are exact.
 macro_rules! halves {
     ($($t:ident, $widen:ident, $narrow:ident, $minimum:ident $maximum:ident, $minimum2:ident $maximum2:ident;)*) => {$(
         impl Ordered for $t {

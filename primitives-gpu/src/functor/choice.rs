@@ -6,7 +6,7 @@ use crate::element::ConvertTo;
 
 /// Which items a selection keeps.
 ///
-/// Implemented by every function of one item that returns `bool`, closures included: it keeps the items of which it is true.
+/// Implemented by every function of one item that returns `bool`, closures included: it keeps the items for which it is true.
 /// [`Flagged`] goes by what stands beside them.
 ///
 /// ```

@@ -60,7 +60,7 @@ pub struct Counting<T> {
     len: usize,
 }
 
-/// The `len` numbers from `first` on; an integer wraps.
+/// The `len` numbers from `first`; an integer wraps.
 pub fn counting<T: Arithmetic + KernelParam>(first: T, len: usize) -> Counting<T>
 where
     usize: ConvertTo<T>,

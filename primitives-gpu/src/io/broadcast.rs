@@ -190,7 +190,7 @@ impl<I: IndexInt> BroadcastConfig<I> {
         found.to_usize()
     }
 
-    /// How the input lies along `count` elements of the output from `index` on, if all of them are in one row of the fastest
+    /// How the input lies along `count` elements of the output from `index`, if all of them are in one row of the fastest
     /// dimension: the input's index of the first, and the step, 0 or 1.
     fn run(&self, index: usize, count: usize) -> Option<(usize, usize)> {
         let fastest = &self.dimensions[0];
@@ -203,7 +203,7 @@ impl<I: IndexInt> BroadcastConfig<I> {
 /// Reads a block's part of an input that is broadcast to the output, in the blocked arrangement: thread `t` gets what
 /// belongs to the output's elements `first + t * NX` to `first + t * NX + NX`.
 ///
-/// - `dst`: the thread's registers; an item at or behind `total` keeps its value.
+/// - `dst`: the thread's registers; an item at or after `total` keeps its value.
 /// - `src`: the whole input.
 /// - `first`: the first element of the block's tile of the output, from [`Tile::start`](crate::view::Tile::start).
 /// - `total`: the elements of the output, the guard.
@@ -277,7 +277,7 @@ pub fn read_data_bc<T: Element, I: IndexInt, const NX: usize>(
 /// to the output's element `first + t + x * stride_x + y * stride_y`.
 ///
 /// The threads count by [`Block::thread_idx`]`.x`, `src`, `first` and `total` are as for [`read_data_bc`], and so is an item
-/// at or behind `total`.
+/// at or after `total`.
 ///
 /// Seed: `ReadDataBc<T, NX, NY, IsBoundary>(dst, src, block_offset, config, total_num_output, stride_nx, stride_ny)`.
 ///

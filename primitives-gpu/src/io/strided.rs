@@ -15,9 +15,9 @@ use crate::view::{Global, GlobalMut, Partition};
 /// all if `NX` is 1; here it counts rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Columns that there are from the block's first on.
+    /// Columns that there are from the block's first.
     pub columns: usize,
-    /// Rows that there are from the block's first on.
+    /// Rows that there are from the block's first.
     pub rows: usize,
     /// Columns from a thread's item to its next one in the row.
     pub stride_x: usize,
@@ -40,7 +40,7 @@ impl Window {
 /// Reads in two dimensions, and converts: `dst[y][x]` is the element at column `t + x * stride_x` of row `y`.
 ///
 /// - `dst`: the thread's registers; an item outside the window keeps its value.
-/// - `src`: the block's data, from its first element on. A window that leaves it is a fault.
+/// - `src`: the block's data, from its first element. A window that leaves it is a fault.
 /// - `window`: see [`Window`].
 ///
 /// One access an item. No shared memory, no barrier.

@@ -213,7 +213,7 @@ pub trait Machine {
     /// Learns that the lane has waited for a copy; called only if [`Lane::checked`].
     fn finish_copy(&self, lane: &Lane<'_>, copy: AsyncCopy);
 
-    /// Learns that raw pointers may write `len` bytes from `address` on, unseen, from now on; called only if
+    /// Learns that raw pointers may write `len` bytes from `address`, unseen, from now on; called only if
     /// [`Lane::checked`].
     fn expose(&self, lane: &Lane<'_>, space: Space, address: usize, len: usize);
 

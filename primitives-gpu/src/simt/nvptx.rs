@@ -373,7 +373,7 @@ pub(crate) fn copy_async_wait_but_last() {
     }
 }
 
-/// Begins a barrier of which each phase takes so many arrivals; from sm_80 on, as what follows.
+/// Begins a barrier of which each phase takes so many arrivals; on sm_80 and later, as what follows.
 ///
 /// # Safety
 /// `barrier` is eight aligned bytes of shared memory for these functions alone; nobody uses it before a block's barrier.
@@ -436,7 +436,7 @@ pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     __kp_f32_to_bf16(value)
 }
 
-// Minimum and maximum of halves: from sm_80 on.
+// Minimum and maximum of halves: on sm_80 and later.
 macro_rules! half_arithmetic {
     ($t:ty: $($name:ident = $function:ident($($arg:ident),*);)*) => {$(
         #[inline(always)]

@@ -16,13 +16,13 @@ mod text;
 
 /// Prints a line from a kernel, for debugging: `device_println!(cx, "thread {} has {:.3}", cx.thread_rank(), x)`.
 ///
-/// The first argument is the [`Block`], the second the format, a literal in which each `{}` stands for a value behind it.
+/// The first argument is the [`Block`], the second the format, a literal in which each `{}` stands for a value after it.
 /// Values are what [`Print`] names. A line is written whole, those of several threads come in no particular order.
 ///
 /// | in the format | prints | of |
 /// |---|---|---|
 /// | `{}` | the number, `true`, `(x, y, z)`; of a float six significant digits, as C's `%g` does | any value |
-/// | `{:.3}` | three digits behind the point | floats |
+/// | `{:.3}` | three digits after the point | floats |
 /// | `{:x}` `{:X}` `{:#x}` | hexadecimal, with `0x` where `#` is | integers |
 /// | `{:8}` `{:<8}` `{:08}` | in at least eight columns: at their right, at their left, filled with zeros | numbers |
 /// | `{{` `}}` | braces | |
@@ -158,7 +158,7 @@ pub trait Values: sealed::Sealed {
     const KINDS: Kinds;
     /// Words and nothing else.
     type Slots: Copy;
-    /// The arguments of `vprintf`, one behind the other. Bit `i` says that value `i` is shown in hexadecimal.
+    /// The arguments of `vprintf`, one after the other. Bit `i` says that value `i` is shown in hexadecimal.
     fn slots(self, hexadecimal: u32) -> Self::Slots;
 }
 

@@ -324,7 +324,7 @@ impl ReduxInt for i32 {
     }
 }
 
-/// Integer reductions over the lanes of `mask`, the result in all of them: one `redux.sync` from sm_80 on, shuffles
+/// Integer reductions over the lanes of `mask`, the result in all of them: one `redux.sync` on sm_80 and later, shuffles
 /// before.
 impl<'k> Block<'k> {
     #[track_caller]

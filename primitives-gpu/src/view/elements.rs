@@ -27,7 +27,7 @@ impl<T> Clone for Elements<'_, T> {
 impl<T> Copy for Elements<'_, T> {}
 
 impl<'k, T: Element> Elements<'k, T> {
-    /// `len` elements from `address` on.
+    /// `len` elements from `address`.
     ///
     /// # Safety
     /// They are valid for `'k`.
@@ -106,7 +106,7 @@ impl<'k, T: Element> Elements<'k, T> {
         }
     }
 
-    /// A fault in the emulator unless `N` elements from `first` on are inside, whatever their user says.
+    /// A fault in the emulator unless `N` elements from `first` are inside, whatever their user says.
     #[track_caller]
     #[cfg_attr(target_arch = "nvptx64", allow(unused_variables, reason = "nobody looks"))]
     fn expect_inside<const N: usize>(self, first: usize) {
@@ -151,7 +151,7 @@ impl<'k, T: Element> Elements<'k, T> {
         unsafe { raw::load(address) }
     }
 
-    /// The `N` elements from `first` on, by vector accesses where the address is aligned for them.
+    /// The `N` elements from `first`, by vector accesses where the address is aligned for them.
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element; and all are inside.
@@ -166,13 +166,13 @@ impl<'k, T: Element> Elements<'k, T> {
         items
     }
 
-    /// Whether vectors of `N` elements, from `first` on or any multiple of `N` further, are aligned for their accesses.
+    /// Whether vectors of `N` elements, from `first` or any multiple of `N` further, are aligned for their accesses.
     #[inline(always)]
     pub(crate) fn is_aligned<const N: usize>(self, first: usize) -> bool {
         self.address.wrapping_add(first).addr().is_multiple_of(const { raw::vector_align::<T>(N) })
     }
 
-    /// The `N` elements from `first` on, by vector accesses.
+    /// The `N` elements from `first`, by vector accesses.
     ///
     /// # Safety
     /// As for [`read_items_inside`](Self::read_items_inside); and they [are aligned](Self::is_aligned).
@@ -187,7 +187,7 @@ impl<'k, T: Element> Elements<'k, T> {
         items
     }
 
-    /// Writes the `N` elements from `first` on, by vector accesses.
+    /// Writes the `N` elements from `first`, by vector accesses.
     ///
     /// # Safety
     /// As for [`write_inside`](Self::write_inside), for each; and they [are aligned](Self::is_aligned).
@@ -200,10 +200,10 @@ impl<'k, T: Element> Elements<'k, T> {
         unsafe { raw::store_aligned(address, items) };
     }
 
-    /// Begins to copy the `N` elements from `first` on to shared memory, or does it at once if there are no such copies of their size.
+    /// Begins to copy the `N` elements from `first` to shared memory, or does it at once if there are no such copies of their size.
     ///
     /// # Safety
-    /// As for [`read_items_inside`](Self::read_items_inside), and as for [`SharedArray::store_items`] from `at` on.
+    /// As for [`read_items_inside`](Self::read_items_inside), and as for [`SharedArray::store_items`] from `at`.
     #[track_caller]
     pub(crate) unsafe fn copy_inside<const N: usize>(self, first: usize, to: SharedArray<'_, T>, at: usize) {
         self.expect_inside::<N>(first);
@@ -267,20 +267,20 @@ impl<'k, T: Element> Elements<'k, T> {
         unsafe { raw::store(address, value) }
     }
 
-    /// Whether all of `N` elements from `first` on lie inside.
+    /// Whether all of `N` elements from `first` lie inside.
     #[inline(always)]
     fn has<const N: usize>(self, first: usize) -> bool {
         self.len >= N && first <= self.len - N
     }
 
-    /// How many elements from `first` on lie inside, `N` at most: few bits, so that a loop over constant offsets is unrolled
+    /// How many elements from `first` lie inside, `N` at most: few bits, so that a loop over constant offsets is unrolled
     /// to a comparison and an access an item.
     #[inline(always)]
     fn valid<const N: usize>(self, first: usize) -> u32 {
         self.len.saturating_sub(first).min(N) as u32
     }
 
-    /// Reads the `N` elements from `first` on; an item outside keeps its value. Vector accesses where all lie inside and the
+    /// Reads the `N` elements from `first`; an item outside keeps its value. Vector accesses where all lie inside and the
     /// address is aligned for them.
     ///
     /// # Safety
@@ -304,7 +304,7 @@ impl<'k, T: Element> Elements<'k, T> {
         }
     }
 
-    /// Writes the `N` elements from `first` on, as many as lie inside; accesses are as for [`read_items`](Self::read_items).
+    /// Writes the `N` elements from `first`, as many as lie inside; accesses are as for [`read_items`](Self::read_items).
     ///
     /// # Safety
     /// As for [`write`](Self::write), for each element.
@@ -337,7 +337,7 @@ impl<'k, T: Element> Elements<'k, T> {
         unsafe { raw::store_items(address, items) };
     }
 
-    /// The address of the `N` elements from `first` on; a fault unless they lie inside, and in the emulator unless they are
+    /// The address of the `N` elements from `first`; a fault unless they lie inside, and in the emulator unless they are
     /// aligned for vector access.
     #[track_caller]
     fn vector<const N: usize>(self, first: usize) -> *mut T {
@@ -347,7 +347,7 @@ impl<'k, T: Element> Elements<'k, T> {
         address
     }
 
-    /// Reads the `N` elements from `first` on by vector accesses; a fault unless they lie inside.
+    /// Reads the `N` elements from `first` by vector accesses; a fault unless they lie inside.
     ///
     /// # Safety
     /// As for [`read`](Self::read), for each element; and the first is aligned for the access.
@@ -361,7 +361,7 @@ impl<'k, T: Element> Elements<'k, T> {
         items
     }
 
-    /// Writes the `N` elements from `first` on by vector accesses; a fault unless they lie inside.
+    /// Writes the `N` elements from `first` by vector accesses; a fault unless they lie inside.
     ///
     /// # Safety
     /// As for [`write`](Self::write), for each element; and the first is aligned for the access.
@@ -380,7 +380,7 @@ impl<'k, T: Element> Elements<'k, T> {
         self.address.addr().is_multiple_of(const { raw::vector_align::<T>(N) }) && self.len.is_multiple_of(N)
     }
 
-    /// How many elements there are from `first` on, as far as `M` vectors of `N` elements, `stride` apart, can reach. A fault if
+    /// How many elements there are from `first`, as far as `M` vectors of `N` elements, `stride` apart, can reach. A fault if
     /// a vector could lie across the end or be unaligned.
     #[track_caller]
     fn vectors_ahead<const N: usize, const M: usize>(self, first: usize, stride: usize) -> u32 {
@@ -393,7 +393,7 @@ impl<'k, T: Element> Elements<'k, T> {
         self.len.saturating_sub(first).min(u32::MAX as usize) as u32
     }
 
-    /// Reads `M` vectors of `N` elements, the first from `first` on, the others each `stride` elements further; a vector behind
+    /// Reads `M` vectors of `N` elements, the first from `first`, the others each `stride` elements further; a vector after
     /// the end keeps its value. A fault unless the elements are [in vectors](Self::in_vectors) and `first` and `stride` are
     /// multiples of `N`.
     ///

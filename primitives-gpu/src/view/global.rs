@@ -25,7 +25,7 @@ impl<T> Clone for Global<'_, T> {
 impl<T> Copy for Global<'_, T> {}
 
 impl<'k, T: Element> Global<'k, T> {
-    /// The view of `len` elements from `address` on.
+    /// The view of `len` elements from `address`.
     ///
     /// # Safety
     /// The elements are valid for `'k` and nobody writes them meanwhile.
@@ -41,7 +41,7 @@ impl<'k, T: Element> Global<'k, T> {
         self.elements.len()
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -93,7 +93,7 @@ impl<'k, T: Element> Global<'k, T> {
         Self { elements: self.elements.row(row, columns) }
     }
 
-    /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
+    /// Reads the `N` elements from `first`; an item outside the view keeps its value. Vector accesses of up to 16 bytes
     /// where all of them lie inside and the address is aligned for them.
     ///
     /// ```
@@ -144,7 +144,7 @@ impl<'k, T: Element> Global<'k, T> {
         self.elements.in_vectors::<N>()
     }
 
-    /// Reads `M` vectors of `N` elements, the first from `first` on, the others each `stride` elements further; a vector behind
+    /// Reads `M` vectors of `N` elements, the first from `first`, the others each `stride` elements further; a vector after
     /// the view's end keeps its value.
     ///
     /// The view is [in vectors](Self::in_vectors) and `first` and `stride` are multiples of `N`, so that a vector lies inside or
@@ -156,7 +156,7 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_vectors(first, stride, vectors) }
     }
 
-    /// Reads the `N` elements from `first` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
+    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
     /// two of bytes. An end outside the view is a fault.
     ///
     /// [`read_items`](Self::read_items) tests the alignment itself and needs no contract; this saves the test.

@@ -20,7 +20,7 @@ pub struct GlobalMut<'k, T, P = PerThread> {
 }
 
 impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
-    /// The view of `len` elements from `address` on.
+    /// The view of `len` elements from `address`.
     ///
     /// # Safety
     /// The elements are valid for `'k`, and only the threads of this launch access them meanwhile, through views of the
@@ -43,7 +43,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.elements.len()
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -68,7 +68,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read(index) }
     }
 
-    /// Reads the `N` elements from `first` on, by vector accesses, and looks at nothing before.
+    /// Reads the `N` elements from `first`, by vector accesses, and looks at nothing before.
     ///
     /// # Safety
     /// As for [`read`](Self::read), of each element; all lie inside, and [are aligned](Self::is_aligned).
@@ -124,7 +124,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_inside(index, value) }
     }
 
-    /// Reads the `N` elements from `first` on; an item outside the view keeps its value. Vector accesses of up to 16 bytes
+    /// Reads the `N` elements from `first`; an item outside the view keeps its value. Vector accesses of up to 16 bytes
     /// where all of them lie inside and the address is aligned for them.
     ///
     /// # Safety
@@ -136,7 +136,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.read_items(first, items) }
     }
 
-    /// Writes the `N` elements from `first` on, as many as lie inside the view; accesses are as for
+    /// Writes the `N` elements from `first`, as many as lie inside the view; accesses are as for
     /// [`read_items`](Self::read_items).
     ///
     /// # Safety
@@ -148,14 +148,14 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_items(first, items) }
     }
 
-    /// Whether [`write_vector_inside`](Self::write_vector_inside) can write `N` elements from `first` on, and from each multiple of `N`
+    /// Whether [`write_vector_inside`](Self::write_vector_inside) can write `N` elements from `first`, and from each multiple of `N`
     /// further: by their addresses.
     #[inline(always)]
     pub fn is_aligned<const N: usize>(&self, first: usize) -> bool {
         self.elements.is_aligned::<N>(first)
     }
 
-    /// Writes the `N` elements from `first` on, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after
+    /// Writes the `N` elements from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after
     /// one comparison, so that no branch lies between them.
     ///
     /// # Safety
@@ -167,7 +167,7 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         unsafe { self.elements.write_vector_inside(first, items) }
     }
 
-    /// Writes the `N` elements from `first` on, by accesses of up to 16 bytes; see
+    /// Writes the `N` elements from `first`, by accesses of up to 16 bytes; see
     /// [`Global::read_vector`](crate::Global::read_vector). An end outside the view is a fault.
     ///
     /// # Safety
@@ -291,7 +291,7 @@ pub(super) const fn last_step(items: usize) -> usize {
 }
 
 /// A block's row of a [`GlobalMut`], which its threads read and write in rounds: in round `r`, thread `t` of `T` has the
-/// `ITEMS` elements from `(r * T + t) * ITEMS` on, as far as the row has them.
+/// `ITEMS` elements from `(r * T + t) * ITEMS`, as far as the row has them.
 pub struct RowMut<'v, 'k, T, const ITEMS: usize> {
     elements: Elements<'k, T>,
     rank: u32,
@@ -334,7 +334,7 @@ impl<T: Element, const ITEMS: usize> RowMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write_items(self.first(round), items) }
     }
 
-    /// Writes this thread's items of `M` rounds from `round` on, as many as the row has. The row is
+    /// Writes this thread's items of `M` rounds from `round`, as many as the row has. The row is
     /// [in vectors](Self::in_vectors): else a fault. Accesses have up to 16 bytes, and no branch between them.
     #[inline(always)]
     #[track_caller]

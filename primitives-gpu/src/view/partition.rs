@@ -33,7 +33,7 @@ pub enum Tiles<const ITEMS: usize> {}
 pub type PerThread = Tiles<1>;
 
 /// Block by block, each thread of the block owns `ITEMS` elements of a tile of `block_threads * ITEMS` that are
-/// `block_threads` apart: thread `t` those from `t` on.
+/// `block_threads` apart: thread `t` those from `t`.
 pub enum Striped<const ITEMS: usize> {}
 
 /// Block by block, each warp owns `32 * ITEMS` consecutive elements of a tile, and each of its lanes `ITEMS` of these that
@@ -41,7 +41,7 @@ pub enum Striped<const ITEMS: usize> {}
 pub enum WarpStriped<const ITEMS: usize> {}
 
 /// Each block owns whole rows of a matrix, grid-stride. Of a row, thread `t` of the block's `T` owns in round `r` the
-/// `ITEMS` elements from `(r * T + t) * ITEMS` on.
+/// `ITEMS` elements from `(r * T + t) * ITEMS`.
 pub enum Rows<const ITEMS: usize> {}
 
 /// An element a row of a matrix, such as its sum: each block owns those of [its rows](crate::Block::rows), written by its first

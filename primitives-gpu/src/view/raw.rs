@@ -35,7 +35,7 @@ unsafe impl<T> Send for RawView<T> {}
 unsafe impl<T> Sync for RawView<T> {}
 
 impl<T> RawView<T> {
-    /// `len` elements from `address` on.
+    /// `len` elements from `address`.
     #[inline(always)]
     pub fn new(address: *mut T, len: usize) -> Self {
         Self { address, len }

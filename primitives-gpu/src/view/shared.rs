@@ -294,7 +294,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         unsafe { &mut *core::ptr::from_mut(self).cast() }
     }
 
-    /// `len` elements from byte `offset` on: the floor that collectives stand on. A part outside the storage, or one that is
+    /// `len` elements from byte `offset`: the floor that collectives stand on. A part outside the storage, or one that is
     /// not aligned, is a fault; where the numbers are constants, the check is made at compile time.
     #[track_caller]
     pub fn array<T: Element>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {

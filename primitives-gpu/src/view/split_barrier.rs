@@ -90,7 +90,7 @@ unsafe impl<const N: usize> SharedStorage for SplitBarriers<N> {
 pub struct Parity(u32);
 
 impl Parity {
-    /// The parity of the phase before and of the one behind.
+    /// The parity of the phase before and of the one after.
     #[inline(always)]
     pub fn other(self) -> Self {
         Self(self.0 ^ 1)

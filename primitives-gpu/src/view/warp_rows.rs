@@ -81,7 +81,7 @@ impl<T: Element, const ITEMS: usize, const ROUNDS: usize> WarpRowMut<'_, '_, T, 
         self.elements.in_vectors::<ITEMS>()
     }
 
-    /// Reads this thread's items of a tile of `row`, which is as long as this one. Items behind its end keep their values.
+    /// Reads this thread's items of a tile of `row`, which is as long as this one. Items after its end keep their values.
     /// Accesses and faults are as for [`Global::read_vectors`].
     #[inline(always)]
     #[track_caller]

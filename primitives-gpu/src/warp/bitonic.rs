@@ -23,7 +23,7 @@ pub(crate) type Alone<K> = <<K as SortKey>::Bits as SortBits>::Alone;
 /// A key with an index, as a record.
 pub(crate) type Ranked<K, I = u32> = <I as SortIndex>::Record<<K as SortKey>::Bits>;
 
-/// A thread's keys, at the positions from `first` on, as records; those outside the valid positions come last.
+/// A thread's keys, at the positions from `first`, as records; those outside the valid positions come last.
 pub(crate) fn alone<K: SortKey, O: Direction, const N: usize>(
     keys: &[K; N],
     first: usize,

@@ -10,7 +10,7 @@
 //! | [`warp_fft`], [`warp_ifft`] | groups of 1, 2, 4 … 32 lanes, whole ones | each lane its items', blocked, of the group's transform | none |
 //! | [`warp_merge_sort`], [`warp_merge_sort_pairs`] | groups of 1, 2, 4 … 32 lanes | each lane its positions, blocked | [`MergeSortStorage`] |
 //!
-//! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane on: CUB's logical
+//! A *group* is a run of `width` consecutive lanes, any number from 1 to 32, from the warp's first lane: CUB's logical
 //! warp, not only for powers of two. The last group has the lanes that are left. Collectives of a warp do not look at the block: where
 //! the last group of a sort or a transform is not whole, its lanes get unspecified values on a GPU, and are a fault in the emulator.
 //! Values go through shuffles, one instruction for each 32 bits of the element, so that most collectives need no shared memory and order

@@ -9,7 +9,7 @@ use super::group;
 /// Combines the values of the warp's lanes, in lane order; every lane gets the result.
 ///
 /// Phases: five shuffles with exclusive-or addressing, each followed by one application of `op`; for 32-bit integer sum,
-/// minimum and maximum one `redux.sync` from sm_80 on. A partial warp, at the end of a block whose size is no multiple of
+/// minimum and maximum one `redux.sync` on sm_80 and later. A partial warp, at the end of a block whose size is no multiple of
 /// 32, combines the lanes it has, and one more shuffle hands the result round. No shared memory; orders no memory.
 ///
 /// Seed: `WarpReduce(val, reducer)`, which has the result in lane 0 and assumes a full warp.

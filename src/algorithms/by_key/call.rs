@@ -21,7 +21,7 @@ algorithm! {
 /// values combined by `op`, in order, and `count[0]` says how many runs there are.
 ///
 /// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `op` is any [`Reducer`],
-/// commutative or not. The outputs need not be as long as the input, only long enough: what is behind the runs stays as it is.
+/// commutative or not. The outputs need not be as long as the input, only long enough: what is after the runs stays as it is.
 ///
 /// **Determinism.** As for [`inclusive_scan`](crate::algorithms::inclusive_scan): the same bits on every run and every device.
 ///
@@ -110,7 +110,8 @@ algorithm! {
 /// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
 /// ones. Temporary memory: 32 bytes a tile of some 50 KB of items, or fewer.
 ///
-/// Ready for numbers with lengths of `u32`. For others: `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
+/// Ready for numbers with lengths of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem,
+/// u64>);`.
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///
@@ -234,7 +235,7 @@ algorithm! {
 ///
 /// As [`inclusive_scan_by_key`]. CUB: `DeviceScan::ExclusiveScanByKey`.
 ///
-/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
+/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan_by_key<MyKey, f32, Max>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan_by_key;

@@ -158,7 +158,7 @@ where
     R: Reducer<V::Item>,
 {
     /// Finds where runs begin in the lane's items, so many vectors of `N`, and writes there what the run before amounts
-    /// to, as far as the lane has it. Which ones begin, and what there is behind the last of them.
+    /// to, as far as the lane has it. Which ones begin, and what there is after the last of them.
     fn find<const N: usize>(self, vectors: usize) -> (Heads, V::Item) {
         let Self { cx, keys, values, first, place, in_values, first_vector, heads, op } = self;
         let lane = cx.lane() as usize;

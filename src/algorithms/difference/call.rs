@@ -22,7 +22,7 @@ algorithm! {
 /// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No
 /// temporary memory.
 ///
-/// Ready for numbers with `Sub`. For others: `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
+/// Ready for numbers with `Sub`. For others, write `instantiate!(kernel_primitives::algorithms::adjacent_difference<f32, MyFn>);`.
 ///
 /// CUB: `DeviceAdjacentDifference::SubtractLeftCopy`. Thrust: `adjacent_difference`.
 ///

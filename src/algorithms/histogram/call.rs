@@ -27,7 +27,7 @@ algorithm! {
 /// memory: up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever
 /// fewer copies, so that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
 ///
-/// Ready for numbers with counts of `u32`. For others: `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
+/// Ready for numbers with counts of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
 /// CUB: `DeviceHistogram::HistogramEven`.
 ///
@@ -89,7 +89,7 @@ algorithm! {
 /// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is not said which bins items are counted in.
 /// Otherwise as [`histogram_even`], with a binary search in the levels for each item, for each value of those of one byte.
 ///
-/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
+/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///
 /// CUB: `DeviceHistogram::HistogramRange`.
 ///

@@ -22,7 +22,7 @@ pub trait Binning<T: Element>: KernelParam {
 
 /// A number whose range is divided into bins of equal width: the integers and floats.
 pub trait Binnable: Ordered {
-    /// What the ends of the range are: of integers a larger one, so that the end behind the largest value is one too.
+    /// What the ends of the range are: of integers a larger one, so that the end after the largest value is one too.
     type Bound: Copy + core::fmt::Display;
 
     /// What tells a number's bin.
@@ -316,7 +316,7 @@ fn clear(cx: Block, counters: SharedArray<'_, u32>, count: usize) {
     cx.barrier();
 }
 
-/// The sum of the copies of a counter, after the barrier behind the counting. Lanes begin at different copies, in different banks.
+/// The sum of the copies of a counter, after the barrier after the counting. Lanes begin at different copies, in different banks.
 fn total_of(cx: Block, counters: SharedArray<'_, u32>, counter: usize, copies: u32) -> u32 {
     let mut total = 0u32;
     for turn in 0..1u32 << copies {

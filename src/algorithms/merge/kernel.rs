@@ -101,7 +101,7 @@ impl<K: Element, V: Element> MergeStorage<K, V> {
     pub(crate) const KEYS: usize = 2 * size_of::<u64>();
     pub(crate) const VALUES: usize = Self::KEYS + (Self::places::<K>() * size_of::<K>()).next_multiple_of(16);
 
-    /// Of a tile and what threads merge behind it; each run has up to a vector more at either end.
+    /// Of a tile and what threads merge after it; each run has up to a vector more at either end.
     const fn places<T: Element>() -> usize {
         MERGE_THREADS * merged_items(items(size_of::<K>(), size_of::<V>())) + 4 * vector::<T>()
     }
@@ -119,7 +119,7 @@ unsafe impl<K: Element, V: Element> SharedStorage for MergeStorage<K, V> {
 pub struct MergePass {
     /// Items of a run, or 0 if each input is one.
     pub run: usize,
-    /// How many of the first items of a run are wanted: nothing behind them is read or written but the rest of a vector.
+    /// How many of the first items of a run are wanted: nothing after them is read or written but the rest of a vector.
     pub keep: usize,
 }
 
@@ -404,7 +404,7 @@ fn places<T: Element>([a, b]: &[(usize, usize); 2]) -> [u32; 2] {
     [skip[0] as u32, (second + skip[1]) as u32]
 }
 
-/// Begins to copy a piece of an input to shared memory, from `place` on, by vectors of `N`, also what they have at its ends.
+/// Begins to copy a piece of an input to shared memory, from `place`, by vectors of `N`, also what they have at its ends.
 ///
 /// # Safety
 /// There is room, and nobody else accesses it until a barrier after [`Input::wait_for_copies`].
@@ -433,10 +433,10 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     }
 }
 
-/// Copies a piece of a run to `out`, from `first` on, by vectors of `N`.
+/// Copies a piece of a run to `out`, from `first`, by vectors of `N`.
 ///
 /// # Safety
-/// Nobody else accesses these places of the result, nor those of the last vector behind them.
+/// Nobody else accesses these places of the result, nor those of the last vector after them.
 unsafe fn copy_run<S: Source<Item: Element>, const N: usize>(
     cx: Block<'_>,
     x: Input<'_, S>,

@@ -27,7 +27,7 @@ algorithm! {
 /// items, for each doubling from a tile to all. Temporary memory: for a copy of the items, and eight bytes for 4096 of
 /// them.
 ///
-/// Ready for numbers with `Less` and `Greater`. For others: `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
+/// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///
 /// CUB: `DeviceMergeSort::StableSortKeysCopy`. Thrust: `stable_sort`.
 ///

@@ -147,7 +147,7 @@ fn tile<S, X, C, const ITEMS: usize>(
     }
 }
 
-/// The items from `first` on, and zeros behind the last one.
+/// The items from `first`, and zeros after the last one.
 pub(crate) fn read<S: Source<Item: Element>, const ITEMS: usize>(x: Input<'_, S>, first: usize) -> [S::Item; ITEMS] {
     if let Some(items) = x.items::<ITEMS>(first) {
         return items;

@@ -22,7 +22,7 @@ algorithm! {
 /// stays as it is.
 ///
 /// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the
-/// input begins, and on [tuning](crate::algorithms::Tuning) values of which the table has the same for all devices: the same bits on
+/// input begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices: the same bits on
 /// every run and every device, of sums of floating-point numbers too.
 ///
 /// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
@@ -78,7 +78,7 @@ algorithm! {
 ///
 /// As [`inclusive_scan`]. CUB: `DeviceScan::ExclusiveScan`.
 ///
-/// Ready for numbers with `Add`. For others: `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
+/// Ready for numbers with `Add`. For others, write `instantiate!(kernel_primitives::algorithms::exclusive_scan<MyItem, MyReducer>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::exclusive_scan;

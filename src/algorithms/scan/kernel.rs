@@ -67,7 +67,8 @@ impl ScanTiles {
     }
 }
 
-/// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and its kin: `out[i]` is `first`, and
+/// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and the algorithms like it: `out[i]` is
+/// `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
 /// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
 /// tiles of the epoch `epoch`, or none if there is one tile.
@@ -133,7 +134,7 @@ struct ScanTile<'a, 'k, S: Source, R> {
 
 /// Scans a tile, of which each warp has a part. The first `STAGED` vectors of `N` items a lane, or as many as the tile
 /// has, go to shared memory side by side, where each lane combines as many that lie one after the other; the `HELD`
-/// vectors behind them stay in the registers of the lanes that read them, a round of 32 after the other. What comes
+/// vectors after them stay in the registers of the lanes that read them, a round of 32 after the other. What comes
 /// before each of these shares is scanned at once, and each share once more for its results, which leave side by side.
 /// `ROUNDS` is `HELD + 1`; `items` is the block's shared memory for the tile.
 fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const ROUNDS: usize, const EXCLUSIVE: bool>(
@@ -173,7 +174,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
             if is_whole || has_vector(v) {
                 x.copy_vector_inside::<N>(from, items, at);
             } else if !x.copy::<N>(from, items, at) {
-                // What lies before the beginning or behind the end changes nothing.
+                // What lies before the beginning or after the end changes nothing.
                 for i in 0..N {
                     items.store(at + i, x.get(from.wrapping_add(i)).unwrap_or(op.identity()));
                 }

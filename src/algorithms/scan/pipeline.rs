@@ -307,7 +307,7 @@ where
                 if is_whole {
                     self.x.copy_vector_inside::<N>(from, self.items, at);
                 } else if !self.x.copy::<N>(from, self.items, at) {
-                    // What lies before the beginning or behind the end changes nothing.
+                    // What lies before the beginning or after the end changes nothing.
                     for i in 0..N {
                         let item = self.x.get(from.wrapping_add(i)).unwrap_or(self.op.identity());
                         self.items.store(at + i, item);

@@ -22,7 +22,7 @@ algorithm! {
 /// Cost: one launch, a thread a query, each with as many steps as the number of items has binary digits and no branch between
 /// them. Queries that ascend, too, find most of what they read in a cache. No temporary memory.
 ///
-/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
+/// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///
 /// Thrust: `lower_bound` of many values.
 ///
@@ -77,7 +77,7 @@ algorithm! {
 ///
 /// As [`lower_bound`], but that a query that is NaN gives the number of items. Thrust: `upper_bound` of many values.
 ///
-/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
+/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
 ///
 /// # Errors
 /// Returns the errors of [`lower_bound`].

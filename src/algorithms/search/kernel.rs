@@ -51,7 +51,7 @@ pub(crate) fn warp_bound(cx: Block<'_>, count: usize, before: impl Fn(usize) -> 
         let probe = (lane + 1) * step - 1;
         let found = cx.ballot(FULL_MASK, probe < rest && before(at + probe)).count_ones() as usize;
         at += found * step;
-        // The probe behind is not before the bound.
+        // The later probe is not before the bound.
         rest = if found < WARP as usize { (step - 1).min(rest) } else { rest - found * step };
     }
     at

@@ -17,11 +17,11 @@ algorithm! {
     select_if, "write `instantiate!(kernel_primitives::algorithms::select_if<{Self}, {P}>);` in your kernel module"
 }
 
-/// Keeps the items of which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
+/// Keeps the items for which `predicate` is true: `out` begins with them, in the order of the input, and `count[0]` says how many
 /// they are.
 ///
 /// `predicate` is any [`UnaryFn`] of an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the
-/// input, only long enough: what is behind the items kept stays as it is.
+/// input, only long enough: what is after the items kept stays as it is.
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
 /// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a
@@ -78,7 +78,7 @@ algorithm! {
 ///
 /// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
 ///
-/// Ready for numbers with flags of `bool`. For others: `instantiate!(kernel_primitives::algorithms::select_flagged<MyItem, u8>);`.
+/// Ready for numbers with flags of `bool`. For others, write `instantiate!(kernel_primitives::algorithms::select_flagged<MyItem, u8>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::select_flagged;
@@ -166,7 +166,7 @@ algorithm! {
     partition, "write `instantiate!(kernel_primitives::algorithms::partition<{Self}, {P}>);` in your kernel module"
 }
 
-/// Puts the items of which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
+/// Puts the items for which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
 /// follow, the input's last one first, and `count[0]` says where those begin.
 ///
 /// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], but that all items are
@@ -233,12 +233,12 @@ where
     })
 }
 
-/// Puts the items of which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
+/// Puts the items for which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
 ///
 /// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after `count`
 /// was cleared, and the chain as for [`select_if`].
 ///
-/// Ready for the same. For others: `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
+/// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
 ///
 /// Thrust: `stable_partition_copy`.
 ///

@@ -10,13 +10,13 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
 use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
-/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and its kin: the items that
+/// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and the algorithms like it: the items that
 /// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
 /// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see
 /// [`StagedTiles`](kernel_primitives::kernels::device::StagedTiles). `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none
 /// if there is one tile.
 ///
-/// With `REST` the others go behind them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
+/// With `REST` the others go after them: the first at the end of the input's length if `!in_order`, and so on to the front; else in order.
 /// Then it must be known where they begin: a first launch, with `out` empty, adds to `count` how many are kept.
 #[kernel(launch(pub(crate)), threads(STAGE_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]

@@ -29,7 +29,7 @@ algorithm! {
 /// whatever the keys are. Temporary memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile.
 /// Where blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
 ///
-/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
+/// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
 /// CUB: `DeviceRadixSort::SortKeys`, `SortKeysDescending`.
 ///
@@ -371,7 +371,7 @@ impl Passes {
         if self.count > 1 { self.len } else { 0 }
     }
 
-    /// Elements from a pass's counts to the next one's: counts for each portion, and behind the last.
+    /// Elements from a pass's counts to the next one's: counts for each portion, and after the last.
     fn stride(&self) -> usize {
         (self.portions + 1) * DIGITS
     }

@@ -185,7 +185,7 @@ impl Digit {
     }
 }
 
-/// A tile's keys, warp-striped; behind the end those that come last.
+/// A tile's keys, warp-striped; after the end those that come last.
 #[inline(always)]
 fn read_keys<K: SortKey, const ITEMS: usize>(cx: Block<'_>, tile: Global<'_, K>, turned: u64) -> [K; ITEMS] {
     let mut keys = [Turned(turned).of_bits(K::Bits::ALL); ITEMS];

@@ -13,7 +13,7 @@ pub const fn warp_items(rounds: usize, vector: usize) -> usize {
 }
 
 /// The first item of this thread's first vector, where each of the grid's warps has so many rounds of vectors of `N`
-/// items: the lanes' side by side, one round `32 * N` items behind the other. Threads of blocks that are no whole warps
+/// items: the lanes' side by side, one round `32 * N` items after the other. Threads of blocks that are no whole warps
 /// are counted on into the next block.
 #[inline(always)]
 pub(crate) fn first_of_warp<const N: usize>(cx: Block, rounds: usize) -> usize {

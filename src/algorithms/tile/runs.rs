@@ -86,7 +86,7 @@ impl<T: Element + PartialEq> Marks<'_, T> {
     }
 }
 
-/// Marks which items of a warp's part, from `first` on, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
+/// Marks which items of a warp's part, from `first`, begin a run, by so many vectors of `N` keys a lane. `AHEAD` of them are on their
 /// way at a time, if they lie in memory. Behind the input's end nothing begins.
 pub(crate) fn mark<K, const N: usize, const AHEAD: usize>(
     keys: Input<K>,
@@ -147,7 +147,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Adds those of some items from `at` on, by their bits.
+    /// Adds those of some items from `at`, by their bits.
     pub(crate) fn add(&mut self, at: usize, bits: u32) {
         if bits != 0 {
             if self.count == 0 {
@@ -291,7 +291,7 @@ fn by_warp<T: Element, R: Reducer<T> + Copy>(
     (before, all)
 }
 
-/// Begins to copy so many items from `first` on to a place in shared memory, by vectors of `N` that the lanes of the warp have side by
+/// Begins to copy so many items from `first` to a place in shared memory, by vectors of `N` that the lanes of the warp have side by
 /// side, with `other` where the input has none.
 ///
 /// # Safety

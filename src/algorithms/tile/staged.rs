@@ -161,7 +161,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.index(self.has.0)
     }
 
-    /// The bits of those of a vector's places, from `at` on, that have an item of the input.
+    /// The bits of those of a vector's places, from `at`, that have an item of the input.
     fn has(&self, at: u32) -> u32 {
         if self.is_whole {
             return Self::ALL;
@@ -269,7 +269,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         self.cx.sync_warp(FULL_MASK);
     }
 
-    /// Moves the items that are kept to the front of each batch, in order, and the others behind them, if `reversed` the
+    /// Moves the items that are kept to the front of each batch, in order, and the others after them, if `reversed` the
     /// last one first. How many are kept: each lane has the number of that batch, for
     /// [`copy_partition`](Self::copy_partition).
     ///
@@ -341,7 +341,7 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
         }
     }
 
-    /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first` on; and the others, if it was
+    /// Writes the items of a [partition](Self::partition) to `out`: those kept from `first`; and the others, if it was
     /// reversed, to what ends at `others`, else from there on.
     ///
     /// # Safety

@@ -53,7 +53,7 @@ pub(crate) fn add_by_warp<const WARPS: usize>(
     (before, total)
 }
 
-/// Writes the `count` elements of the array from `from` on to `out`, from `first` on: so many threads of the block call
+/// Writes the `count` elements of the array from `from` to `out`, from `first`: so many threads of the block call
 /// it, whole warps, each with its rank among them. Each has `AHEAD` of them on their way, and a warp's accesses begin
 /// at multiples of 32. A fault unless there is room.
 ///
@@ -117,7 +117,7 @@ pub(crate) fn differing<T: Element + PartialEq, const N: usize>(cx: Block, earli
     bits
 }
 
-/// Tells the tiles behind what this one amounts to; the block's first warp does. Without a chain there is one tile.
+/// Tells the tiles after what this one amounts to; the block's first warp does. Without a chain there is one tile.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn announce<T: Element>(cx: Block, chain: &Chain<'_, '_, T>, tile: usize, total: T) {

@@ -25,7 +25,7 @@ algorithm! {
 /// are as fast as any, and so are those that ascend or descend. Beyond that `k`, a merge sort of tiles that then keeps
 /// `k` of each run. Temporary memory: for what the second launch looks at; or for two copies of the input.
 ///
-/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
+/// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
 /// CUB: `DeviceTopK::MaxKeys`, `MinKeys`.
 ///

@@ -73,7 +73,7 @@ pub fn top_k_tiles<S>(
     }
 }
 
-/// This thread's items of the tile that begins at `tile`, their places behind `first`, and a bit for each that the input has.
+/// This thread's items of the tile that begins at `tile`, their places after `first`, and a bit for each that the input has.
 fn tile_of<S: Source<Item: Element>>(
     cx: Block<'_>,
     x: Input<'_, S>,
@@ -173,7 +173,7 @@ pub fn top_k_last_pairs<K, X>(
 /// a block come in the order of their places, and the blocks' too: of equal keys the one with the lowest number has the
 /// lowest place.
 ///
-/// The first keys of all blocks come first: hardly one behind the first few of each is looked at.
+/// The first keys of all blocks come first: hardly one after the first few of each is looked at.
 fn last_of<K: SortKey>(
     cx: Block<'_>,
     keys: Global<'_, K>,

@@ -90,7 +90,7 @@ algorithm! {
 /// # }
 /// ```
 ///
-/// Ready for `u64` with `Identity`. For others: `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
+/// Ready for `u64` with `Identity`. For others, write `instantiate!(kernel_primitives::algorithms::generate<MyFn, f32>);`.
 ///
 /// Thrust: `tabulate`, `sequence`; `generate` with a state that is a function of the index, such as
 /// [`Philox`](crate::thread::Philox)'s.
@@ -133,7 +133,7 @@ algorithm! {
 /// # }
 /// ```
 ///
-/// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`.
+/// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`.
 ///
 /// Thrust: `gather`.
 ///
@@ -183,7 +183,7 @@ algorithm! {
 /// # }
 /// ```
 ///
-/// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::scatter<MyItem, u32>);`.
+/// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::scatter<MyItem, u32>);`.
 ///
 /// Thrust: `scatter`.
 ///
@@ -226,7 +226,7 @@ algorithm! {
 
 /// Writes one value to all places.
 ///
-/// Ready for numbers. For others: `instantiate!(kernel_primitives::algorithms::fill<MyItem>);`.
+/// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::fill<MyItem>);`.
 ///
 /// ```
 /// use kernel_primitives::algorithms::fill;

@@ -106,7 +106,7 @@ impl Tuning {
 
     /// Takes values from a text, those of one architecture and those for all.
     ///
-    /// A line is an architecture or `all`, a parameter, for items of some size with the bytes behind it, and the value. What comes later
+    /// A line is an architecture or `all`, a parameter, for items of some size with the bytes after it, and the value. What comes later
     /// counts.
     ///
     /// ```

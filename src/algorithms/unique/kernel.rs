@@ -17,7 +17,7 @@ pub const fn unique_bytes<K: Source, V: Source, const VALUES: bool>() -> usize {
     size_of::<K::Item>() + if VALUES { size_of::<V::Item>() } else { 0 }
 }
 
-/// The keys of a tile, and its values behind them.
+/// The keys of a tile, and its values after them.
 pub struct UniqueStorage<K, V, const VALUES: bool>(PhantomData<(K, V)>);
 
 impl<K: Source, V: Source, const VALUES: bool> UniqueStorage<K, V, VALUES> {

@@ -70,7 +70,7 @@ impl Kernel<'_> {
         let step = self.e.op_with(Class::B32, "mul.lo.u32", &[parts], group);
         let items = self.accumulate(fold, &bases, (first, step, end), width);
         if fold.rest {
-            // The elements behind the last vector.
+            // The elements after the last vector.
             let skip = self.e.label();
             let place = self.e.op(Class::B64, "cvt.u64.u32", &[first]);
             let place = self.e.op_with(Class::B64, "mad.lo.u64", &[depth], format_args!("{width}, {place}"));
@@ -403,7 +403,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Stores an accumulator to its 16 bytes: the value, and the index behind it.
+    /// Stores an accumulator to its 16 bytes: the value, and the index after it.
     fn store_item(&mut self, space: &str, item: Item, address: Reg, offset: usize) {
         let slot = self.slot_of(item.value);
         op!(self.e, "st.{space}.{} [{address}+{offset}], {slot};", slot.class.ptx());
@@ -479,7 +479,7 @@ impl Kernel<'_> {
         self.e.op_with(Class::B32, "mov.u32", &[], "accumulators")
     }
 
-    /// Leaves a block's accumulators for the last block, from `slot` on, if `leader`.
+    /// Leaves a block's accumulators for the last block, from `slot`, if `leader`.
     fn leave(&mut self, items: &[Item], slot: Reg, leader: Reg) {
         let partials = self.argument(Param::Partials)[0];
         let skip = self.e.label();

@@ -89,7 +89,7 @@ impl<T: NpyElement> NpyArray<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Allocation`] if the device has no room.
+    /// Returns [`Error::Allocation`] if the device has not enough memory.
     pub fn to_buffer(&self, stream: &Stream) -> Result<Buffer<T>> {
         stream.buffer_from(&self.values)
     }
@@ -99,7 +99,7 @@ impl<T: NpyElement> NpyArray<T> {
     /// # Errors
     ///
     /// Returns [`Error::Npy`] with the byte and the field if the file cannot be read, is no `.npy` file, has elements that are not `T`,
-    /// a header that is damaged, or more or fewer elements than its shape says; [`Error::Allocation`] if the host has no room.
+    /// a header that is damaged, or more or fewer elements than its shape says; [`Error::Allocation`] if the host has not enough memory.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let mut input = Input::<File>::open(path.as_ref())?;
         let array = input.array()?;

@@ -88,7 +88,7 @@ pub(super) struct Mistake {
     pub(super) reason: String,
 }
 
-/// Reads the text of a header, which is in the file from byte `base` on.
+/// Reads the text of a header, which is in the file from byte `base`.
 pub(super) fn parse(text: &[u8], base: u64) -> Result<NpyHeader, Mistake> {
     let mut text = Text { bytes: text, at: 0, field: "header" };
     let (mut descr, mut order, mut shape) = (None, None, None);

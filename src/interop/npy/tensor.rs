@@ -14,7 +14,7 @@ impl<T: Scalar + NpyElement> NpyArray<T> {
     /// # Errors
     ///
     /// Returns [`Error::Expression`](crate::Error::Expression) for more than [`MAX_RANK`](crate::expr::MAX_RANK) axes, and
-    /// [`Error::Allocation`](crate::Error::Allocation) if the device has no room.
+    /// [`Error::Allocation`](crate::Error::Allocation) if the device has not enough memory.
     #[track_caller]
     pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
         Tensor::from_slice(stream, self.shape(), self.values())

@@ -72,7 +72,7 @@ pub(super) trait Runs: Copy {
     /// How many items have a run.
     fn len(self) -> usize;
 
-    /// Whether what is read beside the vectors of `N` items from `first` on is aligned for them.
+    /// Whether what is read beside the vectors of `N` items from `first` is aligned for them.
     fn are_aligned<const N: usize>(self, first: usize) -> bool;
 
     /// Marks which items of a warp's part begin a run. All its lanes call it, and wait for each other before they read the marks.

@@ -198,7 +198,7 @@ pub fn segment_tiles<S, O, R>(
                 unsafe { partials.write(2 * tile, total) };
             }
         } else if own && end > last {
-            // SAFETY: as above; no other segment goes on behind the tile.
+            // SAFETY: as above; no other segment goes on after the tile.
             unsafe { partials.write(2 * tile + 1, total) };
             goes_on = segment as u64;
         } else if own {
@@ -402,7 +402,7 @@ fn total_by<S: Source<Item: Element>, R: Reduction<S::Item>, const N: usize, con
 ) -> R::Accum {
     let mut totals = [op.identity(); N];
     let stride = threads * N;
-    // Vectors are whole in the input; what it has behind the last one goes by itself.
+    // Vectors are whole in the input; what it has after the last one goes by itself.
     let end = range.end.min(x.len() & !(N - 1));
     let last = end.wrapping_sub(1) & !(N - 1);
     let is_aligned = x.is_aligned::<N>(0);

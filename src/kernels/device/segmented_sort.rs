@@ -159,7 +159,7 @@ type Values<'v, 'i, 'o, 'c, X> = (Input<'i, X>, To<'v, 'o, 'c, <X as Source>::It
 /// What the first kernel tells the others.
 type Table<'v, 'b, 'm> = (&'v mut GlobalMut<'b, [u64; 2]>, &'v mut GlobalMut<'m, u8>);
 
-/// An offset; behind the last one, more than any.
+/// An offset; after the last one, more than any.
 #[inline(always)]
 fn offset<O: Source<Item: ConvertTo<u64>>>(offsets: Input<'_, O>, index: usize) -> u64 {
     offsets.get(index).map_or(u64::MAX, ConvertTo::convert)
@@ -216,7 +216,7 @@ fn sort_tile<S, O, X, C, const ITEMS: usize>(
     cx.barrier();
     let ends = [words.get(0) as usize, words.get(1) as usize];
 
-    // Where segments begin, and each place by itself that is in none: those before the first offset and those behind the last.
+    // Where segments begin, and each place by itself that is in none: those before the first offset and those after the last.
     let mut at = behind(offsets, ends[0], ends[1], own as u64);
     let is_inside = at > 0 && at < offsets.len();
     let bounds = if is_inside { [offset(offsets, at - 1), offset(offsets, at)] } else { [own as u64, own as u64 + 1] };
@@ -601,7 +601,7 @@ pub fn segment_merge_ranks_pairs<K, V, C>(
     }
 }
 
-/// An item and its place, if its segment lies in several tiles and nobody has claimed the place before: behind the items of its segment
+/// An item and its place, if its segment lies in several tiles and nobody has claimed the place before: after the items of its segment
 /// that come before it in its own tile and in each other.
 fn claim_place<K, V, C>(
     at: usize,
@@ -642,7 +642,7 @@ where
     let mut place = from + at - from.max(first);
     let mut next = 0;
     while next < others {
-        // The first and the last item of what the segment has in other tiles; behind the last of these, of nothing.
+        // The first and the last item of what the segment has in other tiles; after the last of these, of nothing.
         let parts: [_; SIDE_BY_SIDE] = core::array::from_fn(|k| {
             let other = next + k as u32;
             let tile = first_tile + other + (first_tile + other >= own) as u32;

@@ -29,7 +29,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 ///
 /// The arrangement is that of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs); a segment is a run of positions, and stays where it is. Bit
 /// `i` of `heads` says that the thread's item `i` begins one; `segment` is the begin and the end of the one that its
-/// first item is in, which may lie outside the block. What they say of positions from `valid` on does not matter.
+/// first item is in, which may lie outside the block. What they say of positions from `valid` does not matter.
 ///
 /// Phases and cost are those of [`block_merge_sort_pairs`](crate::block::block_merge_sort_pairs): of two runs that merge, only what the segment over their
 /// border has in both moves.

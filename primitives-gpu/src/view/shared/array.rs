@@ -93,7 +93,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         shared_set(self.cx, self.address, self.len, index, value);
     }
 
-    /// Reads `N` elements from `index` on, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
+    /// Reads `N` elements from `index`, by accesses of up to 16 bytes: as many elements as divide `N` and are a power of
     /// two of bytes.
     ///
     /// # Safety
@@ -142,7 +142,7 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Writes `N` elements from `index` on, by accesses of up to 16 bytes; see [`load_items`](Self::load_items).
+    /// Writes `N` elements from `index`, by accesses of up to 16 bytes; see [`load_items`](Self::load_items).
     ///
     /// # Safety
     /// As for [`store`](Self::store), for each element; and the first lies at a multiple of the access' bytes.

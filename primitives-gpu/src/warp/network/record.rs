@@ -78,7 +78,7 @@ impl Record for Long {
 }
 
 /// The unsigned integers that [`SortKey`](crate::element::SortKey)s map to, as sorts handle them: in records, alone or
-/// with an index behind, and digit by digit.
+/// with an index after it, and digit by digit.
 pub trait SortBits: Element {
     #[doc(hidden)]
     type Alone: Record;

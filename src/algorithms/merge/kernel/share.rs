@@ -22,7 +22,7 @@ pub(crate) struct Share<'k, K, V> {
 }
 
 impl<K: Element, V: Element> Share<'_, K, V> {
-    /// Merges the items from `diagonal` on; what is behind the end is unspecified.
+    /// Merges the items from `diagonal`; what is after the end is unspecified.
     ///
     /// # Safety
     /// There is an item at least, and all of them may be read.
@@ -124,8 +124,8 @@ pub(crate) unsafe fn put<T: Element, const N: usize, const ITEMS: usize>(
     }
 }
 
-/// Writes a tile's `len` items to `out`, from `first` on: neighbours write neighbouring vectors. Nobody wants those
-/// behind `len` in the last one.
+/// Writes a tile's `len` items to `out`, from `first`: neighbours write neighbouring vectors. Nobody wants those
+/// after `len` in the last one.
 ///
 /// # Safety
 /// All items were [`put`] before a barrier, and nobody else accesses them or the places of the result.

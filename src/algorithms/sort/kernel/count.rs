@@ -9,7 +9,7 @@ use super::{DIGITS, Digit, SORT_THREADS};
 use crate::algorithms::tile::{CONTROL, has_little_shared};
 
 /// Counts how often each digit of each pass occurs: adds to `counts[pass * stride + digit]`, where pass `p` sorts by the eight
-/// bits of `begin..end` from `begin + 8 * p` on. Any number of blocks.
+/// bits of `begin..end` from `begin + 8 * p`. Any number of blocks.
 #[kernel(launch(pub(crate)), threads(SORT_THREADS), min_blocks(2))]
 pub fn count_digits<K: SortKey>(
     cx: Block,

@@ -31,7 +31,7 @@ pub struct SortPass {
 
 /// Sorts a pass's keys, or a portion of them, by one digit; stable. A tile a block.
 ///
-/// - `begins`: from `pass.begins` on, where in `out` the keys of each digit begin; behind that, where they end, written for the
+/// - `begins`: from `pass.begins`, where in `out` the keys of each digit begin; after that, where they end, written for the
 ///   next launch.
 /// - `states`: two halves of `pass.half * 256` words, of which this launch's is zero, and the other is cleared; before each lie
 ///   [`SORT_AHEAD`]` * 256` zeros.
@@ -166,7 +166,7 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
             begins(1).store(end);
         }
         // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
-        // is behind the end of a partial tile counts too, and is not written: each write has its own check there.
+        // is after the end of a partial tile counts too, and is not written: each write has its own check there.
         let (_, _, len) = position();
         let is_inside = end <= out.len() as u64 || len < SORT_THREADS * ITEMS;
         let begin = if is_inside { begin } else { 0 };
@@ -228,7 +228,7 @@ impl SortPass {
     }
 }
 
-/// The count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first` on: adds up what is known of
+/// The count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first`: adds up what is known of
 /// them, the last first, until one knows of all before it.
 fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
