@@ -63,6 +63,14 @@ for package in "$packages"/*.crate; do
     fi
 done
 
+# Licences, advisories, and one major version of each crate.
+if cargo deny --version > /dev/null 2>&1; then
+    echo '== dependencies'
+    cargo deny check
+else
+    echo 'cargo-deny is not installed: dependencies are not checked' >&2
+fi
+
 # Whether the version says what changed since the last release.
 if cargo semver-checks --version > /dev/null 2>&1; then
     echo '== compatibility'
