@@ -164,8 +164,8 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.prefix_announced(tile, total, op)
     }
 
-    /// The first half of [`prefix`](Self::prefix): tells the tiles after what this one amounts to, and waits for nobody. The same
-    /// warp then does what can be done before the prefix is known, and calls [`prefix_announced`](Self::prefix_announced).
+    /// The first half of [`prefix`](Self::prefix): tells later tiles this tile's total, and does not wait. The same warp then does what
+    /// can be done before the prefix is known, and calls [`prefix_announced`](Self::prefix_announced).
     #[inline(always)]
     #[track_caller]
     pub fn announce(&self, tile: usize, total: T) {
@@ -239,9 +239,9 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         before
     }
 
-    /// What all tiles before `tile` amount to, in order, of which `known` says it up to some group: for a warp that asks for one
-    /// tile after the other, in their order and with one `op`, and looks at each group once. All 32 lanes of the warp call it, and get
-    /// the result. A tile of a group before those known is a fault.
+    /// What all tiles before `tile` amount to, in order. `known` says it up to some group: for a warp that asks for one tile after the
+    /// other, in their order and with one `op`, and looks at each group once. All 32 lanes of the warp call it, and get the result. A tile
+    /// of a group before those known is a fault.
     ///
     /// All tiles before are [announced](Self::announce) by blocks that run; none of them by [`prefix`](Self::prefix), whose order
     /// is another: here groups are combined one by one, whichever tiles a warp asks for.

@@ -1,10 +1,9 @@
 //! Inputs by index, in memory or computed: buffers, numbers counted, other inputs mapped, zipped, permuted, strided or
 //! reversed.
 //!
-//! A kernel with a parameter `x: Input<S>` takes any of them. `S`, a [`Source`], says which one, so a kernel is instantiated for
-//! each type of input that it is launched with, and what is computed costs no memory. The types are the same where the host
-//! builds an input and where the kernel reads it, but for the buffers at its leaves: `&Buffer<T>` or a slice of one there,
-//! [`Span<T>`] here.
+//! A kernel with a parameter `x: Input<S>` takes any of them. `S`, a [`Source`], says which one, so a kernel is instantiated for each type
+//! of input that it is launched with, and what is computed costs no memory. The types are the same where the host builds an input and
+//! where the kernel reads it, except the buffers at its leaves: `&Buffer<T>` or a slice of one there, [`Span<T>`] here.
 //!
 //! | built by | items | source |
 //! |---|---|---|

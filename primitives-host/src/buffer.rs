@@ -175,7 +175,7 @@ impl<T: Element> Buffer<T> {
         self.len
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

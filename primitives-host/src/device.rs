@@ -101,13 +101,13 @@ impl Device {
         }
     }
 
-    /// The first GPU, or an error that says why there is none.
+    /// The first GPU; if there is none, an error that says why.
     pub fn gpu() -> Result<Self> {
         Self::gpu_at(0)
     }
 
-    /// The GPU with this number, or an error that says why there is none. If this process has lost its context, a new one is
-    /// tried, and [`Error::ContextLost`] if that fails.
+    /// The GPU with this number; if there is none, an error that says why. If this process has lost its context, a new one is tried, and
+    /// [`Error::ContextLost`] if that fails.
     pub fn gpu_at(ordinal: usize) -> Result<Self> {
         #[cfg(feature = "cuda")]
         {

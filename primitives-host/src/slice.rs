@@ -205,7 +205,7 @@ impl<'a, T: Element> BufferSlice<'a, T> {
         self.0.len
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
@@ -253,7 +253,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         self.0.len
     }
 
-    /// True if there are none.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
@@ -268,7 +268,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         Ok(Self(self.0.sub(range)?))
     }
 
-    /// The elements before `at` and those from `at` on.
+    /// The elements before `at`, and the rest.
     pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
         Ok((Self(self.0.sub(..at)?), Self(self.0.sub(at..)?)))
     }

@@ -48,12 +48,12 @@ impl<'a> Run<'a> {
         Self { stream, workspace: None, tuning: None }
     }
 
-    /// With memory that stays for the next call.
+    /// The same with memory that is kept for the next call.
     pub fn with(self, workspace: &'a mut Workspace) -> Self {
         Self { workspace: Some(workspace), ..self }
     }
 
-    /// With these tuning values in place of the device's.
+    /// The same with these tuning values in place of the device's.
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
     }

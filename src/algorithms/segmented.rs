@@ -25,8 +25,8 @@ algorithm! {
 /// an empty one.
 ///
 /// `offsets` are `u32` or `u64` (or what [`input`](crate::input) makes of integers), one more than there are segments, and do not
-/// decrease; items before the first and from the last on are in no segment. `op` is any [`Reduction`] whose combination is commutative; an
-/// item's index is its place in the segment. `out` may be longer than there are segments: the rest of it stays as it is.
+/// decrease; items before the first offset, and from the last, are in no segment. `op` is any [`Reduction`] whose combination is
+/// commutative; an item's index is its place in the segment. `out` may be longer than there are segments: the rest of it stays as it is.
 ///
 /// **Determinism.** The order of combination depends on the offsets and the number of items alone.
 ///
@@ -143,13 +143,12 @@ algorithm! {
 /// [tuning](super::Tuning) values that the table has the same for all devices.
 ///
 /// Cost: one read of the input, two of the offsets and one write, by one kernel, after its chain was cleared, which a
-/// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or of
-/// fewer if there are not many, whatever segments it has: segments of any lengths are balanced, and so are empty ones that lie
-/// together or among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of
-/// empty segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan
-/// takes about as long as those reads wait. A tile
-/// waits for the tiles before it, back to the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory: 16
-/// bytes, and 8 for each 4 of an item, a tile.
+/// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or fewer if
+/// there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie together or
+/// among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty
+/// segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes
+/// about as long as those reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
+/// ([`grid`](crate::grid)). Temporary memory: 16 bytes, and 8 for each 4 of an item, a tile.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.

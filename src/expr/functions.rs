@@ -287,7 +287,7 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
     Expr::<u64>::new(Kind::Index(Some(axis)), arguments([])).convert()
 }
 
-/// The elements of a vector that `index` counts. An index outside is a fault; negative ones are outside.
+/// The elements of a vector at the places that `index` gives. An index outside is a fault; negative ones are outside.
 ///
 /// ```
 /// # use kernel_primitives::{Device, expr::{Tensor, gather}};
@@ -302,7 +302,7 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
 /// # }
 /// ```
 ///
-/// What evaluates it returns [`Error::Expression`](crate::Error::Expression) if `vector` has not one axis.
+/// The call that evaluates it returns [`Error::Expression`](crate::Error::Expression) unless `vector` has one axis.
 pub fn gather<T: Scalar>(vector: &Tensor<T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
     Expr::new(Kind::Gather(vector.view.clone()), arguments([index.expr().node]))
 }
@@ -322,8 +322,8 @@ pub fn uniform<T: RandomFloat>(seed: u64) -> Expr<T> {
 
 /// Random numbers of the normal distribution with mean 0 and variance 1: a function of `seed` and the element's number.
 ///
-/// By Box and Muller's transform of the numbers that [`uniform`] gives; equal on all devices but for the rounding of the sine and
-/// the logarithm.
+/// Made by Box and Muller's transform of the numbers that [`uniform`] gives. They are equal on all devices, except the rounding of the
+/// sine and the logarithm.
 pub fn normal<T: RandomFloat>(seed: u64) -> Expr<T> {
     normal_at(scalar(seed), element_index())
 }

@@ -383,7 +383,7 @@ impl<T: Scalar> Tensor<T> {
         }
     }
 
-    /// With an axis of extent 1 before axis `axis`; after all for the number of axes.
+    /// The same with an axis of extent 1 before axis `axis`, or after all axes if `axis` is their number.
     ///
     /// # Errors
     ///
@@ -402,7 +402,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(self.with_layout(Layout { shape: wider, strides, offset }))
     }
 
-    /// The memory from this tensor's first element on with any shape and strides, in elements, which may repeat elements.
+    /// The memory from this tensor's first element, with any shape and strides. Strides are in elements, and may repeat elements.
     ///
     /// # Errors
     ///

@@ -28,8 +28,7 @@ pub fn row_dims(rows: usize, columns: usize, per_thread: usize) -> crate::Dims {
     crate::Dims::new(rows.min(i32::MAX as usize) as u32, threads as u32)
 }
 
-/// Grid and block of [`reduce_rows`](struct@reduce_rows), for rows of `columns` elements of which a thread reads `per_thread` at a
-/// time.
+/// Grid and block of [`reduce_rows`](struct@reduce_rows), for rows of `columns` elements. A thread reads `per_thread` of them at a time.
 ///
 /// Blocks have 256 threads. All of them work on one row or, if it is too short for them, on several.
 #[cfg(not(target_arch = "nvptx64"))]

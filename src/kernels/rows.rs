@@ -1,11 +1,11 @@
-//! Kernels of which each block has whole rows of a matrix.
+//! Kernels that give each block whole rows of a matrix.
 //!
 //! A row is read once and written once if it fits in the block's registers, `NX * ROUNDS` elements a thread, and all rows
 //! start on the boundary of an access of `NX` elements. Any other row is read three times, the second and third time mostly
 //! from the L2 cache. Any block is right; [`row_dims`](super::row_dims) chooses one that holds the row.
 //!
-//! Of the halves a thread can hold 64 elements as well as 32, `<f16, 8, 8>`: half as many warps for a row, each of which
-//! spends as many instructions on addresses and reductions. For rows of thousands of elements those are what time goes into.
+//! Of the halves a thread can hold 64 elements as well as 32, `<f16, 8, 8>`: half as many warps for a row, each of which spends as many
+//! instructions on addresses and reductions. For rows of thousands of elements, that is most of the time.
 
 use kernel_primitives::block::block_reduce;
 use kernel_primitives::prelude::*;

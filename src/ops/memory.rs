@@ -67,7 +67,7 @@ impl Memory {
         self.storage.len() / self.dtype.size()
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -87,7 +87,7 @@ impl Memory {
         self.at_byte(element.saturating_mul(self.dtype.size()))
     }
 
-    /// The place so many bytes after the beginning.
+    /// The place `byte` bytes after the beginning.
     pub fn at_byte(&self, byte: usize) -> OperandStart<'_> {
         OperandStart { storage: &self.storage, dtype: self.dtype, byte }
     }

@@ -211,12 +211,12 @@ impl Plan {
         &self.inputs
     }
 
-    /// Bytes of the workspace that a run needs: none. For code that asks.
+    /// Bytes of the workspace that a run needs: 0, always. It is for code that asks.
     pub fn workspace_size(&self) -> usize {
         0
     }
 
-    /// Checks that a workspace of so many bytes suffices.
+    /// Checks that a workspace of `bytes` bytes suffices.
     ///
     /// # Errors
     ///

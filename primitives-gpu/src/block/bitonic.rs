@@ -37,11 +37,10 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
 /// are identical, so stability is no question. Any block shape, whole or partial warps; a block with more than `TILE`
 /// items is a fault.
 ///
-/// Phases: each warp sorts its items in registers, by shuffles; then runs of one, two, four… warps merge, comparing through
-/// shared memory where threads of two warps meet. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons an item, of which a
-/// register comparison costs one instruction and a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of
-/// 4 bytes and tiles up to a few thousand, that is less than a radix sort takes
-/// ([`block_radix_sort`](super::block_radix_sort)).
+/// Phases: each warp sorts its items in registers, by shuffles; then runs of one, two, four… warps merge, comparing through shared memory
+/// where threads of two warps meet. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons an item. A comparison in registers costs one
+/// instruction, a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of 4 bytes and tiles up to a few thousand, that
+/// is less than a radix sort takes ([`block_radix_sort`](super::block_radix_sort)).
 ///
 /// Shared memory: two records an item, used by turns. It may be reused after the next barrier, which a second collective on
 /// the same `Shared` makes by itself.

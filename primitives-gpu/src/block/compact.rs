@@ -10,9 +10,9 @@ use crate::view::{Shared, TileMut};
 /// threads. Thread `t` has the items from `t * N` (the blocked arrangement); those that a partial tile does not have are not
 /// kept, whatever `keep` says. The tile's other elements stay as they are.
 ///
-/// Phases: the marks are scanned; each thread writes what it keeps, to places that are other threads' own; barrier. After it, each
-/// thread finds its own elements of the tile as the compaction left them. The barriers of [`block_exclusive_scan`] and one more, of
-/// which a block of one warp, whose scan has none, has two.
+/// Phases: the marks are scanned; each thread writes what it keeps, to places that are other threads' own; barrier. After it, each thread
+/// finds its own elements of the tile as the compaction left them. The barriers of [`block_exclusive_scan`] and one more; two in a block
+/// of one warp, whose scan has none.
 ///
 /// Each block fills a tile of its own. What brings the tiles together, if they must be, is a second launch, or
 /// `algorithms::select_if` over the whole buffer, which does so in one.

@@ -165,8 +165,8 @@ impl<'k, T: Element, const ITEMS: usize> Items<'k, T, ITEMS> {
     }
 }
 
-/// From the blocked to the striped arrangement: thread `t` has the block's items from `t * ITEMS`, and gets items `t`,
-/// `t + THREADS`, `t + 2 * THREADS` and so on.
+/// Rearranges items from blocked to striped: thread `t` has the block's items from `t * ITEMS`, and gets items `t`, `t + THREADS`,
+/// `t + 2 * THREADS` and so on.
 ///
 /// Phases: each thread writes its items to shared memory, in vectors; barrier; each reads its new ones. Neither has bank
 /// conflicts for elements of 4, 8 and 16 bytes and any number of items, if `THREADS` is a multiple of 32.
@@ -220,8 +220,7 @@ pub fn blocked_to_striped<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// From the striped to the blocked arrangement: the inverse of [`blocked_to_striped`], at the same cost, called as in its
-/// example.
+/// Rearranges items from striped to blocked: the inverse of [`blocked_to_striped`], at the same cost, called as in its example.
 ///
 /// CUB: `BlockExchange::StripedToBlocked`.
 ///
@@ -242,8 +241,8 @@ pub fn striped_to_blocked<T: Element, const THREADS: usize, const ITEMS: usize>(
     }
 }
 
-/// From the blocked to the warp-striped arrangement: the items of each warp by themselves, lane `l` gets its warp's items
-/// `l`, `l + 32`, `l + 64` and so on; in a partial warp, steps of as many as it has lanes.
+/// Rearranges items from blocked to warp-striped: the items of each warp by themselves, lane `l` gets its warp's items `l`, `l + 32`,
+/// `l + 64` and so on; in a partial warp, steps of as many as it has lanes.
 ///
 /// As [`blocked_to_striped`], with a barrier of the warp instead of the block's. The example of [`warp_striped_to_blocked`]
 /// has both. CUB: `BlockExchange::BlockedToWarpStriped`.
@@ -265,7 +264,7 @@ pub fn blocked_to_warp_striped<T: Element, const THREADS: usize, const ITEMS: us
     }
 }
 
-/// From the warp-striped to the blocked arrangement: the inverse of [`blocked_to_warp_striped`], at the same cost. With
+/// Rearranges items from warp-striped to blocked: the inverse of [`blocked_to_warp_striped`], at the same cost. With
 /// [`load_warp_striped`](super::load_warp_striped), what reads a tile from global memory coalesced and leaves it blocked.
 ///
 /// CUB: `BlockExchange::WarpStripedToBlocked`.

@@ -42,9 +42,8 @@ pub fn load_striped<T: Element, const ITEMS: usize>(cx: Block<'_>, dst: &mut [T;
     load(dst, src, first, step);
 }
 
-/// Reads a block's tile in the warp-striped arrangement: each warp has `32 * ITEMS` consecutive elements, of which lane `l`
-/// gets `l`, `l + 32` and so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for
-/// [`load_striped`]. CUB: `LoadDirectWarpStriped`.
+/// Reads a block's tile in the warp-striped arrangement: each warp has `32 * ITEMS` consecutive elements. Lane `l` gets `l`, `l + 32` and
+/// so on (in a partial warp, steps of as many as it has lanes). Guard and cost are as for [`load_striped`]. CUB: `LoadDirectWarpStriped`.
 ///
 /// No thread waits for another here: any may call it or not.
 ///

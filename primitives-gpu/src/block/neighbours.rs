@@ -364,8 +364,8 @@ pub fn adjacent_difference_right_open<T: Element, F: BinaryFn<T, T, Output = T>,
 /// Whether each item of the block starts a run: whether `differs` is true of the item before it and the item. The first
 /// item's predecessor is `before`; with `None` it starts a run in any case.
 ///
-/// Items are in the blocked arrangement; `differs` is any function of two neighbours, of which the earlier comes first.
-/// Cost and shared memory are as for [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
+/// Items are in the blocked arrangement; `differs` is any function of two neighbours; its first argument is the earlier one. Cost and
+/// shared memory are as for [`adjacent_difference_left`]. CUB: `BlockDiscontinuity::FlagHeads`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

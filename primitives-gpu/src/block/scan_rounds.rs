@@ -12,9 +12,9 @@ use crate::warp;
 /// Combines `initial` and, for each item, the block's items up to and including it. The second result is the total of the
 /// items alone, in every thread.
 ///
-/// Items are in the arrangement of [`WarpRowMut`](crate::view::WarpRowMut): each warp has a contiguous part of the block's
-/// items, in the order of the warps, and in round `r` lane `l` of its `L` lanes the `N` items of that from `(r * L + l) * N`
-/// on. So lanes read side by side from global memory, without an exchange through shared memory.
+/// Items are in the arrangement of [`WarpRowMut`](crate::view::WarpRowMut): each warp has a contiguous part of the block's items, in the
+/// order of the warps, and in round `r` lane `l` of its `L` lanes the `N` items of that part from `(r * L + l) * N`. So lanes read side by
+/// side from global memory, without an exchange through shared memory.
 ///
 /// Phases: each thread combines the items of each of its rounds; each warp scans all its rounds at once by shuffles, which
 /// wait for each other no longer than those of one round, and runs along the rounds; one total a warp goes to shared memory;

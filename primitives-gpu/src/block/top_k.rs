@@ -14,10 +14,10 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled
 /// [`Less`](crate::functor::Less), the largest by [`Greater`](crate::functor::Greater). Of equal keys the one with the lower
 /// index comes first, so the result is the same whatever the arrangement.
 ///
-/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first
-/// `valid` count, and `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the
-/// others are unspecified. A `valid` of more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same
-/// in all threads. Any block shape; a block with more than `TILE` items is a fault.
+/// The arrangement is blocked: thread `t` holds positions `t * ITEMS` to `t * ITEMS + ITEMS`. The first `valid` positions count, and
+/// `ITEMS` is 1, 2, 4, 8 or 16. Afterwards the first `min(k, valid)` positions hold the result; the others are unspecified. A `valid` of
+/// more than `TILE` counts as `TILE`, and the emulator reports it. `k` is the same in all threads. Any block shape; a block with more than
+/// `TILE` items is a fault.
 ///
 /// Phases: runs of `p` items are sorted, where `p` is `k` rounded up to a power of two, at least `ITEMS`; then each merge of
 /// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
@@ -98,14 +98,14 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for TopKStorage<K, TILE
 /// Finds the first `k` of any number of keys in global memory, sorted, with their indices in `x`; `x` and `k` are the same
 /// in all threads of the block.
 ///
-/// Returns them in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`, of which the first
-/// `min(k, x.len())` count; the others are unspecified. Order, ties and block shapes are as for [`block_top_k`]; `ITEMS` is 2, 4,
-/// 8 or 16. `k` is at most half the block's items, and the block has at most `TILE` items: otherwise it is a fault.
+/// Returns them in the blocked arrangement: thread `t` holds the results `t * ITEMS` to `t * ITEMS + ITEMS`. The first `min(k, x.len())`
+/// count; the others are unspecified. Order, ties and block shapes are as for [`block_top_k`]; `ITEMS` is 2, 4, 8 or 16. `k` is at most
+/// half the block's items, and the block has at most `TILE` items: otherwise it is a fault.
 ///
-/// Phases: the block reads `ITEMS / 2` keys a thread at a time. Those that come before the `k`th found so far are gathered in
-/// shared memory; when there is no room for more, [`block_top_k`] cuts them down to `k`. Cost: one pass over `x` with a
-/// barrier for each read, and for `n` keys in random order about `k * ln(n / k)` candidates, of which `TILE / 2 - k` or
-/// more fit between two cuts. Keys that get better all the way are the worst case: a cut for every read.
+/// Phases: the block reads `ITEMS / 2` keys a thread at a time. Those that come before the `k`th found so far are gathered in shared
+/// memory; when the storage is full, [`block_top_k`] cuts them down to `k`. Cost: one pass over `x` with a barrier for each read, and for
+/// `n` keys in random order about `k * ln(n / k)` candidates. `TILE / 2 - k` of them or more fit between two cuts. Keys that get better
+/// all the way are the worst case: a cut for every read.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -176,9 +176,9 @@ pub fn block_top_k_of<const ITEMS: usize, const TILE: usize, K: SortKey, O: Dire
 /// is a multiple of half of `ITEMS`, 16 at most. Keys come from anywhere: other inputs, some of a view, or in another
 /// order than that of their indices.
 ///
-/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, while there is room;
-/// then, after a barrier, they are cut down to `k` if there are many. If there was no room, they are forgotten, and the
-/// rounds are gone through once more as [`block_top_k_of`] does. A round is read while the one before is looked at.
+/// Phases: each warp by itself adds the keys of four rounds that come before the `k`th so far, until the storage is full; then, after a
+/// barrier, they are cut down to `k` if there are many. If they did not fit, they are dropped, and the rounds are gone through once more
+/// as [`block_top_k_of`] does. A round is read while the one before is looked at.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

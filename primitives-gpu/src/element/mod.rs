@@ -19,8 +19,8 @@
 //! | [`ConvertTo`] | conversion to any of these types | ✓ | ✓ | ✓ | to `Complex` |
 //! | [`SortKey`] | the bits that sort as the values do | ✓ | ✓ | ✓ | |
 //!
-//! All of it gives the same bits on the GPU and in the emulator, but for the elementary functions of [`Real`], which differ
-//! by the few units in the last place that stand there, and the payloads of NaN.
+//! All of it gives the same bits on the GPU and in the emulator, except the elementary functions of [`Real`], which differ by the few
+//! units in the last place that their docs give, and the payloads of NaN.
 
 mod accumulate;
 mod any_bits;

@@ -42,7 +42,7 @@ floats!(f32 f64);
 
 /// `exp(-2πi * index / n)`: each part is the nearest number, or in rare cases the one beside it.
 ///
-/// `n` is 1 to 2^52, and `index` less than `n`. For tables, of which it is too slow to compute each element where it is used.
+/// `n` is 1 to 2^52, and `index` less than `n`. For tables: it is too slow to compute each element where it is used.
 ///
 /// ```
 /// use kernel_primitives::element::root_of_unity;

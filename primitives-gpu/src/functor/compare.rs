@@ -126,7 +126,7 @@ impl<O: Direction> KeyOrder for O {
 
 /// The order of keys after an exclusive or of their bits with a number.
 ///
-/// One kernel then sorts in both directions, and integers with and without a sign, of which it takes the bits as they are.
+/// One kernel then sorts in both directions, and integers with and without a sign, since it takes their bits as they are.
 ///
 /// ```
 /// use kernel_primitives::functor::{Greater, KeyOrder, Less, Turned};

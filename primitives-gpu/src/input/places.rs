@@ -17,7 +17,7 @@ pub struct Permutation<S, I> {
     pub at: I,
 }
 
-/// The items of `source` at the indices `at`: integers of any type, of which one outside is a fault. Or its places, of an
+/// The items of `source` at the indices `at`: integers of any type; one that is outside is a fault. Or its places, of an
 /// [`output`](crate::output).
 pub fn permutation<S, I>(source: S, at: I) -> Permutation<S, I> {
     Permutation { source, at }
@@ -63,7 +63,7 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
     }
 }
 
-/// Every so many-th item; from [`strided`].
+/// Every `step`th item; from [`strided`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Strided<S> {

@@ -101,8 +101,8 @@ pub fn read_data_2d<T, U, const NX: usize, const NY: usize>(
     }
 }
 
-/// Converts, and writes in two dimensions: `src[y][x]` becomes the element at column `t + x * stride_x` of row `y`, from
-/// `first` on, as far as the window has it.
+/// Converts, and writes in two dimensions: `src[y][x]` becomes the element at column `t + x * stride_x` of row `y`, from `first`, as far
+/// as the window has it.
 ///
 /// Guards and accesses are as for [`read_data_2d`].
 ///
@@ -168,8 +168,8 @@ pub unsafe fn write_data_2d<T, U, P, const NX: usize, const NY: usize>(
 ///   [`BroadcastConfig`](super::BroadcastConfig)s, or another functor.
 /// - `f`: what is done with each element: a functor, such as [`Cast`](crate::functor::Cast).
 /// - `first`: the reduced element with which the block begins.
-/// - `window`: `columns` counts kept elements and `rows` reduced ones, of which the block's first is 0; the strides are the
-///   distances between a thread's.
+/// - `window`: `columns` counts kept elements and `rows` reduced ones; the block's first is 0; the strides are the distances between a
+///   thread's.
 /// - `reduce_last`: whether the fastest dimension is reduced. Then neighbouring threads (`thread_idx().x`) have neighbouring
 ///   reduced elements, and `thread_idx().y` counts the kept ones; otherwise the other way round. Either way the threads of a
 ///   warp read side by side.

@@ -49,8 +49,8 @@ impl<'k, T: Element, P: Partition> GlobalMut<'k, T, P> {
         self.len() == 0
     }
 
-    /// The first element's address: the unsafe floor. The emulator does not see what goes through it: it takes the elements
-    /// for written from now on.
+    /// The first element's address: the unsafe floor. The emulator does not see what goes through it: from now on it takes the elements as
+    /// written.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.elements.expose();

@@ -307,8 +307,8 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
         SharedArray { cx: self.cx, address, len, _borrowed: PhantomData }
     }
 
-    /// The storage's address: the unsafe floor. The emulator does not see what goes through it: it takes the storage for
-    /// written from now on.
+    /// The storage's address: the unsafe floor. The emulator does not see what goes through it: from now on it takes the storage as
+    /// written.
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut S {
         #[cfg(not(target_arch = "nvptx64"))]

@@ -98,9 +98,9 @@ impl Parity {
 }
 
 impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
-    /// Begins the barrier `index`, whose phases take so many `warps` each. One thread does, once a kernel, and a barrier of the block
-    /// follows before any warp uses it. An index outside is a fault, and so are more warps than the block has, none, or a block that is
-    /// not of whole warps.
+    /// Begins the barrier `index`, each of whose phases takes the arrivals of `warps` warps. One thread does, once a kernel, and a barrier
+    /// of the block follows before any warp uses it. An index outside is a fault, and so are more warps than the block has, none, or a
+    /// block that is not of whole warps.
     #[track_caller]
     pub fn begin(&self, index: usize, warps: u32) {
         let (cx, barrier) = (self.cx(), self.barrier(index));

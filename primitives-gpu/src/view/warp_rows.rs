@@ -1,4 +1,4 @@
-//! Rows of which each warp writes contiguous parts.
+//! Rows that warps write together, each a contiguous part.
 
 use core::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use super::partition::{Row, Rows};
 use super::{Global, GlobalMut};
 use crate::element::Element;
 
-/// A block's row of a [`GlobalMut`] in tiles of `block_threads * ITEMS * ROUNDS` elements. Each warp has a contiguous part
-/// of a tile, in the order of the warps, and in round `r` lane `l` of its `L` lanes the `ITEMS` elements of that from
-/// `(r * L + l) * ITEMS` on, as far as the row has them.
+/// A block's row of a [`GlobalMut`] in tiles of `block_threads * ITEMS * ROUNDS` elements. Each warp has a contiguous part of a tile, in
+/// the order of the warps, and in round `r` lane `l` of its `L` lanes the `ITEMS` elements of that part from `(r * L + l) * ITEMS`, as far
+/// as the row has them.
 ///
 /// From [`GlobalMut::row_by_warps`]. A warp reads and writes side by side, and yet what comes before a warp's part is what the
 /// warps before it have: the arrangement of [`block_inclusive_scan_rounds`](crate::block::block_inclusive_scan_rounds).

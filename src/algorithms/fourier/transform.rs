@@ -166,8 +166,8 @@ where
 
 /// A transform of any kind, and a function of each result, in the same pass.
 ///
-/// By [`NormSquared`](crate::functor::NormSquared) results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and [`irfft`].
-/// By [`FftKind::RealForward`] imaginary parts of the input must be zero.
+/// With [`NormSquared`](crate::functor::NormSquared), results are the power spectrum. Otherwise as [`fft`], [`ifft`], [`rfft`] and
+/// [`irfft`]. With [`FftKind::RealForward`], imaginary parts of the input must be zero.
 ///
 /// # Errors
 /// Returns the errors of [`fft`].

@@ -74,7 +74,7 @@ algorithm! {
     select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
 }
 
-/// Keeps the items whose flags are true; of numbers, not 0. As many as there are both items and flags are looked at.
+/// Keeps the items whose flags are true; of numbers, not 0. The shorter of items and flags says how many are looked at.
 ///
 /// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
 ///

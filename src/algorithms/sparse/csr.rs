@@ -178,8 +178,8 @@ indices!(u32, u64);
 /// The entries of row `r` are `offsets[r]..offsets[r + 1]`, and each has a column and a value. The columns of a row may be in any
 /// order, and a column may come twice: both entries count. `I`, `u32` or `u64`, is the type of offsets and columns.
 ///
-/// A matrix is checked once, when it is made: a launch looks at all offsets and columns, and measures the rows. From that
-/// [`spmv`](super::spmv()) knows [how to compute](Self::method) a product.
+/// A matrix is checked once, when it is made: a launch looks at all offsets and columns, and measures the rows. From these
+/// [`spmv`](super::spmv()) chooses [how to compute](Self::method) a product.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Csr, spmv};

@@ -69,7 +69,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Sell<V, I> {
 ///
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
-/// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry, of which caches serve those that are near each other.
+/// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
 /// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two
 /// results for each 896 entries and rows.
 ///
@@ -162,7 +162,7 @@ where
 
 /// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
 ///
-/// With [`Axpby`] it is `y = alpha A x + beta z`, of which the residual of a linear system is one. It costs a read of `z` more than
+/// With [`Axpby`] it is `y = alpha A x + beta z`; the residual of a linear system is such a product. It costs a read of `z` more than
 /// [`spmv`], and no other pass.
 ///
 /// ```

@@ -14,7 +14,7 @@ const CALL: &str = "Sell::from_csr";
 
 /// A sparse matrix in slices of 32 rows (SELL-C-σ, with C = 32), on a device.
 ///
-/// The rows are sorted by length in windows of so many (σ), and the 32 rows of a slice lie side by side: first the first entry of each, then
+/// The rows are sorted by length in windows of σ rows, and the 32 rows of a slice are side by side: first the first entry of each, then
 /// the second, and so on. So a warp with a row a lane reads neighbouring entries. Each row of a slice has as many slots as the longest has
 /// entries. The rest stay unused, and no product reads them.
 ///

@@ -32,7 +32,8 @@ pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 /// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles,
 /// the others `tiles`. A share has `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///
-/// The order is that of keys [`Turned`] so. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless there is no room, to `places` where in `x` it is.
+/// The order is that of keys [`Turned`] so. Of `n` blocks, block `b` writes its `i`th key to `keys[i * n + b]` and, unless `places` is
+/// empty, to `places` where in `x` it is.
 #[kernel(launch(pub(crate)), threads(TOP_K_THREADS), min_blocks(2))]
 pub fn top_k_tiles<S>(
     cx: Block,

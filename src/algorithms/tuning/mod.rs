@@ -84,12 +84,12 @@ impl Tuning {
         }
     }
 
-    /// The value for items of so many bytes.
+    /// The value for items of this size, in bytes.
     pub fn get(&self, parameter: Parameter, bytes: usize) -> u32 {
         self.values[parameter as usize][class(bytes)]
     }
 
-    /// Sets the value for items of so many bytes, or for all.
+    /// Sets the value for items of this size, in bytes, or for all.
     ///
     /// # Errors
     /// Returns [`Error::Tuning`] if the kernels do not accept the value.

@@ -17,8 +17,8 @@ algorithm! {
 
 /// Keeps the first of each run of equal items: `out` begins with them, in order, and `count[0]` says how many they are.
 ///
-/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `out` need not be as long
-/// as the input, only long enough: what is after the items kept stays as it is. Of a sorted input this keeps each item once.
+/// Equal is what `==` says: −0 and +0 are, and NaN equals nothing, so that each is a run of its own. `out` need not be as long as the
+/// input, only long enough: what is after the items kept stays as it is. If the input is sorted, this keeps each item once.
 ///
 /// Cost: as [`select_if`](crate::algorithms::select_if).
 ///

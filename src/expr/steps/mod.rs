@@ -13,7 +13,7 @@ use super::dtype::Scalar;
 use super::graph::{Expr, Kind, arguments};
 
 impl<T: Scalar> Expr<T> {
-    /// This stencil applied so many times: an assignment of its own.
+    /// This stencil, applied `count` times: an assignment of its own.
     ///
     /// The expression is one step. The tensor that it reads beside each place is stepped: each step reads the result of the step before
     /// in its place. All results are rounded to the element type, so that they are bit for bit those of `count` assignments between two

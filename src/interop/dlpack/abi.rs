@@ -94,7 +94,7 @@ pub struct DLTensor {
     pub ndim: i32,
     /// The element type.
     pub dtype: DLDataType,
-    /// As many extents as there are axes.
+    /// An extent for each axis.
     pub shape: *mut i64,
     /// As many strides, in elements; null for elements in a row, the last index first.
     pub strides: *mut i64,

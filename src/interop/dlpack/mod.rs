@@ -19,7 +19,7 @@
 //!
 //! # Streams
 //!
-//! The struct names no stream: who passes it on sees to the order, on a GPU.
+//! The struct names no stream: on a GPU, whoever passes it on must keep the order.
 //!
 //! - **Import.** Ask the producer for its tensor with the handle of the stream that you import it on: `__dlpack__(stream=s)`, where `s` is
 //!   [`Stream::as_raw`](crate::Stream::as_raw) as a number. The producer lets that stream wait for its work. Here, work on all streams waits for

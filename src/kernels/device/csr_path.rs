@@ -78,8 +78,8 @@ where
     }
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes as many steps, of which one
-/// is an entry or the end of a row, so that rows of any lengths are balanced.
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes equally many steps; a step is an
+/// entry or the end of a row. So rows of any lengths are balanced.
 ///
 /// `splits` is from [`csr_splits`](struct@csr_splits). The threads read the tile's entries side by side and put the products and the
 /// ends of rows in shared memory. Then each takes its steps there. A tile in which no row ends needs no steps: each thread adds up the

@@ -12,10 +12,10 @@ use super::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyItems};
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 13;
 
-/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and its
-/// kin: `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`,
-/// combined by `op`. A tile a block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory
-/// of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one tile.
+/// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and the algorithms like it:
+/// `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
+/// block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory of a [`Chain`] of all tiles of the epoch
+/// `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_by_key_tiles<K, V, R>(

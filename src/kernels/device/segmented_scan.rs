@@ -20,10 +20,10 @@ const AHEAD: usize = 8;
 /// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most: a launch has enough blocks for all.
 pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 
-/// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and its
-/// kin: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by
-/// `op`. A tile a block, of so many `vectors` a thread ([`SegmentScanItems`]); `chain` has the memory of a [`Chain`] of all
-/// tiles of the epoch `epoch`, or none if there is one tile. There may be more tiles than items take.
+/// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and the algorithms like
+/// it: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
+/// block, of so many `vectors` a thread ([`SegmentScanItems`]); `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`,
+/// or none if there is one tile. There may be more tiles than items take.
 ///
 /// Tiles are of items, whatever segments they have. A warp looks for the first segment that begins in its part of a tile,
 /// and marks the items that begin one, while the items are on their way. What the tiles before amount to matters up to the

@@ -5,7 +5,7 @@
 //! two buffers to the other. So short segments cost little after the first kernel, and long ones as much as in any sort.
 //! The idea is that of moderngpu's segmented sort (Baxter, 2013).
 //!
-//! Of few items launches cost more than work. There tiles are short, and in place of all passes each item of a segment in several tiles
+//! For few items, launches cost more than work. There tiles are short, and in place of all passes each item of a segment in several tiles
 //! searches the others of these for how many items come before it, which is its place.
 
 use core::marker::PhantomData;
@@ -298,7 +298,7 @@ const fn tile_ratio() -> usize {
 pub struct SegmentMergePass {
     /// Items of a run: a power of two, a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) at least.
     pub run: usize,
-    /// The number of the pass, from 1 on.
+    /// The number of the pass; the first is 1.
     pub pass: usize,
 }
 

@@ -89,7 +89,7 @@ impl<'k, T: Element> SharedSlice<'k, T> {
         Self { cx, address, len: bytes.saturating_sub(offset) / size_of::<T>(), _borrowed: PhantomData }
     }
 
-    /// All of it as one storage, for a kernel of which the launch says how much it takes. Less memory than that is a fault.
+    /// All of it as one storage, for a kernel whose launch says how much it takes. Less memory than that is a fault.
     #[inline(always)]
     #[track_caller]
     pub fn storage<S: SharedStorage>(self) -> Shared<'k, S> {
