@@ -110,8 +110,8 @@ algorithm! {
 /// `lengths` are numbers of any type, which wrap if they are integers that are too small. Otherwise as [`reduce_by_key`] of as many
 /// ones. Temporary memory: 32 bytes a tile of some 50 KB of items, or fewer.
 ///
-/// Ready for numbers with lengths of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem,
-/// u64>);`.
+/// Ready for numbers with lengths of `u32`. For others, write
+/// `instantiate!(kernel_primitives::algorithms::run_length_encode<MyItem, u64>);`.
 ///
 /// CUB: `DeviceRunLengthEncode::Encode`.
 ///

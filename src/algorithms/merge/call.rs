@@ -23,8 +23,8 @@ algorithm! {
 /// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small
 /// launch first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, else none.
 ///
-/// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem,
-/// MyOrder>);`.
+/// Ready for numbers with `Less` and `Greater`. For others, write
+/// `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
 ///
 /// CUB: `DeviceMerge::MergeKeys`. Thrust: `merge`.
 ///

@@ -57,8 +57,8 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
     /// Cost: a sort of the rows by as many bits as their windows and lengths have, a scan of the slices, a read of the matrix, a write of the
     /// slots, and a wait for their number.
     ///
-    /// Ready for numbers with indices of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32,
-    /// MyValue>);`.
+    /// Ready for numbers with indices of `u32`. For others, write
+    /// `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if there are more rows or slots than `I` counts; and the errors of a launch, of
