@@ -14,7 +14,7 @@ readonly host="$(rustc -vV | sed -n 's/^host: //p')"
 if cargo +nightly miri --version >/dev/null 2>&1; then
     echo "== Miri"
     export MIRIFLAGS='-Zmiri-permissive-provenance -Zmiri-disable-isolation'
-    CARGO_TARGET_DIR="$target/miri" cargo +nightly miri test -p primitives-gpu -p primitives-host -p primitives-macros --lib
+    CARGO_TARGET_DIR="$target/miri" cargo +nightly miri test -p kernel-primitives-gpu -p kernel-primitives-host -p kernel-primitives-macros --lib
     CARGO_TARGET_DIR="$target/miri" cargo +nightly miri test --test suite sanitize
 else
     echo "== Miri: skipped, not installed: rustup +nightly component add miri rust-src"
@@ -29,7 +29,7 @@ x86_64-unknown-linux-gnu | aarch64-unknown-linux-gnu)
     # The compiler's sanitizers are not stable; the installed compiler has them nonetheless.
     CARGO_TARGET_DIR="$target/asan" RUSTC_BOOTSTRAP=1 \
         RUSTFLAGS='-Zsanitizer=address --cfg emulator_portable_fibers' ASAN_OPTIONS=detect_leaks=0 \
-        cargo test --target "$host" -p kernel-primitives -p primitives-gpu -p primitives-host \
+        cargo test --target "$host" -p kernel-primitives -p kernel-primitives-gpu -p kernel-primitives-host \
         --features corosensei/sanitizer --lib --test suite -- --skip overflow::
     ;;
 *)

@@ -44,7 +44,7 @@ KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda -
 
 echo '== the kernels'
 mkdir -p "$out"
-cargo build --quiet --package primitives-build --example prebuild
+cargo build --quiet --package kernel-primitives-build --example prebuild
 CARGO_PKG_NAME=kernel-primitives CARGO_MANIFEST_DIR="$PWD" OUT_DIR="$out" \
     target/debug/examples/prebuild "$out/kernels" > "$out/log" || { cat "$out/log" >&2; exit 1; }
 zstd --quiet --force -19 --check --single-thread "$out/kernels" -o "$tree/prebuilt/kernels.zst"

@@ -3,7 +3,7 @@
 #   - the distribution's newest Rust compiler with the sources of core, and LLVM 22, by apt; where the
 #     distribution has none (Ubuntu), a nightly of rustup with its sources and LLVM tools;
 #   - libdevice, ptxas, nvdisasm and cuobjdump, as NVIDIA's Python wheels in an environment of their own.
-# primitives-build finds both without further settings. Running it again is quick and changes nothing.
+# kernel-primitives-build finds both without further settings. Running it again is quick and changes nothing.
 set -euo pipefail
 
 readonly cuda_version=13.0.88

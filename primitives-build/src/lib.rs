@@ -99,7 +99,7 @@
 //! | libdevice, ptxas, nvdisasm | `KERNEL_PRIMITIVES_LIBDEVICE`, `KERNEL_PRIMITIVES_PTXAS`, `KERNEL_PRIMITIVES_NVDISASM` (files); `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`, `PATH`; Python wheels |
 //!
 //! It passes over a compiler without its sources, or one newer than every LLVM there. [`Toolchain::find`] tells what was found, and
-//! so does the program `kernel-primitives-doctor` of this crate. In this repository, `cargo run -p primitives-build --bin
+//! so does the program `kernel-primitives-doctor` of this crate. In this repository, `cargo run -p kernel-primitives-build --bin
 //! kernel-primitives-doctor` runs it. `cargo install --path` of this crate's folder installs it, so that it runs anywhere.
 
 #![warn(missing_docs)]

@@ -92,7 +92,7 @@ pub(crate) struct Ptxas {
 
 /// The tools of the device side, as [`PtxBuilder`](crate::PtxBuilder) uses them.
 ///
-/// `Display` lists them, one a line: `cargo run -p primitives-build --bin kernel-primitives-doctor` prints that.
+/// `Display` lists them, one a line: `cargo run -p kernel-primitives-build --bin kernel-primitives-doctor` prints that.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     pub(crate) compiler: Compiler,
