@@ -154,7 +154,7 @@ pub(super) unsafe fn copy_neighbours(
         }
         let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
         let element = |at: isize| row.wrapping_add_signed(stride * at);
-        // Those inside, which lie in a row as the places do.
+        // Those inside, which are contiguous as the places are.
         let low = (-start).clamp(0, len);
         let high = (extent - start).clamp(low, len);
         if high > low {

@@ -152,7 +152,7 @@ impl Nest {
         &self.extents[..self.rank]
     }
 
-    /// Whether an operand's elements lie in a row, in order.
+    /// Whether an operand's elements are contiguous, in order.
     pub(crate) fn is_linear(&self, operand: usize) -> bool {
         let mut dense = 1isize;
         (0..self.rank).rev().all(|axis| {

@@ -148,7 +148,7 @@ impl Layout {
         Self { shape, strides: shape.contiguous_strides(), offset: 0 }
     }
 
-    /// Whether the elements lie in a row, in order.
+    /// Whether the elements are contiguous, in order.
     pub(crate) fn is_contiguous(&self) -> bool {
         let dense = self.shape.contiguous_strides();
         self.shape.contains(&0)

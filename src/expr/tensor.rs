@@ -172,7 +172,7 @@ impl<T: Scalar> Tensor<T> {
         self.view.stream.device()
     }
 
-    /// Whether the elements lie in a row, outermost axis first.
+    /// Whether the elements are contiguous, outermost axis first.
     pub fn is_contiguous(&self) -> bool {
         self.view.layout.is_contiguous()
     }
@@ -182,7 +182,7 @@ impl<T: Scalar> Tensor<T> {
         Self::at(self.view.storage.clone(), stream.clone(), self.view.layout)
     }
 
-    /// The elements as a slice, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row.
+    /// The elements as a slice, for [algorithms](crate::algorithms) and kernels; `None` if they are not contiguous.
     pub fn as_slice(&self) -> Option<BufferSlice<'_, T>> {
         let start = self.view.layout.offset;
         // SAFETY: a tensor of `T` has the memory of a buffer of `T`.
@@ -190,7 +190,7 @@ impl<T: Scalar> Tensor<T> {
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
     }
 
-    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they do not lie in a row, if they were
+    /// The elements as a slice to write, for [algorithms](crate::algorithms) and kernels; `None` if they are not contiguous, if they were
     /// imported to be read, or if the tensor is not the only view of its memory: a clone, a slice, an expression or a
     /// [`Prepared`](super::Prepared) has it, too.
     ///
@@ -249,7 +249,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(self.to_vec()?[0])
     }
 
-    /// This tensor if its elements lie in a row, else a copy where they do.
+    /// This tensor if its elements are contiguous, and otherwise a contiguous copy.
     ///
     /// # Errors
     ///

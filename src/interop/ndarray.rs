@@ -3,10 +3,10 @@
 //!
 //! | from | to | call | copies |
 //! |---|---|---|---|
-//! | array or view, of any strides | tensor | [`Tensor::from_ndarray`] | once to the device; before on the host if the elements do not lie in a row |
+//! | array or view, of any strides | tensor | [`Tensor::from_ndarray`] | once to the device; before on the host if the elements are not contiguous |
 //! | array or view | elements of a tensor | [`Tensor::assign_ndarray`] | as above, and in one kernel |
-//! | tensor, of any strides | array | [`Tensor::to_ndarray`] | once to the host; before on the device if the elements do not lie in a row |
-//! | tensor | array or view that is there | [`Tensor::copy_to_ndarray`] | as above; once more on the host if they do not lie in a row there |
+//! | tensor, of any strides | array | [`Tensor::to_ndarray`] | once to the host; before on the device if the elements are not contiguous |
+//! | tensor | array or view that is there | [`Tensor::copy_to_ndarray`] | as above; once more on the host if they are not contiguous there |
 //! | tensor on the emulator | view | [`Tensor::with_ndarray`], [`Tensor::with_ndarray_mut`] | none |
 //! | array or view | buffer, of any element | [`to_buffer`] | as a tensor |
 //! | buffer or a part of one | array | [`from_slice`] | once to the host |

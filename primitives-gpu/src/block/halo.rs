@@ -99,7 +99,7 @@ impl<T: Element, const N: usize> Halo<'_, T, N> {
 /// Reads a window of a tensor into shared memory, for all threads: usually a block's tile with the elements around it that a stencil
 /// reads, its halo.
 ///
-/// - `src`: the tensor, whose elements lie in a row, the last axis fastest.
+/// - `src`: the tensor, whose elements are contiguous, the last axis fastest.
 /// - `extents`: its extents, outermost first.
 /// - `first`: the index of the window's first element. It may be outside, as that of the halo before the first tile is.
 /// - `window`: the window's extents.

@@ -71,7 +71,7 @@ enum Place {
     Register(usize),
     /// One value for all elements.
     Uniform(usize),
-    /// In the memory of an operand that lies in a row.
+    /// In the memory of an operand that is contiguous.
     Input(usize),
     Result(usize),
 }
@@ -90,7 +90,7 @@ enum Step {
     },
     /// What is wrong whatever the elements are.
     Fail(Diagnosis),
-    /// Elements of an input that do not lie in a row.
+    /// Elements of an input that are not contiguous.
     Pack {
         input: usize,
         to: usize,
@@ -128,7 +128,7 @@ enum Step {
         element: Place,
         to: Place,
     },
-    /// Elements of a result that does not lie in a row, or whose memory is read too.
+    /// Elements of a result that is not contiguous, or whose memory is read too.
     Unpack {
         from: Place,
         result: usize,

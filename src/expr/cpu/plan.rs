@@ -191,7 +191,7 @@ impl Job {
         plan
     }
 
-    /// Whether a result's elements lie in a row, in memory that no other operand has.
+    /// Whether a result's elements are contiguous, in memory that no other operand has.
     fn is_direct(&self, result: usize) -> bool {
         let Some(memory) = self.results.get(result) else { return false };
         let others = self.results.iter().enumerate().filter(|(other, _)| *other != result).map(|(_, memory)| memory);
