@@ -22,6 +22,7 @@ use primitives_gpu::Element;
 /// combined with, as literals do: `x * 2.0` has the type of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "Rust's names")]
+#[non_exhaustive]
 pub enum DType {
     Bool,
     I8,

@@ -21,6 +21,7 @@ algorithm! {
 
 /// What is computed of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FftKind {
     /// The transform: factors are `exp(-2πi * j * k / n)`.
     Forward,

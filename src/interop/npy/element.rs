@@ -6,6 +6,7 @@ use primitives_gpu::{Complex, Element};
 /// An element type that a file can have and this library has, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the types' names")]
+#[non_exhaustive]
 pub enum NpyType {
     Bool,
     I8,

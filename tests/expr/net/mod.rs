@@ -58,6 +58,7 @@ macro_rules! with {
                 type $T = $t;
                 $body
             })*
+            other => unreachable!("{other}"),
         }
     };
 }
