@@ -13,7 +13,7 @@ use crate::{Buffer, BufferSliceMut, Device, Dims, Element, Error, InputArg, Resu
 /// device would come to an end of more.
 const MOST_ITEMS: usize = 1 << 48;
 
-/// Where an algorithm runs: a stream, and what is to be other than usual.
+/// Where an algorithm runs: a stream, and options.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{Run, Workspace, reduce};
@@ -272,15 +272,15 @@ impl<T: Element> Drop for OwnScratch<'_, T> {
     }
 }
 
-/// Temporary memory of algorithms that is kept from call to call, and grows where a call needs more.
+/// Temporary memory of algorithms, kept from call to call. It grows if a call needs more.
 ///
-/// Reductions, scans, selections, and what else chains its blocks' tiles ([`grid`](crate::grid)) have 36 KiB of it to
-/// themselves, for all blocks of a reduction, 4000 tiles of a scan of four-byte items or 1000 of a reduction by key, which
-/// are cleared once and not for each call outside of captures: the smaller the input, the more of a call's time that is.
+/// 36 KiB of it are for algorithms that chain their blocks' tiles ([`grid`](crate::grid)): reductions, scans, selections and others. They
+/// suffice for all blocks of a reduction, 4000 tiles of a scan of four-byte items or 1000 of a reduction by key. Outside of captures they
+/// are cleared once, and not for each call. That saves more of a call's time, the smaller the input is.
 ///
-/// Calls on several streams of one device may share one: the later then waits for the earlier. After a call that failed it is as good as
-/// before. A graph that was captured with one uses its memory too, and does not borrow it: while another thread makes a call with
-/// the workspace, it is not to be launched, or the results of both are unspecified.
+/// Calls on several streams of one device may share a workspace: the later call then waits for the earlier one. A call that fails leaves
+/// it usable. A graph that was captured with a workspace uses its memory, too, and does not borrow it. Do not launch the graph while
+/// another thread makes a call with the workspace: the results of both would be unspecified.
 ///
 /// A call on another device than the calls before returns [`Error::WrongDevice`].
 #[derive(Debug, Default)]

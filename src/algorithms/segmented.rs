@@ -21,8 +21,8 @@ algorithm! {
     segmented_reduce, "write `instantiate!(kernel_primitives::algorithms::segmented_reduce<{Self}, {O}, {R}>);` in your kernel module"
 }
 
-/// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`, and what that says of none for
-/// an empty one.
+/// Reduces each segment to one: `out[i]` is the reduction of `x[offsets[i]..offsets[i + 1]]` by `op`; for an empty segment, its result of
+/// no items.
 ///
 /// `offsets` are `u32` or `u64` (or what [`input`](crate::input) makes of integers), one more than there are segments, and do not
 /// decrease; items before the first offset, and from the last, are in no segment. `op` is any [`Reduction`] whose combination is
@@ -30,12 +30,11 @@ algorithm! {
 ///
 /// **Determinism.** The order of combination depends on the offsets and the number of items alone.
 ///
-/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four
-/// bytes or fewer on average, are one launch, unless there are more than 8192 segments: two warps take a segment, and a
-/// block a long one, so that one long segment among short ones is a block's work alone. Of more items a warp takes a
-/// tile, whatever segments it has, and a small second launch comes after: segments of any lengths are balanced, one
-/// that is all of the input too, and short ones have a lane each. Temporary memory then: two accumulators and eight
-/// bytes for each tile of 8 KiB.
+/// Cost: one read of the input and one of the offsets. Up to 2^16 items, and up to 2^20 in segments of 2048 of four bytes or fewer on
+/// average, take one launch, unless there are more than 8192 segments. Two warps take a segment, and a block takes a long one; so one long
+/// segment among short ones is the work of one block. If there are more items, a warp takes a tile, whatever segments it has, and a small
+/// second launch follows. Segments of any lengths are balanced, also one that is all of the input, and short ones have a lane each.
+/// Temporary memory is then two accumulators and eight bytes for each tile of 8 KiB.
 ///
 /// Ready for numbers with offsets of `u32`, with `Sum`, `MinOf` and `MaxOf`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_reduce<f32, u64, MyReduction>);`.
@@ -142,12 +141,12 @@ algorithm! {
 /// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, and on
 /// [tuning](super::Tuning) values that the table has the same for all devices.
 ///
-/// Cost: one read of the input, two of the offsets and one write, by one kernel, after its chain was cleared, which a
-/// [`Workspace`](super::Workspace) saves for few tiles; a single tile has none. A block takes a tile of some 50 KB of items, or fewer if
-/// there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie together or
-/// among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty
-/// segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes
-/// about as long as those reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
+/// Cost: one read of the input, two of the offsets and one write, by one kernel. Its chain is cleared before; a
+/// [`Workspace`](super::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
+/// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
+/// together or among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds
+/// of empty segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan
+/// takes about as long as those reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
 /// ([`grid`](crate::grid)). Temporary memory: 16 bytes, and 8 for each 4 of an item, a tile.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:

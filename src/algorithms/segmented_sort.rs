@@ -20,12 +20,12 @@ algorithm! {
 /// `offsets` are as for [`segmented_reduce`](super::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items that are in no
 /// segment go to `out` as they are. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// Cost: up to a tile of 1024 items of 16 bytes or fewer, one launch. Up to 64 such tiles, in segments of four or fewer on average, two:
-/// in the second, each item of a segment in several tiles searches all of these. Of more items, one read and one write of them, and, beyond
-/// a tile of 4096 items of four bytes, a launch for each doubling from that to all, and a last one: in those, items are read and written
-/// whose segment goes over a border between what was sorted so far. Segments of any lengths are balanced: short ones cost little more than
-/// the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by). Temporary memory: for a copy of the items,
-/// 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
+/// Cost: up to a tile of 1024 items of 16 bytes or fewer, one launch. Up to 64 such tiles, in segments of four tiles or fewer on average,
+/// two launches; in the second, each item of a segment in several tiles searches all of these. If there are more items, one read and one
+/// write of them. Beyond a tile of 4096 items of four bytes there is also a launch for each doubling from a tile to all items, and a last
+/// one. These read and write only items whose segment crosses a border between parts that are sorted so far. Segments of any lengths are
+/// balanced: short ones cost little more than the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by).
+/// Temporary memory: for a copy of the items, 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
 ///
 /// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_sort<MyItem, u32, MyOrder>);`.

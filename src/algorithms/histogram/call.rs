@@ -83,11 +83,11 @@ algorithm! {
     histogram_ranges, "write `instantiate!(kernel_primitives::algorithms::histogram_ranges<{Self}, {C}>);` in your kernel module"
 }
 
-/// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to, but without, `levels[i + 1]`.
-/// Items outside, and NaN, are not counted.
+/// Counts the items in each of the bins between levels: `counts[i]` are those from `levels[i]` up to `levels[i + 1]`, which is not
+/// included. Items outside, and NaN, are not counted.
 ///
-/// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is not said which bins items are counted in.
-/// Otherwise as [`histogram_even`], with a binary search in the levels for each item, for each value of those of one byte.
+/// The levels ascend; a bin between equal ones is empty. If they do not ascend, it is unspecified which bins count which items. Otherwise
+/// as [`histogram_even`], with a binary search in the levels for each item; for items of one byte, for each value.
 ///
 /// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::histogram_ranges<f32, u64>);`.
 ///

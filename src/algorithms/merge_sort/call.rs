@@ -17,15 +17,14 @@ algorithm! {
 
 /// Sorts items by any comparator; stable.
 ///
-/// `order` is any [`Comparator`]. With a function that is no order, what `out` has is unspecified. `out` may be longer
-/// than the input: the rest of it stays as it is.
+/// `order` is any [`Comparator`]. If the function is not an order, the contents of `out` are unspecified. `out` may be longer than the
+/// input: the rest of it stays as it is.
 ///
 /// Prefer [`sort_keys`](crate::algorithms::sort_keys) for keys in their own order.
 ///
-/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the
-/// items and one write; then there is one of each, and one launch, or two if there are more than four million such
-/// items, for each doubling from a tile to all. Temporary memory: for a copy of the items, and eight bytes for 4096 of
-/// them.
+/// Cost: up to a tile of 8192 items of four bytes, one launch. Beyond that, tiles are sorted first, by one read of the items and one
+/// write; then each doubling, from a tile to all items, takes one read, one write and one launch, or two launches if there are more than
+/// four million such items. Temporary memory: for a copy of the items, and eight bytes for 4096 of them.
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`.
 ///

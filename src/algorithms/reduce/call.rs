@@ -15,7 +15,7 @@ algorithm! {
     reduce, "write `instantiate!(kernel_primitives::algorithms::reduce<{Self}, {R}>);` in your kernel module"
 }
 
-/// Reduces all items to one: `out[0]` is the reduction by `op`, and what that says of none for an empty input.
+/// Reduces all items to one: `out[0]` is the reduction by `op`; for an empty input, its result of no items.
 ///
 /// `op` is any [`Reduction`] whose combination is commutative: sums, products, means, norms, extremes
 /// ([`MinOf`](crate::functor::MinOf)), their places ([`ArgMin`](crate::functor::ArgMin),
@@ -23,13 +23,12 @@ algorithm! {
 /// [`ReduceBy`](crate::functor::ReduceBy)`(op)`. Items are anything that [`input`](crate::input) makes: a
 /// reduction of `map(zip(&x, &y), of_pair(Mul))` by [`Sum`](crate::functor::Sum) is a dot product.
 ///
-/// **Determinism.** The order of combination depends on the number of items, and on [tuning](crate::algorithms::Tuning) values of
-/// which the table has the same for all devices: the same items give the same bits on every run and every device, the
-/// emulator included.
+/// **Determinism.** The order of combination depends on the number of items, and on [tuning](crate::algorithms::Tuning) values that the
+/// table has the same for all devices. So the same items give the same bits on every run and every device, the emulator included.
 ///
-/// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)), after that was cleared, which a
-/// [`Workspace`](crate::algorithms::Workspace) saves. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many as
-/// `reduce.blocks` says; none for up to 32 KiB.
+/// Cost: one read of the input, by one kernel whose blocks meet in a chain ([`grid`](crate::grid)). The chain is cleared before; a
+/// [`Workspace`](crate::algorithms::Workspace) saves that. Temporary memory: about twice the accumulators of up to 1056 blocks, or as many
+/// as `reduce.blocks` says; none for up to 32 KiB.
 ///
 /// Ready for numbers with `Sum`, `Prod`, `Mean`, `MinOf`, `MaxOf`, `ArgMin` and `ArgMax`. For others:
 /// `instantiate!(kernel_primitives::algorithms::reduce<f32, MyReduction>);`.

@@ -18,16 +18,16 @@ algorithm! {
 
 /// Combines, for each item, all items up to and including it: `out[i] = x[0] op … op x[i]`.
 ///
-/// `op` is any [`Reducer`], in order, so that it need not be commutative. `out` may be longer than the input: the rest of it
+/// `op` is any [`Reducer`]. Items are combined in order, so it need not be commutative. `out` may be longer than the input: the rest of it
 /// stays as it is.
 ///
-/// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the
-/// input begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices: the same bits on
-/// every run and every device, of sums of floating-point numbers too.
+/// **Determinism.** Which items are combined in which order depends on their number and type, on where in 16 bytes of memory the input
+/// begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices. So the bits are the same on
+/// every run and every device, also for sums of floating-point numbers.
 ///
-/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)),
-/// after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a single tile has none.
-/// Temporary memory: 8 bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
+/// Cost: one read of the input and one write, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)). The chain is cleared
+/// before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. Temporary memory: 8
+/// bytes for each 4 of an item, a tile. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
 /// [pipeline](struct@device::scan_pipeline) at the speed of a copy.
 ///
 /// Ready for numbers with `Add`, `Min` and `Max`. For others:

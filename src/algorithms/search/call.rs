@@ -75,7 +75,7 @@ algorithm! {
 /// Finds for each query the last place in `sorted` where it could be put without breaking the order: `positions[i]` is the number
 /// of items that are not greater than `queries[i]`.
 ///
-/// As [`lower_bound`], but that a query that is NaN gives the number of items. Thrust: `upper_bound` of many values.
+/// As [`lower_bound`], except that a query that is NaN gives the number of items. Thrust: `upper_bound` of many values.
 ///
 /// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::upper_bound<f32, Counting<f32>>);`.
 ///

@@ -23,9 +23,9 @@ algorithm! {
 /// `predicate` is any [`UnaryFn`] of an item to `bool`, such as `bind_second(LessThan, 10)`. `out` need not be as long as the
 /// input, only long enough: what is after the items kept stays as it is.
 ///
-/// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles
-/// ([`grid`](crate::grid)), after the chain was cleared, which a [`Workspace`](crate::algorithms::Workspace) saves for few tiles; a
-/// single tile has none. Temporary memory: 16 bytes a tile of 54 KiB.
+/// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)). The
+/// chain is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain.
+/// Temporary memory: 16 bytes a tile of 54 KiB.
 ///
 /// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others:
 /// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.
@@ -74,7 +74,7 @@ algorithm! {
     select_flagged, "write `instantiate!(kernel_primitives::algorithms::select_flagged<{Self}, {F}>);` in your kernel module"
 }
 
-/// Keeps the items whose flags are true; of numbers, not 0. The shorter of items and flags says how many are looked at.
+/// Keeps the items whose flags are true; a number is true if it is not 0. The shorter of items and flags says how many are looked at.
 ///
 /// As [`select_if`]. CUB: `DeviceSelect::Flagged`. Thrust: `copy_if` with a stencil.
 ///
@@ -169,8 +169,8 @@ algorithm! {
 /// Puts the items for which `predicate` is true before the others: `out` begins with them, in the order of the input, the others
 /// follow, the input's last one first, and `count[0]` says where those begin.
 ///
-/// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], but that all items are
-/// written. [`stable_partition`] has the others in the order of the input.
+/// `out` may be longer than the input: the rest of it stays as it is. Cost and temporary memory: as [`select_if`], except that all items
+/// are written. [`stable_partition`] has the others in the order of the input.
 ///
 /// Ready for numbers with `bind_second` of `LessThan`. For others:
 /// `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
@@ -235,8 +235,8 @@ where
 
 /// Puts the items for which `predicate` is true before the others, both in the order of the input; `count[0]` says where the others begin.
 ///
-/// As [`partition`], but that each item is read, and `predicate` asked, twice: by two launches of one kernel, after `count`
-/// was cleared, and the chain as for [`select_if`].
+/// As [`partition`], except that each item is read twice, and `predicate` is called twice: by two launches of one kernel. `count` is
+/// cleared before, and so is the chain, as for [`select_if`].
 ///
 /// Ready for the same. For others, write `instantiate!(kernel_primitives::algorithms::partition<MyItem, MyPredicate>);`.
 ///

@@ -24,10 +24,10 @@ algorithm! {
 /// `order` is [`Less`](crate::functor::Less) or [`Greater`](crate::functor::Greater), which leaves equal keys in their order too.
 /// `out` may be longer than `keys`: the rest of it stays as it is. [`sort_keys_by_bits`] sorts by some of the keys' bits.
 ///
-/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all
-/// digits, and one read and one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022);
-/// whatever the keys are. Temporary memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile.
-/// Where blocks have no more than 64 KiB of shared memory, tiles of pairs are smaller.
+/// Cost: up to a tile of 8192 keys of four bytes, one launch. Beyond that, one read of the keys, which counts all digits, and one read and
+/// one write for each eight bits, by the algorithm "Onesweep" (Adinets and Merrill, 2022). The cost does not depend on the keys. Temporary
+/// memory: for a copy of the keys if there are more than eight bits, and 2 KiB a tile. Where blocks have no more than 64 KiB of shared
+/// memory, tiles of pairs are smaller.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`.
 ///
@@ -86,8 +86,7 @@ where
 /// # }
 /// ```
 ///
-/// # Errors
-/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_keys`].
+/// # Errors Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_keys`].
 pub fn sort_keys_by_bits<'a, 'k, 'o, K, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
@@ -112,7 +111,7 @@ algorithm! {
 
 /// Sorts pairs of a key and a value by the keys; stable. As [`sort_keys`]; each value goes where its key goes.
 ///
-/// A value is any element of up to 16 bytes, or larger ones at less than the full rate. The temporary memory is for a copy of the
+/// A value is any element. Values of more than 16 bytes are moved at less than the full rate. The temporary memory is for a copy of the
 /// values as well. [`sort_pairs_by_bits`] sorts by some of the keys' bits.
 ///
 /// Ready for keys and values of any numbers. For others:
@@ -160,8 +159,7 @@ where
 ///
 /// `bits` counts as for [`sort_keys_by_bits`].
 ///
-/// # Errors
-/// Returns [`Error::SortBits`] if `bits` is no range of the key's, and the errors of [`sort_pairs`].
+/// # Errors Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_pairs`].
 pub fn sort_pairs_by_bits<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,

@@ -18,11 +18,11 @@ algorithm! {
 
 /// Applies a function to each item: `out[i] = f(x[i])`.
 ///
-/// Items are anything that [`input`](crate::input) makes, so this is also the algorithm of several inputs
-/// (`zip(&a, &b)` with [`of_pair`](crate::functor::of_pair)`(Add)`), and places anything that [`output`](crate::output) makes, so it
-/// is that of several outputs too: a function with a pair for a result goes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are
-/// names for two others. `out` may be longer than the input: the rest of it stays as it is. A permutation of places names each at most
-/// once; for two items that go to one place, see [`scatter`].
+/// Items are anything that [`input`](crate::input) makes. So this is also the algorithm for several inputs: `zip(&a, &b)` with
+/// [`of_pair`](crate::functor::of_pair)`(Add)`. Places are anything that [`output`](crate::output) makes. So it is the algorithm for
+/// several outputs, too: a function whose result is a pair writes to `zip(&mut a, &mut b)`. [`gather`] and [`generate`] are names for two
+/// other uses. `out` may be longer than the input: the rest of it stays as it is. A permutation of places names each at most once; for two
+/// items that go to one place, see [`scatter`].
 ///
 /// Cost: one launch; accesses of 16 bytes where the buffers are aligned for them. No temporary memory.
 ///
@@ -115,8 +115,8 @@ algorithm! {
 
 /// Collects items by their indices: `out[i] = x[at[i]]`.
 ///
-/// Indices are integers of any type; one that `x` does not have is a fault of the launch. As [`transform`], of
-/// [`permutation`]`(x, at)`, which other algorithms take as an input without copying anything.
+/// Indices are integers of any type; one that `x` does not have is a fault of the launch. This is [`transform`] of
+/// [`permutation`]`(x, at)`, which other algorithms take as an input without a copy.
 ///
 /// ```
 /// use kernel_primitives::algorithms::gather;
