@@ -16,7 +16,7 @@ algorithm! {
 
 /// Applies a function to each item and the one before: `out[i] = f(x[i], x[i - 1])`, and `out[0] = x[0]`.
 ///
-/// By [`Sub`](crate::functor::Sub) these are the differences. An [`inclusive_scan`](crate::algorithms::inclusive_scan) of them by
+/// With [`Sub`](crate::functor::Sub), these are the differences. An [`inclusive_scan`](crate::algorithms::inclusive_scan) of them by
 /// [`Add`](crate::functor::Add) gives the input again. `out` may be longer than the input: the rest of it stays as it is.
 ///
 /// Cost: one launch, one read of the input and one write; accesses of 16 bytes where the buffers are aligned for them. No

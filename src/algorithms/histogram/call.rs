@@ -15,7 +15,7 @@ algorithm! {
     histogram_even, "write `instantiate!(kernel_primitives::algorithms::histogram_even<{Self}, {C}>);` in your kernel module"
 }
 
-/// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to, but without, `high`.
+/// Counts the items in each of `counts.len()` bins of equal width, which divide the range from `low` up to `high`, which is not included.
 /// Items outside, and NaN, are not counted.
 ///
 /// Items are integers of 8 to 64 bits, or floats. `low` and `high` are `i64` for integers of up to 32 bits and `i128` for those of
@@ -23,9 +23,9 @@ algorithm! {
 /// `(x - low) * bins / (high - low)`, exactly; a float in bin `(x - low) * (bins / (high - low))`, each operation rounded, in
 /// `f32` for the half types. `counts` is `u32`, which wraps, or `u64`, and what it held is lost.
 ///
-/// Cost: one read of the input, after `counts` were cleared. Up to 16384 bins (16380 where blocks have 64 KiB) are counted in shared
-/// memory: up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever
-/// fewer copies, so that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
+/// Cost: `counts` are cleared, and one read of the input. Up to 16384 bins (16380 where blocks have 64 KiB) are counted in shared memory:
+/// up to 512, and items of one byte in any bins, at a speed that does not depend on the items; more than 2048 with ever fewer copies, so
+/// that items that are all alike are slower. Beyond, items are counted in `counts` itself. No temporary memory.
 ///
 /// Ready for numbers with counts of `u32`. For others, write `instantiate!(kernel_primitives::algorithms::histogram_even<f32, u64>);`.
 ///
@@ -45,10 +45,9 @@ algorithm! {
 /// # }
 /// ```
 ///
-/// # Errors
-/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high`, as NaN is not, if the type does not have both
-/// (for `high` the number after its largest will do), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float;
-/// and the errors of a launch.
+/// # Errors Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (NaN is not), if the type does not have both
+/// (`high` may be the number after its largest), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float; and
+/// the errors of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(
     run: impl Into<Run<'a>>,
     x: I,

@@ -17,11 +17,11 @@ algorithm! {
 
 /// Merges two sorted inputs into one; stable: of equal items those of `a` come before those of `b`, and each input's stay in order.
 ///
-/// Both are sorted by `order`, any [`Comparator`]. With inputs that are not, or an order that is none, what `out` has is unspecified.
-/// `out` may be longer than both together: the rest of it stays as it is.
+/// Both are sorted by `order`, any [`Comparator`]. If they are not, or if it is not an order, the contents of `out` are unspecified. `out`
+/// may be longer than both together: the rest of it stays as it is.
 ///
-/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. From a thousand tiles on, a small
-/// launch first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, else none.
+/// Cost: one read of the items and one write, in tiles of 4096 items of four bytes. If there are a thousand tiles or more, a small launch
+/// first finds where they begin in the inputs. Temporary memory: eight bytes a tile then, otherwise none.
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::merge<MyItem, MyItem, MyOrder>);`.
@@ -92,7 +92,7 @@ algorithm! {
     merge_pairs, "write `instantiate!(kernel_primitives::algorithms::merge_pairs<{Self}, {T}, {X}, {Y}, {C}>);` in your kernel module"
 }
 
-/// Merges two inputs that are sorted by their keys, with a value a key that goes where its key goes; stable. As [`merge`].
+/// Merges two inputs that are sorted by their keys, with a value for each key; each value goes where its key goes; stable. As [`merge`].
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others:
 /// `instantiate!(kernel_primitives::algorithms::merge_pairs<MyKey, MyKey, u32, u32, MyOrder>);`.

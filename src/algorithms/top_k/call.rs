@@ -20,10 +20,10 @@ algorithm! {
 ///
 /// The order is the total one of [`SortKey`]: NaN counts as larger than all. `out` may be longer than `k`: the rest of it stays as it is.
 ///
-/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch,
-/// which looks at `k` items for each of two blocks a multiprocessor. Whatever the input is: items that are all equal
-/// are as fast as any, and so are those that ascend or descend. Beyond that `k`, a merge sort of tiles that then keeps
-/// `k` of each run. Temporary memory: for what the second launch looks at; or for two copies of the input.
+/// Cost: up to a `k` of 1024, one read of the input and, if that has more than 32 Ki items, a small second launch, which looks at `k`
+/// items for each of two blocks a multiprocessor. The cost does not depend on the input: items that are all equal are as fast as any, and
+/// so are those that ascend or descend. Beyond that `k`, it is a merge sort of tiles that keeps `k` of each run. Temporary memory: for
+/// what the second launch looks at; or for two copies of the input.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::top_k<MyKey, Greater>);`.
 ///
@@ -117,8 +117,8 @@ algorithm! {
 
 /// Finds the first `k` keys in an order, sorted, with their values; of equal keys those that come first in the input.
 ///
-/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the
-/// keys. Only those of the keys found are looked at.
+/// As [`top_k`]. Values are anything that [`input`](crate::input) makes: `counting(0u32, len)` gives the places of the keys. Only the
+/// values of the keys found are read.
 ///
 /// Ready for numbers with `counting(0u32, len)`. For others:
 /// `instantiate!(kernel_primitives::algorithms::top_k_pairs<MyKey, u32, Greater>);`.

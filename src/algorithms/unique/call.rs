@@ -66,8 +66,8 @@ algorithm! {
     unique_by_key, "write `instantiate!(kernel_primitives::algorithms::unique_by_key<{Self}, {V}>);` in your kernel module"
 }
 
-/// Keeps the first key of each run of equal ones, and the value that stands beside it: `out_keys` and `out_values` begin with
-/// them, in order, and `count[0]` says how many they are.
+/// Keeps the first key of each run of equal ones, and its value: `out_keys` and `out_values` begin with them, in order, and `count[0]`
+/// says how many they are.
 ///
 /// As [`unique`], which says what is equal. CUB: `DeviceSelect::UniqueByKey`. Thrust: `unique_by_key_copy`.
 ///
