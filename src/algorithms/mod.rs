@@ -83,10 +83,8 @@ pub(crate) mod reduce;
 mod run;
 pub(crate) mod scan;
 pub(crate) mod search;
-#[cfg(not(target_arch = "nvptx64"))]
-mod segmented;
-#[cfg(not(target_arch = "nvptx64"))]
-mod segmented_sort;
+pub(crate) mod segmented;
+pub(crate) mod segmented_sort;
 pub(crate) mod select;
 pub(crate) mod sort;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -111,9 +109,9 @@ pub use {
     run::{Run, Workspace},
     scan::call::{ExclusiveScan, InclusiveScan, exclusive_scan, inclusive_scan},
     search::call::{LowerBound, UpperBound, lower_bound, upper_bound},
-    segmented::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce},
-    segmented::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},
-    segmented_sort::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
+    segmented::call::{SegmentedExclusiveScan, SegmentedInclusiveScan, SegmentedReduce},
+    segmented::call::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce},
+    segmented_sort::call::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
     sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, SpmvMethod},

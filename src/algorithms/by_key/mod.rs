@@ -7,3 +7,4 @@
 pub(crate) mod call;
 pub(crate) mod kernel;
 pub(crate) mod run_length;
+pub(crate) mod scan;

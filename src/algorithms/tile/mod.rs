@@ -4,6 +4,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
 pub(crate) mod runs;
+pub(crate) mod scan_runs;
 pub(crate) mod staged;
 pub(crate) mod warps;
 

@@ -5,29 +5,16 @@
 
 use kernel_primitives::prelude::*;
 
-// By the names that the kernels here call them.
-use crate::algorithms::{
-    merge::kernel as merge,
-    merge_sort::kernel as merge_sort,
-    scan::kernel as scan,
-    search::kernel as search,
-    tile::{by_vector, runs, warps as tile},
-};
-
 mod csr;
 mod csr_build;
 mod csr_path;
 mod csr_vectors;
-mod scan_by_key;
-mod scan_runs;
-mod segmented;
-mod segmented_scan;
-mod segmented_sort;
 mod sell;
 mod shipped;
 
 pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
 pub use crate::algorithms::by_key::run_length::{RunLengthItems, run_length_tiles};
+pub use crate::algorithms::by_key::scan::scan_by_key_tiles;
 pub use crate::algorithms::difference::kernel::{DIFFERENCE_VECTORS, difference_tiles};
 pub use crate::algorithms::fourier::kernel::{fft_lines, fft_lines_in_place};
 pub use crate::algorithms::fourier::lines::{
@@ -54,12 +41,23 @@ pub use crate::algorithms::scan::pipeline::{
     scan_pipeline_tile,
 };
 pub use crate::algorithms::search::kernel::search_tiles;
+pub use crate::algorithms::segmented::kernel::{
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, segment_ends,
+    segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
+};
+pub use crate::algorithms::segmented::scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
+pub use crate::algorithms::segmented_sort::kernel::{
+    SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
+    segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
+    segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
+};
 pub use crate::algorithms::select::kernel::select_tiles;
 pub use crate::algorithms::sort::kernel::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
 pub use crate::algorithms::tile::runs::RunTiles;
+pub use crate::algorithms::tile::scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
 pub use crate::algorithms::tile::warp_items;
 pub use crate::algorithms::tile::warps::WarpStorage;
@@ -75,16 +73,4 @@ pub use csr_build::{
 };
 pub use csr_path::{CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_splits, csr_tile_steps, csr_tiles};
 pub use csr_vectors::csr_row_vectors;
-pub use scan_by_key::scan_by_key_tiles;
-pub use scan_runs::{ScanByKeyItems, SegmentScanItems};
-pub use segmented::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, segment_ends,
-    segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
-};
-pub use segmented_scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
-pub use segmented_sort::{
-    SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
-    segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
-    segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
-};
 pub use sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};

@@ -1,12 +1,12 @@
 //! Reductions and scans of segments.
 
-use super::chained::chained;
-use super::kernels::algorithm;
-use super::run::{Run, Scratch, bytes_of, check_output};
-use super::tuning::Parameter;
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
+use crate::algorithms::chained::chained;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
+use crate::algorithms::tuning::Parameter;
 use crate::element::Segmented;
 use crate::functor::{Reducer, Reduction};
 use crate::input::Source;
@@ -118,7 +118,7 @@ where
 }
 
 /// How many segments so many offsets make; an error if there is not even the one of no segments.
-pub(super) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
+pub(crate) fn segments_of(algorithm: &str, offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::LengthMismatch {
         kernel: algorithm.into(),
         first: "an `offsets` of no segments".into(),
@@ -139,10 +139,10 @@ algorithm! {
 /// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
 ///
 /// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, and on
-/// [tuning](super::Tuning) values that the table has the same for all devices.
+/// [tuning](crate::algorithms::Tuning) values that the table has the same for all devices.
 ///
 /// Cost: one read of the input, two of the offsets and one write, by one kernel. Its chain is cleared before; a
-/// [`Workspace`](super::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
+/// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
 /// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
 /// together or among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds
 /// of empty segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan

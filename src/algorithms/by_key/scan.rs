@@ -5,9 +5,9 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-use super::runs::{Marks, mark};
-use super::scan::SCAN_THREADS;
-use super::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyItems};
+use crate::algorithms::scan::kernel::SCAN_THREADS;
+use crate::algorithms::tile::runs::{Marks, mark};
+use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyItems};
 
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 13;

@@ -16,18 +16,18 @@ use kernel_primitives::input::{Source, Span};
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{SharedArray, SharedStorage};
 
-use super::merge::{
+use crate::algorithms::merge::kernel::{
     MERGE_THREADS, MergeStorage, Nothing, Share, by_element, by_items, items, place_of_item, put, write_out,
 };
-use super::merge_sort::read;
-use super::search::warp_bound;
-use super::segmented::check;
+use crate::algorithms::merge_sort::kernel::read;
+use crate::algorithms::search::kernel::warp_bound;
+use crate::algorithms::segmented::kernel::check;
 
 /// Threads of a block of [`segment_sort_tiles`](struct@segment_sort_tiles).
 pub const SEGMENT_SORT_THREADS: usize = 256;
 
 /// Items of a tile of [`segment_sort_tiles`](struct@segment_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power
-/// of two, and a multiple of [`merge_tile_items`](super::merge_tile_items).
+/// of two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
 pub const fn segment_sort_tile_items(key: usize, value: usize) -> usize {
     SEGMENT_SORT_THREADS * items(key, value)
 }

@@ -12,7 +12,7 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use super::runs::RunTiles;
-use super::scan::SCAN_THREADS;
+use crate::algorithms::scan::kernel::SCAN_THREADS;
 
 /// Items of a vector: of what both sources have side by side, no more than a byte has bits.
 const fn vector<K: Source, V: Source>() -> usize {
@@ -68,7 +68,7 @@ unsafe impl<K: Source, V: Source> SharedStorage for ScanByKeyItems<K, V> {
 }
 
 /// What says where the runs of a scan begin.
-pub(super) trait Runs: Copy {
+pub(crate) trait Runs: Copy {
     /// How many items have a run.
     fn len(self) -> usize;
 
@@ -81,26 +81,26 @@ pub(super) trait Runs: Copy {
 
 /// A warp's part of a tile, of whose items the first one of each run is marked.
 #[derive(Clone, Copy)]
-pub(super) struct MarkedPart<'k> {
-    pub(super) cx: Block<'k>,
+pub(crate) struct MarkedPart<'k> {
+    pub(crate) cx: Block<'k>,
     /// The part's first item in the input.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// A byte for each of the tile's vectors, with a bit for each item; and the same memory, four vectors a word.
-    pub(super) heads: SharedArray<'k, u8>,
-    pub(super) words: SharedArray<'k, u32>,
+    pub(crate) heads: SharedArray<'k, u8>,
+    pub(crate) words: SharedArray<'k, u32>,
     /// The part's first vector there; a multiple of 32.
-    pub(super) first_vector: usize,
+    pub(crate) first_vector: usize,
 }
 
 /// A scan of runs.
 #[derive(Clone, Copy)]
-pub(super) struct RunScan<'k, M, V: Source, R> {
-    pub(super) cx: Block<'k>,
-    pub(super) runs: M,
-    pub(super) values: Input<'k, V>,
-    pub(super) first: V::Item,
-    pub(super) exclusive: bool,
-    pub(super) op: R,
+pub(crate) struct RunScan<'k, M, V: Source, R> {
+    pub(crate) cx: Block<'k>,
+    pub(crate) runs: M,
+    pub(crate) values: Input<'k, V>,
+    pub(crate) first: V::Item,
+    pub(crate) exclusive: bool,
+    pub(crate) op: R,
 }
 
 impl<M, V, R> RunScan<'_, M, V, R>
@@ -110,7 +110,7 @@ where
     R: Reducer<V::Item> + Copy,
 {
     /// Scans the block's tile, of so many `vectors` a thread.
-    pub(super) fn tile<K: Source>(
+    pub(crate) fn tile<K: Source>(
         self,
         vectors: u32,
         (tile, chain): (usize, Chain<'_, '_, Segmented<V::Item>>),

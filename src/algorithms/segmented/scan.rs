@@ -6,10 +6,10 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::scan::SCAN_THREADS;
-use super::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanItems};
-use super::search::warp_bound;
-use super::segmented::offsets_before;
+use super::kernel::offsets_before;
+use crate::algorithms::scan::kernel::SCAN_THREADS;
+use crate::algorithms::search::kernel::warp_bound;
+use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanItems};
 
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
-use super::by_vector;
-use super::search::warp_bound;
-use super::tile::{WarpStorage, put_by_warp};
+use crate::algorithms::search::kernel::warp_bound;
+use crate::algorithms::tile::by_vector;
+use crate::algorithms::tile::warps::{WarpStorage, put_by_warp};
 
 /// Threads of a block of [`segment_tiles`](struct@segment_tiles).
 pub const SEGMENT_THREADS: usize = 128;
@@ -86,7 +86,7 @@ unsafe impl<S: Source> SharedStorage for SegmentStorage<S> {
 
 /// Faults unless all offsets are in order and inside.
 #[track_caller]
-pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
+pub(crate) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, len: usize) {
     for i in cx.items(offsets.len()) {
         let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
         let (begin, end): (u64, u64) = (at(i.index().wrapping_sub(1)), at(i.index()));
@@ -97,7 +97,7 @@ pub(super) fn check<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offset
 
 /// How many of the first `count` offsets are less than `first`, of so many items. All lanes of the warp call it.
 #[track_caller]
-pub(super) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
+pub(crate) fn offsets_before<O>(cx: Block, offsets: Input<O>, count: usize, (first, items): (u64, u64)) -> usize
 where
     O: Source<Item: Integer + ConvertTo<u64>>,
 {

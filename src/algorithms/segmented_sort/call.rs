@@ -1,10 +1,10 @@
 //! Sorts of segments.
 
-use super::kernels::algorithm;
-use super::merge::call::MergeTiles;
-use super::run::{Run, Scratch, bytes_of, check_output, check_values};
-use super::segmented::segments_of;
 use crate::__algorithms::*;
+use crate::algorithms::kernels::algorithm;
+use crate::algorithms::merge::call::MergeTiles;
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::segmented::call::segments_of;
 use crate::functor::Comparator;
 use crate::input::Source;
 use crate::kernels::device::{self, SegmentMergePass};
@@ -17,14 +17,14 @@ algorithm! {
 
 /// Sorts the items of each segment by any comparator; stable.
 ///
-/// `offsets` are as for [`segmented_reduce`](super::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items that are in no
+/// `offsets` are as for [`segmented_reduce`](crate::algorithms::segmented_reduce): segment `i` is `x[offsets[i]..offsets[i + 1]]`. Items that are in no
 /// segment go to `out` as they are. `out` may be longer than the input: the rest of it stays as it is.
 ///
 /// Cost: up to a tile of 1024 items of 16 bytes or fewer, one launch. Up to 64 such tiles, in segments of four tiles or fewer on average,
 /// two launches; in the second, each item of a segment in several tiles searches all of these. If there are more items, one read and one
 /// write of them. Beyond a tile of 4096 items of four bytes there is also a launch for each doubling from a tile to all items, and a last
 /// one. These read and write only items whose segment crosses a border between parts that are sorted so far. Segments of any lengths are
-/// balanced: short ones cost little more than the first launch, and one that is all of the input as much as [`sort_by`](super::sort_by).
+/// balanced: short ones cost little more than the first launch, and one that is all of the input as much as [`sort_by`](crate::algorithms::sort_by).
 /// Temporary memory: for a copy of the items, 16 bytes a tile, and a byte for 4096 items a launch, or, where there are two, a bit an item.
 ///
 /// Ready for numbers with offsets of `u32`, with `Less` and `Greater`. For others:
