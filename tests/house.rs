@@ -14,8 +14,6 @@ const FILES: usize = 15;
 const LONGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
-    ("src/algorithms/segmented/kernel.rs", "to be split: a file a kernel"),
-    ("src/algorithms/segmented_sort/kernel.rs", "to be split: a file a kernel"),
     ("src/expr/ptx/emit.rs", "one instruction after another"),
     ("src/expr/ptx/fold.rs", "to be split: rows, columns, the last step"),
     ("src/expr/ptx/mod.rs", "to be split: the kernel's frame, accesses, registers"),

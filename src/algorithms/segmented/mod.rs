@@ -8,3 +8,4 @@
 pub(crate) mod call;
 pub(crate) mod kernel;
 pub(crate) mod scan;
+pub(crate) mod warps;

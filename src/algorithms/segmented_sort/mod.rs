@@ -6,3 +6,5 @@
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;
 pub(crate) mod kernel;
+pub(crate) mod merges;
+pub(crate) mod ranks;

@@ -42,14 +42,21 @@ pub use crate::algorithms::scan::pipeline::{
 };
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::segmented::kernel::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SEGMENT_THREADS, SEGMENT_WARPS_THREADS, SegmentStorage, segment_ends,
-    segment_tile_items, segment_tiles, segment_warp_items, segment_warps,
+    SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items, segment_tiles,
 };
 pub use crate::algorithms::segmented::scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
+pub use crate::algorithms::segmented::warps::{
+    SEGMENT_PAIRS, SEGMENT_WARPS_THREADS, segment_warp_items, segment_warps,
+};
 pub use crate::algorithms::segmented_sort::kernel::{
-    SEGMENT_RANK_THREADS, SEGMENT_SORT_THREADS, SegmentMergePass, SegmentSortTileStorage, segment_merge_ranks,
-    segment_merge_ranks_pairs, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
-    segment_sort_short_items, segment_sort_tile_items, segment_sort_tiles, segment_sort_tiles_pairs,
+    SEGMENT_SORT_THREADS, SegmentSortTileStorage, segment_sort_short_items, segment_sort_tile_items,
+    segment_sort_tiles, segment_sort_tiles_pairs,
+};
+pub use crate::algorithms::segmented_sort::merges::{
+    SegmentMergePass, segment_merge_tiles, segment_merge_tiles_pairs, segment_sort_last,
+};
+pub use crate::algorithms::segmented_sort::ranks::{
+    SEGMENT_RANK_THREADS, segment_merge_ranks, segment_merge_ranks_pairs,
 };
 pub use crate::algorithms::select::kernel::select_tiles;
 pub use crate::algorithms::sort::kernel::{
