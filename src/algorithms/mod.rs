@@ -87,8 +87,7 @@ pub(crate) mod segmented;
 pub(crate) mod segmented_sort;
 pub(crate) mod select;
 pub(crate) mod sort;
-#[cfg(not(target_arch = "nvptx64"))]
-mod sparse;
+pub(crate) mod sparse;
 pub(crate) mod tile;
 pub(crate) mod top_k;
 pub(crate) mod transform;

@@ -1,26 +1,42 @@
 //! Sparse matrices, and their products with vectors.
+//!
+//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row. Otherwise it is two, by merge path: blocks of equally many
+//! entries and ends of rows, and what rows have in several blocks.
 
+pub(crate) mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
 mod coo;
+#[cfg(not(target_arch = "nvptx64"))]
 mod csr;
+#[cfg(not(target_arch = "nvptx64"))]
 mod matrix_market;
+#[cfg(not(target_arch = "nvptx64"))]
 mod plan;
+#[cfg(not(target_arch = "nvptx64"))]
 mod product;
+#[cfg(not(target_arch = "nvptx64"))]
 mod sell;
+#[cfg(not(target_arch = "nvptx64"))]
 mod transpose;
+#[cfg(not(target_arch = "nvptx64"))]
 mod triplets;
+#[cfg(not(target_arch = "nvptx64"))]
 mod vectors;
 
-pub use coo::Coo;
-pub use csr::{Csr, CsrIndex};
-pub use matrix_market::MatrixMarketValue;
-pub use plan::SpmvMethod;
-pub use product::{SparseMatrix, Spmv, spmv, spmv_by, spmv_with};
-pub use sell::Sell;
-pub use vectors::{Spmm, spmm, spmm_by};
-
-use crate::Error;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use {
+    coo::Coo,
+    csr::{Csr, CsrIndex},
+    matrix_market::MatrixMarketValue,
+    plan::SpmvMethod,
+    product::{SparseMatrix, Spmv, spmv, spmv_by, spmv_with},
+    sell::Sell,
+    vectors::{Spmm, spmm, spmm_by},
+};
 
 /// The error of a matrix that is none.
-fn wrong(call: &'static str, reason: String) -> Error {
-    Error::SparseMatrix { call, reason }
+#[cfg(not(target_arch = "nvptx64"))]
+fn wrong(call: &'static str, reason: String) -> crate::Error {
+    crate::Error::SparseMatrix { call, reason }
 }

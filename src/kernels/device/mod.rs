@@ -5,11 +5,6 @@
 
 use kernel_primitives::prelude::*;
 
-mod csr;
-mod csr_build;
-mod csr_path;
-mod csr_vectors;
-mod sell;
 mod shipped;
 
 pub use crate::algorithms::by_key::kernel::{ReduceByKeyStorage, reduce_by_key_tiles};
@@ -63,6 +58,18 @@ pub use crate::algorithms::sort::kernel::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
+pub use crate::algorithms::sparse::kernel::csr::{
+    CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows, csr_stages,
+};
+pub use crate::algorithms::sparse::kernel::csr_build::{
+    CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
+    csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
+};
+pub use crate::algorithms::sparse::kernel::csr_path::{
+    CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_splits, csr_tile_steps, csr_tiles,
+};
+pub use crate::algorithms::sparse::kernel::csr_vectors::csr_row_vectors;
+pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};
@@ -73,11 +80,3 @@ pub use crate::algorithms::top_k::kernel::{
 };
 pub use crate::algorithms::transform::kernel::{SCATTER_ITEMS, scatter_tiles, transform_tiles, transform_vectors};
 pub use crate::algorithms::unique::kernel::{UniqueStorage, unique_bytes, unique_tiles};
-pub use csr::{CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows, csr_stages};
-pub use csr_build::{
-    CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
-    csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
-};
-pub use csr_path::{CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_splits, csr_tile_steps, csr_tiles};
-pub use csr_vectors::csr_row_vectors;
-pub use sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};

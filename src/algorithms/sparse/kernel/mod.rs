@@ -1,0 +1,7 @@
+//! The kernels of sparse matrices: products by rows, by merge path and with several vectors; matrices in slices; conversions and checks.
+
+pub(crate) mod csr;
+pub(crate) mod csr_build;
+pub(crate) mod csr_path;
+pub(crate) mod csr_vectors;
+pub(crate) mod sell;
