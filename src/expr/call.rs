@@ -86,8 +86,7 @@ calls! {
     (A a 0 P, B b 1 Q, C c 2 S, D d 3 T, E e 4 U, F f 5 V);
 }
 
-/// A call of a [`device_function`](macro@crate::device_function) for each element: of the library's, or of a kernel module of one's
-/// own.
+/// A call of a [`device_function`](macro@crate::device_function) for each element: the library's, or one of your own kernel module.
 ///
 /// ```
 /// use kernel_primitives::Device;

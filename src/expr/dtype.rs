@@ -91,7 +91,7 @@ impl DType {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }
 
-    /// Whether it is an integer type; `bool` is none.
+    /// Whether it is an integer type; `bool` is not.
     pub const fn is_integer(self) -> bool {
         !self.is_float() && !matches!(self, Self::Bool)
     }

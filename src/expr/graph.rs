@@ -296,9 +296,10 @@ pub(crate) fn with_arguments(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
 
 /// A computation, element by element, whose results are of type `T`.
 ///
-/// Operators and functions build it of [tensors](crate::expr::Tensor), scalars and other expressions; nothing is computed before it is
-/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Reductions::sum). A clone is the same computation: where an
-/// expression is used twice it is computed once, and so are equal parts of one assignment.
+/// Operators and functions build it from [tensors](crate::expr::Tensor), scalars and other expressions. Nothing is computed before it is
+/// [assigned](crate::expr::Tensor::assign) or [reduced](crate::expr::Reductions::sum). Operators take an expression by value or by
+/// reference: write `&x` where you use `x` again. A clone is cheap, and is the same computation: an expression that is used twice is
+/// computed once, and so are equal parts of one assignment.
 pub struct Expr<T> {
     pub(crate) node: Arc<Node>,
     _type: PhantomData<fn() -> T>,
@@ -348,7 +349,7 @@ pub fn scalar<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Scalar(value.to_word()), arguments([]))
 }
 
-/// A value that is a part of the kernel: another value makes another kernel. Good for what never changes.
+/// A value that is a part of the kernel: another value makes another kernel. Use it for what never changes.
 pub fn constant<T: Scalar>(value: T) -> Expr<T> {
     Expr::new(Kind::Constant(value.to_word()), arguments([]))
 }

@@ -56,9 +56,9 @@
 //! toolkit is needed. Another evaluation of the same form, with other tensors and numbers, finds the kernel. Two forms differ by their
 //! operations, by which of their tensors are the same, and by how the tensors lie in memory.
 //!
-//! The kernel accesses elements in a row by 16 bytes. It reads transposed tensors by tiles, through shared memory. It computes other
-//! places by multiplications with values that travel with the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`] assignment has
-//! a kernel of its own, with its numbers in it.
+//! The kernel accesses contiguous elements by 16 bytes. It reads transposed tensors by tiles, through shared memory. For other layouts it
+//! computes addresses from strides that are parameters of the launch. [`Tensor::ptx`] shows the kernel. A [`Prepared`] assignment has a
+//! kernel of its own, with its numbers in it.
 //!
 //! On the emulator's device, expressions are not emulated: the CPU's cores compute them, in chunks that stay in the caches.
 

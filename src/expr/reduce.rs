@@ -86,8 +86,8 @@ summed!(
 ///
 /// It is computed in one kernel, which reads each operand once and writes only the results.
 ///
-/// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. Of floats, the order in which values are
-/// combined depends on the shape, the layout and the device, and is the same in every run. Of no elements, a sum is 0, a product 1, a
+/// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. For floats, the order in which values are
+/// combined depends on the shape, the layout and the device, and is the same in every run. For no elements, a sum is 0, a product 1, a
 /// minimum the greatest value and a maximum the least, an index `u64::MAX`, and a mean NaN.
 ///
 /// ```
@@ -134,8 +134,8 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Of an expression of this shape, on this stream: for those that have no tensor, such as random numbers, and to broadcast
-    /// others.
+    /// Gives the expression this shape and this stream. Expressions without a tensor need that, such as random numbers. Others are
+    /// broadcast to the shape.
     pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
         self.over = Some((stream.clone(), shape.extents().to_vec()));
         self

@@ -94,7 +94,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// What can be a shape. A slice of more than [`MAX_RANK`] extents is none; calls that take one say so.
+/// What can be a shape. A slice of more than [`MAX_RANK`] extents is not a shape; calls that take one return an error.
 pub trait IntoShape {
     #[doc(hidden)]
     fn extents(&self) -> &[usize];

@@ -27,9 +27,10 @@ impl<T: Scalar> Expr<T> {
     ///
     /// On a GPU a kernel computes several steps with one read and one write of memory, if the neighbours are along one or two axes and the
     /// function is arithmetic, without divisions of integers and without elementary functions. Each warp has a strip of columns: it loads
-    /// row after row, and keeps the rows that the next steps need in registers. The host chooses how many steps a kernel takes, by what its
-    /// halo costs; more steps are several kernels. Of other stencils, and on the CPU, each step is a pass of its own. Passes take turns
-    /// between the target and memory of their own, as large as the target. While they run, the target holds the results of earlier steps.
+    /// row after row, and keeps the rows that the next steps need in registers. The host chooses how many steps a kernel takes, by what
+    /// its halo costs; more steps are several kernels. For other stencils, and on the CPU, each step is a pass of its own. Passes take
+    /// turns between the target and memory of their own, as large as the target. While they run, the target holds the results of earlier
+    /// steps.
     ///
     /// ```
     /// use kernel_primitives::Device;

@@ -1,7 +1,7 @@
 //! The kernels of [`algorithms`](kernel_primitives::algorithms): what a program instantiates for types and functors of its own.
 //!
-//! Most of them rely on numbers, memory and results of earlier launches that their algorithm prepares, and only that launches them. What
-//! data, functors and comparators say, they check themselves: whatever it is, no access lies outside a buffer.
+//! Most of them rely on numbers, memory and results of earlier launches that their algorithm prepares; only the algorithm launches them.
+//! They check themselves what data, functors and comparators say: whatever it is, no access is outside a buffer.
 
 use kernel_primitives::prelude::*;
 
