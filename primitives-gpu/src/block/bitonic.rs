@@ -42,7 +42,7 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
 /// instruction, a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of 4 bytes and tiles up to a few thousand, that
 /// is less than a radix sort takes ([`block_radix_sort`](super::block_radix_sort)).
 ///
-/// Shared memory: two records an item, used by turns. It may be reused after the next barrier, which a second collective on
+/// Shared memory: two records an item, used alternately. It may be reused after the next barrier, which a second collective on
 /// the same `Shared` makes by itself.
 ///
 /// Seed: `Sort(out, in, num, monotonic_type)`, there for two items a thread, powers of two and full blocks.

@@ -9,7 +9,7 @@ use crate::functor::BinaryFn;
 use crate::simt::{Block, WARP};
 use crate::view::{Shared, SharedStorage};
 
-/// The shared memory of the collectives that look at neighbours: an element a warp, in two halves that are used by turns.
+/// The shared memory of the collectives that look at neighbours: an element a warp, in two halves that are used alternately.
 pub struct NeighbourStorage<T>(PhantomData<T>);
 
 // SAFETY: uninitialised elements.
@@ -27,7 +27,7 @@ impl<T> NeighbourStorage<T> {
 /// Phases: one shuffle; the last lane of each warp writes its value to shared memory; barrier; the first lane of the next
 /// reads it. One barrier, none in a block of one warp. Any block shape up to 1024 threads.
 ///
-/// Shared memory: two halves that such collectives use by turns, so that one after the other on the same `Shared` costs one
+/// Shared memory: two halves that such collectives use alternately, so that one after the other on the same `Shared` costs one
 /// barrier each. CUB: `BlockShuffle::Up`.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
@@ -62,7 +62,7 @@ pub fn block_shift_up<T: Element>(
     let (warps, mask) = (partials::warps(cx), cx.warp_mask());
     let below = cx.try_shuffle_up(mask, value, 1, WARP);
     if warps > 1 {
-        let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+        let half = shared.enter_double_buffered(NeighbourStorage::<T>::HALF);
         let ends = shared.array::<T>(half, MAX_WARPS);
         let warp = cx.warp() as usize;
         // SAFETY: each warp writes its own element, which the next reads after the barrier.
@@ -116,7 +116,7 @@ pub fn block_shift_down<T: Element>(
     // By lane number, since a partial warp has no lane above its last.
     let above = cx.shuffle(mask, value, (lane + 1).min(last), WARP);
     if warps > 1 {
-        let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+        let half = shared.enter_double_buffered(NeighbourStorage::<T>::HALF);
         let starts = shared.array::<T>(half, MAX_WARPS);
         let warp = cx.warp() as usize;
         // SAFETY: each warp writes its own element, which the one before reads after the barrier.
@@ -222,7 +222,7 @@ pub fn block_broadcast<T: Element>(
         let args = [source as u64, cx.block_threads() as u64];
         cx.raise(crate::simt::FaultKind::OutOfBounds, args, core::panic::Location::caller());
     }
-    let half = shared.enter_by_turns(NeighbourStorage::<T>::HALF);
+    let half = shared.enter_double_buffered(NeighbourStorage::<T>::HALF);
     let array = shared.array::<T>(half, MAX_WARPS);
     // SAFETY: one thread writes the element, and all read it after the barrier.
     unsafe {

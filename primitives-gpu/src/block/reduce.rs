@@ -17,7 +17,7 @@ const SLOTS: usize = 2 * MAX_WARPS;
 
 /// The shared memory of the block's reductions, which also chooses their algorithm.
 ///
-/// `ReduceStorage<T>` is for any block: 128 elements, in two halves that are used by turns. Each warp combines its threads'
+/// `ReduceStorage<T>` is for any block: 128 elements, in two halves that are used alternately. Each warp combines its threads'
 /// values.
 ///
 /// `ReduceStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: two elements a thread, and a few
@@ -427,7 +427,7 @@ fn reduce_rows<T: Element, R: Reducer<T>>(
 fn begin<'k, T: Element, const THREADS: usize>(
     shared: &mut Shared<'k, ReduceStorage<T, THREADS>>,
 ) -> SharedArray<'k, T> {
-    let half = shared.enter_by_turns(ReduceStorage::<T, THREADS>::HALF);
+    let half = shared.enter_double_buffered(ReduceStorage::<T, THREADS>::HALF);
     shared.array(half, ReduceStorage::<T, THREADS>::SLOTS)
 }
 

@@ -17,7 +17,7 @@ pub(super) const SLOTS: usize = MAX_WARPS + 1;
 
 /// The shared memory of the block's scans, which also chooses their algorithm.
 ///
-/// `ScanStorage<T>` is for any block: 66 elements, in two halves that are used by turns. Each warp scans its threads' values.
+/// `ScanStorage<T>` is for any block: 66 elements, in two halves that are used alternately. Each warp scans its threads' values.
 ///
 /// `ScanStorage<T, THREADS>` is for blocks of up to `THREADS` threads, more being a fault: an element a thread, and a few more.
 /// One warp scans for all. That is twice the barriers and about half the instructions: faster where many blocks share a
@@ -391,7 +391,7 @@ fn threads_below<T: Element, R: Reducer<T>, const N: usize, const THREADS: usize
     if warps == 1 {
         return (lanes_below, cx.shuffle(mask, scanned, last, WARP));
     }
-    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let half = shared.enter_double_buffered(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
     // SAFETY: the half is not in use until the barrier, and written again two barriers later.
     unsafe {
@@ -432,7 +432,7 @@ fn threads_below_after<T: Element, R: Reducer<T>, const N: usize, const THREADS:
         let prefix = prefix(cx.shuffle(mask, scanned, last, WARP));
         return after(cx.shuffle(mask, prefix, 0, WARP), lanes_below, op);
     }
-    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let half = shared.enter_double_buffered(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
     let warp = cx.warp() as usize;
     // SAFETY: the half is not in use until the barrier; the first thread writes the prefix, which is read after the second

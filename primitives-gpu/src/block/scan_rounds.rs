@@ -23,7 +23,7 @@ use crate::warp;
 /// commutative. Any block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they
 /// come last.
 ///
-/// Shared memory: as [`block_inclusive_scan`](super::block_inclusive_scan), and by turns with it.
+/// Shared memory: as [`block_inclusive_scan`](super::block_inclusive_scan), and alternately with it.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -155,7 +155,7 @@ fn scan_rounds<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: usize>(
     let op = &each.0;
     let mut start = initial;
     if warps > 1 {
-        let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+        let half = shared.enter_double_buffered(ScanStorage::<T>::HALF);
         let totals = shared.array::<T>(half, SLOTS);
         // SAFETY: the half is not in use until the barrier, and written again two barriers later.
         let (warps_below, all) = unsafe {
@@ -186,7 +186,7 @@ fn scan_rounds_after<T: Element, R: Reducer<T>, const N: usize, const ROUNDS: us
         let start = cx.shuffle(cx.warp_mask(), prefix(total), 0, WARP);
         return results(items, &before, start, op, own);
     }
-    let half = shared.enter_by_turns(ScanStorage::<T>::HALF);
+    let half = shared.enter_double_buffered(ScanStorage::<T>::HALF);
     let totals = shared.array::<T>(half, SLOTS);
     // SAFETY: the half is not in use until the barrier; the first thread writes the prefix, which is read after the second
     // one, and all of it is written again two barriers later.

@@ -199,8 +199,8 @@ impl<'k, T: Element> GlobalMut<'k, T, PerThread> {
 }
 
 impl<'k, T: Element> GlobalMut<'k, T, PerBlock> {
-    /// Writes this block's element, the one at the block's rank: the first thread's value, the others' are ignored. Fewer
-    /// elements than blocks is a fault.
+    /// Writes this block's element, the one at the block's rank. The first thread's value is written; those of other threads are ignored.
+    /// Fewer elements than blocks are a fault.
     #[track_caller]
     pub fn store(&mut self, value: T) {
         let cx = self.elements.cx();
@@ -260,7 +260,7 @@ impl<'k, T: AtomicElement> GlobalMut<'k, T, Atomic> {
 }
 
 impl<'k, T: Element, const ITEMS: usize> GlobalMut<'k, T, Tiles<ITEMS>> {
-    /// A block's tile, which must lie inside the view: else a fault. What [`write_data`](crate::io::write_data) writes.
+    /// A block's tile, for [`write_data`](crate::io::write_data). It is a fault unless the tile is inside the view.
     #[inline(always)]
     #[track_caller]
     pub fn tile(&mut self, tile: Tile<ITEMS>) -> TileMut<'_, 'k, T, ITEMS> {
@@ -400,8 +400,8 @@ impl<T: Element, const ITEMS: usize> TileMut<'_, '_, T, ITEMS> {
         unsafe { self.elements.write_items(self.first(ITEMS), items) }
     }
 
-    /// Writes the first `lens` of this thread's items to the elements from its rank times `lens` on, as many as the tile has.
-    /// `lens` is at most `ITEMS`.
+    /// Writes the first `lens` of this thread's items to the elements from its rank times `lens`, as many as the tile has. `lens` is at
+    /// most `ITEMS`.
     #[track_caller]
     pub(crate) fn write_lens(self, items: &[T; ITEMS], lens: usize) {
         let first = self.first(lens);

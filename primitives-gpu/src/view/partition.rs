@@ -11,9 +11,9 @@
 //! | [`PerBlock`] | the first thread of the block of that rank | [`GlobalMut::store`](crate::GlobalMut::store) |
 //! | [`Atomic`] | nobody: all accesses are atomic | [`GlobalMut::at`](crate::GlobalMut::at) |
 //!
-//! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles),
-//! [`Block::rows`](crate::Block::rows) and [`Block::warp_rows`](crate::Block::warp_rows), and cannot be made otherwise. For one launch each names elements of exactly one
-//! thread, so no two threads write the same element.
+//! The tokens come from [`Block::items`](crate::Block::items), [`Block::tiles`](crate::Block::tiles), [`Block::rows`](crate::Block::rows)
+//! and [`Block::warp_rows`](crate::Block::warp_rows), and cannot be made otherwise. In one launch, each token names elements of exactly
+//! one thread. So no two threads write the same element.
 
 use core::marker::PhantomData;
 
@@ -40,8 +40,8 @@ pub enum Striped<const ITEMS: usize> {}
 /// are 32 apart; in a partial warp, as many apart as it has lanes.
 pub enum WarpStriped<const ITEMS: usize> {}
 
-/// Each block owns whole rows of a matrix, grid-stride. Of a row, thread `t` of the block's `T` owns in round `r` the
-/// `ITEMS` elements from `(r * T + t) * ITEMS`.
+/// Each block owns whole rows of a matrix, grid-stride. In round `r` of a row, thread `t` of the block's `T` owns the `ITEMS` elements
+/// from `(r * T + t) * ITEMS`.
 pub enum Rows<const ITEMS: usize> {}
 
 /// An element a row of a matrix, such as its sum: each block owns those of [its rows](crate::Block::rows), written by its first

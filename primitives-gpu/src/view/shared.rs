@@ -1,10 +1,9 @@
 //! Shared memory: one arena a block, cut into typed storages at compile time.
 //!
-//! A collective declares its storage as a type with a size, a [`SharedStorage`], and takes it as `&mut Shared<S>`. Inside,
-//! it cuts the storage into [`SharedArray`]s, the `unsafe` floor: element and vector access without checks on the GPU, and
-//! with all of them in the emulator. Between the collectives stands the protocol of [`Shared::enter`] and
-//! [`Shared::enter_by_turns`], which makes the barrier that a reuse needs. Phases that do not overlap in time share their
-//! memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
+//! A collective declares its storage as a type with a size, a [`SharedStorage`], and takes it as `&mut Shared<S>`. Inside, it cuts the
+//! storage into [`SharedArray`]s, the `unsafe` floor: element and vector access without checks on the GPU, and with all of them in the
+//! emulator. [`Shared::enter`] and [`Shared::enter_double_buffered`] make the barrier that a reuse by another collective needs. Phases
+//! that do not overlap in time share their memory through [`Shared::phase`], and [`Phases`] is large enough for any of several storages.
 //!
 //! A storage that threads access by themselves, without a collective, such as an array, has no such protocol: [`StorageAccess`]
 //! says so, and [`Shared::phase`] keeps it apart from collectives.
@@ -49,8 +48,7 @@ pub use elements::SharedSlice;
 /// assert_eq!(TwoEach::<f64, 32>::BYTES, 512);
 /// ```
 ///
-/// # Safety
-/// The type is never taken as a value before it was written, since shared memory starts undefined, and needs no drop.
+/// # Safety No value of the type is read before it was written, since shared memory starts undefined; and the type needs no drop.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no storage of shared memory",
     label = "not an array, nor the storage of a collective",
@@ -74,7 +72,7 @@ pub unsafe trait SharedStorage: Sized + 'static {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageAccess {
-    /// Collectives, which begin by [`Shared::enter`] or one of its kin.
+    /// Collectives, which begin by [`Shared::enter`] or a function like it.
     Collectives,
     /// Each thread by itself, after the barrier of [`Shared::phase`] and up to the next one.
     Threads,
@@ -88,8 +86,8 @@ unsafe impl<T: Element, const N: usize> SharedStorage for [T; N] {
     const ELEMENT_BYTES: usize = size_of::<T>();
 }
 
-/// Memory for any one of several storages at a time: `Phases<(ScanStorage<f32>, ReduceStorage<f32>)>` has the size of the
-/// largest. [`Shared::phase`] gives each its turn.
+/// Memory for any one of several storages at a time: `Phases<(ScanStorage<f32>, ReduceStorage<f32>)>` has the size of the largest.
+/// [`Shared::phase`] gives the memory to one after the other.
 pub struct Phases<S>(PhantomData<S>);
 
 macro_rules! phases {
@@ -124,7 +122,7 @@ const fn largest(numbers: &[usize]) -> usize {
 pub struct Shared<'k, S> {
     cx: Block<'k>,
     address: *mut u8,
-    /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`BY_TURNS`], or, with the size of a
+    /// The last use: [`UNUSED`], [`USED`], or, with the length of the halves times four, [`DOUBLE_BUFFERED`], or, with the size of a
     /// slot times four, [`BY_OWNERS`].
     last: usize,
     /// Where the half that is in use starts.
@@ -138,7 +136,7 @@ const UNUSED: usize = 0;
 const USED: usize = 1;
 /// Other threads may still read the half that is in use. Two bits, so that the compiler keeps the comparisons with this and
 /// `UNUSED` apart, and finds in a loop of such uses that one of them always holds.
-const BY_TURNS: usize = 3;
+const DOUBLE_BUFFERED: usize = 3;
 /// Other threads may still read what they own, and what is written after a barrier only.
 const BY_OWNERS: usize = 2;
 
@@ -176,12 +174,12 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// barrier between them: when a thread comes to the same half again, the barrier of the use in between has told it that
     /// all threads have read. A barrier comes first only after another kind of use.
     #[track_caller]
-    pub fn enter_by_turns(&mut self, half: usize) -> usize {
-        let by_turns = half * 4 + BY_TURNS;
-        if self.last != UNUSED && self.last != by_turns {
+    pub fn enter_double_buffered(&mut self, half: usize) -> usize {
+        let last = half * 4 + DOUBLE_BUFFERED;
+        if self.last != UNUSED && self.last != last {
             self.cx.barrier();
         }
-        self.last = by_turns;
+        self.last = last;
         self.half = if self.half == half as u32 { 0 } else { half as u32 };
         self.half as usize
     }

@@ -220,7 +220,7 @@ impl<'k> Lanes<'k> {
 /// A block's threads as a network sees them: lanes exchange by shuffles, warps through shared memory.
 pub(crate) struct Threads<'k, R> {
     lanes: Lanes<'k>,
-    /// Two halves of `N` records a thread, used by turns, so that an exchange has one barrier.
+    /// Two halves of `N` records a thread, used alternately, so that an exchange has one barrier.
     halves: [SharedArray<'k, R>; 2],
     rank: u32,
     count: u32,

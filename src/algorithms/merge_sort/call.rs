@@ -286,7 +286,7 @@ impl Passes {
         Dims::new(blocks, device::MERGE_SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
     }
 
-    /// Elements of the two copies: one that passes write by turns with the output, and one in place of that where it is short.
+    /// Elements of the two copies: one that passes write alternately with the output, and one in place of that where it is short.
     fn copied(&self) -> [usize; 2] {
         let len = |passes: usize| if self.count >= passes { self.len } else { 0 };
         [len(1), if self.keep < self.len { len(2) } else { 0 }]

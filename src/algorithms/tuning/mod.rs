@@ -30,7 +30,7 @@ pub const TUNING_VARIABLE: &str = "KERNEL_PRIMITIVES_TUNING";
 /// [`Tuning::table`].
 ///
 /// **Tuning.** In this repository, `cargo bench --features cuda --bench gpu -- --only tune --tuning my.txt` times the
-/// candidates of each parameter by turns on the GPU at hand, checks their results, shows what each would gain, measures
+/// candidates of each parameter alternately on the GPU at hand, checks their results, shows what each would gain, measures
 /// what won once more, and writes what was confirmed into a file for that variable. The shipped values came about so.
 ///
 /// ```

@@ -285,7 +285,7 @@ fn element_of(view: &Arc<View>) -> Arc<Node> {
     node(Kind::View(view.clone()), view.dtype, arguments([]))
 }
 
-/// Where so many passes write: the last one to the target, as those before by turns if it is `free`.
+/// Where so many passes write: the last one to the target, as those before alternately if it is `free`.
 fn turns<'a>(own: &'a [Arc<View>], target: &'a Arc<View>, passes: usize, free: bool) -> Vec<&'a Arc<View>> {
     (1..=passes)
         .map(|pass| match passes - pass {

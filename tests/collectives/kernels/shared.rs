@@ -67,7 +67,7 @@ pub fn passed_by_turns(
                 };
             }
             let halves = shared.phase::<Halves<u32, 1>>();
-            let half = halves.enter_by_turns(1024);
+            let half = halves.enter_double_buffered(1024);
             let array = halves.array::<u32>(half, 256);
             // SAFETY: each thread writes its own element, and reads another's after the barrier.
             value = unsafe {

@@ -81,8 +81,8 @@ impl<'k, T: Element> SharedArray<'k, T> {
         }
     }
 
-    /// Writes an element whose index is data. An index outside is a fault; of several threads that write the element one's
-    /// value stays, and the emulator reports the race.
+    /// Writes an element whose index is data. An index outside is a fault. If several threads write the element, one of their values
+    /// stays, and the emulator reports the race.
     ///
     /// # Safety
     /// No other thread reads the element without a barrier in between, and none takes it for a value that it may not be after
