@@ -48,7 +48,8 @@ pub use elements::SharedSlice;
 /// assert_eq!(TwoEach::<f64, 32>::BYTES, 512);
 /// ```
 ///
-/// # Safety No value of the type is read before it was written, since shared memory starts undefined; and the type needs no drop.
+/// # Safety
+/// No value of the type is read before it was written, since shared memory starts undefined; and the type needs no drop.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no storage of shared memory",
     label = "not an array, nor the storage of a collective",

@@ -45,7 +45,8 @@ algorithm! {
 /// # }
 /// ```
 ///
-/// # Errors Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (NaN is not), if the type does not have both
+/// # Errors
+/// Returns [`Error::Bins`] if `counts` is empty, if `low` is not less than `high` (NaN is not), if the type does not have both
 /// (`high` may be the number after its largest), if a float's `high - low` overflows, or if there are more than 2^31 bins of a float; and
 /// the errors of a launch.
 pub fn histogram_even<'a, 'o, I, S, C, Tag>(

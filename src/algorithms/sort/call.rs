@@ -86,7 +86,8 @@ where
 /// # }
 /// ```
 ///
-/// # Errors Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_keys`].
+/// # Errors
+/// Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_keys`].
 pub fn sort_keys_by_bits<'a, 'k, 'o, K, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
@@ -159,7 +160,8 @@ where
 ///
 /// `bits` counts as for [`sort_keys_by_bits`].
 ///
-/// # Errors Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_pairs`].
+/// # Errors
+/// Returns [`Error::SortBits`] if `bits` is not a range of the key's bits, and the errors of [`sort_pairs`].
 pub fn sort_pairs_by_bits<'a, 'k, 'v, 'o, 'w, K, V, O, Tag>(
     run: impl Into<Run<'a>>,
     keys: impl Into<BufferSlice<'k, K>>,
