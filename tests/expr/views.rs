@@ -4,7 +4,9 @@ use kernel_primitives::expr::*;
 use kernel_primitives::{Error, ExpressionErrorKind, Result};
 use ndarray::{Array1, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Slice};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 
+use crate::net::check_cases;
 use crate::{assert_error, stream};
 
 /// A step from a view to a view. Numbers are taken modulo what there is.
@@ -119,11 +121,18 @@ fn elements<T: Copy>(x: ArrayViewD<'_, T>) -> Vec<T> {
     x.iter().copied().collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+/// Checks a property of as many random cases as are quick.
+fn check<S: Strategy>(cases: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    check_cases(200, cases, property);
+}
 
-    #[test]
-    fn turned_views_are_read_as_arrays_are(shape in extents(), turns in prop::collection::vec(turn(), 0..6)) {
+fn turns(most: usize) -> impl Strategy<Value = Vec<Turn>> {
+    prop::collection::vec(turn(), 0..most)
+}
+
+#[test]
+fn turned_views_are_read_as_arrays_are() {
+    check((extents(), turns(6)), |(shape, turns)| {
         let stream = stream()?;
         let mut array = iota(&shape);
         let mut x = Tensor::from_slice(&stream, &shape, array.as_slice().unwrap())?;
@@ -136,10 +145,13 @@ proptest! {
         sum.assign(&x * 3 + element_index::<i32>())?;
         let expected: Vec<i32> = array.iter().zip(0..).map(|(x, i)| x * 3 + i).collect();
         prop_assert_eq!(sum.to_vec()?, expected);
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn turned_views_are_written_as_arrays_are(shape in extents(), turns in prop::collection::vec(turn(), 0..6)) {
+#[test]
+fn turned_views_are_written_as_arrays_are() {
+    check((extents(), turns(6)), |(shape, turns)| {
         let stream = stream()?;
         // Where the elements of the view come from: the view of an array of places.
         let mut places = iota(&shape);
@@ -161,14 +173,13 @@ proptest! {
             expected[*place as usize] *= 2;
         }
         prop_assert_eq!(x.to_vec()?, expected);
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn views_in_another_shape_have_the_same_elements(
-        shape in extents(),
-        turns in prop::collection::vec(turn(), 0..3),
-        cuts in prop::collection::vec(1..9usize, 0..4),
-    ) {
+#[test]
+fn views_in_another_shape_have_the_same_elements() {
+    check((extents(), turns(3), prop::collection::vec(1..9usize, 0..4)), |(shape, turns, cuts)| {
         let stream = stream()?;
         let mut array = iota(&shape);
         let mut x = Tensor::from_slice(&stream, &shape, array.as_slice().unwrap())?;
@@ -193,43 +204,52 @@ proptest! {
         let y = x.contiguous()?.reshape(&to)?;
         prop_assert_eq!(&*y.shape(), &to[..]);
         prop_assert_eq!(y.to_vec()?, elements(array.view()));
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn any_strides_inside_the_memory(
-        extents in prop::collection::vec(0..6usize, 0..4),
-        strides in prop::collection::vec(-7..8isize, 4),
-        start in 0..60usize,
-    ) {
+/// Whether a number occurs twice.
+fn repeats(mut places: Vec<i32>) -> bool {
+    places.sort_unstable();
+    places.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+#[test]
+fn any_strides_inside_the_memory() {
+    let strategy = (prop::collection::vec(0..6usize, 0..4), prop::collection::vec(-7..8isize, 4), 0..60usize);
+    check(strategy, |(extents, strides, start)| {
         let stream = stream()?;
         let x = Tensor::from_slice(&stream, 60, &iota(&[60]).into_raw_vec_and_offset().0)?;
         let strides = &strides[..extents.len()];
         let array = ArrayD::from_shape_fn(IxDyn(&extents), |index| {
             let at = index.slice().iter().zip(strides).map(|(&i, &stride)| i as isize * stride).sum::<isize>();
-            start as isize + at
+            (start as isize + at) as i32
         });
         let inside = array.iter().all(|at| (0..60).contains(at));
         let view = x.slice(start as isize..)?.as_strided(&extents, strides);
         prop_assert_eq!(view.is_ok(), inside);
         if let Ok(view) = view {
-            prop_assert_eq!(view.to_vec()?, array.iter().map(|&at| at as i32).collect::<Vec<_>>());
+            let places = elements(array.view());
+            prop_assert_eq!(view.to_vec()?, &places[..]);
             // Assigned to exactly if no two indices mean one element.
-            let mut seen = elements(array.view());
-            seen.sort_unstable();
-            let repeats = seen.windows(2).any(|pair| pair[0] == pair[1]);
-            let assigned = view.assign(element_index::<i32>());
-            prop_assert_eq!(repeats, assigned.is_err());
-            if assigned.is_ok() {
-                prop_assert_eq!(view.to_vec()?, (0..view.len() as i32).collect::<Vec<_>>());
+            match view.assign(element_index::<i32>()) {
+                Ok(()) => {
+                    prop_assert!(!repeats(places));
+                    prop_assert_eq!(view.to_vec()?, (0..view.len() as i32).collect::<Vec<_>>());
+                }
+                Err(Error::Expression(error)) => {
+                    prop_assert!(repeats(places) && error.kind == ExpressionErrorKind::BadStrides, "{error}");
+                }
+                Err(error) => return Err(error.into()),
             }
         }
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn views_of_one_memory_are_copied_rightly_or_refused(
-        from in prop::collection::vec(turn(), 0..4),
-        to in prop::collection::vec(turn(), 0..4),
-    ) {
+#[test]
+fn views_of_one_memory_are_copied_rightly_or_refused() {
+    check((turns(4), turns(4)), |(from, to)| {
         let stream = stream()?;
         let mut source = iota(&[4, 5, 3]);
         let x = Tensor::from_slice(&stream, [4, 5, 3], source.as_slice().unwrap())?;
@@ -242,13 +262,35 @@ proptest! {
         for turn in &to {
             (write, target) = (turn.tensor(&write)?, turn.array(target));
         }
-        if let (Some(values), Ok(())) = (source.broadcast(target.shape()), write.assign(&read + 100)) {
-            for (place, value) in target.iter().zip(values) {
-                expected[*place as usize] = value + 100;
+        // It is refused exactly if the shapes do not fit, a place is written twice, or an element is read at the place of another.
+        let places = elements(target.view());
+        let values = source.broadcast(target.shape()).map(elements);
+        let mut mistakes = Vec::new();
+        if repeats(places.clone()) {
+            mistakes.push(ExpressionErrorKind::BadStrides);
+        }
+        match &values {
+            None => mistakes.push(ExpressionErrorKind::BadShape),
+            Some(values) if *values != places && values.iter().any(|place| places.contains(place)) => {
+                mistakes.push(ExpressionErrorKind::Overlap);
             }
+            Some(_) => {}
+        }
+        match write.assign(&read + 100) {
+            Ok(()) => {
+                prop_assert!(mistakes.is_empty(), "no error, but {mistakes:?}");
+                for (place, value) in places.iter().zip(values.expect("shapes that fit")) {
+                    expected[*place as usize] = value + 100;
+                }
+            }
+            Err(Error::Expression(error)) => {
+                prop_assert!(mistakes.contains(&error.kind), "{error}, not {mistakes:?}");
+            }
+            Err(error) => return Err(error.into()),
         }
         prop_assert_eq!(x.to_vec()?, expected);
-    }
+        Ok(())
+    });
 }
 
 #[test]

@@ -32,7 +32,16 @@ fn number<T: std::str::FromStr>(variable: &str, otherwise: T) -> T {
 
 /// Checks a property of random cases.
 fn check<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let (cases, seed) = (number("KERNEL_PRIMITIVES_NET_CASES", CASES), number("KERNEL_PRIMITIVES_NET_SEED", 1));
+    check_cases(CASES, strategy, property);
+}
+
+/// The same of so many cases, unless the environment says another number. Every run draws the same ones.
+pub(crate) fn check_cases<S: Strategy>(
+    cases: u32,
+    strategy: S,
+    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    let (cases, seed) = (number("KERNEL_PRIMITIVES_NET_CASES", cases), number("KERNEL_PRIMITIVES_NET_SEED", 1));
     let config = Config {
         cases,
         failure_persistence: None,
