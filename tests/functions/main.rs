@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod kernels;
+mod known;
 #[cfg(feature = "cuda")]
 mod ptx;
 mod values;
