@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const IDLE_ROUNDS: u64 = 256;
 
 /// Rounds without progress that a deadlock takes, besides the time.
-const DEADLOCK_ROUNDS: u64 = 10_000;
+pub(super) const DEADLOCK_ROUNDS: u64 = 10_000;
 
 const RUNNING: u64 = u64::MAX;
 const ABSENT: u64 = u64::MAX - 1;

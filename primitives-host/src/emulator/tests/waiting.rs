@@ -1,11 +1,13 @@
 //! Lanes and blocks that wait for memory to change.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use primitives_gpu::view::{Atomic, GlobalMut};
 
 use super::*;
+use crate::emulator::watch::DEADLOCK_ROUNDS;
 
 #[test]
 fn a_lane_waits_for_another_of_its_block() {
@@ -216,15 +218,19 @@ fn more_blocks_than_can_be_resident_wait_for_each_other() {
     assert!(message.contains("blocks have not started"), "{message}");
 }
 
+/// One block runs, for the emulator, until the other one has looked in vain more often than a deadlock takes.
 #[test]
 fn a_long_wait_is_no_deadlock_while_another_worker_runs() {
-    let flag = atomics(1);
-    go(&impatient(parallel()), 2, 1, |cx| {
+    let (flag, looks) = (atomics(1), AtomicU64::new(0));
+    go(&hasty(parallel()), 2, 1, |cx| {
         if cx.block_rank() == 0 {
-            std::thread::sleep(Duration::from_millis(400));
+            while looks.load(Relaxed) < DEADLOCK_ROUNDS * 5 / 4 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             flag[0].store(1, Release);
         } else {
             while flag[0].load(Acquire) == 0 {
+                looks.fetch_add(1, Relaxed);
                 cx.spin(20);
             }
         }
