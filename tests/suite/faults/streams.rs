@@ -107,9 +107,8 @@ fn streams_that_are_dropped_take_their_faults_along() -> Result<()> {
     Ok(())
 }
 
-/// Launches a look-back in which block 2 faults, and has every block behind it wait.
+/// Launches a look-back in which block 2 faults, and has every block behind it wait: without an end of these waits, for ever.
 fn fault_in_a_chain(
-    name: &str,
     launch: impl Fn(&Stream, Dims, &Buffer<u32>, &mut Buffer<u32>) -> Result<()>,
     check: impl Fn(&Stream, &KernelFault),
 ) -> Result<()> {
@@ -125,10 +124,7 @@ fn fault_in_a_chain(
         bad[2] = 0;
         let divisors = stream.buffer_from(&bad)?;
         states.copy_from(&vec![0; blocks])?;
-        let start = std::time::Instant::now();
         let fault = run_expecting_fault(&stream, |stream| launch(stream, dims, &divisors, &mut states));
-        let time = start.elapsed();
-        assert!(time.as_secs() < 1 || !stream.device().is_gpu(), "{name}: the others waited for {time:?}");
         check(&stream, &fault);
         check_culprit(&fault);
         still_works(&stream)?;
@@ -150,7 +146,7 @@ fn a_functor_that_divides_by_zero_ends_the_waits_of_its_successors() -> Result<(
             (&*format!("suite::kernels::faults::{name}"), marked_line(name))
         );
     };
-    fault_in_a_chain(name, |s, dims, x, y| kernels::division_in_a_chain::launch(s, dims, x, y), check)
+    fault_in_a_chain(|s, dims, x, y| kernels::division_in_a_chain::launch(s, dims, x, y), check)
 }
 
 #[test]
@@ -159,7 +155,7 @@ fn a_panic_ends_the_waits_of_its_successors() -> Result<()> {
         check_panic(stream, fault, "a divisor");
         check_place(stream, fault, "panic_in_a_chain").unwrap();
     };
-    fault_in_a_chain("panic_in_a_chain", |s, dims, x, y| kernels::panic_in_a_chain::launch(s, dims, x, y), check)
+    fault_in_a_chain(|s, dims, x, y| kernels::panic_in_a_chain::launch(s, dims, x, y), check)
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn events_mark_points_and_measure_time() -> Result<()> {
     let device = Device::auto()?;
     let (one, two) = (device.stream()?, device.stream()?);
     let mut data = one.buffer_from(&vec![1.0f32; 50_000])?;
+    let began = std::time::Instant::now();
     let start = one.record()?;
     for _ in 0..5 {
         double(&one, &mut data)?;
@@ -146,8 +147,11 @@ fn events_mark_points_and_measure_time() -> Result<()> {
     let end = one.record()?;
     two.wait(&end)?;
     end.synchronize()?;
+    let around = began.elapsed();
     let (there, back) = (end.since(&start)?, start.since(&start)?);
-    assert!(there > back && back.is_zero() && there.as_secs() < 60, "{there:?}");
+    assert!(there > back && back.is_zero(), "{there:?}");
+    // Both events lie between the host's looks at its clock. A GPU has a clock of its own.
+    assert!(there <= 2 * around, "{there:?}, of {around:?} on the host");
     two.synchronize()
 }
 
