@@ -21,10 +21,13 @@ pub(crate) fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
         // Of this test binary alone: another one may run beside it.
         let library = concat!(env!("CARGO_CRATE_NAME"), "_libcuda.so");
         let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
+        // Moved there when it is whole: another run of this test may have the one that is there open.
+        let made = library.with_extension(format!("{}.so", std::process::id()));
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let arguments = ["-shared", "-fPIC", "-O1", "-pthread", "-o"];
-        let status = Command::new(compiler).args(arguments).args([&library, &source]).status().expect("a C compiler");
+        let status = Command::new(compiler).args(arguments).args([&made, &source]).status().expect("a C compiler");
         assert!(status.success());
+        std::fs::rename(&made, &library).expect("in one folder");
         // SAFETY: the other threads of this process wait for this one, or are the harness, which reads no environment now.
         unsafe { std::env::set_var("KERNEL_PRIMITIVES_LIBCUDA", &library) };
         // SAFETY: a library without initialisers.
