@@ -4,13 +4,14 @@
 //! cargo test --features tracing --test tracing
 //! ```
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use kernel_primitives::kernels::{block_reduce, map_binary};
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Device, Dims, Result};
+use kernel_primitives::{Device, Dims, Result, Stream};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -49,9 +50,8 @@ impl Visit for Fields {
     }
 }
 
-/// Collects what it is told, and counts how often spans are entered and left.
-#[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Heard>>);
+/// Collects what each thread tells it while that listens, and counts how often spans are entered and left.
+struct Listener;
 
 #[derive(Default)]
 struct Heard {
@@ -61,15 +61,28 @@ struct Heard {
     left: usize,
 }
 
+thread_local! {
+    static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
+}
+
+/// Adds to what this thread has heard, if it listens.
+fn hear(what: impl FnOnce(&mut Heard)) {
+    HEARD.with_borrow_mut(|heard| {
+        if let Some(heard) = heard {
+            what(heard);
+        }
+    });
+}
+
 impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "kernel_primitives"
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut heard = self.0.lock().unwrap();
-        heard.spans.push(Told::new(span.metadata(), |fields| span.record(fields)));
-        Id::from_u64(heard.spans.len() as u64)
+        let told = Told::new(span.metadata(), |fields| span.record(fields));
+        hear(|heard| heard.spans.push(told));
+        Id::from_u64(1)
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -77,30 +90,40 @@ impl Subscriber for Listener {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        self.0.lock().unwrap().events.push(Told::new(event.metadata(), |fields| event.record(fields)));
+        let told = Told::new(event.metadata(), |fields| event.record(fields));
+        hear(|heard| heard.events.push(told));
     }
 
     fn enter(&self, _: &Id) {
-        self.0.lock().unwrap().entered += 1;
+        hear(|heard| heard.entered += 1);
     }
 
     fn exit(&self, _: &Id) {
-        self.0.lock().unwrap().left += 1;
+        hear(|heard| heard.left += 1);
     }
 }
 
-/// What was told while `run` ran.
+/// A stream, in a process that has the listener before it has any. With a listener for a thread, `tracing` might first come to a span
+/// on a thread that has none, and tell nobody of it from then on.
+fn stream() -> Result<Stream> {
+    static SET: Once = Once::new();
+    SET.call_once(|| tracing::subscriber::set_global_default(Listener).expect("the only one"));
+    Device::auto()?.stream()
+}
+
+/// What this thread told while `run` ran.
 fn listen(run: impl FnOnce() -> Result<()>) -> Result<Heard> {
-    let listener = Listener::default();
-    tracing::subscriber::with_default(listener.clone(), run)?;
-    let mut heard = listener.0.lock().unwrap();
+    HEARD.set(Some(Heard::default()));
+    let result = run();
+    let heard = HEARD.take().expect("it was set");
+    result?;
     assert_eq!((heard.entered, heard.left), (heard.spans.len(), heard.spans.len()));
-    Ok(std::mem::take(&mut *heard))
+    Ok(heard)
 }
 
 #[test]
 fn a_launch_is_a_span_with_its_dimensions() -> Result<()> {
-    let stream = Device::auto()?.stream()?;
+    let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 1000])?;
     let mut sum = stream.buffer_zeroed::<f32>(3)?;
     let heard = listen(|| block_reduce::<f32, Add, 4>::launch(&stream, ((3, 1), (32, 2)), &x, &mut sum, Add))?;
@@ -119,7 +142,7 @@ fn a_launch_is_a_span_with_its_dimensions() -> Result<()> {
 
 #[test]
 fn allocations_and_launches_of_graphs_are_events() -> Result<()> {
-    let stream = Device::auto()?.stream()?;
+    let stream = stream()?;
     let heard = listen(|| {
         let x = stream.buffer_from(&[1.0f32; 1000])?;
         let mut y = stream.buffer_zeroed::<f32>(1000)?;
@@ -145,7 +168,7 @@ fn allocations_and_launches_of_graphs_are_events() -> Result<()> {
 #[test]
 fn a_fault_is_an_event_of_level_error() -> Result<()> {
     // A kernel that writes one element a block, with more blocks than elements.
-    let stream = Device::auto()?.stream()?;
+    let stream = stream()?;
     let x = stream.buffer_from(&[1.0f32; 100])?;
     let mut sums = stream.buffer_zeroed::<f32>(2)?;
     let heard = listen(|| {
