@@ -2,13 +2,13 @@
 //!
 //! Each file below `tests/ui` is a program. A comment `//~ text` says that the compiler reports an error in its line with that
 //! text in its headline, labels or notes; `//~^ text` means the line above, `//~? text` any place. A file without
-//! such comments compiles, and no other errors are accepted. Fragments rather than whole messages are compared,
-//! since the rest changes with the compiler.
+//! such comments compiles: it is built, since a compiler that was killed reports no errors either. No other errors are accepted.
+//! Fragments rather than whole messages are compared, since the rest changes with the compiler.
 //!
 //! All files are compiled together by one `cargo build`, not `cargo check`, which would not evaluate assertions in
 //! generic functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,8 +66,18 @@ struct Found {
     rendered: String,
 }
 
-/// The errors of each program.
-fn errors_of(package: &Path) -> BTreeMap<String, Vec<Found>> {
+/// What cargo makes of the package.
+#[derive(Default)]
+struct Built {
+    /// The errors of each program.
+    errors: BTreeMap<String, Vec<Found>>,
+    /// The programs that there are now.
+    programs: BTreeSet<String>,
+    /// What cargo says besides: why a compiler has ended without an error, for one.
+    said: String,
+}
+
+fn build(package: &Path) -> Built {
     let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--offline", "--keep-going", "--message-format=json", "--manifest-path"])
         .arg(package.join("Cargo.toml"))
@@ -76,12 +86,17 @@ fn errors_of(package: &Path) -> BTreeMap<String, Vec<Found>> {
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()
         .expect("cargo runs");
-    let mut errors: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    let mut built = Built { said: String::from_utf8_lossy(&output.stderr).into_owned(), ..Built::default() };
     let mut finished = false;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let message: Value = serde_json::from_str(line).expect("a message in JSON");
         finished |= message["reason"] == "build-finished";
         let name = string(&message["target"]["name"]);
+        if message["reason"] == "compiler-artifact" && list(&message["target"]["kind"]).iter().any(|kind| kind == "bin")
+        {
+            built.programs.insert(name);
+            continue;
+        }
         if message["reason"] != "compiler-message" || message["message"]["level"] != "error" {
             continue;
         }
@@ -98,10 +113,10 @@ fn errors_of(package: &Path) -> BTreeMap<String, Vec<Found>> {
         let primary = spans.iter().filter(|span| span["is_primary"] == true);
         let found =
             Found { lines: primary.filter_map(line_in_case).collect(), text, rendered: string(&message["rendered"]) };
-        errors.entry(name).or_default().push(found);
+        built.errors.entry(name).or_default().push(found);
     }
-    assert!(finished, "cargo failed: {}", String::from_utf8_lossy(&output.stderr));
-    errors
+    assert!(finished, "cargo failed: {}", built.said);
+    built
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -139,7 +154,7 @@ fn misuse_does_not_compile_and_the_message_says_why() {
     let mut cases = Vec::new();
     find_cases(&folder, &mut cases);
     cases.sort();
-    let mut errors = errors_of(&write_package(&cases));
+    let Built { mut errors, programs, said } = build(&write_package(&cases));
 
     let mut report = String::new();
     for case in &cases {
@@ -147,6 +162,11 @@ fn misuse_does_not_compile_and_the_message_says_why() {
         let source = fs::read_to_string(case).expect("a case");
         let found = errors.remove(&*name).unwrap_or_default();
         let expected = expectations(&source);
+        let compiles = expected.is_empty();
+        if programs.contains(&*name) != compiles {
+            let what = if compiles { "is not built" } else { "is built, whatever its errors" };
+            writeln!(report, "{name} {what}; cargo says:\n{said}").expect("writing to a string");
+        }
         let announces = |expected: &Expected, Found { lines, text, .. }: &Found| {
             expected.line.is_none_or(|line| lines.contains(&line)) && text.contains(&expected.text)
         };
