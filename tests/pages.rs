@@ -325,11 +325,15 @@ fn the_table_of_what_is_ready_is_that_of_the_kernels() {
     assert_eq!(named, all, "the table ships something of every algorithm");
 }
 
-/// To write them, and the plots: `python3 benches/report.py`.
+/// To write them, and the plots: `python3 benches/report.py`. Where there is no Python, nothing is checked: `.ci/run` calls the script
+/// where there is one for sure.
 #[test]
 fn the_figures_are_those_of_the_recorded_results() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/report.py");
-    let output = std::process::Command::new("python3").args([script, "--check"]).output().expect("python3 runs");
+    let output = match std::process::Command::new("python3").args([script, "--check"]).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return println!("python3 is not installed"),
+        output => output.expect("python3 runs"),
+    };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
