@@ -126,21 +126,21 @@ pub(crate) fn overhead(device: &Device, report: &mut Report) -> Result<()> {
 
     let (mut typed, mut raw) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS + 4 {
-        let begin = Instant::now();
-        for _ in 0..LAUNCHES {
-            Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
-        }
-        let typed_time = begin.elapsed();
-        stream.synchronize()?;
-        let begin = Instant::now();
-        for _ in 0..LAUNCHES {
-            raw_launch();
-        }
-        let raw_time = begin.elapsed();
-        stream.synchronize()?;
-        if round >= 4 {
-            typed.push(typed_time.as_secs_f64() * 1e6 / f64::from(LAUNCHES));
-            raw.push(raw_time.as_secs_f64() * 1e6 / f64::from(LAUNCHES));
+        // Each is the first of the two in every other round.
+        for is_typed in [round % 2 == 0, round % 2 == 1] {
+            let begin = Instant::now();
+            if is_typed {
+                for _ in 0..LAUNCHES {
+                    Sum::launch(&stream, (1, 256), &x, &y, &mut out, Add)?;
+                }
+            } else {
+                (0..LAUNCHES).for_each(|_| raw_launch());
+            }
+            let time = begin.elapsed().as_secs_f64() * 1e6 / f64::from(LAUNCHES);
+            stream.synchronize()?;
+            if round >= 4 {
+                if is_typed { typed.push(time) } else { raw.push(time) }
+            }
         }
     }
     assert_eq!(out.to_vec()?, vec![3.0; n]);
@@ -176,10 +176,15 @@ pub(crate) fn graph(device: &Device, report: &mut Report) -> Result<()> {
     };
     let (mut direct, mut replayed) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS + 4 {
-        let times = (host_time(&mut || launches(&stream))?, host_time(&mut || graph.launch(&stream))?);
-        if round >= 4 {
-            direct.push(times.0);
-            replayed.push(times.1);
+        for is_graph in [round % 2 == 0, round % 2 == 1] {
+            let time = if is_graph {
+                host_time(&mut || graph.launch(&stream))?
+            } else {
+                host_time(&mut || launches(&stream))?
+            };
+            if round >= 4 {
+                if is_graph { replayed.push(time) } else { direct.push(time) }
+            }
         }
     }
     assert_eq!(x.to_vec()?, vec![(2 * LAUNCHES * (ROUNDS + 4)) as f32; n]);
