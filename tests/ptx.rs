@@ -45,9 +45,15 @@ fn kernels_of(parent: &str) -> Vec<(String, String)> {
     kernels
 }
 
+/// A kernel's text: of the architecture, with an entry that ends. What has no instructions would have none that it must not have.
 fn ptx(module: &str, kernel: &str, arch: u32) -> String {
     let file = Path::new(PTX).join(module).join(format!("{kernel}.sm_{arch}.ptx"));
-    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let target = format!(".target sm_{arch}");
+    let is_whole =
+        text.contains(&target) && text.contains(".entry ") && count(&text, "ret;") + count(&text, "exit;") > 0;
+    assert!(is_whole, "{}: no kernel for sm_{arch}", file.display());
+    text
 }
 
 /// How often an instruction that begins so occurs.
