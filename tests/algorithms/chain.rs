@@ -10,11 +10,16 @@ use kernel_primitives::functor::{Add, BinaryFn, LessThan, Sum, bind_second};
 use kernel_primitives::grid::Chain;
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
-use crate::kernels::{Compose, Map, prefixes_of_tiles, prefixes_since_a_head, total_of_tiles, truths_of_a_tile};
+use crate::kernels::{
+    Compose, Map, prefixes_after_others, prefixes_of_tiles, prefixes_since_a_head, total_of_tiles, truths_of_a_tile,
+};
 use crate::support::{stream, values};
 
-/// Around one group of tiles, around what a warp looks at in groups, and beyond.
-const TILES: [usize; 10] = [1, 2, 31, 32, 33, 65, 1024, 1025, 1057, 2500];
+/// Around one group of tiles, which has 32; around a section, which has 32 groups; and so many that the third section begins.
+const TILES: [usize; 10] = [1, 2, 31, 32, 33, 65, 1024, 1025, 1057, 2085];
+
+/// Tiles whose totals a warp takes in by one look after what it knows: eight groups.
+const LOOK: usize = 8 * 32;
 
 #[test]
 fn every_tile_gets_what_is_before_it_in_order() -> Result<()> {
@@ -26,16 +31,23 @@ fn tiles_of_some_groups_get_their_prefixes_sanitize() -> Result<()> {
     tiles_get_their_prefixes(&[70], &[64])
 }
 
+/// What tiles amount to, which no two orders give alike, and what is before each.
+fn totals(tiles: usize) -> (Vec<Map<u32>>, Vec<Map<u32>>) {
+    let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();
+    let mut total = Map { a: 1u32, b: 0 };
+    let mut next = |x: Map<u32>| {
+        let before = total;
+        total = Compose.apply(total, x);
+        before
+    };
+    let before = x.iter().map(|&x| next(x)).collect();
+    (x, before)
+}
+
 fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
     let stream = stream()?;
     for (k, &tiles) in counts.iter().enumerate() {
-        let x: Vec<Map<u32>> = (0..tiles as u32).map(|i| Map { a: 2 * (i % 5) + 1, b: i }).collect();
-        let mut expected = Vec::new();
-        let mut before = Map { a: 1, b: 0 };
-        for &x in &x {
-            expected.push(before);
-            before = Compose.apply(before, x);
-        }
+        let (x, expected) = totals(tiles);
         let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
         let mut chain = stream.buffer_zeroed::<u64>(Chain::<Map<u32>>::words(tiles))?;
         let threads = blocks[k % blocks.len()];
@@ -47,6 +59,23 @@ fn tiles_get_their_prefixes(counts: &[usize], blocks: &[u32]) -> Result<()> {
             out.as_mut_slice().set_zero(&stream)?;
             chain.slice_mut(..1)?.set_zero(&stream)?;
         }
+    }
+    Ok(())
+}
+
+/// From one tile to the next; with a group in between; further than a look takes in; and at once to a tile after two looks and a part
+/// of one. The scans of a pipeline ask so.
+#[test]
+fn what_is_known_is_carried_from_tile_to_tile_sanitize() -> Result<()> {
+    let stream = stream()?;
+    let most = 2 * LOOK + 40;
+    for (tiles, step) in [(70, 1), (300, 33), (most, LOOK + 34), (most, most)] {
+        let (x, expected) = totals(tiles);
+        let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
+        let mut chain = stream.buffer_zeroed::<u64>(Chain::<Map<u32>>::words(tiles))?;
+        let (dims, x) = ((tiles as u32, 32), stream.buffer_from(&x)?);
+        prefixes_after_others::launch(&stream, dims, &x, &mut out, &mut chain, step as u32)?;
+        assert!(out.to_vec()? == expected, "every {step}th of {tiles} tiles");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{
     All, Any, ArgMax, BySegment, Greater, Identity, Less, Max, Mul, OfPair, ReduceBy, Reduction, Square, Sum,
 };
-use kernel_primitives::grid::Chain;
+use kernel_primitives::grid::{Chain, Known};
 use kernel_primitives::input::{self, Constant, Counting, Permutation, Reversed, Span, Strided, Zip};
 use kernel_primitives::output::{Discard, SpanMut};
 use kernel_primitives::prelude::*;
@@ -216,6 +216,32 @@ pub fn prefixes_of_tiles(
             // SAFETY: of all blocks only this one has the tile.
             unsafe { out.write(tile, before) };
         }
+    }
+}
+
+/// What the tiles before each amount to, by warps that ask for every `step`th tile up to their own, and carry what they know from one to
+/// the next.
+#[kernel]
+pub fn prefixes_after_others(
+    cx: Block,
+    x: Global<Map<u32>>,
+    mut out: GlobalMut<Map<u32>, PerBlock>,
+    chain: GlobalMut<u64, Atomic>,
+    step: u32,
+    mut word: Shared<[u64; 1]>,
+) {
+    let (chain, step) = (Chain::new(cx, &chain, x.len()), step as usize);
+    let tile = chain.take_tile(&mut word);
+    chain.announce(tile, x[tile]);
+    let (mut known, mut at) = (Known::nothing(&Compose), tile % step);
+    let mut before = chain.prefix_after(&mut known, at, &Compose);
+    while at < tile {
+        at += step;
+        before = chain.prefix_after(&mut known, at, &Compose);
+    }
+    if cx.lane() == 0 {
+        // SAFETY: of all blocks only this one has the tile.
+        unsafe { out.write(tile, before) };
     }
 }
 
