@@ -34,5 +34,6 @@ mod transform;
 mod tuning;
 mod unique;
 
-/// Lengths around what one thread, one block and one tile have, and some of many tiles.
-pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 100_003];
+/// Lengths around what one thread, one block and one tile have, and some of many tiles: no algorithm's tiles are of more than 26 624
+/// items, which those of a scan of bytes have, and scans of 20 000 items of four bytes are of more tiles than a group of the chain has.
+pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 40_003];

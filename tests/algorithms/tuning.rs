@@ -8,7 +8,7 @@ use kernel_primitives::algorithms::{
 };
 use kernel_primitives::functor::{Greater, Less, LessThan, Square, Sub, Sum, bind_second};
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Device, Error, Result, Stream};
+use kernel_primitives::{Device, EmulatorOptions, Error, Result, Stream};
 
 use crate::support::{stream, values};
 
@@ -63,12 +63,26 @@ fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>
     Ok(results)
 }
 
+/// A length at which all candidates differ: more than eight rounds that a block of a reduction may do alone, and more tiles than a block
+/// of `top_k` may have at least, 65 536 items each.
+const LONG: usize = 70_001;
+
+/// A stream, and one for [`LONG`] inputs: unless on a GPU, of an emulator that does not check and has several blocks at once, since
+/// the values of some parameters are of each multiprocessor. Emulators that check have one.
+fn streams() -> Result<[Stream; 2]> {
+    let mut options = EmulatorOptions::default();
+    (options.checked, options.threads, options.seed) = (false, 3, Some(1));
+    let stream = stream()?;
+    let long = if stream.device().is_gpu() { stream.clone() } else { Device::emulator_with(options).stream()? };
+    Ok([stream, long])
+}
+
 #[test]
 fn each_candidate_gives_the_same() -> Result<()> {
-    let stream = stream()?;
+    let [stream, long] = streams()?;
     let table = Tuning::of_capability(stream.device().compute_capability());
-    for len in [1000, 70_001] {
-        let expected = results(&stream, len, &table)?;
+    for (stream, len) in [(&stream, 1000), (&long, LONG)] {
+        let expected = results(stream, len, &table)?;
         assert_eq!(expected[4], [values::<u32>(len, 9).into_iter().map(|x| x % 1000).sum()]);
         let most = Parameter::ALL.iter().map(|parameter| parameter.candidates().len()).max().unwrap_or(0);
         for candidate in 0..most {
@@ -78,19 +92,19 @@ fn each_candidate_gives_the_same() -> Result<()> {
                 let candidates = parameter.candidates();
                 tuning.set(parameter, None, candidates[candidate.min(candidates.len() - 1)])?;
             }
-            assert!(results(&stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
+            assert!(results(stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
         }
     }
     Ok(())
 }
 
-/// A file may have any value that is accepted: of all parameters the least, and the greatest.
+/// A file may have any value that is accepted: of all parameters the least, and the greatest. Checked of several tiles, too.
 #[test]
 fn the_ends_of_what_is_accepted_give_the_same() -> Result<()> {
-    let stream = stream()?;
+    let [stream, long] = streams()?;
     let table = Tuning::of_capability(stream.device().compute_capability());
-    for len in [11, 70_001] {
-        let expected = results(&stream, len, &table)?;
+    for (stream, len) in [(&stream, 11), (&stream, 20_001), (&long, LONG)] {
+        let expected = results(stream, len, &table)?;
         let ends: [&[u32]; 2] = [&[0, 1, 2, 32], &[u32::MAX, 1 << 31, 1 << 20, 65_535, 1024, 64, 32]];
         for values in ends {
             let mut tuning = table.clone();
@@ -98,7 +112,7 @@ fn the_ends_of_what_is_accepted_give_the_same() -> Result<()> {
                 let is_accepted = values.iter().any(|&value| tuning.set(parameter, None, value).is_ok());
                 assert!(is_accepted, "{}", parameter.name());
             }
-            assert!(results(&stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
+            assert!(results(stream, len, &tuning)? == expected, "{len} items, with\n{tuning}");
         }
     }
     Ok(())
