@@ -4,8 +4,8 @@ use kernel_primitives::algorithms::{
     Parameter, Run, Tuning, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
 };
 use kernel_primitives::functor::{Add, All, Any, ArgMax, BinaryFn, Less, MaxOf, MinOf, Reduction, Sum};
-use kernel_primitives::input::{counting, map};
-use kernel_primitives::kernels::device::{SEGMENT_SCAN_OFFSETS, SegmentScanItems};
+use kernel_primitives::input::{Counting, Span, counting, map};
+use kernel_primitives::kernels::device::{SEGMENT_SCAN_OFFSETS, SegmentScanItems, segment_tile_items};
 use kernel_primitives::{Complex, Diagnosis, Error, Result, Stream, f16};
 
 use crate::kernels::{Compose, ManyEmpty, Map, Moments};
@@ -34,20 +34,23 @@ fn with_empty(offsets: &[u32], count: usize) -> Vec<u32> {
     offsets.iter().copied().chain([offsets[offsets.len() - 1]].repeat(count)).collect()
 }
 
-/// Lengths: all alike, none, one huge among small ones, and anything between.
+/// Lengths: all alike, none, one huge among small ones, and anything between. Tiles of reductions have 2048 items, and a thread goes through
+/// eight of a segment, so that the huge ones are for a warp; the longest is of more tiles of scans than a group of the chain has, 32.
 fn shapes() -> Vec<Vec<u32>> {
     let random = |most: u32, count| values::<u32>(count, 7).into_iter().map(move |x| (x % most) as usize);
+    let of_scans = SegmentScanItems::<Span<f32>>::tiles(1, 256).tile;
+    assert!(segment_tile_items::<Span<f32>>() == 2048 && of_scans >= 2048);
     vec![
-        offsets(0, [1024; 50]),
+        offsets(0, [1024; 20]),
         offsets(0, [0; 100]),
         offsets(0, [1; 5000]),
         offsets(3, [16, 17, 0, 0, 31, 33, 2047, 2048, 2049, 0, 1]),
-        offsets(5, (0..300).chain([70_000]).chain(0..100)),
+        offsets(5, (0..100).chain([20_000]).chain(0..50)),
         offsets(1, [2047, 2048, 0, 2048, 4096, 0]),
         offsets(0, random(10, 5000)),
-        offsets(7, random(300, 500)),
-        offsets(0, random(5000, 40)),
-        offsets(100, [100_000]),
+        offsets(7, random(300, 150)),
+        offsets(0, random(5000, 12)),
+        offsets(100, [33 * of_scans + 7]),
     ]
 }
 
@@ -71,14 +74,14 @@ fn sums_of_segments_of_any_lengths() -> Result<()> {
     Ok(())
 }
 
-/// More tiles than a warp goes through.
+/// More tiles than a warp looks at in one turn, 256; and than it goes through, and than a block of the second kernel has, 1024.
 #[test]
 fn one_segment_in_thousands_of_tiles_has_its_sum() -> Result<()> {
     let stream = stream()?;
-    let len = 5_000_000u64;
-    let ends = [0u32, 5, 1_000_000, 4_999_000, 4_999_000, 4_999_990];
+    let tile = segment_tile_items::<Counting<u64>>() as u32;
+    let ends = [0, 5, 270 * tile + 7, 1300 * tile - 9, 1300 * tile - 9, 1300 * tile + 990];
     let mut out = stream.buffer_zeroed::<u64>(5)?;
-    segmented_reduce(&stream, counting(0u64, len as usize), &stream.buffer_from(&ends)?, Sum, &mut out)?;
+    segmented_reduce(&stream, counting(0u64, 1301 * tile as usize), &stream.buffer_from(&ends)?, Sum, &mut out)?;
     let sum = |end: u32| end as u64 * (end as u64).saturating_sub(1) / 2;
     assert_eq!(out.to_vec()?, ends.windows(2).map(|ends| sum(ends[1]) - sum(ends[0])).collect::<Vec<_>>());
     Ok(())
@@ -255,7 +258,7 @@ fn scans_of_items_of_any_size_sanitize() -> Result<()> {
 #[test]
 fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
     let stream = stream()?;
-    let tile = SegmentScanItems::<kernel_primitives::input::Span<u32>>::tiles(1, 256).tile;
+    let tile = SegmentScanItems::<Span<u32>>::tiles(1, 256).tile;
     for len in [0, 1, 100, 3 * tile + 1] {
         let x = values::<u32>(len, 9);
         for place in [0, len / 2, (2 * tile).min(len), len] {
