@@ -7,7 +7,7 @@ use kernel_primitives::{Device, Element, Error, Result};
 
 use crate::LENGTHS;
 use crate::kernels::Gcd;
-use crate::support::{stream, values};
+use crate::support::{stream, streams, values};
 
 /// Small whole numbers, of which sums are exact in any order.
 fn whole(len: usize, seed: u64) -> Vec<f32> {
@@ -153,17 +153,17 @@ fn more_items_than_thirty_two_bits_count() -> Result<()> {
     Ok(())
 }
 
+/// Of five blocks, which two of the emulators run in orders of their own.
 #[test]
 fn sums_of_floats_have_the_same_bits_on_every_device() -> Result<()> {
-    let x: Vec<f32> = values::<u32>(100_003, 8).iter().map(|&x| x as f32 * 1e-5).collect();
+    let x: Vec<f32> = values::<u32>(40_003, 8).iter().map(|&x| x as f32 * 1e-5).collect();
     let mut bits = Vec::new();
-    for device in [Device::auto()?, Device::emulator()] {
-        let stream = device.stream()?;
+    for stream in streams()?.into_iter().chain([Device::emulator().stream()?]) {
         let mut sum = stream.buffer_zeroed::<f32>(1)?;
         reduce(&stream, &stream.buffer_from(&x)?, Sum, &mut sum)?;
         bits.push(sum.to_vec()?[0].to_bits());
     }
-    assert_eq!(bits[0], bits[1]);
+    assert!(bits.iter().all(|&sum| sum == bits[0]), "{bits:x?}");
     Ok(())
 }
 
