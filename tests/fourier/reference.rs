@@ -57,6 +57,11 @@ pub fn results(x: &[Complex<f64>], places: &[usize]) -> Vec<Complex<f64>> {
     places.iter().map(|&k| result(x, &roots, k)).collect()
 }
 
+/// The places of some results of a line, anywhere in it.
+pub fn some_places(n: usize) -> Vec<usize> {
+    (0..100).map(|i| i * 2_654_435_761 % n).collect()
+}
+
 /// The transforms of an array along axes.
 pub fn transform(x: &[Complex<f64>], shape: &[usize], axes: &[usize]) -> Vec<Complex<f64>> {
     let mut x = x.to_vec();
@@ -71,9 +76,12 @@ pub fn transform(x: &[Complex<f64>], shape: &[usize], axes: &[usize]) -> Vec<Com
     x
 }
 
+pub fn conjugates(x: &[Complex<f64>]) -> Vec<Complex<f64>> {
+    x.iter().map(Complex::conj).collect()
+}
+
 /// The inverse, without a factor.
 pub fn inverse(x: &[Complex<f64>], shape: &[usize], axes: &[usize]) -> Vec<Complex<f64>> {
-    let conjugates = |x: &[Complex<f64>]| x.iter().map(Complex::conj).collect::<Vec<_>>();
     conjugates(&transform(&conjugates(x), shape, axes))
 }
 
