@@ -167,7 +167,7 @@ pub fn captures(subjects: Vec<Subject>) {
         let cases = [case.clone(), case.refill(1), case.refill(2)];
         let (mut captured, mut direct) = (subject.begin(&cases, stream)?, subject.begin(&cases[..1], stream)?);
         let mut workspace = Workspace::new();
-        let call = |trial: &mut Box<dyn Trial>, stream: &Stream, workspace: &mut Workspace| {
+        let call = |trial: &mut Trial, stream: &Stream, workspace: &mut Workspace| {
             trial.call(Place { stream, workspace: Some(workspace), tuning: &tuning })
         };
         call(&mut direct, stream, &mut workspace)?;
@@ -194,7 +194,7 @@ pub fn workspaces(subjects: Vec<Subject>) {
         trials.push(trials[0].twin(first)?);
         trials.push(trials[1].twin(second)?);
         let mut workspace = Workspace::new();
-        let mut call = |trial: &mut Box<dyn Trial>, stream: &Stream| {
+        let mut call = |trial: &mut Trial, stream: &Stream| {
             trial.call(Place { stream, workspace: Some(&mut workspace), tuning: &tuning })
         };
         for (trial, stream) in trials.iter_mut().zip([first, second]) {

@@ -47,8 +47,13 @@ pub fn parts(offsets: &[usize], len: usize) -> Vec<Range<usize>> {
 
 /// The places of the items in a stable order.
 pub fn order<T>(x: &[T], before: impl Fn(&T, &T) -> bool) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..x.len()).collect();
-    places.sort_by(|&i, &j| match (before(&x[i], &x[j]), before(&x[j], &x[i])) {
+    places(x.len(), &|i, j| before(&x[i], &x[j]))
+}
+
+/// So many places, sorted: one sort for the items of all types.
+fn places(len: usize, before: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..len).collect();
+    places.sort_by(|&i, &j| match (before(i, j), before(j, i)) {
         (true, _) => Less,
         (_, true) => Greater,
         _ => Equal,

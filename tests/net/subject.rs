@@ -1,5 +1,6 @@
 //! Subjects: what the net calls, with what, and what must come out.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use kernel_primitives::algorithms::{Run, Tuning, Workspace};
@@ -225,31 +226,73 @@ impl Inputs for () {
     }
 }
 
-/// A subject on a case, in buffers.
-pub trait Trial: Send {
-    fn call(&mut self, place: Place<'_>) -> Result<()>;
+/// Columns on a device of whatever types: those that inputs or outputs of these types made.
+type Held = dyn Any + Send + Sync;
+type Room = dyn Any + Send;
 
-    /// Whether the results are those of the present items, and nothing else was written.
-    fn verify(&self) -> Result<(), String>;
+/// Why columns are of the types that they are taken for.
+const OWN: &str = "a subject has its own columns";
 
-    /// All that is in the buffers of results, of floats every bit.
-    fn printed(&self) -> Result<String>;
-
-    /// The same inputs, and results of its own.
-    fn twin(&self, stream: &Stream) -> Result<Box<dyn Trial>>;
-
-    /// The next of the cases' items in the same buffers, and nothing where the results will be; not of twins.
-    fn refill(&mut self) -> Result<()>;
+/// [`Inputs`] of whatever types.
+trait AnyInputs: Send + Sync {
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Arc<Held>>;
+    fn refill(&self, device: &mut Held) -> Result<()>;
 }
 
-/// What the net calls.
+impl<I: Inputs + Send + Sync + 'static> AnyInputs for I {
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Arc<Held>> {
+        Ok(Arc::new(Inputs::upload(self, stream, start)?))
+    }
+    fn refill(&self, device: &mut Held) -> Result<()> {
+        Inputs::refill(self, device.downcast_mut::<I::Device>().expect(OWN))
+    }
+}
+
+/// [`Outputs`] of whatever types.
+trait AnyOutputs: Send + Sync {
+    fn lens(&self) -> Vec<usize>;
+    fn room(&self, stream: &Stream, start: usize, lens: &[usize]) -> Result<Box<Room>>;
+    fn clear(&self, device: &mut Room) -> Result<()>;
+    fn verify(&self, device: &Room) -> Result<(), String>;
+    fn printed(&self, device: &Room) -> Result<String>;
+}
+
+impl<O: Outputs + Send + Sync + 'static> AnyOutputs for O {
+    fn lens(&self) -> Vec<usize> {
+        Outputs::lens(self)
+    }
+    fn room(&self, stream: &Stream, start: usize, lens: &[usize]) -> Result<Box<Room>> {
+        Ok(Box::new(<O as Outputs>::room(stream, start, lens)?))
+    }
+    fn clear(&self, device: &mut Room) -> Result<()> {
+        <O as Outputs>::clear(device.downcast_mut::<O::Device>().expect(OWN))
+    }
+    fn verify(&self, device: &Room) -> Result<(), String> {
+        Outputs::verify(self, device.downcast_ref::<O::Device>().expect(OWN))
+    }
+    fn printed(&self, device: &Room) -> Result<String> {
+        <O as Outputs>::printed(device.downcast_ref::<O::Device>().expect(OWN))
+    }
+}
+
+/// What a case says of a subject: its items, and what they must give.
+struct Round {
+    case: Case,
+    inputs: Box<dyn AnyInputs>,
+    wants: Box<dyn AnyOutputs>,
+}
+
+type Call = dyn Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync;
+
+/// What the net calls. The types of its columns are in few functions, which the compiler makes for each subject, and not in what the tests
+/// do with it.
 pub struct Subject {
     /// The functions of the library that it covers, of which the first one gives it its name.
     pub covers: &'static [&'static str],
     pub types: &'static str,
     pub lengths: Lengths,
-    #[allow(clippy::type_complexity, reason = "a function")]
-    begin: Box<dyn Fn(&[Case], &Stream) -> Result<Box<dyn Trial>>>,
+    round: Box<dyn Fn(&Case) -> Round>,
+    call: Arc<Call>,
 }
 
 impl Subject {
@@ -258,8 +301,19 @@ impl Subject {
     }
 
     /// Of the first case; the others are for [`Trial::refill`].
-    pub fn begin(&self, cases: &[Case], stream: &Stream) -> Result<Box<dyn Trial>> {
-        (self.begin)(cases, stream)
+    pub fn begin(&self, cases: &[Case], stream: &Stream) -> Result<Trial> {
+        let rounds: Vec<Round> = cases.iter().map(|case| (self.round)(case)).collect();
+        let all: Vec<Vec<usize>> = rounds.iter().map(|round| round.wants.lens()).collect();
+        let lens: Vec<usize> = (0..all[0].len()).map(|n| all.iter().map(|lens| lens[n]).max().unwrap_or(0)).collect();
+        let Round { case, inputs, wants } = &rounds[0];
+        Ok(Trial {
+            inputs: inputs.upload(stream, case.offset)?,
+            outputs: wants.room(stream, case.place, &lens)?,
+            rounds: Arc::new(rounds),
+            round: 0,
+            lens,
+            call: self.call.clone(),
+        })
     }
 }
 
@@ -276,67 +330,65 @@ where
     I: Inputs + Send + Sync + 'static,
     O: Outputs + Send + Sync + 'static,
 {
-    let call: Arc<Call<I, O>> = Arc::new(call);
-    let begin = move |cases: &[Case], stream: &Stream| -> Result<Box<dyn Trial>> {
-        let rounds: Vec<_> = cases.iter().map(|case| (case.clone(), inputs(case))).collect();
-        let rounds: Vec<Round<I, O>> =
-            rounds.into_iter().map(|(case, inputs)| (expected(&case, &inputs), inputs, case)).collect();
-        let lens = |n: usize| rounds.iter().map(|(wants, ..)| wants.lens()[n]).max().unwrap_or(0);
-        let lens: Vec<usize> = (0..rounds[0].0.lens().len()).map(lens).collect();
-        let (_, items, case) = &rounds[0];
-        Ok(Box::new(Begun::<I, O> {
-            inputs: Arc::new(items.upload(stream, case.offset)?),
-            outputs: O::room(stream, case.place, &lens)?,
-            rounds: Arc::new(rounds),
-            round: 0,
-            lens,
-            call: call.clone(),
-        }))
+    let round = move |case: &Case| {
+        let inputs = inputs(case);
+        let wants = Box::new(expected(case, &inputs));
+        Round { case: case.clone(), inputs: Box::new(inputs), wants }
     };
-    Subject { covers, types, lengths, begin: Box::new(begin) }
+    let call = erased(move |case, place, inputs, outputs| {
+        let inputs = inputs.downcast_ref::<I::Device>().expect(OWN);
+        call(case, place, inputs, outputs.downcast_mut::<O::Device>().expect(OWN))
+    });
+    Subject { covers, types, lengths, round: Box::new(round), call }
 }
 
-type Round<I, O> = (O, I, Case);
-type Call<I, O> =
-    dyn Fn(&Case, Place<'_>, &<I as Inputs>::Device, &mut <O as Outputs>::Device) -> Result<()> + Send + Sync;
+fn erased(call: impl Fn(&Case, Place<'_>, &Held, &mut Room) -> Result<()> + Send + Sync + 'static) -> Arc<Call> {
+    Arc::new(call)
+}
 
-struct Begun<I: Inputs, O: Outputs> {
-    inputs: Arc<I::Device>,
-    outputs: O::Device,
-    rounds: Arc<Vec<Round<I, O>>>,
+/// A subject on a case, in buffers.
+pub struct Trial {
+    inputs: Arc<Held>,
+    outputs: Box<Room>,
+    rounds: Arc<Vec<Round>>,
     round: usize,
     lens: Vec<usize>,
-    call: Arc<Call<I, O>>,
+    call: Arc<Call>,
 }
 
-impl<I: Inputs + Send + Sync + 'static, O: Outputs + Send + Sync + 'static> Trial for Begun<I, O> {
-    fn call(&mut self, place: Place<'_>) -> Result<()> {
-        (self.call)(&self.rounds[self.round].2, place, &self.inputs, &mut self.outputs)
+impl Trial {
+    pub fn call(&mut self, place: Place<'_>) -> Result<()> {
+        (self.call)(&self.rounds[self.round].case, place, &*self.inputs, &mut *self.outputs)
     }
 
-    fn verify(&self) -> Result<(), String> {
-        self.rounds[self.round].0.verify(&self.outputs)
+    /// Whether the results are those of the present items, and nothing else was written.
+    pub fn verify(&self) -> Result<(), String> {
+        self.rounds[self.round].wants.verify(&*self.outputs)
     }
 
-    fn printed(&self) -> Result<String> {
-        O::printed(&self.outputs)
+    /// All that is in the buffers of results, of floats every bit.
+    pub fn printed(&self) -> Result<String> {
+        self.rounds[self.round].wants.printed(&*self.outputs)
     }
 
-    fn twin(&self, stream: &Stream) -> Result<Box<dyn Trial>> {
-        Ok(Box::new(Self {
+    /// The same inputs, and results of its own.
+    pub fn twin(&self, stream: &Stream) -> Result<Self> {
+        let first = &self.rounds[0];
+        Ok(Self {
             inputs: self.inputs.clone(),
-            outputs: O::room(stream, self.rounds[0].2.place, &self.lens)?,
+            outputs: first.wants.room(stream, first.case.place, &self.lens)?,
             rounds: self.rounds.clone(),
             round: self.round,
             lens: self.lens.clone(),
             call: self.call.clone(),
-        }))
+        })
     }
 
-    fn refill(&mut self) -> Result<()> {
+    /// The next of the cases' items in the same buffers, and nothing where the results will be; not of twins.
+    pub fn refill(&mut self) -> Result<()> {
         self.round += 1;
-        let inputs = Arc::get_mut(&mut self.inputs).expect("no twin has them");
-        self.rounds[self.round].1.refill(inputs)?;
-        O::clear(&mut self.outputs)
+        let round = &self.rounds[self.round];
+        round.inputs.refill(Arc::get_mut(&mut self.inputs).expect("no twin has them"))?;
+        round.wants.clear(&mut *self.outputs)
     }
 }
