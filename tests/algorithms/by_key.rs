@@ -69,6 +69,7 @@ fn sums_of_runs_of_any_length_at_any_offset() -> Result<()> {
     Ok(())
 }
 
+/// Keys of one and of three bytes are the net's.
 #[test]
 fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
     let stream = stream()?;
@@ -94,8 +95,8 @@ fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
         u64, f64: 3, Add, |a, b| a + b;
         u32, f64: 6, Add, |a, b| a + b;
         u64, u32: 7, Add, |a, b| a + b;
-        u8, f64: 4, Add, |a, b| a + b;
-        u64, u8: 5, Max, |a, b| a.max(b);
+        u64, u8: 5, Add, |a, b| a.wrapping_add(b);
+        i32, u8: 4, Max, |a, b| a.max(b);
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use kernel_primitives::input::{Span, counting, map};
 use kernel_primitives::kernels::device::{HISTOGRAM_THREADS, histogram_tiles};
 use kernel_primitives::{BufferSliceMut, Dims, Element, Error, Result, Stream};
 
+use crate::kernels::Order;
 use crate::kernels::hostile::{Coin, Drift, Fickle};
 use crate::support::{stream, values};
 
@@ -46,13 +47,16 @@ fn comparators_that_toss_coins() -> Result<()> {
     let stream = stream()?;
     for len in LENGTHS {
         let (a, b) = (stream.buffer_from(&values::<u32>(len, 1))?, stream.buffer_from(&values::<u32>(len / 3, 2))?);
-        guarded(&stream, len, 7, |out| sort_by(&stream, &a, Coin, out))?;
+        guarded(&stream, len, 7, |out| sort_by(&stream, &a, Order::COIN, out))?;
+        let (first, second) = (counting(0u32, len), counting(0u32, len / 3));
         guarded(&stream, len, 7, |keys| {
-            guarded(&stream, len, 7, |values| sort_pairs_by(&stream, &a, &a, Coin, keys, values))
+            guarded(&stream, len, 7, |values| sort_pairs_by(&stream, &a, first, Order::COIN, keys, values))
         })?;
-        guarded(&stream, len + len / 3, 7, |out| merge(&stream, &a, &b, Coin, out))?;
+        guarded(&stream, len + len / 3, 7, |out| merge(&stream, &a, &b, Order::COIN, out))?;
         guarded(&stream, len + len / 3, 7, |keys| {
-            guarded(&stream, len + len / 3, 7, |values| merge_pairs(&stream, (&a, &a), (&b, &b), Coin, keys, values))
+            guarded(&stream, len + len / 3, 7, |values| {
+                merge_pairs(&stream, (&a, first), (&b, second), Order::COIN, keys, values)
+            })
         })?;
     }
     Ok(())
@@ -117,9 +121,9 @@ fn offsets_that_move() -> Result<()> {
         let offsets: Vec<u32> = (0..=segments).map(|i| (i * len / segments) as u32).collect();
         let offsets = stream.buffer_from(&offsets)?;
         for _ in 0..4 {
-            let at = || map(&offsets, Drift);
+            let at = || map(&offsets, Drift::BY_CHANCE);
             works_or_faults(guarded(&stream, segments, 7, |out| segmented_reduce(&stream, &x, at(), Sum, out)));
-            works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Coin, out)));
+            works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Order::COIN, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(&stream, &x, at(), Add, out)));
         }
     }

@@ -50,16 +50,34 @@ impl<T: Number, const N: usize> Reducer<[T; N]> for AddEach {
     }
 }
 
-/// An order of numbers by their remainders.
+/// An order of numbers, or what is none. It is one type for all, so that kernels with comparators are compiled once.
 #[derive(Clone, Copy, Debug, KernelParam)]
 #[repr(C)]
-pub struct ByRemainder(pub u32);
+pub struct Order {
+    way: u32,
+    by: u32,
+}
 
-impl BinaryFn<u32> for ByRemainder {
+impl Order {
+    /// No order: it answers by what seems chance.
+    pub const NONE: Self = Self { way: 1, by: 0 };
+    /// No order, whose answers change: see [`hostile`].
+    pub const COIN: Self = Self { way: 2, by: 0 };
+
+    pub const fn by_remainder(by: u32) -> Self {
+        Self { way: 0, by }
+    }
+}
+
+impl BinaryFn<u32> for Order {
     type Output = bool;
     #[inline(always)]
     fn apply(&self, a: u32, b: u32) -> bool {
-        a % self.0.max(1) < b % self.0.max(1)
+        match self.way {
+            0 => a % self.by.max(1) < b % self.by.max(1),
+            1 => (a ^ b.rotate_left(7)).wrapping_mul(0x9e37_79b1) >> 31 != 0,
+            _ => hostile::toss(a ^ b.rotate_left(7)),
+        }
     }
 }
 
@@ -109,34 +127,17 @@ impl BinaryFn<[u64; 5]> for ByFirst {
     }
 }
 
-/// A comparator that is no order: it answers by what seems chance.
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct NoOrder;
-
-impl BinaryFn<u32> for NoOrder {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: u32, b: u32) -> bool {
-        (a ^ b.rotate_left(7)).wrapping_mul(0x9e37_79b1) >> 31 != 0
-    }
-}
-
 /// Whether a number is even.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Even;
 
-macro_rules! even {
-    ($($t:ty: |$x:ident| $number:expr;)*) => {$(
-        impl UnaryFn<$t> for Even {
-            type Output = bool;
-            #[inline(always)]
-            fn apply(&self, $x: $t) -> bool {
-                $number % 2 == 0
-            }
-        }
-    )*};
+impl UnaryFn<Twelve> for Even {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, x: Twelve) -> bool {
+        x.b % 2 == 0
+    }
 }
-even! { u8: |x| x; u16: |x| x; u64: |x| x; Twelve: |x| x.b; }
 
 /// The quotient and the remainder by ten.
 #[derive(Clone, Copy, Debug, KernelParam)]
@@ -352,14 +353,10 @@ moments! { false u8; true u32; }
 
 instantiate!(
     kernel_primitives::algorithms::inclusive_scan<Map<u32>, Compose>,
-    kernel_primitives::algorithms::inclusive_scan<Map<u64>, Compose>,
-    kernel_primitives::algorithms::inclusive_scan<Triangular, Compose>,
     kernel_primitives::algorithms::inclusive_scan<Strided<Span<u8>>, Max>,
-    kernel_primitives::algorithms::inclusive_scan<Counting<u64>, Add>,
     kernel_primitives::algorithms::inclusive_scan<input::Map<Span<u8>, Times<3>>, AddEach>,
     kernel_primitives::algorithms::inclusive_scan<input::Map<Span<u8>, Times<5>>, AddEach>,
     kernel_primitives::algorithms::exclusive_scan<Map<u32>, Compose>,
-    kernel_primitives::algorithms::exclusive_scan<f16, Max>,
     kernel_primitives::algorithms::inclusive_scan_by_key<u32, input::Map<Span<u32>, Times<10>>, AddEach>,
     kernel_primitives::algorithms::inclusive_scan_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::exclusive_scan_by_key<u32, Map<u32>, Compose>,
@@ -376,58 +373,43 @@ instantiate!(
     kernel_primitives::algorithms::reduce<u8, Moments<false>>,
     kernel_primitives::algorithms::segmented_reduce<Counting<u64>, u32, Sum>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, ArgMax>,
-    kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, All>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<false>>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<true>>,
-    kernel_primitives::algorithms::segmented_reduce<Complex<f32>, u32, Sum>,
     kernel_primitives::algorithms::reduce_by_key<u32, Map<u32>, Compose>,
-    kernel_primitives::algorithms::reduce_by_key<u8, f64, Add>,
-    kernel_primitives::algorithms::reduce_by_key<u64, u8, Max>,
     kernel_primitives::algorithms::run_length_encode<u8, u8>,
     kernel_primitives::algorithms::run_length_encode<f16, f32>
 );
 instantiate!(
-    kernel_primitives::algorithms::sort_keys<bool>,
     kernel_primitives::algorithms::sort_pairs<u32, Sixteen>,
     kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
     kernel_primitives::algorithms::sort_pairs<u64, Sixteen>,
     kernel_primitives::algorithms::sort_by<[u64; 5], ByFirst>,
-    kernel_primitives::algorithms::sort_by<u32, ByRemainder>,
-    kernel_primitives::algorithms::sort_by<u32, NoOrder>,
+    kernel_primitives::algorithms::sort_by<u32, Order>,
     kernel_primitives::algorithms::sort_by<Twelve, ByB>,
     kernel_primitives::algorithms::sort_by<Reversed<Span<f16>>, Less>,
-    kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u32>, ByRemainder>,
-    kernel_primitives::algorithms::merge<u32, u32, NoOrder>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Counting<u32>, Order>,
+    kernel_primitives::algorithms::merge<u32, u32, Order>,
     kernel_primitives::algorithms::merge<Counting<u64>, Counting<u64>, Less>,
-    kernel_primitives::algorithms::merge_pairs<u32, u32, Counting<u32>, Counting<u32>, ByRemainder>,
+    kernel_primitives::algorithms::merge_pairs<u32, u32, Counting<u32>, Counting<u32>, Order>,
     kernel_primitives::algorithms::merge_pairs<Counting<u64>, Counting<u64>, Counting<u64>, Counting<u64>, Less>,
-    kernel_primitives::algorithms::sort_pairs_by<u32, u32, NoOrder>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Sixteen, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, Flagged, Less>,
     kernel_primitives::algorithms::sort_pairs_by<u32, u8, Less>,
     kernel_primitives::algorithms::top_k<Reversed<Span<u64>>, Less>,
     kernel_primitives::algorithms::top_k<bool, Greater>,
     kernel_primitives::algorithms::top_k_pairs<u8, Sixteen, Greater>,
-    kernel_primitives::algorithms::segmented_sort<u32, u32, NoOrder>,
     kernel_primitives::algorithms::segmented_sort<[u64; 5], u32, ByFirst>,
-    kernel_primitives::algorithms::segmented_sort_pairs<u32, Counting<u32>, u32, ByRemainder>,
-    kernel_primitives::algorithms::segmented_sort_pairs<f16, Flagged, u32, Less>,
+    kernel_primitives::algorithms::segmented_sort_pairs<u32, Counting<u32>, u32, Order>,
     kernel_primitives::algorithms::segmented_sort_pairs<u32, Flagged, u32, Less>,
     kernel_primitives::algorithms::segmented_sort_pairs<f64, Sixteen, u32, Less>
 );
 instantiate!(
-    kernel_primitives::algorithms::select_if<u8, Even>,
-    kernel_primitives::algorithms::select_if<u16, Even>,
-    kernel_primitives::algorithms::select_if<u64, Even>,
     kernel_primitives::algorithms::select_if<Twelve, Even>,
     kernel_primitives::algorithms::select_flagged<u32, i32>,
     kernel_primitives::algorithms::select_flagged<Counting<u64>, bool>,
     kernel_primitives::algorithms::unique_by_key<u64, Counting<u64>>,
     kernel_primitives::algorithms::histogram_even<i8, u64>,
-    kernel_primitives::algorithms::histogram_even<u64, u64>,
-    kernel_primitives::algorithms::histogram_even<f16, u64>,
-    kernel_primitives::algorithms::histogram_even<bf16, u64>,
     kernel_primitives::algorithms::histogram_even<Strided<Span<u16>>, u32>,
     kernel_primitives::algorithms::histogram_even<Constant<u32>, u64>,
     kernel_primitives::algorithms::lower_bound<u64, Counting<u64>>,

@@ -6,7 +6,7 @@ use kernel_primitives::input::counting;
 use kernel_primitives::kernels::device::merge_tile_items;
 use kernel_primitives::{Error, Result};
 
-use crate::kernels::{ByRemainder, NoOrder};
+use crate::kernels::Order;
 use crate::support::{stream, streams, values};
 
 /// Of four-byte items.
@@ -50,7 +50,7 @@ fn equal_items_of_the_first_come_first_and_stay_in_order() -> Result<()> {
                 (stream.buffer_zeroed::<u32>(len + other)?, stream.buffer_zeroed::<u32>(len + other)?);
             let from = (counting(0u32, len), counting(len as u32, other));
             let from = [from.0, from.1];
-            merge_pairs(&stream, (&x, from[0]), (&y, from[1]), ByRemainder(1 << 20), &mut keys, &mut places)?;
+            merge_pairs(&stream, (&x, from[0]), (&y, from[1]), Order::by_remainder(1 << 20), &mut keys, &mut places)?;
             let both = [a, b].concat();
             let mut expected: Vec<u32> = (0..both.len() as u32).collect();
             expected.sort_by_key(|&i| both[i as usize]);
@@ -83,7 +83,7 @@ fn inputs_in_no_order_do_no_harm() -> Result<()> {
     let (x, y) = (stream.buffer_from(&values::<u32>(20_000, 1))?, stream.buffer_from(&values::<u32>(9000, 2))?);
     let mut out = stream.buffer_zeroed::<u32>(29_000)?;
     merge(&stream, &x, &y, Less, &mut out)?;
-    merge(&stream, &x, &y, NoOrder, &mut out)?;
+    merge(&stream, &x, &y, Order::NONE, &mut out)?;
     stream.synchronize()
 }
 

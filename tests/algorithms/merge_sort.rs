@@ -6,7 +6,7 @@ use kernel_primitives::input::{counting, reversed};
 use kernel_primitives::kernels::device::{MERGE_SPLIT_THREADS, merge_sort_tile_items, merge_tile_items};
 use kernel_primitives::{Error, Result, SortKey, f16};
 
-use crate::kernels::{ByB, ByFirst, ByRemainder, Flagged, NoOrder, Sixteen, Twelve};
+use crate::kernels::{ByB, ByFirst, Flagged, Order, Sixteen, Twelve};
 use crate::support::{stream, streams, values};
 
 /// Of four-byte keys.
@@ -57,10 +57,10 @@ fn equal_keys_stay_in_their_order() -> Result<()> {
         let mut expected: Vec<u32> = (0..len as u32).collect();
         expected.sort_by_key(|&i| x[i as usize] % 10);
         let mut out = stream.buffer_zeroed::<u32>(len)?;
-        sort_by(&stream, &buffer, ByRemainder(10), &mut out)?;
+        sort_by(&stream, &buffer, Order::by_remainder(10), &mut out)?;
         assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>(), "{len} keys");
         let mut places = stream.buffer_zeroed::<u32>(len)?;
-        sort_pairs_by(&stream, &buffer, counting(0u32, len), ByRemainder(10), &mut out, &mut places)?;
+        sort_pairs_by(&stream, &buffer, counting(0u32, len), Order::by_remainder(10), &mut out, &mut places)?;
         assert!(places.to_vec()? == expected, "{len} pairs");
         assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>(), "{len} pairs");
     }
@@ -154,9 +154,9 @@ fn a_function_that_is_no_order_does_no_harm() -> Result<()> {
     for len in [100, 3000, 3 * TILE + 5] {
         let buffer = stream.buffer_from(&keys(len, 0))?;
         let mut out = stream.buffer_zeroed::<u32>(len)?;
-        sort_by(&stream, &buffer, NoOrder, &mut out)?;
+        sort_by(&stream, &buffer, Order::NONE, &mut out)?;
         let mut values = stream.buffer_zeroed::<u32>(len)?;
-        sort_pairs_by(&stream, &buffer, &buffer, NoOrder, &mut out, &mut values)?;
+        sort_pairs_by(&stream, &buffer, counting(0u32, len), Order::NONE, &mut out, &mut values)?;
         stream.synchronize()?;
     }
     Ok(())
@@ -173,7 +173,7 @@ fn keys_and_pairs_of_two_tiles_are_sorted_sanitize() -> Result<()> {
         expected.sort_by_key(|&i| x[i as usize]);
         assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
         let mut places = stream.buffer_zeroed::<u32>(x.len())?;
-        sort_pairs_by(&stream, &buffer, counting(0u32, x.len()), ByRemainder(1 << 31), &mut out, &mut places)?;
+        sort_pairs_by(&stream, &buffer, counting(0u32, x.len()), Order::by_remainder(1 << 31), &mut out, &mut places)?;
         expected.sort_unstable();
         expected.sort_by_key(|&i| x[i as usize] % (1 << 31));
         assert!(places.to_vec()? == expected);

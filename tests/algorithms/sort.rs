@@ -118,7 +118,7 @@ fn a_range_of_bits_is_sorted_and_the_rest_is_not_looked_at() -> Result<()> {
     Ok(())
 }
 
-/// By each type's order, −0 before +0 and NaN last, in one tile and in several.
+/// By each type's order, −0 before +0 and NaN last, in one tile and in several. Of `bool` the net has sorts.
 #[test]
 fn every_type_of_key_is_sorted_either_way() -> Result<()> {
     let stream = stream()?;
@@ -142,7 +142,6 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
         u8: |x| x as u8;
         i32: |x| x as i32;
         i64: |x| x as i64;
-        bool: |x| x % 3 == 0;
         f16: |x| f16::from_bits(x as u16);
         f32: |x| f32::from_bits([x as u32, 0, 1 << 31, x as u32 & 0x807f_ffff, 0x7fc0_0000, 0xffc0_0001][x as usize % 6]);
         f64: |x| f64::from_bits([x, 0, 1 << 63, x & 0x800f_ffff_ffff_ffff, 0xfff8 << 48][(x >> 9) as usize % 5]);

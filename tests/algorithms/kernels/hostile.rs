@@ -8,9 +8,11 @@ use kernel_primitives::input::{self, Counting, Span};
 use kernel_primitives::kernels::device::{self, Binning};
 use kernel_primitives::prelude::*;
 
+use super::Order;
+
 /// Heads or tails. On the host the next one for the same number may be another.
 #[inline(always)]
-fn toss(number: u32) -> bool {
+pub(super) fn toss(number: u32) -> bool {
     #[cfg(not(target_arch = "nvptx64"))]
     let number = {
         static TOSSES: AtomicU32 = AtomicU32::new(0);
@@ -19,17 +21,9 @@ fn toss(number: u32) -> bool {
     (number ^ number >> 7).wrapping_mul(0x9e37_79b1) >> 31 != 0
 }
 
-/// A comparator, a predicate and a binning by chance.
+/// A predicate and a binning by chance. The comparator is [`Order::COIN`].
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Coin;
-
-impl BinaryFn<u32> for Coin {
-    type Output = bool;
-    #[inline(always)]
-    fn apply(&self, a: u32, b: u32) -> bool {
-        toss(a ^ b.rotate_left(7))
-    }
-}
 
 impl UnaryFn<u32> for Coin {
     type Output = bool;
@@ -46,15 +40,21 @@ impl Binning<u32> for Coin {
     }
 }
 
-/// Offsets that move.
+/// Offsets that move, or stay where they are.
 #[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Drift;
+#[repr(C)]
+pub struct Drift(u32);
+
+impl Drift {
+    pub const NONE: Self = Self(0);
+    pub const BY_CHANCE: Self = Self(1);
+}
 
 impl UnaryFn<u32> for Drift {
     type Output = u32;
     #[inline(always)]
     fn apply(&self, x: u32) -> u32 {
-        if toss(x) && toss(!x) && toss(x >> 3) { x.wrapping_mul(0x9e37_79b1) } else { x }
+        if self.0 != 0 && toss(x) && toss(!x) && toss(x >> 3) { x.wrapping_mul(0x9e37_79b1) } else { x }
     }
 }
 
@@ -74,11 +74,7 @@ type Numbers = Span<u32>;
 type Drifting = input::Map<Numbers, Drift>;
 
 instantiate!(
-    kernel_primitives::algorithms::sort_by<u32, Coin>,
-    kernel_primitives::algorithms::sort_pairs_by<u32, u32, Coin>,
-    kernel_primitives::algorithms::merge<u32, u32, Coin>,
-    kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, Coin>,
-    kernel_primitives::algorithms::segmented_sort<u32, Drifting, Coin>,
+    kernel_primitives::algorithms::segmented_sort<u32, Drifting, Order>,
     kernel_primitives::algorithms::select_if<u32, Coin>,
     kernel_primitives::algorithms::partition<u32, Coin>,
     kernel_primitives::algorithms::unique_by_key<Fickle, u32>,
