@@ -21,6 +21,7 @@ use kernel_primitives::{Device, Diagnosis, Dims, EmulatorOptions, Error, Result}
 use crate::capture::{ALL, Data, SIZES};
 use crate::kernels::Sixteen;
 use crate::support::{stream, values};
+use crate::{at, in_order};
 
 /// Shared memory of a block by architecture: of sm_75, of sm_86, sm_89 and sm_120, of sm_80 and sm_87, and of sm_90 and sm_100. A kernel
 /// that can fault has 16 bytes of it itself, which the emulator does not need.
@@ -113,10 +114,8 @@ fn pairs_are_sorted_in_small_tiles() -> Result<()> {
         ($($k:ty, $v:ty: $lens:expr;)*) => {$(
             for len in $lens {
                 let (x, y) = (values::<$k>(len, 1), values::<$v>(len, 2));
-                let mut places: Vec<usize> = (0..len).collect();
-                places.sort_by_key(|&i| x[i]);
-                let sorted: Vec<$k> = places.iter().map(|&i| x[i]).collect();
-                let along: Vec<$v> = places.iter().map(|&i| y[i]).collect();
+                let places = in_order(len, &|i, j| x[i].cmp(&x[j]));
+                let (sorted, along): (Vec<$k>, Vec<$v>) = (at(&x, &places), at(&y, &places));
                 let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&y)?);
                 let (mut out, mut values_out) = (stream.buffer_zeroed::<$k>(len)?, stream.buffer_zeroed::<$v>(len)?);
                 sort_pairs(&stream, &keys, &values, &mut out, &mut values_out, Less)?;
@@ -135,8 +134,7 @@ fn pairs_are_sorted_in_small_tiles() -> Result<()> {
         let x: Vec<u32> = values::<u32>(len, 1).into_iter().map(|x| x % 99).collect();
         let (keys, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u32>(len)?);
         let mut places = stream.buffer_zeroed::<u32>(len)?;
-        let mut expected: Vec<u32> = (0..len as u32).collect();
-        expected.sort_by_key(|&i| x[i as usize]);
+        let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
         sort_pairs_by(&stream, &keys, counting(0u32, len), Less, &mut out, &mut places)?;
         assert!(places.to_vec()? == expected, "{len}");
         sort_by(&stream, &keys, Less, &mut out)?;

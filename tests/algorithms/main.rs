@@ -6,6 +6,8 @@
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+use std::cmp::Ordering;
+
 mod kernels;
 mod runs;
 
@@ -37,3 +39,15 @@ mod unique;
 /// Lengths around what one thread, one block and one tile have, and some of many tiles: no algorithm's tiles are of more than 26 624
 /// items, which those of a scan of bytes have, and scans of 20 000 items of four bytes are of more tiles than a group of the chain has.
 pub const LENGTHS: [usize; 11] = [0, 1, 2, 31, 33, 1000, 1023, 4096, 4097, 20_000, 40_003];
+
+/// The places of so many items in a stable order. One sort is compiled for the items of all types.
+pub fn in_order(len: usize, order: &dyn Fn(usize, usize) -> Ordering) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..len as u32).collect();
+    places.sort_by(|&i, &j| order(i as usize, j as usize));
+    places
+}
+
+/// The items at places.
+pub fn at<T: Copy>(items: &[T], places: &[u32]) -> Vec<T> {
+    places.iter().map(|&i| items[i as usize]).collect()
+}

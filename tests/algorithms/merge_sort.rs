@@ -8,6 +8,7 @@ use kernel_primitives::{Error, Result, SortKey, f16};
 
 use crate::kernels::{ByB, ByFirst, Flagged, Order, Sixteen, Twelve};
 use crate::support::{stream, streams, values};
+use crate::{at, in_order};
 
 /// Of four-byte keys.
 const TILE: usize = merge_sort_tile_items(4, 0);
@@ -54,15 +55,14 @@ fn equal_keys_stay_in_their_order() -> Result<()> {
     for (k, len) in LENGTHS.into_iter().enumerate() {
         let x = keys(len, k + 2);
         let buffer = stream.buffer_from(&x)?;
-        let mut expected: Vec<u32> = (0..len as u32).collect();
-        expected.sort_by_key(|&i| x[i as usize] % 10);
+        let expected = in_order(len, &|i, j| (x[i] % 10).cmp(&(x[j] % 10)));
         let mut out = stream.buffer_zeroed::<u32>(len)?;
         sort_by(&stream, &buffer, Order::by_remainder(10), &mut out)?;
-        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>(), "{len} keys");
+        assert!(out.to_vec()? == at(&x, &expected), "{len} keys");
         let mut places = stream.buffer_zeroed::<u32>(len)?;
         sort_pairs_by(&stream, &buffer, counting(0u32, len), Order::by_remainder(10), &mut out, &mut places)?;
         assert!(places.to_vec()? == expected, "{len} pairs");
-        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>(), "{len} pairs");
+        assert!(out.to_vec()? == at(&x, &expected), "{len} pairs");
     }
     Ok(())
 }
@@ -78,11 +78,9 @@ fn pairs_in_the_order_of_keys() -> Result<()> {
         let (mut out, mut values) = (stream.buffer_zeroed::<u32>(len + 3)?, stream.buffer_zeroed::<u32>(len + 1)?);
         let from = buffer.slice(k % 2..k % 2 + len)?;
         sort_pairs_by(&stream, from, &places, Less, out.slice_mut(k % 3..)?, values.slice_mut(k % 2..)?)?;
-        let mut expected: Vec<u32> = (0..len as u32).collect();
-        expected.sort_by_key(|&i| x[i as usize]);
+        let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
         assert!(values.to_vec()?[k % 2..][..len] == expected, "values of {len} pairs");
-        expected.iter_mut().for_each(|i| *i = x[*i as usize]);
-        assert!(out.to_vec()?[k % 3..][..len] == expected, "keys of {len} pairs");
+        assert!(out.to_vec()?[k % 3..][..len] == at(x, &expected), "keys of {len} pairs");
     }
     Ok(())
 }
@@ -93,11 +91,12 @@ fn items_and_values_of_any_size() -> Result<()> {
     for len in [700, 20_001] {
         macro_rules! check {
             ($($x:expr, $order:expr, |$a:ident| $key:expr;)*) => {$({
-                let mut x = $x;
+                let x = $x;
                 let mut out = stream.buffer_zeroed(len)?;
                 sort_by(&stream, &stream.buffer_from(&x)?, $order, &mut out)?;
-                x.sort_by_key(|$a| $key);
-                let same = out.to_vec()?.iter().zip(&x).all(|(a, b)| format!("{a:?}") == format!("{b:?}"));
+                let key = |i: usize| { let $a = &x[i]; $key };
+                let expected = at(&x, &in_order(len, &|i, j| key(i).cmp(&key(j))));
+                let same = out.to_vec()?.iter().zip(&expected).all(|(a, b)| format!("{a:?}") == format!("{b:?}"));
                 assert!(same, "{len} by {}", stringify!($order));
             })*};
         }
@@ -108,15 +107,14 @@ fn items_and_values_of_any_size() -> Result<()> {
         }
         let x = keys(len, 2);
         let buffer = stream.buffer_from(&x)?;
-        let mut places: Vec<usize> = (0..len).collect();
-        places.sort_by_key(|&i| x[i]);
+        let places = in_order(len, &|i, j| x[i].cmp(&x[j]));
         let mut out = stream.buffer_zeroed::<u32>(len)?;
         macro_rules! check_values {
             ($($t:ty),*) => {$({
                 let values = values::<$t>(len, 6);
                 let mut values_out = stream.buffer_zeroed::<$t>(len)?;
                 sort_pairs_by(&stream, &buffer, &stream.buffer_from(&values)?, Less, &mut out, &mut values_out)?;
-                assert!(values_out.to_vec()? == places.iter().map(|&i| values[i]).collect::<Vec<_>>());
+                assert!(values_out.to_vec()? == at(&values, &places));
             })*};
         }
         check_values!(Sixteen, Flagged, u8);
@@ -169,13 +167,11 @@ fn keys_and_pairs_of_two_tiles_are_sorted_sanitize() -> Result<()> {
         let buffer = stream.buffer_from(&x)?;
         let mut out = stream.buffer_zeroed::<u32>(x.len())?;
         sort_by(&stream, &buffer, Less, &mut out)?;
-        let mut expected: Vec<u32> = (0..x.len() as u32).collect();
-        expected.sort_by_key(|&i| x[i as usize]);
-        assert!(out.to_vec()? == expected.iter().map(|&i| x[i as usize]).collect::<Vec<_>>());
+        let expected = in_order(x.len(), &|i, j| x[i].cmp(&x[j]));
+        assert!(out.to_vec()? == at(&x, &expected));
         let mut places = stream.buffer_zeroed::<u32>(x.len())?;
         sort_pairs_by(&stream, &buffer, counting(0u32, x.len()), Order::by_remainder(1 << 31), &mut out, &mut places)?;
-        expected.sort_unstable();
-        expected.sort_by_key(|&i| x[i as usize] % (1 << 31));
+        let expected = in_order(x.len(), &|i, j| (x[i] % (1 << 31)).cmp(&(x[j] % (1 << 31))));
         assert!(places.to_vec()? == expected);
     }
     Ok(())
@@ -190,17 +186,16 @@ fn runs_one_behind_the_other_are_in_order_sanitize() -> Result<()> {
         let x = keys(len + 4, kind);
         let (buffer, x) = (stream.buffer_from(&x)?, &x[k..][..len]);
         let values = values::<Sixteen>(len, 5);
-        let mut expected: Vec<usize> = (0..len).collect();
-        expected.sort_by_key(|&i| x[i]);
+        let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
 
         let from = buffer.slice(k..k + len)?;
         let mut out = stream.buffer_zeroed::<u32>(len + 3)?;
         sort_by(&stream, from, Less, out.slice_mut(3 - k..)?)?;
-        assert!(out.to_vec()?[3 - k..][..len].iter().eq(expected.iter().map(|&i| &x[i])), "kind {kind}");
+        assert!(out.to_vec()?[3 - k..][..len] == at(x, &expected), "kind {kind}");
         let mut values_out = stream.buffer_zeroed::<Sixteen>(len)?;
         sort_pairs_by(&stream, from, &stream.buffer_from(&values)?, Less, out.slice_mut(..len)?, &mut values_out)?;
-        assert!(out.to_vec()?[..len].iter().eq(expected.iter().map(|&i| &x[i])), "pairs of kind {kind}");
-        assert!(values_out.to_vec()?.iter().eq(expected.iter().map(|&i| &values[i])), "kind {kind}");
+        assert!(out.to_vec()?[..len] == at(x, &expected), "pairs of kind {kind}");
+        assert!(values_out.to_vec()? == at(&values, &expected), "kind {kind}");
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use kernel_primitives::input::counting;
 use kernel_primitives::{Error, Result};
 
 use crate::support::{stream, values};
+use crate::{at, in_order};
 
 macro_rules! searches {
     ($($name:ident: $t:ty, |$x:ident| $of:expr;)*) => {$(
@@ -14,8 +15,8 @@ macro_rules! searches {
             for (k, len) in [0, 1, 2, 3, 31, 1000, 4097].into_iter().enumerate() {
                 // So few values that many are there several times.
                 let numbers = |len, seed| values::<u32>(len, seed).iter().map(|&$x| $of).collect::<Vec<$t>>();
-                let (mut sorted, queries) = (numbers(len, k as u64), numbers(3000, 100));
-                sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
+                let (all, queries) = (numbers(len, k as u64), numbers(3000, 100));
+                let sorted = at(&all, &in_order(len, &|i, j| all[i].partial_cmp(&all[j]).expect("no NaN")));
                 let (x, q) = (stream.buffer_from(&sorted)?, stream.buffer_from(&queries)?);
                 let mut positions = stream.buffer_from(&[77u64; 3001])?;
                 let expected = |f: &dyn Fn($t) -> usize| {

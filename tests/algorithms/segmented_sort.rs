@@ -6,6 +6,7 @@ use kernel_primitives::input::{counting, map};
 use kernel_primitives::kernels::device::{merge_tile_items, segment_sort_short_items, segment_sort_tile_items};
 use kernel_primitives::{Diagnosis, Error, Result, SortKey};
 
+use crate::in_order;
 use crate::kernels::hostile::Drift;
 use crate::kernels::{ByFirst, Flagged, Order, Sixteen};
 use crate::support::{stream, streams, values};
@@ -52,7 +53,9 @@ fn shapes() -> Vec<Vec<u32>> {
 fn sorted<T: Copy, K: Ord>(x: &[T], offsets: &[u32], key: impl Fn(T) -> K) -> Vec<u32> {
     let mut places: Vec<u32> = (0..x.len() as u32).collect();
     for ends in offsets.windows(2) {
-        places[ends[0] as usize..ends[1] as usize].sort_by_key(|&i| key(x[i as usize]));
+        let (first, segment) = (ends[0], &x[ends[0] as usize..ends[1] as usize]);
+        let order = in_order(segment.len(), &|i, j| key(segment[i]).cmp(&key(segment[j])));
+        places[first as usize..][..segment.len()].iter_mut().zip(order).for_each(|(place, i)| *place = first + i);
     }
     places
 }

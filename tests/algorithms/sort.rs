@@ -9,6 +9,7 @@ use kernel_primitives::{Error, Result, SortKey, f16};
 
 use crate::kernels::{Flagged, Sixteen};
 use crate::support::{stream, streams, values};
+use crate::{at, in_order};
 
 /// Of four-byte keys.
 const TILE: usize = sort_tile_items(4, 0);
@@ -31,21 +32,14 @@ fn sorted_by<K: SortKey>(keys: &[K], bits: std::ops::Range<u32>, descending: boo
 where
     u64: From<<K as SortKey>::Bits>,
 {
-    let digits = |key: K| {
-        let above = u64::from(key.to_sort_bits()) as u128 & ((1 << bits.end) - 1);
+    let digits = |i: usize| {
+        let above = u64::from(keys[i].to_sort_bits()) as u128 & ((1 << bits.end) - 1);
         above >> bits.start
     };
-    let mut indices: Vec<u32> = (0..keys.len() as u32).collect();
-    if descending {
-        indices.sort_by_key(|&i| Reverse(digits(keys[i as usize])));
-    } else {
-        indices.sort_by_key(|&i| digits(keys[i as usize]));
-    }
-    indices
-}
-
-fn at<T: Copy>(values: &[T], indices: &[u32]) -> Vec<T> {
-    indices.iter().map(|&i| values[i as usize]).collect()
+    in_order(keys.len(), &|i, j| {
+        let order = digits(i).cmp(&digits(j));
+        if descending { order.reverse() } else { order }
+    })
 }
 
 /// Equality of all bits, without the printing of long vectors.
@@ -128,8 +122,7 @@ fn every_type_of_key_is_sorted_either_way() -> Result<()> {
                 let x: Vec<$t> = values::<u64>(len, 3).into_iter().map(|$bits| $of).collect();
                 let from = stream.buffer_from(&x)?;
                 let mut out = stream.buffer_zeroed::<$t>(len)?;
-                let mut expected = x;
-                expected.sort_by_key(|key| key.to_sort_bits());
+                let mut expected = at(&x, &in_order(len, &|i, j| x[i].to_sort_bits().cmp(&x[j].to_sort_bits())));
                 sort_keys(&stream, &from, &mut out, Less)?;
                 assert!(same(&out.to_vec()?, &expected), "{}", stringify!($t));
                 expected.reverse();

@@ -8,6 +8,7 @@ use kernel_primitives::{Device, Element, EmulatorOptions, Error, Result, SortKey
 
 use crate::kernels::Sixteen;
 use crate::support::{stream, streams, values};
+use crate::{at, in_order};
 
 /// Floats that searches are known to go wrong with, by turns.
 fn floats(len: usize, kind: usize) -> Vec<f32> {
@@ -25,18 +26,12 @@ fn floats(len: usize, kind: usize) -> Vec<f32> {
 
 /// The places of the first `k`, of equal ones the first.
 fn first<K: SortKey>(x: &[K], k: usize, greatest: bool) -> Vec<u32> {
-    let mut places: Vec<u32> = (0..x.len() as u32).collect();
-    if greatest {
-        places.sort_by_key(|&i| std::cmp::Reverse(x[i as usize].to_sort_bits()));
-    } else {
-        places.sort_by_key(|&i| x[i as usize].to_sort_bits());
-    }
+    let mut places = in_order(x.len(), &|i, j| {
+        let order = x[i].to_sort_bits().cmp(&x[j].to_sort_bits());
+        if greatest { order.reverse() } else { order }
+    });
     places.truncate(k);
     places
-}
-
-fn at<T: Copy>(x: &[T], places: &[u32]) -> Vec<T> {
-    places.iter().map(|&i| x[i as usize]).collect()
 }
 
 fn same(found: &[f32], expected: &[f32]) -> bool {
