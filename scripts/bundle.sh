@@ -12,7 +12,7 @@ set -euo pipefail
 export LC_ALL=C
 
 # Tests that need cargo, the sources or the build's folders: their binaries would not work elsewhere.
-readonly stay_here=' compile_fail dump expression_ptx functions package pages ptx unsafe_list '
+readonly stay_here=' compile_fail dump expression_ptx functions house kernel_cache pages ptx target_choices unsafe_list '
 
 cd "$(dirname "$0")/.."
 readonly bundle="${1:-bundle}"

@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
-# Runs the tests under Miri and AddressSanitizer. What cannot be run is said, and is no failure.
+# Runs the tests under Miri and AddressSanitizer. What cannot be run is said, and is a failure with `--all`.
 #
-#     scripts/check-memory.sh
+#     scripts/check-memory.sh [--all]
 #
 # Each tool has a build folder of its own in the target folder.
 set -euo pipefail
+
+case "${1:-}" in
+'' | --all) ;;
+*) echo 'usage: scripts/check-memory.sh [--all]' >&2; exit 1 ;;
+esac
+skipped=0
+skip() {
+    echo "== $1: skipped, $2"
+    skipped=1
+}
 
 cd "$(dirname "$0")/.."
 readonly target="${CARGO_TARGET_DIR:-target}"
@@ -17,7 +27,7 @@ if cargo +nightly miri --version >/dev/null 2>&1; then
     CARGO_TARGET_DIR="$target/miri" cargo +nightly miri test -p kernel-primitives-gpu -p kernel-primitives-host -p kernel-primitives-macros --lib
     CARGO_TARGET_DIR="$target/miri" cargo +nightly miri test --test suite sanitize
 else
-    echo "== Miri: skipped, not installed: rustup +nightly component add miri rust-src"
+    skip Miri 'not installed: rustup +nightly component add miri rust-src'
 fi
 
 # The sanitizer must be told of switches between stacks. corosensei tells it; the emulator's own switches do not. Its
@@ -33,8 +43,13 @@ x86_64-unknown-linux-gnu | aarch64-unknown-linux-gnu)
         --features corosensei/sanitizer --lib --test suite -- --skip overflow::
     ;;
 *)
-    echo "== AddressSanitizer: skipped, not for $host"
+    skip AddressSanitizer "not for $host"
     ;;
 esac
 
 echo "== ThreadSanitizer: skipped: without a standard library built for it, it takes that library's locks for races"
+
+if [ "$skipped" = 1 ] && [ "${1:-}" = --all ]; then
+    echo 'something was skipped' >&2
+    exit 1
+fi

@@ -384,6 +384,34 @@ fn the_pages_for_contributors_name_files_that_are_there() {
     assert!(named > 50, "only {named} paths were found");
 }
 
+/// Tests of which the path of a file to write is all that they have of the repository.
+const WRITE_A_PAGE: [&str; 1] = ["suite"];
+
+/// The script names those that would find neither cargo nor the sources where a bundle runs.
+#[test]
+fn the_bundle_leaves_out_tests_that_need_the_repository() {
+    fn needs_it(path: &Path) -> bool {
+        if path.is_dir() {
+            return std::fs::read_dir(path).expect("a folder").any(|entry| needs_it(&entry.expect("an entry").path()));
+        }
+        let source = std::fs::read_to_string(path).expect("a source");
+        let variables = ["MANIFEST_DIR", "TARGET_TMPDIR"].map(|name| format!("env!(\"CARGO_{name}\")"));
+        variables.iter().any(|variable| source.contains(variable)) || source.contains("env!(\"KERNEL_PRIMITIVES_PTX\")")
+    }
+    let script = include_str!("../scripts/bundle.sh");
+    let list = script.split("stay_here='").nth(1).and_then(|rest| rest.split('\'').next()).expect("the list");
+    let listed: BTreeSet<String> = list.split_whitespace().map(str::to_owned).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let tests = std::fs::read_dir(root).expect("the tests").map(|entry| entry.expect("an entry").path());
+    let tests = tests.filter(|path| path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").exists());
+    let needing: BTreeSet<String> = tests
+        .filter(|path| needs_it(path))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .filter(|name| !WRITE_A_PAGE.contains(&&**name))
+        .collect();
+    assert_eq!(listed, needing, "`stay_here` of scripts/bundle.sh");
+}
+
 #[test]
 fn every_example_has_its_row() {
     let rows = rows(include_str!("../examples/README.md"));
