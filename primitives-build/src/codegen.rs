@@ -378,13 +378,13 @@ impl<'a> Compiler<'a> {
 /// The code between a unit's text and its PTX: of another version of it, no result is used.
 const STEPS: [&str; 2] = [include_str!("codegen.rs"), include_str!("split.rs")];
 
-/// What rustc does where it optimises: before and after it links crates to one. With one round alone, arrays stay in memory that a
-/// second one finds in registers.
+/// What is to be inlined is inlined first, so that each loop and array is looked at once, in the kernel itself: bottom up, the same code
+/// would be optimised again in each caller, and arrays would stay in memory that a second round is needed for.
 fn simplify_flags(export: &Export) -> Vec<String> {
     vec![
         // Without -mcpu, opt would know nothing of the target. No architecture that there is PTX for has less.
         "-mcpu=sm_70".to_owned(),
-        format!("-passes=internalize,globaldce,{UNROLL},lto-pre-link<O3>,lto<O3>"),
+        format!("-passes=internalize,globaldce,{UNROLL},always-inline,globaldce,default<O3>"),
         NO_SLP.to_owned(),
         format!("--internalize-public-api-list={}", export.roots().join(",")),
     ]
