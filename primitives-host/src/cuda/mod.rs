@@ -3,6 +3,7 @@
 //! `primitives-cuda-driver` opens the driver at the first call, so that a program starts on a machine without one.
 
 mod context;
+mod event;
 mod fault;
 mod graph;
 mod marks;
@@ -10,10 +11,11 @@ mod module;
 mod stream;
 
 pub(crate) use context::{Context, HostMemory, device_count};
+pub(crate) use event::RawEvent;
 pub(crate) use fault::Ready;
 pub(crate) use graph::{GraphDraft, RawGraph};
 pub(crate) use module::{LoadedKernel, LoadedKernels};
-pub(crate) use stream::{Adopted, KernelCall, RawEvent, RawStream};
+pub(crate) use stream::{Adopted, KernelCall, RawStream};
 
 use primitives_cuda_driver::sys::{self, CUresult};
 

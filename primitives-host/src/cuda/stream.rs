@@ -1,14 +1,14 @@
-//! Streams, events, stream-ordered memory and launches on a GPU.
+//! Streams, stream-ordered memory and launches on a GPU.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use primitives_cuda_driver::sys::{self, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream, CUstreamCaptureStatus};
+use primitives_cuda_driver::sys::{self, CUdeviceptr, CUfunction, CUresult, CUstream, CUstreamCaptureStatus};
 use primitives_gpu::Dim3;
 
 use super::context::Relaxed;
+use super::event::RawEvent;
 use super::fault::{CELL_BYTES, Control, Ready};
 use super::marks::Marks;
 use super::module::LoadedKernel;
@@ -385,51 +385,6 @@ impl Drop for RawStream {
             } else {
                 self.context.has_unfinished.store(true, Ordering::Relaxed);
             }
-        }
-    }
-}
-
-/// A CUDA event with its time.
-pub(crate) struct RawEvent {
-    context: Arc<Context>,
-    raw: CUevent,
-}
-
-// SAFETY: an event may be used from any thread.
-unsafe impl Send for RawEvent {}
-// SAFETY: as above.
-unsafe impl Sync for RawEvent {}
-
-impl RawEvent {
-    fn new(context: &Arc<Context>) -> Result<Self> {
-        context.make_current()?;
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the pointer is valid for the call.
-        unsafe { call!(context, cuEventCreate(&raw mut raw, 0))? };
-        Ok(Self { context: context.clone(), raw })
-    }
-
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        let _relaxed = self.context.relaxed()?;
-        // SAFETY: the event is alive.
-        unsafe { call!(self.context, cuEventSynchronize(self.raw)) }
-    }
-
-    pub(crate) fn since(&self, start: &RawEvent) -> Result<Duration> {
-        self.synchronize()?;
-        start.synchronize()?;
-        let mut milliseconds = 0.0f32;
-        // SAFETY: both events are recorded and done; the pointer is valid for the call.
-        unsafe { call!(self.context, cuEventElapsedTime(&raw mut milliseconds, start.raw, self.raw))? };
-        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
-    }
-}
-
-impl Drop for RawEvent {
-    fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
-            // SAFETY: created by `new`, destroyed once.
-            unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }
 }
