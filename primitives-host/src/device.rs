@@ -126,7 +126,8 @@ impl Device {
     ///
     /// Contexts, streams and memory are adopted by their raw handles, whatever library made them. A process has one CUDA driver, so
     /// the handles of `cudarc`, `cust` or a library in C mean the same here: `CudaContext::cu_ctx` and `CudaStream::cu_stream` of
-    /// `cudarc` return them, and so do `Context::as_raw` and `Stream::as_inner` of `cust`.
+    /// `cudarc` return them, and so do `Context::as_raw` and `Stream::as_inner` of `cust`. What owns a stream or memory may go along:
+    /// [`Stream::from_raw_owned`], [`Buffer::from_raw_owned`](crate::Buffer::from_raw_owned).
     ///
     /// A device's primary context, which the CUDA runtime and most libraries use, gives the device that
     /// [`gpu_at`](Self::gpu_at) gives, and is held by it. Any other context is borrowed: it is used and never destroyed. The

@@ -58,9 +58,15 @@ pub(crate) struct Keeper {
     _owner: Mutex<Box<dyn Send>>,
 }
 
+impl Keeper {
+    pub(crate) fn new(owner: impl Send + 'static) -> Self {
+        Self { _owner: Mutex::new(Box::new(owner)) }
+    }
+}
+
 impl Owner {
     pub(crate) fn kept(owner: impl Send + 'static) -> Self {
-        Self::Kept(Arc::new(Keeper { _owner: Mutex::new(Box::new(owner)) }))
+        Self::Kept(Arc::new(Keeper::new(owner)))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::counters::Tally;
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::graph::{Graph, Recording};
+use crate::memory::Keeper;
 use crate::{Buffer, Error, Result, in_kernel};
 use primitives_gpu::Element;
 
@@ -177,7 +178,7 @@ impl Stream {
     /// [`is_capturing`](Self::is_capturing).
     pub unsafe fn from_raw(device: &Device, stream: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
-        unsafe { Self::adopt(device, stream, false) }
+        unsafe { Self::adopt(device, stream, None) }
     }
 
     /// As [`from_raw`](Self::from_raw), and never destroys the stream; null is the legacy default stream.
@@ -192,21 +193,46 @@ impl Stream {
     /// is adopted once at a time. For what others capture on it, see [`is_capturing`](Self::is_capturing).
     pub unsafe fn from_raw_borrowed(device: &Device, stream: *mut c_void) -> Result<Self> {
         // SAFETY: the caller's contract.
-        unsafe { Self::adopt(device, stream, true) }
+        unsafe { Self::adopt(device, stream, Some(Keeper::new(()))) }
     }
 
+    /// As [`from_raw_borrowed`](Self::from_raw_borrowed), for a stream that `owner` keeps, such as an `Arc<CudaStream>` of `cudarc`: it is
+    /// dropped when the last clone of this and the last buffer that was used on it are gone and the work on the stream is over.
+    ///
+    /// `owner` is dropped on the thread that lets go of the last of these, maybe inside a call of this library, which its drop must not
+    /// call. It is never dropped if other code captures the stream just then, or if the driver cannot say whether the work is over. With
+    /// an error, it is dropped at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_raw`](Self::from_raw).
+    ///
     /// # Safety
-    /// That of the two functions above.
-    unsafe fn adopt(device: &Device, stream: *mut c_void, borrowed: bool) -> Result<Self> {
+    ///
+    /// `stream` is a `CUstream` or null, and is not destroyed before `owner` is dropped. It is adopted once at a time. For what
+    /// others capture on it, see [`is_capturing`](Self::is_capturing).
+    pub unsafe fn from_raw_owned(device: &Device, stream: *mut c_void, owner: impl Send + 'static) -> Result<Self> {
+        // SAFETY: the caller's contract.
+        unsafe { Self::adopt(device, stream, Some(Keeper::new(owner))) }
+    }
+
+    /// A stream that is destroyed in the end, unless somebody keeps it.
+    ///
+    /// # Safety
+    /// That of the function above with such a keeper.
+    unsafe fn adopt(device: &Device, stream: *mut c_void, keeper: Option<Keeper>) -> Result<Self> {
         match &device.backend {
             Backend::Emulator(_) => {
-                let _ = (stream, borrowed);
+                let _ = (stream, keeper);
                 let reason = "the emulator has no CUDA streams; make one with `Device::stream`".into();
                 Err(Error::Adoption { what: "a stream", reason })
             }
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => {
-                let adopted = if borrowed { cuda::Adopted::Borrowed } else { cuda::Adopted::Owned };
+                let adopted = match keeper {
+                    Some(keeper) => cuda::Adopted::Kept { _keeper: keeper },
+                    None => cuda::Adopted::Owned,
+                };
                 // SAFETY: the caller's contract.
                 let queue = Queue::Cuda(unsafe { cuda::RawStream::adopt(context, stream.cast(), adopted)? });
                 Ok(Self(Arc::new(StreamInner { device: device.clone(), queue })))

@@ -3,6 +3,8 @@
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod fake;
 
+use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,6 +64,55 @@ fn an_owner_stays_while_others_capture_the_stream() -> Result<()> {
     fake.capture(stream.as_raw(), false);
     drop(device.stream()?.buffer_uninit::<u32>(1)?);
     assert_eq!(count.load(Ordering::SeqCst), 1, "an allocation frees what could not be");
+    fake.no_mistakes();
+    Ok(())
+}
+
+/// Adopts a stream of others.
+fn adopt_stream(raw: *mut c_void, count: &Arc<AtomicUsize>) -> Result<Stream> {
+    let owner = Owner(Vec::new(), count.clone());
+    // SAFETY: the driver keeps its streams; each is adopted once.
+    unsafe { Stream::from_raw_owned(&Device::gpu()?, raw, owner) }
+}
+
+#[test]
+fn the_owner_of_a_stream_goes_after_its_buffers_and_their_work() -> Result<()> {
+    let (fake, _turn) = fake();
+    let device = Device::gpu()?;
+    let count = Arc::new(AtomicUsize::new(0));
+    let stream = adopt_stream(fake.raw_stream(), &count)?;
+    let x = stream.buffer_zeroed::<u32>(10)?;
+    drop(stream);
+    assert_eq!(count.load(Ordering::SeqCst), 0, "the buffer needs the stream");
+    fake.log();
+    drop(x);
+    let log = fake.log();
+    assert!(log.last().is_some_and(|line| line.starts_with("synchronize")), "{log:#?}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+
+    assert!(adopt_stream(null_mut(), &count)?.as_raw().is_null(), "the legacy default stream");
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    let owner = Owner(Vec::new(), count.clone());
+    // SAFETY: it is refused.
+    let refused = unsafe { Stream::from_raw_owned(&Device::emulator(), null_mut(), owner) };
+    assert!(matches!(refused, Err(Error::Adoption { .. })));
+    assert_eq!(count.load(Ordering::SeqCst), 3, "with an error, at once");
+    drop(device);
+    fake.no_mistakes();
+    Ok(())
+}
+
+#[test]
+fn the_owner_of_a_stream_that_others_capture_stays() -> Result<()> {
+    let (fake, _turn) = fake();
+    let _device = Device::gpu()?;
+    let count = Arc::new(AtomicUsize::new(0));
+    let raw = fake.raw_stream();
+    let stream = adopt_stream(raw, &count)?;
+    fake.capture(raw, true);
+    drop(stream);
+    fake.capture(raw, false);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
     fake.no_mistakes();
     Ok(())
 }

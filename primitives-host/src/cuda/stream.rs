@@ -1,6 +1,7 @@
 //! Streams, stream-ordered memory and launches on a GPU.
 
 use std::ffi::c_void;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,7 @@ use super::marks::Marks;
 use super::module::LoadedKernel;
 use super::{Context, adoption, call};
 use crate::kernel::KernelInfo;
+use crate::memory::Keeper;
 use crate::{DriverError, Error, Result, trace};
 
 /// Why copies between host and device are no part of a capture, as in [`check_host_copy`](crate::graph::check_host_copy).
@@ -26,19 +28,19 @@ pub(crate) struct RawStream {
     pub(super) raw: CUstream,
     /// Gone only while it is dropped.
     control: Option<Control>,
-    adopted: Option<Adopted>,
     /// Whether the handle was given out.
     shown: AtomicBool,
     pub(super) marks: Marks,
+    /// The last to go: what keeps the stream may keep the context.
+    adopted: Option<Adopted>,
 }
 
 /// Whose an adopted stream is.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adopted {
     /// Destroyed with the [`RawStream`].
     Owned,
-    /// Left to whoever made it.
-    Borrowed,
+    /// Left to whoever made it. What keeps it for this goes with the [`RawStream`], when the work is over.
+    Kept { _keeper: Keeper },
 }
 
 /// Streams that their owners have dropped, with their controls. Those whose work is done are used again.
@@ -116,7 +118,7 @@ impl RawStream {
 
     fn of(context: &Arc<Context>, raw: CUstream, control: Control, adopted: Option<Adopted>) -> Self {
         let (shown, marks) = (AtomicBool::new(adopted.is_some()), Marks::new());
-        Self { context: context.clone(), raw, control: Some(control), adopted, shown, marks }
+        Self { context: context.clone(), raw, control: Some(control), shown, marks, adopted }
     }
 
     /// A stream that was made elsewhere; null is the legacy default stream.
@@ -354,6 +356,13 @@ impl RawStream {
         Ok(())
     }
 
+    /// What keeps the stream goes with it, or stays for good where nobody knows whether the work is over.
+    fn let_go(&mut self, over: bool) {
+        if !over {
+            mem::forget(self.adopted.take());
+        }
+    }
+
     /// Fills a graph's cell, so that its launches on this stream report here.
     pub(super) fn fill_cell(&self, cell: CUdeviceptr) -> Result<()> {
         self.copy(cell, self.control().address(), CELL_BYTES)
@@ -364,7 +373,10 @@ impl Drop for RawStream {
     fn drop(&mut self) {
         let Some(control) = self.control.take() else { return };
         let free = matches!(self.is_captured(), Ok(false));
-        let Ok(_relaxed) = self.context.relaxed() else { return };
+        let _relaxed = match self.context.relaxed() {
+            Ok(relaxed) => relaxed,
+            Err(error) => return self.let_go(matches!(error, Error::ContextLost { .. })),
+        };
         self.marks.give_back(&self.context.spare_marks);
         if self.adopted.is_none() && free {
             // Its work goes on to its end.
@@ -375,17 +387,19 @@ impl Drop for RawStream {
         // captured runs nothing and cannot be waited for; as what it has queued before may run still, its control is not used again.
         let lost = free && matches!(control.take(&self.context, self.raw), Err(Error::ContextLost { .. }));
         // SAFETY: the stream is alive; one of this library's or an owned one is destroyed once.
-        unsafe {
+        let synchronized = unsafe {
             let synchronized = free && sys::cuStreamSynchronize(self.raw) == CUresult::CUDA_SUCCESS;
-            if self.adopted != Some(Adopted::Borrowed) {
+            if !matches!(self.adopted, Some(Adopted::Kept { .. })) {
                 sys::cuStreamDestroy_v2(self.raw);
             }
-            if synchronized && !lost {
-                self.context.faults.give_back(control);
-            } else {
-                self.context.has_unfinished.store(true, Ordering::Relaxed);
-            }
+            synchronized
+        };
+        if synchronized && !lost {
+            self.context.faults.give_back(control);
+        } else {
+            self.context.has_unfinished.store(true, Ordering::Relaxed);
         }
+        self.let_go(synchronized || lost);
     }
 }
 
