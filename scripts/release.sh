@@ -42,6 +42,14 @@ git worktree add --quiet --detach "$tree" HEAD
 echo '== that they fit all architectures, and spill on none'
 KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda --test ptx
 
+echo '== the example with candle'
+cargo run --quiet --release --manifest-path examples/candle/Cargo.toml
+if command -v nvcc > /dev/null; then
+    cargo check --quiet --manifest-path examples/candle/Cargo.toml --features cuda
+else
+    echo 'nvcc is not here: what the example does on a GPU is not checked' >&2
+fi
+
 echo '== the kernels'
 mkdir -p "$out"
 cargo build --quiet --package kernel-primitives-build --example prebuild
