@@ -85,8 +85,9 @@ mod tests {
         let mut steps = vec![(10, 1); 3];
         assert_eq!(arrange(1000, &mut steps, F32), u32::BITS - 1);
         let [bare, padded] = [u32::BITS - 1, FFT_PAD].map(|pad| accesses(1000, &steps, pad, F32));
-        // 16 numbers are moved at a time, if each is in a bank of its own: so two steps read. Two write 2 numbers to a bank.
-        assert!(bare <= 2 * 1000usize.div_ceil(16) + 2 * 1000usize.div_ceil(8), "{bare}");
+        // Two steps write and two read. 16 numbers are moved at a time, if each is in a bank of its own: two are in one bank at most.
+        let at_best = 4 * 1000usize.div_ceil(16);
+        assert!((at_best..=2 * at_best).contains(&bare), "{bare}");
         // With places left out, the first one writes 5 to a bank.
         assert!(4 * bare < 3 * padded, "{bare} {padded}");
     }
