@@ -135,7 +135,7 @@ impl UnaryFn<Twelve> for Even {
     type Output = bool;
     #[inline(always)]
     fn apply(&self, x: Twelve) -> bool {
-        x.b % 2 == 0
+        x.b.is_multiple_of(2)
     }
 }
 
