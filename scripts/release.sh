@@ -40,7 +40,7 @@ trap remove_tree EXIT
 git worktree add --quiet --detach "$tree" HEAD
 
 echo '== that they fit all architectures, and spill on none'
-KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda --test ptx
+KERNEL_PRIMITIVES_REPORT_ARCHS=86,87,89,120 cargo test --quiet --features cuda --test ptx --test expression_ptx
 
 echo '== the example with candle'
 cargo run --quiet --release --manifest-path examples/candle/Cargo.toml

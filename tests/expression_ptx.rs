@@ -1,5 +1,5 @@
-//! The kernels that expressions are written as: ptxas takes them for every architecture, their accesses are as wide as they can be,
-//! and they spill nothing.
+//! The kernels that expressions are written as: ptxas takes them for every architecture that is built, their accesses are as wide as
+//! they can be, and they spill nothing.
 
 #![cfg(feature = "cuda")]
 
@@ -9,15 +9,14 @@ use std::process::Command;
 use half::{bf16, f16};
 use kernel_primitives::expr::*;
 use kernel_primitives::kernels::functions;
-use kernel_primitives::{Device, Error, Result, Stream};
+use kernel_primitives::{Device, Result, Stream};
 use primitives_build::Toolchain;
-
-const ARCHS: [u32; 4] = [75, 80, 90, 100];
 
 /// Kernels by name, of whatever architecture.
 struct Kernels {
     tools: Toolchain,
-    /// The architectures that the functions are built for which kernels of expressions call: all, unless a developer wants fewer.
+    /// The architectures that the library's kernels are built for, and its functions, which kernels of expressions call: all four,
+    /// unless `KERNEL_PRIMITIVES_ARCHS` names fewer.
     built: Vec<u32>,
     failures: Vec<String>,
 }
@@ -47,14 +46,10 @@ impl Kernels {
         Self { tools: Toolchain::find().expect("the tools of the build"), built, failures: Vec::new() }
     }
 
-    /// Assembles a kernel for all architectures; `check` says what is wrong with its text.
+    /// Assembles a kernel for these architectures; `check` says what is wrong with its text.
     fn kernel(&mut self, name: &str, text: impl Fn(u32) -> Result<String>, check: impl Fn(&str) -> bool) -> Result<()> {
-        for arch in ARCHS {
-            let text = match text(arch) {
-                Ok(text) => text,
-                Err(Error::NoImage { .. }) if !self.built.contains(&arch) => continue,
-                Err(error) => return Err(error),
-            };
+        for &arch in &self.built {
+            let text = text(arch)?;
             let base = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("expression.{name}.sm_{arch}"));
             let (input, cubin) = (base.with_added_extension("ptx"), base.with_added_extension("cubin"));
             std::fs::write(&input, &text).unwrap();
