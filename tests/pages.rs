@@ -10,8 +10,8 @@ use kernel_primitives::{Device, EmulatorOptions, Error, Result};
 #[allow(unreachable_pub, reason = "a user's file")]
 mod ranks;
 
-/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature. The last line has
-/// those of VexCL's stencils.
+/// The names of the published Kernel Primitive API, its helpers and macros included; of overloads, each signature. The last lines have
+/// those of VexCL's stencils and sparse matrices.
 const SEED: &str = "
     ElementwiseAdd ElementwiseAddImpl ReduceHigherDimKernel HigherDimImpl
     KPStream KPDevice _ptr_ __simd__ HOSTDEVICE THREAD_ID_X THREAD_ID_Y THREAD_ID_Z BLOCK_NUM_X BLOCK_NUM_Y BLOCK_NUM_Z
@@ -36,6 +36,8 @@ const SEED: &str = "
     Reduce Cumsum SHARED_SIZE_LIMIT CONFLICT_FREE_OFFSET NUM_BANKS LOG_NUM_BANKS
     Sort(out,in,num,monotonic_type) Sort(out,out_index,in,in_index,num,monotonic_type) monotonic_type
     VEX_STENCIL_OPERATOR StencilOperator X[-1] vex::stencil(queue,begin,end,center) x*s
+    vex::SpMat vex::SpMatCCSR vex::sparse::matrix vex::sparse::csr vex::sparse::ell vex::sparse::distributed
+    y=A*x y+=alpha*(A*x) r=f-A*x vex::make_inline(A*x) vex::multivector
 ";
 
 /// The cells of the page's tables, row by row, without heads.
