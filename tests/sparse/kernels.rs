@@ -68,6 +68,7 @@ instantiate!(
     kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,
     kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<3>, Overwrite>,
     kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<5>, Overwrite>,
+    kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<33>, Overwrite>,
     kernel_primitives::algorithms::spmm<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmm<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,

@@ -18,7 +18,8 @@ pub enum SpmvMethod {
         /// How many lanes.
         lanes: u32,
     },
-    /// Each block has as many entries and ends of rows as the others, wherever rows begin and end. For rows of very different lengths.
+    /// Each block has as many entries and ends of rows as the others, wherever rows begin and end. For rows of very different lengths. If
+    /// results accumulate in more than some 112 bytes, for which not all GPUs have enough shared memory, 32 lanes have a row in its place.
     MergePath,
 }
 
@@ -179,6 +180,13 @@ mod tests {
             assert!(!csr_stages::<[f64; 33]>(lanes));
         }
         assert!(!csr_stages::<f32>(8));
+    }
+
+    #[test]
+    fn wide_results_are_not_combined_along_the_merge_path() {
+        use crate::kernels::device::csr_path_fits;
+        assert!(csr_path_fits::<bool>() && csr_path_fits::<f64>() && csr_path_fits::<[f64; 14]>());
+        assert!(!csr_path_fits::<[f64; 15]>() && !csr_path_fits::<[f64; 33]>());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
+use crate::simt::WARP;
 use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
@@ -279,7 +280,11 @@ where
         }
     };
     let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
-    if let SpmvMethod::Rows { lanes } = a.method() {
+    let method = match a.method() {
+        SpmvMethod::MergePath if !device::csr_path_fits::<R::Accum>() => SpmvMethod::Rows { lanes: WARP },
+        method => method,
+    };
+    if let SpmvMethod::Rows { lanes } = method {
         let stages = device::csr_stages::<R::Accum>(lanes);
         let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
         let blocks = rows.saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);

@@ -66,7 +66,7 @@ pub use crate::algorithms::sparse::kernel::csr_build::{
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
 pub use crate::algorithms::sparse::kernel::csr_path::{
-    CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_splits, csr_tile_steps, csr_tiles,
+    CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
 };
 pub use crate::algorithms::sparse::kernel::csr_vectors::csr_row_vectors;
 pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};

@@ -42,6 +42,19 @@ pub const fn csr_tile_steps<A>() -> usize {
     CSR_THREADS * steps::<A>()
 }
 
+/// Bytes of shared memory that a block has here at most: nearly what one can have on any GPU. The rest is for a kernel's own.
+const ROOM: usize = 62 << 10;
+
+/// Whether results that accumulate in `A` are combined along the merge path: for wider ones its kernels take more shared memory than
+/// blocks have on some GPUs. The answer is the same on all of them, so that the order of combination is, too.
+pub const fn csr_path_fits<A: Element>() -> bool {
+    let tiles = <CsrStorage<A> as SharedStorage>::BYTES
+        + <ScanStorage<Segmented<A>, CSR_THREADS> as SharedStorage>::BYTES.next_multiple_of(16);
+    let ends = <ReduceStorage<u64, CSR_ENDS_THREADS> as SharedStorage>::BYTES
+        + <ReduceStorage<A, CSR_ENDS_THREADS> as SharedStorage>::BYTES;
+    tiles.next_multiple_of(16) <= ROOM && ends <= ROOM
+}
+
 /// The ends of a tile's rows, and the products of its entries.
 pub struct CsrStorage<A>(PhantomData<A>);
 
