@@ -11,7 +11,9 @@ pub mod sorts;
 pub mod types;
 pub mod warp;
 
-use kernel_primitives::functor::{All, Any, Conjugate, Greater, Identity, Mul, OfPair, RealPart, Sum};
+use kernel_primitives::functor::{
+    All, Any, Axpby, Conjugate, Greater, Identity, Mul, OfPair, Overwrite, PlusTimes, RealPart, Semiring, Sum,
+};
 use kernel_primitives::input::{self, Counting, Permutation, Reversed, Span, Strided, Zip};
 use kernel_primitives::output::{Discard, SpanMut};
 use kernel_primitives::prelude::*;
@@ -83,6 +85,11 @@ impl UnaryFn<(u32, u32)> for Both {
 
 pub type Products = input::Map<Zip<Span<f32>, Span<f32>>, OfPair<Mul>>;
 
+/// The shortest way with one more edge.
+pub type MinPlus = Semiring<Min, Add>;
+
+pub const MIN_PLUS: MinPlus = Semiring { plus: Min, times: Add };
+
 /// A place in order, one backwards, and none.
 pub type Places = Zip<SpanMut<u32>, Zip<Reversed<SpanMut<u32>>, Discard<u32>>>;
 
@@ -96,6 +103,9 @@ instantiate!(
     kernel_primitives::algorithms::exclusive_scan<Three, Latest>,
     kernel_primitives::algorithms::segmented_reduce<bool, u32, Any>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Triangular, u64, Compose>,
+    kernel_primitives::algorithms::spmv<bf16, bf16, u64, PlusTimes, Axpby<f32>>,
+    kernel_primitives::algorithms::spmv<Complex<f32>, Complex<f32>, u32, PlusTimes, Axpby<Complex<f32>>>,
+    kernel_primitives::algorithms::spmv<i32, i32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::fft<f32, f32, Conjugate, Complex<f32>>,
     kernel_primitives::algorithms::fft<f32, f32, RealPart, f32>,
     kernel_primitives::algorithms::histogram_even<i8, u64>,

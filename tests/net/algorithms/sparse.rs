@@ -1,17 +1,21 @@
 //! Products of sparse matrices and vectors.
 
-use kernel_primitives::algorithms::{Csr, SpmvMethod, spmm, spmm_by, spmv, spmv_by, spmv_with};
-use kernel_primitives::functor::{Axpby, PlusTimes};
-use kernel_primitives::kernels::device::{CSR_THREADS, csr_tile_steps};
-use kernel_primitives::{Result, Stream};
+use std::marker::PhantomData;
+
+use kernel_primitives::algorithms::{Csr, CsrIndex, Gather, Sell, SpmvMethod, spmm, spmm_by, spmv, spmv_by, spmv_with};
+use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS, csr_tile_steps};
+use kernel_primitives::{Complex, Result, Stream, bf16};
 
 use crate::case::{Case, Lengths};
-use crate::data::{floats, offsets, small};
+use crate::data::{floats, items, offsets, small};
 use crate::items::Item;
+use crate::kernels::MIN_PLUS;
 use crate::subject::{Column, Inputs, Subject, equal, near, subject};
 
-/// A matrix with a vector or several, on the host. The rows, the columns and the method depend on the parameters alone.
-struct Product<T> {
+/// A matrix with a vector or several, on the host. On the device its indices are of type `I`. The rows, the columns and the method depend on
+/// the parameters alone.
+struct Product<T, I = u32> {
     offsets: Vec<u32>,
     columns: Vec<u32>,
     values: Vec<T>,
@@ -20,6 +24,7 @@ struct Product<T> {
     vectors: usize,
     /// An item for each row.
     z: Vec<T>,
+    indices: PhantomData<I>,
 }
 
 /// How many vectors a case has.
@@ -27,7 +32,7 @@ fn vectors(case: &Case) -> usize {
     1 + case.param(32).below(70)
 }
 
-impl<T: Item> Product<T> {
+impl<T: Item, I> Product<T, I> {
     fn of(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>) -> Self {
         Self::of_vectors(case, items, 1)
     }
@@ -51,7 +56,8 @@ impl<T: Item> Product<T> {
         let end = *offsets.last().expect("there is one") as usize;
         let columns = (0..end).map(|_| random.below(count) as u32).collect();
         let z = items(case, 2, offsets.len() - 1);
-        Self { offsets, columns, values: items(case, 0, end), method, x: items(case, 1, count * vectors), vectors, z }
+        let (values, x) = (items(case, 0, end), items(case, 1, count * vectors));
+        Self { offsets, columns, values, method, x, vectors, z, indices: PhantomData }
     }
 
     /// The products of a row.
@@ -75,15 +81,24 @@ impl<T: Item> Product<T> {
     }
 }
 
-impl<T: Item> Inputs for Product<T> {
-    type Device = (Csr<T>, Column<T>, Column<T>);
-
-    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+impl<T: Item, I: CsrIndex + From<u32>> Product<T, I> {
+    fn matrix(&self, stream: &Stream) -> Result<Csr<T, I>> {
         let shape = (self.rows(), self.x.len() / self.vectors);
-        let mut matrix = Csr::new(stream, shape, &self.offsets, &self.columns, &self.values)?;
+        let [offsets, columns] = [&self.offsets, &self.columns].map(|all| all.iter().map(|&n| n.into()).collect());
+        let (offsets, columns): (Vec<I>, Vec<I>) = (offsets, columns);
+        let mut matrix = Csr::new(stream, shape, &offsets, &columns, &self.values)?;
         if let Some(method) = self.method {
             matrix.set_method(method)?;
         }
+        Ok(matrix)
+    }
+}
+
+impl<T: Item, I: CsrIndex + From<u32>> Inputs for Product<T, I> {
+    type Device = (Csr<T, I>, Column<T>, Column<T>);
+
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+        let matrix = self.matrix(stream)?;
         let column = |items| Column::upload(stream, items, start);
         Ok((matrix, column(&self.x)?, column(&self.z)?))
     }
@@ -95,14 +110,46 @@ impl<T: Item> Inputs for Product<T> {
     }
 }
 
+/// The same with the matrix in slices, whose values depend on the parameters alone.
+struct InSlices<T> {
+    product: Product<T>,
+    /// The rows of a window in which they are sorted by length.
+    window: usize,
+}
+
+impl<T: Item> InSlices<T> {
+    fn of(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>) -> Self {
+        let fixed = case.fixed();
+        let of = |case: &Case, column: u64, len: usize| items(if column == 0 { &fixed } else { case }, column, len);
+        Self { product: Product::of(case, of), window: case.param(33).one_of(&[0, 32, 100, 1 << 20]) }
+    }
+}
+
+impl<T: Item + Gather<u32, T, ()>> Inputs for InSlices<T> {
+    type Device = (Sell<T>, Column<T>, Column<T>);
+
+    fn upload(&self, stream: &Stream, start: usize) -> Result<Self::Device> {
+        let matrix = Sell::from_csr(stream, &self.product.matrix(stream)?, self.window)?;
+        let column = |items| Column::upload(stream, items, start);
+        Ok((matrix, column(&self.product.x)?, column(&self.product.z)?))
+    }
+
+    fn refill(&self, (_, x, z): &mut Self::Device) -> Result<()> {
+        x.refill(&self.product.x)?;
+        z.refill(&self.product.z)
+    }
+}
+
 pub fn subjects() -> Vec<Subject> {
-    let lengths = || Lengths::near(&[CSR_THREADS, csr_tile_steps::<f64>(), 20 * csr_tile_steps::<f64>()]).most(40_000);
+    let tile = csr_tile_steps::<f64>();
+    let lengths = || Lengths::near(&[CSR_THREADS, CSR_CHUNK, tile, 20 * tile]).most(40_000);
     let mut all = Vec::new();
+    all.extend(types(&lengths));
     all.push(subject(
         &["spmv"],
         "f64, f64, u32",
         lengths(),
-        |case| Product::of(case, small::<f64>),
+        |case| Product::<f64>::of(case, small),
         |_, product| {
             let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
             (equal((0..product.rows()).map(sum).collect()),)
@@ -113,7 +160,7 @@ pub fn subjects() -> Vec<Subject> {
         &["spmv"],
         "f32, f32, u32, reals",
         lengths(),
-        |case| Product::of(case, floats),
+        |case| Product::<f32>::of(case, floats),
         |_, product| {
             let sum = |row| {
                 let (mut sum, mut size, mut count) = (0.0, 0.0, 1.0);
@@ -131,7 +178,7 @@ pub fn subjects() -> Vec<Subject> {
         &["spmv_by"],
         "f64, f64, u32, PlusTimes, Axpby",
         lengths(),
-        |case| Product::of(case, small::<f64>),
+        |case| Product::<f64>::of(case, small),
         |_, product| {
             let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
             (equal((0..product.rows()).map(|row| -2.0 * sum(row)).collect()),)
@@ -144,7 +191,7 @@ pub fn subjects() -> Vec<Subject> {
         &["spmv_with"],
         "f64, f64, u32, PlusTimes, Axpby",
         lengths(),
-        |case| Product::of(case, small::<f64>),
+        |case| Product::<f64>::of(case, small),
         |_, product| {
             let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
             (equal((0..product.rows()).map(|row| 3.0 * product.z[row] - sum(row)).collect()),)
@@ -158,7 +205,7 @@ pub fn subjects() -> Vec<Subject> {
         &["spmm"],
         "f64, f64, u32",
         few(),
-        |case| Product::of_several(case, small::<f64>),
+        |case| Product::<f64>::of_several(case, small),
         |_, product| {
             let sum =
                 |(row, vector)| product.row_by(row, vector).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
@@ -170,7 +217,7 @@ pub fn subjects() -> Vec<Subject> {
         &["spmm_by"],
         "f64, f64, u32, PlusTimes, Axpby",
         few(),
-        |case| Product::of_several(case, small::<f64>),
+        |case| Product::<f64>::of_several(case, small),
         |_, product| {
             let sum =
                 |(row, vector)| product.row_by(row, vector).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
@@ -180,6 +227,69 @@ pub fn subjects() -> Vec<Subject> {
             let axpby = Axpby { alpha: -2.0, beta: 0.0 };
             spmm_by(place.run(), a, x.get(), vectors(case), PlusTimes, axpby, y.room())
         },
+    ));
+    all
+}
+
+/// Other formats, types and operators.
+fn types(lengths: &impl Fn() -> Lengths) -> Vec<Subject> {
+    let mut all = Vec::new();
+    all.push(subject(
+        &["spmv_with"],
+        "f64, f64, u32, PlusTimes, Axpby, in slices",
+        lengths(),
+        |case| InSlices::of(case, small::<f64>),
+        |_, InSlices { product, .. }| {
+            let sum = |row| product.row(row).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
+            (equal((0..product.rows()).map(|row| 3.0 * product.z[row] - sum(row)).collect()),)
+        },
+        |_, place, (a, x, z), (y,)| {
+            spmv_with(place.run(), a, x.get(), PlusTimes, Axpby { alpha: -1.0, beta: 3.0 }, z.get(), y.room())
+        },
+    ));
+    all.push(subject(
+        &["spmv"],
+        "bf16, bf16, u64",
+        lengths(),
+        |case| Product::<bf16, u64>::of(case, small),
+        |_, product| {
+            let terms = |row| product.row(row).map(|(a, x)| a.to_f32() * x.to_f32());
+            (equal((0..product.rows()).map(|row| terms(row).fold(0.0f32, |sum, term| sum + term)).collect()),)
+        },
+        |_, place, (a, x, _), (y,)| spmv(place.run(), a, x.get(), y.room()),
+    ));
+    all.push(subject(
+        &["spmv"],
+        "Complex<f32>, Complex<f32>, u32",
+        lengths(),
+        |case| Product::<Complex<f32>>::of(case, small),
+        |_, product| {
+            let terms = |row| product.row(row).map(|(a, x)| a * x);
+            let sum = |row| terms(row).fold(Complex::new(0.0f32, 0.0), |sum, term| sum + term);
+            (equal((0..product.rows()).map(sum).collect()),)
+        },
+        |_, place, (a, x, _), (y,)| spmv(place.run(), a, x.get(), y.room()),
+    ));
+    // The shortest paths with one more edge; integers wrap.
+    let shortest = |product: &Product<i32>| {
+        let ways = |row| product.row(row).map(|(edge, start): (i32, i32)| edge.wrapping_add(start));
+        equal((0..product.rows()).map(|row| ways(row).fold(i32::MAX, i32::min)).collect::<Vec<i32>>())
+    };
+    all.push(subject(
+        &["spmv_by"],
+        "i32, i32, u32, Semiring<Min, Add>, Overwrite",
+        lengths(),
+        |case| Product::<i32>::of(case, items),
+        move |_, product| (shortest(product),),
+        |_, place, (a, x, _), (y,)| spmv_by(place.run(), a, x.get(), MIN_PLUS, Overwrite, y.room()),
+    ));
+    all.push(subject(
+        &["spmv_by"],
+        "i32, i32, u32, Semiring<Min, Add>, Overwrite, in slices",
+        lengths(),
+        |case| InSlices::<i32>::of(case, items),
+        move |_, InSlices { product, .. }| (shortest(product),),
+        |_, place, (a, x, _), (y,)| spmv_by(place.run(), a, x.get(), MIN_PLUS, Overwrite, y.room()),
     ));
     all
 }
