@@ -10,6 +10,7 @@ mod kernels;
 
 mod matrices;
 mod matrix_market;
+mod peers;
 mod products;
 mod slices;
 mod staged;
