@@ -1,4 +1,5 @@
-// Products of sparse matrices in compressed rows and vectors, by cuSPARSE. There are none without its header.
+// Products of sparse matrices and vectors by cuSPARSE: of compressed rows, of triplets, of slices, and with several vectors. There are none
+// without its header.
 #if __has_include(<cusparse.h>)
 #include "algorithms.cuh"
 
@@ -9,6 +10,26 @@
 
 namespace {
 
+#define TRY(call)                                                                                                      \
+  if (const cusparseStatus_t status = (call); status != CUSPARSE_STATUS_SUCCESS)                                       \
+  return status
+
+const auto INDEX = CUSPARSE_INDEX_32I;
+const auto PLAIN = CUSPARSE_OPERATION_NON_TRANSPOSE;
+
+// Rows of a slice.
+constexpr int SLICE = 32;
+
+template <class T> constexpr cudaDataType TYPE = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+
+cusparseStatus_t handle_on(void *queue, cusparseHandle_t *handle) {
+  static cusparseHandle_t one = nullptr;
+  if (one == nullptr)
+    TRY(cusparseCreate(&one));
+  *handle = one;
+  return cusparseSetStream(one, static_cast<cudaStream_t>(queue));
+}
+
 // What a product keeps from call to call.
 struct Product {
   cusparseSpMatDescr_t a = nullptr;
@@ -16,21 +37,27 @@ struct Product {
   bool ready = false;
 };
 
-// The buffers are offsets, columns and values, x and y, and the numbers of columns and of entries and the algorithm come after
-// them. A call without memory describes the product; the first one with memory prepares it.
+// The algorithms by number: their formats, in which the first buffer has offsets of rows, rows of entries, or offsets of slices.
+enum Format { ROWS, TRIPLETS, SLICES };
+constexpr Format FORMATS[] = {ROWS, ROWS, TRIPLETS, TRIPLETS, SLICES};
+constexpr cusparseSpMVAlg_t ALGORITHMS[] = {
+    CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2, CUSPARSE_SPMV_COO_ALG1, CUSPARSE_SPMV_COO_ALG2,
+#if CUSPARSE_VERSION >= 12300
+    CUSPARSE_SPMV_SELL_ALG1,
+#endif
+};
+
+// The buffers are three of the matrix, the last two of which have columns and values, x and y. The numbers of columns and of entries, the
+// algorithm's, and the number of slots come after them. A call without memory describes the product; the first one with memory prepares it.
 template <class T> cusparseStatus_t spmv(void *storage, size_t *bytes, void *const *buffers, size_t rows, void *queue) {
-  static cusparseHandle_t handle = nullptr;
   static std::map<std::tuple<void *, void *, intptr_t>, Product> products;
+  cusparseHandle_t handle;
+  TRY(handle_on(queue, &handle));
   const T alpha = 1, beta = 0;
-  const auto type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
-  const auto plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
-  const auto algorithm = static_cast<cusparseSpMVAlg_t>(NUMBER(7));
-#define TRY(call)                                                                                                      \
-  if (const cusparseStatus_t status = (call); status != CUSPARSE_STATUS_SUCCESS)                                       \
-  return status
-  if (handle == nullptr)
-    TRY(cusparseCreate(&handle));
-  TRY(cusparseSetStream(handle, static_cast<cudaStream_t>(queue)));
+  const auto type = TYPE<T>;
+  const auto columns = NUMBER(5), entries = NUMBER(6);
+  const auto algorithm = ALGORITHMS[NUMBER(7)];
+  const auto base = CUSPARSE_INDEX_BASE_ZERO;
   Product &product = products[{buffers[2], buffers[4], NUMBER(7)}];
   if (storage == nullptr) {
     if (product.a != nullptr) {
@@ -39,23 +66,79 @@ template <class T> cusparseStatus_t spmv(void *storage, size_t *bytes, void *con
       TRY(cusparseDestroyDnVec(product.y));
     }
     product = Product{};
-    TRY(cusparseCreateCsr(&product.a, rows, NUMBER(5), NUMBER(6), buffers[0], buffers[1], buffers[2], CUSPARSE_INDEX_32I,
-                          CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
-    TRY(cusparseCreateDnVec(&product.x, NUMBER(5), buffers[3], type));
+    switch (FORMATS[NUMBER(7)]) {
+    case ROWS:
+      TRY(cusparseCreateCsr(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, INDEX, base, type));
+      break;
+    case TRIPLETS:
+      TRY(cusparseCreateCoo(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, base, type));
+      break;
+    case SLICES:
+#if CUSPARSE_VERSION >= 12300
+      TRY(cusparseCreateSlicedEll(&product.a, rows, columns, entries, NUMBER(8), SLICE, buffers[0], buffers[1], buffers[2],
+                                  INDEX, INDEX, base, type));
+#endif
+      break;
+    }
+    TRY(cusparseCreateDnVec(&product.x, columns, buffers[3], type));
     TRY(cusparseCreateDnVec(&product.y, rows, buffers[4], type));
-    return cusparseSpMV_bufferSize(handle, plain, &alpha, product.a, product.x, &beta, product.y, type, algorithm, bytes);
+    return cusparseSpMV_bufferSize(handle, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, bytes);
   }
 #if CUSPARSE_VERSION >= 12300
   if (!product.ready)
-    TRY(cusparseSpMV_preprocess(handle, plain, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage));
+    TRY(cusparseSpMV_preprocess(handle, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage));
 #endif
   product.ready = true;
-  return cusparseSpMV(handle, plain, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage);
-#undef TRY
+  return cusparseSpMV(handle, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage);
 }
+
+// What a product with several vectors keeps.
+struct Products {
+  cusparseSpMatDescr_t a = nullptr;
+  cusparseDnMatDescr_t x = nullptr, y = nullptr;
+  bool ready = false;
+};
+
+constexpr cusparseSpMMAlg_t SEVERAL[] = {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2};
+
+// As `spmv`, of compressed rows; the last number is that of the vectors, which lie in rows.
+template <class T> cusparseStatus_t spmm(void *storage, size_t *bytes, void *const *buffers, size_t rows, void *queue) {
+  static std::map<std::tuple<void *, void *, intptr_t>, Products> products;
+  cusparseHandle_t handle;
+  TRY(handle_on(queue, &handle));
+  const T alpha = 1, beta = 0;
+  const auto type = TYPE<T>;
+  const auto columns = NUMBER(5), entries = NUMBER(6), vectors = NUMBER(8);
+  const auto algorithm = SEVERAL[NUMBER(7)];
+  Products &product = products[{buffers[2], buffers[4], NUMBER(7)}];
+  if (storage == nullptr) {
+    if (product.a != nullptr) {
+      TRY(cusparseDestroySpMat(product.a));
+      TRY(cusparseDestroyDnMat(product.x));
+      TRY(cusparseDestroyDnMat(product.y));
+    }
+    product = Products{};
+    TRY(cusparseCreateCsr(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, INDEX,
+                          CUSPARSE_INDEX_BASE_ZERO, type));
+    TRY(cusparseCreateDnMat(&product.x, columns, vectors, vectors, buffers[3], type, CUSPARSE_ORDER_ROW));
+    TRY(cusparseCreateDnMat(&product.y, rows, vectors, vectors, buffers[4], type, CUSPARSE_ORDER_ROW));
+    return cusparseSpMM_bufferSize(handle, PLAIN, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, bytes);
+  }
+  if (!product.ready)
+    TRY(cusparseSpMM_preprocess(handle, PLAIN, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage));
+  product.ready = true;
+  return cusparseSpMM(handle, PLAIN, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, storage);
+}
+#undef TRY
 
 } // namespace
 
 PEER(cusparse_spmv_f32) { return spmv<float>(storage, bytes, buffers, n, queue); }
 PEER(cusparse_spmv_f64) { return spmv<double>(storage, bytes, buffers, n, queue); }
+#if CUSPARSE_VERSION >= 12300
+PEER(cusparse_spmv_slices_f32) { return spmv<float>(storage, bytes, buffers, n, queue); }
+PEER(cusparse_spmv_slices_f64) { return spmv<double>(storage, bytes, buffers, n, queue); }
+#endif
+PEER(cusparse_spmm_f32) { return spmm<float>(storage, bytes, buffers, n, queue); }
+PEER(cusparse_spmm_f64) { return spmm<double>(storage, bytes, buffers, n, queue); }
 #endif

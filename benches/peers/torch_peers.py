@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's times for the rows of benches/gpu/rows.rs, expressions.rs, stencils.rs and algorithms/, as JSON.
+"""PyTorch's times for the rows of benches/gpu/rows.rs, expressions.rs, stencils.rs, sparse/ and algorithms/, as JSON.
 
     python3 torch_peers.py --json torch.json [--log2 30]
 
@@ -285,8 +285,94 @@ def stencils(largest):
         yield f"stencil, width {width}, f32 {n}", convolution(torch.nn.functional.conv1d, (width,), n)
 
 
+def products():
+    """Of benches/gpu/sparse/: matrices in compressed rows times a vector or several, of the same patterns with other random numbers."""
+
+    def matrix(lengths, columns, side, dtype):
+        offsets = torch.zeros(side + 1, dtype=torch.int64, device="cuda")
+        torch.cumsum(lengths, 0, out=offsets[1:])
+        values = uniform(len(columns), dtype=dtype)
+        return torch.sparse_csr_tensor(offsets.int(), columns.int(), values, size=(side, side))
+
+    def grid(extents, steps, dtype, permuted=False):
+        """Each point of a grid with its neighbours at these steps, if they are inside."""
+        side = 1
+        for extent in extents:
+            side *= extent
+        row = torch.arange(side, device="cuda")
+        of = torch.unravel_index(row, extents)
+        columns, inside = [], []
+        for step in steps:
+            at = [index + by for index, by in zip(of, step)]
+            kept = torch.ones(side, dtype=torch.bool, device="cuda")
+            number = torch.zeros_like(row)
+            for index, extent in zip(at, extents):
+                kept &= (index >= 0) & (index < extent)
+                number = number * extent + index
+            columns.append(number)
+            inside.append(kept)
+        columns, inside = torch.stack(columns, 1), torch.stack(inside, 1)
+        if permuted:
+            order = torch.randperm(side, device="cuda")
+            # The point in a row, and the number of a point.
+            number = torch.empty_like(order)
+            number[order] = row
+            columns, inside = columns[order], inside[order]
+            columns = number[columns.clamp(0, side - 1)]
+        return matrix(inside.sum(1), columns[inside], side, dtype)
+
+    def poisson(n, dtype):
+        steps = [(-1, 0, 0), (0, -1, 0), (0, 0, -1), (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)]
+        return grid((n, n, n), steps, dtype)
+
+    def mesh(n, dtype):
+        return grid((n, n), [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)], dtype, permuted=True)
+
+    def random(side, lengths, dtype):
+        return matrix(lengths, torch.randint(side, (int(lengths.sum()),), device="cuda"), side, dtype)
+
+    def sixteen(side, dtype):
+        return random(side, torch.full((side,), 16, device="cuda"), dtype)
+
+    def zipf(side, dtype):
+        rank = torch.randperm(side, device="cuda") + 1
+        return random(side, (7_700_000 // rank).clamp(max=side), dtype)
+
+    def band(side, dtype):
+        lengths = torch.randint(5, 45, (side,), device="cuda")
+        row = torch.repeat_interleave(torch.arange(side, device="cuda"), lengths)
+        columns = (row + torch.randint(-2000, 2001, row.shape, device="cuda")).clamp(0, side - 1)
+        return matrix(lengths, columns, side, dtype)
+
+    f32, f64 = torch.float32, torch.float64
+    cases = [
+        ("f32 Poisson 256^3", lambda: poisson(256, f32), [1]),
+        ("f64 Poisson 256^3", lambda: poisson(256, f64), [1]),
+        ("f32 Poisson 128^3", lambda: poisson(128, f32), [4, 32]),
+        ("f64 Poisson 128^3", lambda: poisson(128, f64), [1]),
+        ("f32 random 2^22", lambda: sixteen(1 << 22, f32), [1]),
+        ("f32 Zipf 2^20", lambda: zipf(1 << 20, f32), [1]),
+        ("f64 mesh 2^22", lambda: mesh(2048, f64), [1]),
+        ("f64 band 2^21", lambda: band(1 << 21, f64), [1]),
+    ]
+    for name, make, counts in cases:
+        a = make()
+        for count in counts:
+            x = uniform(a.shape[1], dtype=a.dtype) if count == 1 else uniform(a.shape[1], count, dtype=a.dtype)
+            title = f"spmv {name}" if count == 1 else f"spmm {name}, {count} vectors"
+            yield title, measure(lambda: a @ x)
+        del a
+        torch.cuda.empty_cache()
+
+
+def sparse():
+    """Of benches/gpu/sparse/."""
+    yield from products()
+    yield from gradients()
+
+
 def gradients():
-    """Of benches/gpu/sparse.rs: conjugate gradients by CuPy, where that is installed."""
+    """Of benches/gpu/sparse/: conjugate gradients by CuPy, where that is installed."""
     try:
         import cupy
         from cupyx.scipy.sparse import diags, eye, kron
@@ -323,7 +409,7 @@ def main():
             ("rows", rows_and_columns()),
             ("expressions", expressions(arguments.log2)),
             ("stencils", stencils(arguments.log2)),
-            ("sparse", gradients()),
+            ("sparse", sparse()),
             ("algorithms", algorithms(arguments.log2)),
         ]:
             if arguments.only not in [None, group]:

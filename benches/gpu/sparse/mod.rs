@@ -1,16 +1,25 @@
-//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, of which the faster one counts. And conjugate
-//! gradients, beside those of CuPy.
+//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, triplets and slices, of which the fastest counts. And
+//! conjugate gradients, beside those of CuPy.
 
-use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmv, Workspace, spmv, spmv_with};
+mod matrices;
+mod slices;
+mod vectors;
+
+use std::time::Instant;
+
+use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmm, Spmv, Workspace, spmv, spmv_with};
 use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::{Axpby, PlusTimes};
 use kernel_primitives::{Accumulate, Arithmetic, Device, Result, Stream};
 
-use crate::harness::{Options, Report, compare};
+use crate::harness::{Options, Report, compare, median};
 use crate::peers::Peers;
+use matrices::{Matrix, hash};
+use slices::Slices;
 
-/// cuSPARSE's `CUSPARSE_SPMV_CSR_ALG1` and `CUSPARSE_SPMV_CSR_ALG2`.
-const ALGORITHMS: [u64; 2] = [2, 3];
+/// cuSPARSE's algorithms, in the order of their numbers in `benches/peers/sparse.cu`: two for compressed rows, two for triplets, and one for
+/// slices.
+const ALGORITHMS: [&str; 5] = ["CSR 1", "CSR 2", "COO 1", "COO 2", "SELL"];
 
 /// Rows of a window in which the rows of slices are sorted.
 const WINDOW: usize = 4096;
@@ -23,6 +32,15 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
     bench.rows::<f64>("f64 Poisson 128^3", || Matrix::poisson(128), 1e-13)?;
     bench.rows::<f32>("f32 random 2^22", || Matrix::random(1 << 22, |_| 16), 1e-4)?;
     bench.rows::<f32>("f32 Zipf 2^20", Matrix::zipf, 1e-3)?;
+    bench.rows::<f64>("f64 mesh 2^22", || Matrix::mesh(11), 1e-13)?;
+    bench.rows::<f64>("f64 band 2^21", || Matrix::band(1 << 21), 1e-12)?;
+    bench.rows::<f64>("f64 circuit 2^20", || Matrix::circuit(1 << 20), 1e-12)?;
+    bench.rows::<f32>("f32 web 2^20", || Matrix::web(20, 1 << 24), 1e-3)?;
+    bench.rows::<f64>("f64 blocks of 3 64^3", || Matrix::blocks(64), 1e-12)?;
+    for vectors in [4, 32] {
+        bench.several::<f32>("f32 Poisson 128^3", || Matrix::poisson(128), vectors, 1e-5)?;
+        bench.several::<f64>("f64 blocks of 3 64^3", || Matrix::blocks(64), vectors, 1e-12)?;
+    }
     bench.gradients(128)
 }
 
@@ -37,11 +55,10 @@ impl Bench<'_> {
     /// Checks and measures a product, and a residual `z - A x`. `tolerance` is relative to the sum of the magnitudes.
     fn rows<T: Value>(&mut self, name: &str, matrix: impl FnOnce() -> Matrix, tolerance: f64) -> Result<()> {
         let (product, residual) = (format!("spmv {name}"), format!("spmv residual {name}"));
-        let Matrix { columns, offsets, indices, value } = matrix();
+        let matrix = matrix();
+        let values = matrix.values(T::of);
+        let Matrix { columns, offsets, indices, .. } = matrix;
         let (rows, entries) = (offsets.len() - 1, indices.len());
-        let of_row = |row: usize| (offsets[row]..offsets[row + 1]).map(move |entry| (row, entry as usize));
-        let values = (0..rows).flat_map(of_row).map(|(row, entry)| T::of(value(row, indices[entry] as usize, entry)));
-        let values: Vec<T> = values.collect();
         let items: Vec<T> = (0..columns).map(|column| T::of((hash(column) % 17) as f64 - 8.0)).collect();
         let stream = self.stream.clone();
         let a = Csr::new(&stream, (rows, columns), &offsets, &indices, &values)?;
@@ -69,15 +86,24 @@ impl Bench<'_> {
             self.report.failure(format!("{product}, ours: {wrong}"));
             return Ok(());
         }
+        // The formats of the peers, of which slices are left out where they waste much.
+        let row_indices = a.row_indices(&stream)?;
+        let neighbours = Slices::of(&stream, &offsets, &indices, &values, 2 * entries)?;
+        let in_rows = [a.offsets().address(), a.indices().address(), a.values().address()];
+        let triplets = [row_indices.address(), a.indices().address(), a.values().address()];
         let mut theirs = Vec::new();
-        for algorithm in ALGORITHMS {
+        for (number, algorithm) in ALGORITHMS.into_iter().enumerate() {
             let Some(peers) = &self.peers else { break };
-            let buffers =
-                [a.offsets().address(), a.indices().address(), a.values().address(), x.address(), y.address()];
-            let numbers = [columns as u64, entries as u64, algorithm];
-            let buffers = [&buffers[..], &numbers].concat();
-            let function = format!("spmv_{}", T::NAME);
-            let Some(peer) = peers.algorithm("cusparse", &function, &stream, rows, &buffers)? else { break };
+            let (arrays, slots) = match (number, &neighbours) {
+                (0 | 1, _) => (in_rows, entries),
+                (2 | 3, _) => (triplets, entries),
+                (_, Some(slices)) => (slices.addresses(), slices.slots()),
+                _ => continue,
+            };
+            let numbers = [columns, entries, number, slots].map(|number| number as u64);
+            let buffers = [&arrays[..], &[x.address(), y.address()], &numbers].concat();
+            let function = format!("spmv_{}{}", if number == 4 { "slices_" } else { "" }, T::NAME);
+            let Some(peer) = peers.algorithm("cusparse", &function, &stream, rows, &buffers)? else { continue };
             y.copy_from(&vec![T::of(f64::NAN); rows])?;
             let code = peer();
             let wrong = match code {
@@ -85,15 +111,15 @@ impl Bench<'_> {
                 _ => Some(format!("error {code}")),
             };
             match wrong {
-                None => theirs.push(peer),
-                Some(wrong) => self.report.failure(format!("{product}, cuSPARSE's algorithm {algorithm}: {wrong}")),
+                None => theirs.push((algorithm, peer)),
+                Some(wrong) => self.report.failure(format!("{product}, cuSPARSE's {algorithm}: {wrong}")),
             }
         }
         let workspace = &mut self.workspace;
         let mut ours = || spmv(Run::on(&stream).with(workspace), &a, &x, &mut y);
         let mut run_theirs: Vec<_> = theirs
             .iter()
-            .map(|peer| {
+            .map(|(_, peer)| {
                 move || {
                     assert_eq!(peer(), 0, "cuSPARSE failed");
                     Ok(())
@@ -103,13 +129,23 @@ impl Bench<'_> {
         let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
         contenders.extend(run_theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
         let times = compare(&stream, &mut contenders)?;
+        drop(neighbours);
         let ms = times[0];
         let mut figures = vec![("ms", ms), ("bytes", bytes), ("GB/s", bytes / ms / 1e6)];
-        if let Some(best) = times[1..].iter().copied().reduce(f64::min) {
+        let mut best_of = "none";
+        let all = times[1..].iter().zip(&theirs);
+        if let Some((&best, (algorithm, _))) = all.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
             figures.extend([("cuSPARSE ms", best), ("ratio to cuSPARSE", best / ms)]);
+            best_of = *algorithm;
         }
         // The same matrix in slices, where that wastes little.
+        // The first time loads kernels.
+        drop(Sell::from_csr(&stream, &a, WINDOW)?);
+        stream.synchronize()?;
+        let began = Instant::now();
         let slices = Sell::from_csr(&stream, &a, WINDOW)?;
+        stream.synchronize()?;
+        let sliced = began.elapsed().as_secs_f64() * 1e3;
         if slices.slots() < 2 * entries {
             let workspace = &mut self.workspace;
             let mut ours = || spmv(Run::on(&stream).with(workspace), &slices, &x, &mut y);
@@ -118,13 +154,16 @@ impl Bench<'_> {
                 None => figures.extend([
                     ("in slices ms", in_slices),
                     ("slots by entries", slices.slots() as f64 / entries as f64),
+                    ("sliced by products", sliced / in_slices),
                 ]),
                 Some(wrong) => self.report.failure(format!("{product}, in slices: {wrong}")),
             }
         }
         drop(slices);
         let method = format!("{:?}", a.method());
-        self.report.row_of(&product, &[("method", method.as_str())], &figures);
+        let (a, made) = made_again(&stream, a)?;
+        figures.push(("made by products", made / ms));
+        self.report.row_of(&product, &[("method", method.as_str()), ("cuSPARSE's", best_of)], &figures);
 
         let axpby = Axpby { alpha: T::of(-1.0), beta: T::of(1.0) };
         let workspace = &mut self.workspace;
@@ -146,10 +185,11 @@ impl Bench<'_> {
     /// vectors; two iterations are a graph.
     fn gradients(&mut self, n: usize) -> Result<()> {
         let name = format!("conjugate gradients, an iteration, f64 Poisson {n}^3");
-        let Matrix { columns, offsets, indices, value } = Matrix::poisson(n);
+        let matrix = Matrix::poisson(n);
+        let values = matrix.values(|value| value);
+        let Matrix { columns, offsets, indices, .. } = matrix;
         let of_row = |row: usize| (offsets[row]..offsets[row + 1]).map(move |entry| (row, entry as usize));
         let entries: Vec<_> = (0..columns).flat_map(of_row).collect();
-        let values: Vec<f64> = entries.iter().map(|&(row, entry)| value(row, indices[entry] as usize, entry)).collect();
         let stream = self.stream.clone();
         let a = Csr::new(&stream, (columns, columns), &offsets, &indices, &values)?;
         let sources: Vec<f64> = (0..columns).map(|row| (hash(row) % 17) as f64).collect();
@@ -199,9 +239,27 @@ impl Bench<'_> {
     }
 }
 
+/// The matrix checked and measured anew, as when it was made, and the milliseconds that it took: of the host, since it waits for the result.
+fn made_again<T: Value>(stream: &Stream, mut a: Csr<T>) -> Result<(Csr<T>, f64)> {
+    let shape = (a.rows(), a.columns());
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let (offsets, indices, values) = a.into_buffers();
+        stream.synchronize()?;
+        let began = Instant::now();
+        a = Csr::from_buffers(stream, shape, offsets, indices, values)?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok((a, median(times)))
+}
+
 /// A number type that products are measured with.
 trait Value:
-    Arithmetic + Accumulate<Accum = Self> + Gather<u32, Self, ()> + Spmv<Self, u32, PlusTimes, Axpby<Self>, ()>
+    Arithmetic
+    + Accumulate<Accum = Self>
+    + Gather<u32, Self, ()>
+    + Spmv<Self, u32, PlusTimes, Axpby<Self>, ()>
+    + Spmm<Self, u32, PlusTimes, Axpby<Self>, ()>
 {
     /// Its name among the peers' functions.
     const NAME: &'static str;
@@ -227,65 +285,4 @@ impl Value for f64 {
     fn to_f64(self) -> f64 {
         self
     }
-}
-
-/// Where a matrix has entries, and their values.
-struct Matrix {
-    columns: usize,
-    offsets: Vec<u32>,
-    indices: Vec<u32>,
-    /// The value of an entry by its row, its column and its number.
-    value: fn(usize, usize, usize) -> f64,
-}
-
-impl Matrix {
-    /// Poisson's equation on a cube of `n` points along an edge, by seven-point differences: row by row, six times a point less its
-    /// neighbours.
-    fn poisson(n: usize) -> Self {
-        let (mut offsets, mut indices) = (vec![0], Vec::new());
-        for row in 0..n * n * n {
-            let (i, j, k) = (row / (n * n), row / n % n, row % n);
-            let neighbours = [
-                (i > 0, row.wrapping_sub(n * n)),
-                (j > 0, row.wrapping_sub(n)),
-                (k > 0, row.wrapping_sub(1)),
-                (true, row),
-                (k + 1 < n, row + 1),
-                (j + 1 < n, row + n),
-                (i + 1 < n, row + n * n),
-            ];
-            indices.extend(neighbours.iter().filter(|(inside, _)| *inside).map(|&(_, column)| column as u32));
-            offsets.push(indices.len() as u32);
-        }
-        Self { columns: n * n * n, offsets, indices, value: |row, column, _| if row == column { 6.0 } else { -1.0 } }
-    }
-
-    /// A square matrix with rows of these lengths and columns at random.
-    fn random(rows: usize, length: impl Fn(usize) -> usize) -> Self {
-        let (mut offsets, mut indices) = (vec![0], Vec::new());
-        for row in 0..rows {
-            let begin = indices.len();
-            indices.extend((0..length(row)).map(|entry| (hash(begin + entry) % rows as u64) as u32));
-            offsets.push(indices.len() as u32);
-        }
-        Self { columns: rows, offsets, indices, value: |_, _, entry| (hash(!entry) % 17) as f64 - 8.0 }
-    }
-
-    /// 2^20 rows, of which the one of rank `r` has 7.7 million by `r` entries, or as many as there are columns: some 98 million in all. The
-    /// ranks lie scattered.
-    fn zipf() -> Self {
-        const ROWS: usize = 1 << 20;
-        Self::random(ROWS, |row| {
-            let rank = row * 0x9_e377 % ROWS + 1;
-            (7_700_000 / rank).min(ROWS)
-        })
-    }
-}
-
-/// Random bits by a number (splitmix64).
-fn hash(number: usize) -> u64 {
-    let z = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
