@@ -142,6 +142,29 @@ impl Storage {
     pub unsafe fn as_mut_slice<T: Element>(&mut self) -> BufferSliceMut<'_, T> {
         BufferSliceMut::of_allocation(&mut self.allocation)
     }
+
+    /// Calls `body`, which launches kernels, with the memory as elements that these write. Copies to the host that other threads have under
+    /// way end before that.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], and what `body` returns.
+    ///
+    /// # Safety
+    /// The memory was that of a buffer of `T`. `body` does nothing with the slice but launch kernels, and gives none of them another part of
+    /// this memory.
+    pub unsafe fn written_by<T: Element, R>(
+        &self,
+        call: &'static str,
+        body: impl FnOnce(BufferSliceMut<'_, T>) -> Result<R>,
+    ) -> Result<R> {
+        self.check_write(call, "`target`")?;
+        // No borrow keeps other threads from using clones. Launches are put in order with all other work; a copy to the host is done in parts.
+        #[cfg(feature = "cuda")]
+        if self.allocation.is_read_by_host() {
+            drop(self.allocation.lock(Mode::Write)?);
+        }
+        body(BufferSliceMut::of_allocation(&mut self.allocation.clone()))
+    }
 }
 
 /// Whether a stream is that of a [`Stream::capture`], whose graph keeps the memory that it uses. A graph that others capture does not.

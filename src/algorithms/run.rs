@@ -58,6 +58,11 @@ impl<'a> Run<'a> {
         Self { tuning: Some(tuning), ..self }
     }
 
+    /// The stream.
+    pub(crate) fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
     /// How many items an input has; an error if they are too many for any device.
     pub(super) fn items<S: Source>(&self, algorithm: &str, x: &impl InputArg<S>) -> Result<usize> {
         let len = x.items();

@@ -32,6 +32,7 @@
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
 //! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`]; [`steps`](Expr::steps) of them |
+//! | sparse matrices | `&a * &x` of a [`Csr`](crate::algorithms::Csr) or a [`Sell`](crate::algorithms::Sell) and a vector, with a factor and a sum around it: [`SparseProduct`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
@@ -81,6 +82,7 @@ pub(crate) mod program;
 mod ptx;
 mod reduce;
 pub(crate) mod shape;
+mod sparse;
 mod stencil;
 mod steps;
 mod tensor;
@@ -95,5 +97,6 @@ pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
+pub use sparse::{SparseProduct, SparseSum};
 pub use stencil::{Boundary, IntoOffsets, Neighbours, convolve, stencil};
 pub use tensor::Tensor;

@@ -20,7 +20,7 @@ algorithm! {
 }
 
 mod sealed {
-    use super::{Csr, Sell};
+    use super::{Csr, CsrIndex, Element, Sell};
 
     /// A matrix in its format.
     #[allow(unreachable_pub, reason = "sealed")]
@@ -28,6 +28,16 @@ mod sealed {
     pub enum Format<'m, V, I> {
         Rows(&'m Csr<V, I>),
         Slices(&'m Sell<V, I>),
+    }
+
+    impl<V: Element, I: CsrIndex> Format<'_, V, I> {
+        /// The numbers of rows and of columns.
+        pub(super) fn shape(&self) -> (usize, usize) {
+            match self {
+                Self::Rows(a) => (a.rows(), a.columns()),
+                Self::Slices(a) => (a.rows(), a.columns()),
+            }
+        }
     }
 }
 use sealed::Format;
@@ -41,6 +51,11 @@ pub trait SparseMatrix {
 
     #[doc(hidden)]
     fn format(&self) -> Format<'_, Self::Value, Self::Index>;
+
+    /// The numbers of rows and of columns.
+    fn shape(&self) -> (usize, usize) {
+        self.format().shape()
+    }
 }
 
 impl<V: Element, I: CsrIndex> SparseMatrix for Csr<V, I> {
@@ -226,10 +241,7 @@ where
 {
     let (staged_kernel, rows_kernel, tiles_kernel, ends, slices_kernel) =
         <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
-    let (rows, columns) = match a {
-        Format::Rows(a) => (a.rows(), a.columns()),
-        Format::Slices(a) => (a.rows(), a.columns()),
-    };
+    let (rows, columns) = a.shape();
     let len = run.items("spmv", &x)?;
     if len != columns {
         return Err(Error::LengthMismatch {

@@ -1,0 +1,375 @@
+//! Products of sparse matrices and vectors in expressions.
+
+use std::ops::{Add, Mul, Neg, Sub};
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_gpu::element::{Accumulate, Arithmetic};
+use primitives_gpu::functor::{Axpby, PlusTimes};
+use primitives_host::{BufferSliceMut, ExpressionErrorKind, Result, Stream};
+
+use super::dtype::{Numeric, Scalar};
+use super::evaluate::{evaluate, mistake, overlaps};
+use super::graph::{Expr, Kind, Node, Op, Operand, View};
+use super::tensor::Tensor;
+use crate::algorithms::{Csr, CsrIndex, Run, Sell, SparseMatrix, Spmv, spmv_by, spmv_with};
+
+/// A sparse matrix times a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. Nothing is computed yet.
+///
+/// The sum with an expression, or the difference of one and this, is a [`SparseSum`]. Either is computed into a tensor by one launch of
+/// [`spmv`](fn@crate::algorithms::spmv)'s kernel, which scales and adds each row's result as it writes it:
+///
+/// ```
+/// use kernel_primitives::algorithms::Csr;
+/// use kernel_primitives::expr::Tensor;
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// // 1 0 2
+/// // 0 3 0
+/// let a = Csr::new(&stream, (2, 3), &[0u32, 2, 3], &[0, 2, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = Tensor::from_slice(&stream, 3, &[10.0f32, 20.0, 30.0])?;
+/// let f = Tensor::from_slice(&stream, 2, &[71.0f32, 62.0])?;
+///
+/// assert_eq!((&a * &x).tensor()?.to_vec()?, [70.0, 60.0]);
+/// let r = (&f - &a * &x).tensor()?; // one kernel
+/// assert_eq!(r.to_vec()?, [1.0, 2.0]);
+/// (0.5 * (&a * &x) + 10.0 * &r).assign_to(&r)?; // in place
+/// assert_eq!(r.to_vec()?, [45.0, 50.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Results are of the type that accumulates, which is `f32` for halves. The numbers multiply: `2.0 * (3.0 * (&a * &x))` is
+/// `6.0 * (&a * &x)`. As in BLAS, what has the factor 0 takes no part, so that a NaN in it does not come through.
+#[must_use = "nothing is computed before `tensor` or `assign_to`"]
+pub struct SparseProduct<'a, M, X, T> {
+    matrix: &'a M,
+    x: Tensor<X>,
+    factor: T,
+}
+
+/// A [`SparseProduct`] and an expression that is added. Nothing is computed yet.
+///
+/// If the expression is a vector, or a number times one, the sum is one kernel. Any other one is computed into the result first, by a
+/// kernel of its own. It broadcasts as in [`Tensor::assign`].
+#[must_use = "nothing is computed before `tensor` or `assign_to`"]
+pub struct SparseSum<'a, M, X, T> {
+    product: SparseProduct<'a, M, X, T>,
+    addend: Option<Expr<T>>,
+}
+
+impl<M, X, T: Copy> Clone for SparseProduct<'_, M, X, T> {
+    fn clone(&self) -> Self {
+        Self { matrix: self.matrix, x: self.x.clone(), factor: self.factor }
+    }
+}
+
+impl<'a, M, X, T> SparseProduct<'a, M, X, T>
+where
+    M: SparseMatrix<Value: Accumulate<Accum = T>>,
+    X: Scalar + Accumulate<Accum = T>,
+    T: Numeric + Arithmetic,
+{
+    fn of(matrix: &'a M, x: &Tensor<X>) -> Self {
+        Self { matrix, x: x.clone(), factor: T::ONE }
+    }
+
+    fn times(self, factor: T) -> Self {
+        Self { factor: self.factor.mul(factor), ..self }
+    }
+
+    fn plus(self, addend: Expr<T>) -> SparseSum<'a, M, X, T> {
+        SparseSum { product: self, addend: Some(addend) }
+    }
+
+    /// Computes it into `target`: see [`SparseSum::assign_to`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[track_caller]
+    pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        self.assign_on(target.stream(), target)
+    }
+
+    /// As [`assign_to`](Self::assign_to): see [`SparseSum::assign_on`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[track_caller]
+    pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        SparseSum { product: self.clone(), addend: None }.assign_on(run, target)
+    }
+
+    /// Computes it into a new vector: see [`SparseSum::tensor`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[track_caller]
+    pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        SparseSum { product: self.clone(), addend: None }.tensor()
+    }
+}
+
+/// What an addend is to a product's epilogue.
+enum Addend<T> {
+    Nothing,
+    /// So many times what the result holds.
+    Own(T),
+    /// So many times a vector.
+    Vector(T, Arc<View>),
+    /// What is computed before.
+    Other,
+}
+
+impl<M, X, T> SparseSum<'_, M, X, T>
+where
+    M: SparseMatrix<Value: Accumulate<Accum = T>>,
+    X: Scalar + Accumulate<Accum = T>,
+    T: Numeric + Arithmetic,
+{
+    /// Computes the sum into `target`, a vector with an element for each row of the matrix. The sum may read the target's own elements in their
+    /// places; the vector that the matrix multiplies may not be a part of it.
+    ///
+    /// A vector that is multiplied and does not lie in a row is copied first; a target that does not is written by a kernel of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`](primitives_host::Error::Expression) for vectors that do not have the matrix's shape, and for an overlap; else as
+    /// [`spmv`](fn@crate::algorithms::spmv) and [`Tensor::assign`].
+    #[track_caller]
+    pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        self.assign_on(target.stream(), target)
+    }
+
+    /// As [`assign_to`](Self::assign_to), on another stream, or with memory that stays for the next call: by a [`Run`] with a
+    /// [workspace](Run::with) a product by merge path can be captured.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[track_caller]
+    pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        let (place, run) = (Location::caller(), run.into());
+        let stream = run.stream().clone();
+        self.check(place, target)?;
+        if !target.is_contiguous() {
+            let result = Tensor::uninit(&stream, target.shape())?;
+            self.store::<Tag>(place, run, &stream, &result)?;
+            return target.on(&stream).assign(&result);
+        }
+        self.store::<Tag>(place, run, &stream, target)
+    }
+
+    /// Computes the sum into a new vector, on the stream of the one that the matrix multiplies.
+    ///
+    /// # Errors
+    ///
+    /// As [`assign_to`](Self::assign_to); and [`Error::Allocation`](primitives_host::Error::Allocation).
+    #[track_caller]
+    pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        let target = Tensor::uninit(self.product.x.stream(), self.product.matrix.shape().0)?;
+        self.assign_to(&target)?;
+        Ok(target)
+    }
+
+    /// An error unless the vectors are of the matrix's shape.
+    fn check(&self, place: &Location<'_>, target: &Tensor<T>) -> Result<()> {
+        let SparseProduct { matrix, x, .. } = &self.product;
+        let (rows, columns) = matrix.shape();
+        let roots: Vec<&Arc<Node>> = self.addend.iter().map(|addend| &addend.node).collect();
+        for (what, shape, len) in [("the vector", x.shape(), columns), ("the target", target.shape(), rows)] {
+            if shape[..] != [len] {
+                let reason = format!("{what} of a matrix of {rows} × {columns} has the shape [{len}], not {shape}");
+                return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &roots));
+            }
+        }
+        if overlaps(&target.view, &x.view) {
+            let reason = "the target overlaps the vector that the matrix multiplies: assign to another tensor";
+            return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &roots));
+        }
+        Ok(())
+    }
+
+    /// Computes the sum into a target that lies in a row, and was checked.
+    fn store<Tag>(
+        &self,
+        place: &'static Location<'static>,
+        run: Run<'_>,
+        stream: &Stream,
+        target: &Tensor<T>,
+    ) -> Result<()>
+    where
+        M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
+    {
+        let SparseProduct { matrix, x, factor: alpha } = &self.product;
+        let shares = |view: &View| view.storage.same_as(&target.view.storage);
+        // A launch gets no other part of the memory that it writes.
+        let copy;
+        let x = if x.is_contiguous() && !shares(&x.view) {
+            x
+        } else {
+            copy = Tensor::uninit(stream, x.shape())?;
+            copy.assign(x)?;
+            &copy
+        };
+        let addend = match &self.addend {
+            None => Addend::Nothing,
+            Some(addend) => match scaled(&addend.node) {
+                Some((beta, view)) if view.same_as(&target.view) => Addend::Own(beta),
+                Some((beta, view))
+                    if view.layout.shape == target.shape() && view.layout.is_contiguous() && !shares(view) =>
+                {
+                    Addend::Vector(beta, view.clone())
+                }
+                _ => Addend::Other,
+            },
+        };
+        if let (Addend::Other, Some(addend)) = (&addend, &self.addend) {
+            evaluate(place, &[&target.on(stream).view], std::slice::from_ref(&addend.node))?;
+        }
+        let x = x.as_slice().expect("it lies in a row");
+        let (beta, vector) = match addend {
+            Addend::Nothing => (T::ZERO, None),
+            Addend::Own(beta) => (beta, None),
+            Addend::Other => (T::ONE, None),
+            Addend::Vector(beta, view) => {
+                (beta, Some(Tensor::<T>::at(view.storage.clone(), stream.clone(), view.layout)))
+            }
+        };
+        let z = vector.as_ref().map(|vector| vector.as_slice().expect("it lies in a row"));
+        let axpby = Axpby { alpha: *alpha, beta };
+        let (start, len) = (target.view.layout.offset, target.len());
+        let launch = |all: BufferSliceMut<'_, T>| {
+            let y = all.into_slice(start..start + len)?;
+            match z {
+                Some(z) => spmv_with(run, *matrix, x, PlusTimes, axpby, z, y),
+                None => spmv_by(run, *matrix, x, PlusTimes, axpby, y),
+            }
+        };
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`. The product's launches write the slice; `x` and `z` are of other memory.
+        unsafe { target.view.storage.written_by("SparseSum::assign_to", launch) }
+    }
+}
+
+/// The factor and the vector, if an expression is a vector, or a number times one.
+fn scaled<T: Numeric + Arithmetic>(node: &Arc<Node>) -> Option<(T, &Arc<View>)> {
+    if node.dtype != T::DTYPE {
+        return None;
+    }
+    let arguments: Vec<&Arc<Node>> = node.arguments().collect();
+    match (&node.kind, &arguments[..]) {
+        (Kind::View(view), []) => Some((T::ONE, view)),
+        (Kind::Op(Op::Neg), [inner]) => scaled::<T>(inner).map(|(factor, view)| (factor.neg(), view)),
+        (Kind::Op(Op::Mul), [a, b]) => match (&a.kind, &b.kind) {
+            (Kind::Scalar(word) | Kind::Constant(word), Kind::View(view))
+            | (Kind::View(view), Kind::Scalar(word) | Kind::Constant(word)) => Some((T::from_word(*word), view)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+macro_rules! matrices {
+    ($($matrix:ident),*) => {$(
+        impl<'a, V, I, X, T> Mul<&Tensor<X>> for &'a $matrix<V, I>
+        where
+            V: Accumulate<Accum = T>,
+            I: CsrIndex,
+            X: Scalar + Accumulate<Accum = T>,
+            T: Numeric + Arithmetic,
+        {
+            type Output = SparseProduct<'a, $matrix<V, I>, X, T>;
+            fn mul(self, x: &Tensor<X>) -> Self::Output {
+                SparseProduct::of(self, x)
+            }
+        }
+    )*};
+}
+matrices!(Csr, Sell);
+
+/// An operator of a product, whose bounds are the same for all.
+macro_rules! product {
+    ($trait:ident[$other:ty] for $this:ty, $output:ident, [$($param:tt)*], |$a:ident, $b:ident| $made:expr, $method:ident) => {
+        impl<'a, M, X, T, $($param)*> $trait<$other> for $this
+        where
+            M: SparseMatrix<Value: Accumulate<Accum = T>>,
+            X: Scalar + Accumulate<Accum = T>,
+            T: Numeric + Arithmetic,
+        {
+            type Output = $output<'a, M, X, T>;
+            fn $method(self, other: $other) -> Self::Output {
+                let ($a, $b) = (self, other);
+                $made
+            }
+        }
+    };
+}
+type Product<'a, M, X, T> = SparseProduct<'a, M, X, T>;
+
+product!(Mul[T] for Product<'a, M, X, T>, SparseProduct, [], |product, factor| product.times(factor), mul);
+product!(Add[B] for Product<'a, M, X, T>, SparseSum, [B: Operand<Elem = T>], |product, b| product.plus(b.expr()), add);
+product!(
+    Sub[B] for Product<'a, M, X, T>, SparseSum, [B: Operand<Elem = T>],
+    |product, b| product.plus(Expr::unary(Op::Neg, b.expr())), sub
+);
+
+impl<M, X, T> Neg for SparseProduct<'_, M, X, T>
+where
+    M: SparseMatrix<Value: Accumulate<Accum = T>>,
+    X: Scalar + Accumulate<Accum = T>,
+    T: Numeric + Arithmetic,
+{
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self { factor: Arithmetic::neg(self.factor), ..self }
+    }
+}
+
+/// A product on the right of a vector or an expression.
+macro_rules! right {
+    ($($b:ty),*) => {$(
+        product!(Add[Product<'a, M, X, T>] for $b, SparseSum, [], |b, product| product.plus(b.expr()), add);
+        product!(Sub[Product<'a, M, X, T>] for $b, SparseSum, [], |b, product| (-product).plus(b.expr()), sub);
+    )*};
+}
+right!(Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>);
+
+/// A product on the right of a number.
+macro_rules! numbers {
+    ($($t:ty),*) => {$(
+        impl<'a, M, X> Mul<SparseProduct<'a, M, X, $t>> for $t
+        where
+            M: SparseMatrix<Value: Accumulate<Accum = $t>>,
+            X: Scalar + Accumulate<Accum = $t>,
+        {
+            type Output = SparseProduct<'a, M, X, $t>;
+            fn mul(self, product: SparseProduct<'a, M, X, $t>) -> Self::Output {
+                product.times(self)
+            }
+        }
+    )*};
+}
+numbers!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);

@@ -1,0 +1,170 @@
+//! Products in expressions of tensors, against plain loops.
+
+use kernel_primitives::algorithms::{Run, Sell, SpmvMethod, Workspace};
+use kernel_primitives::expr::{Tensor, sin};
+use kernel_primitives::{Device, Error, ExpressionErrorKind, Result};
+
+use crate::products::whole;
+use crate::support::{Random, stream, streams};
+use crate::{Host, METHODS};
+
+/// The product by plain loops.
+fn products(matrix: &Host<f32>, x: &[f32]) -> Vec<f32> {
+    (0..matrix.rows()).map(|row| matrix.row(row).map(|(column, value)| value * x[column]).sum()).collect()
+}
+
+/// A matrix of rows of several lengths, of which some take several tiles of the merge path, a vector, and the products.
+fn example() -> (Host<f32>, Vec<f32>, Vec<f32>) {
+    let mut random = Random::new(71);
+    let matrix = Host::of_lengths(20, [3, 0, 1000, 20, 5000, 1], &mut random, whole);
+    let x: Vec<f32> = (0..20).map(|_| whole(random.bits())).collect();
+    let expected = products(&matrix, &x);
+    (matrix, x, expected)
+}
+
+/// `f(row's product, row)` for all rows.
+fn of(products: &[f32], f: impl Fn(f32, f32) -> f32) -> Vec<f32> {
+    products.iter().enumerate().map(|(row, &product)| f(product, row as f32)).collect()
+}
+
+#[test]
+fn products_with_factors_and_sums_are_those_of_loops_sanitize() -> Result<()> {
+    let (matrix, x, products) = example();
+    for stream in streams()? {
+        let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+        let f = Tensor::from_slice(&stream, 6, &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])?;
+        for method in METHODS {
+            a.set_method(method)?;
+            assert_eq!((&a * &x).tensor()?.to_vec()?, products, "{method:?}");
+            assert_eq!((-(&a * &x) * 2.0).tensor()?.to_vec()?, of(&products, |p, _| -2.0 * p), "{method:?}");
+            assert_eq!((&f - &a * &x).tensor()?.to_vec()?, of(&products, |p, f| f - p), "{method:?}");
+            let both = 2.0 * (&a * &x) - 3.0 * &f;
+            assert_eq!(both.tensor()?.to_vec()?, of(&products, |p, f| 2.0 * p - 3.0 * f), "{method:?}");
+            let y = Tensor::from_slice(&stream, 6, &f.to_vec()?)?;
+            (&y * 0.5 + &a * &x).assign_to(&y)?;
+            assert_eq!(y.to_vec()?, of(&products, |p, f| 0.5 * f + p), "{method:?}");
+        }
+        let slices = Sell::from_csr(&stream, &a, 64)?;
+        assert_eq!((&f - &slices * &x).tensor()?.to_vec()?, of(&products, |p, f| f - p), "in slices");
+    }
+    Ok(())
+}
+
+/// By the device's count: what is scaled and added is no launch of its own. Other tests share the count of a GPU.
+#[test]
+fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let (matrix, x, _) = example();
+    let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    a.set_method(SpmvMethod::Rows { lanes: 4 })?;
+    let [f, y] = [Tensor::<f32>::zeros(&stream, 6)?, Tensor::zeros(&stream, 6)?];
+    let launches = |run: &dyn Fn() -> Result<()>| -> Result<u64> {
+        let before = stream.device().counters().launches;
+        run()?;
+        Ok(stream.device().counters().launches - before)
+    };
+    assert_eq!(launches(&|| (&a * &x).assign_to(&y))?, 1);
+    assert_eq!(launches(&|| (&f - &a * &x).assign_to(&y))?, 1);
+    assert_eq!(launches(&|| (2.0 * (&a * &x) + 3.0 * &y).assign_to(&y))?, 1);
+    assert_eq!(launches(&|| (&a * &x - &f * -1.0).assign_to(&y))?, 1);
+    // Anything else is computed before.
+    assert_eq!(launches(&|| (&a * &x + sin(&f)).assign_to(&y))?, 2);
+    Ok(())
+}
+
+#[test]
+fn any_expression_is_added_and_broadcasts() -> Result<()> {
+    let stream = stream()?;
+    let (matrix, x, products) = example();
+    let (a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    let f = Tensor::from_slice(&stream, 6, &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0])?;
+    let one = Tensor::from_slice(&stream, [], &[10.0f32])?;
+    assert_eq!((&a * &x + &f * &f).tensor()?.to_vec()?, of(&products, |p, f| p + f * f));
+    assert_eq!((&one - &a * &x).tensor()?.to_vec()?, of(&products, |p, _| 10.0 - p));
+    let y = Tensor::from_slice(&stream, 6, &f.to_vec()?)?;
+    (&y * &y + &f - &a * &x).assign_to(&y)?;
+    assert_eq!(y.to_vec()?, of(&products, |p, f| f * f + f - p));
+    Ok(())
+}
+
+/// Vectors that do not lie in a row, and several in one memory.
+#[test]
+fn views_are_multiplied_added_and_assigned_to() -> Result<()> {
+    let stream = stream()?;
+    let (matrix, x, products) = example();
+    let a = matrix.on(&stream)?;
+    let pairs: Vec<f32> = x.iter().flat_map(|&item| [item, f32::NAN]).collect();
+    let x = Tensor::from_slice(&stream, [20, 2], &pairs)?.slice((.., 0))?;
+    // Three columns: what is added, what else is there, and the results.
+    let table = Tensor::from_slice(&stream, [6, 3], &(0..18).map(|at| at as f32).collect::<Vec<_>>())?;
+    (&table.slice((.., 0))? - &a * &x).assign_to(&table.slice((.., 2))?)?;
+    let found = table.to_vec()?;
+    for (row, &product) in products.iter().enumerate() {
+        let first = 3.0 * row as f32;
+        assert_eq!(found[3 * row..3 * row + 3], [first, first + 1.0, first - product]);
+    }
+    // Rows of one memory: the vector, what is added, and the results.
+    let mut all = vec![7.0f32; 60];
+    all[..20].copy_from_slice(&x.to_vec()?);
+    let all = Tensor::from_slice(&stream, [3, 20], &all)?;
+    let (first, f, y) = (all.slice(0)?, all.slice((1, ..6))?, all.slice((2, ..6))?);
+    (&f - &a * &first).assign_to(&y)?;
+    assert_eq!(y.to_vec()?, of(&products, |p, _| 7.0 - p));
+    assert_eq!(all.slice((2, 6..))?.to_vec()?, [7.0; 14]);
+    Ok(())
+}
+
+#[test]
+fn with_a_workspace_a_sum_is_captured_and_launched_again() -> Result<()> {
+    let stream = stream()?;
+    let (matrix, x, products) = example();
+    let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    a.set_method(SpmvMethod::MergePath)?;
+    let [f, y] = [Tensor::zeros(&stream, 6)?, Tensor::<f32>::zeros(&stream, 6)?];
+    let mut workspace = Workspace::new();
+    (&f - &a * &x).assign_on(Run::on(&stream).with(&mut workspace), &y)?;
+    let graph = stream.capture(|stream| {
+        (&f.on(stream) - &a * &x.on(stream)).assign_on(Run::on(stream).with(&mut workspace), &y)
+    })?;
+    for level in [3.0f32, 8.0] {
+        f.fill(level)?;
+        graph.launch(&stream)?;
+        assert_eq!(y.to_vec()?, of(&products, |p, _| level - p));
+    }
+    Ok(())
+}
+
+#[test]
+fn shapes_that_do_not_fit_and_overlaps_are_errors() -> Result<()> {
+    let stream = stream()?;
+    let (matrix, x, _) = example();
+    let (a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    let kind = |made: Result<()>| match made {
+        Err(Error::Expression(error)) => error.kind,
+        other => panic!("{other:?}"),
+    };
+    let [y, long] = [Tensor::<f32>::zeros(&stream, 6)?, Tensor::zeros(&stream, 20)?];
+    assert_eq!(kind((&a * &y).assign_to(&y)), ExpressionErrorKind::BadShape);
+    assert_eq!(kind((&a * &x).assign_to(&long)), ExpressionErrorKind::BadShape);
+    assert_eq!(kind((&a * &x.reshape([4, 5])?).assign_to(&y)), ExpressionErrorKind::BadShape);
+    assert_eq!(kind((&a * &x + &long).assign_to(&y)), ExpressionErrorKind::BadShape);
+    assert_eq!(kind((&a * &x).assign_to(&x.slice(..6)?)), ExpressionErrorKind::Overlap);
+    // Nothing was written.
+    assert_eq!(y.to_vec()?, [0.0; 6]);
+    let message = (&a * &x).assign_to(&long).unwrap_err().to_string();
+    assert!(message.contains("the target of a matrix of 6 × 20 has the shape [6], not [20]"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_matrix_without_rows_or_columns_has_its_product() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(72);
+    for (columns, rows) in [(0, 4), (5, 0)] {
+        let a = Host::of_lengths(columns, vec![0; rows], &mut random, whole).on(&stream)?;
+        let (x, f) = (Tensor::<f32>::zeros(&stream, columns)?, Tensor::<f32>::zeros(&stream, rows)?);
+        f.fill(2.0)?;
+        assert_eq!((&f - &a * &x).tensor()?.to_vec()?, vec![2.0; rows]);
+    }
+    Ok(())
+}
