@@ -7,6 +7,7 @@ pub mod halo;
 pub mod histogram;
 pub mod limits;
 pub mod neighbours;
+pub mod path;
 pub mod reduce;
 pub mod scan;
 pub mod shared;

@@ -14,6 +14,7 @@ mod halo;
 mod histogram;
 mod limits;
 mod neighbours;
+mod path;
 mod reduce;
 mod reference;
 mod scan;

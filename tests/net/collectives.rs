@@ -6,6 +6,7 @@ pub mod exchange;
 pub mod fft;
 pub mod io;
 pub mod neighbours;
+pub mod path;
 pub mod radix;
 pub mod sorts;
 pub mod tables;

@@ -4,6 +4,7 @@
 pub mod fft;
 pub mod io;
 pub mod neighbours;
+pub mod path;
 pub mod scan;
 pub mod sorts;
 #[allow(dead_code, reason = "each test binary uses a part")]

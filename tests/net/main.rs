@@ -84,5 +84,5 @@ fn bits() {
 
 families! {
     [algorithms] reduce scan select unique by_key segments segmented_sort sort merge top_k histogram search sparse fourier transform;
-    [collectives] warp block_reduce block_scan exchange fft neighbours tables sorts radix io;
+    [collectives] warp block_reduce block_scan exchange fft neighbours path tables sorts radix io;
 }

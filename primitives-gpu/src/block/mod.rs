@@ -19,6 +19,7 @@
 //! | [`load_striped`], [`load_warp_striped`], [`store_striped`] | any threads | each thread its items | none |
 //! | [`adjacent_difference_left`], [`flag_heads`] and their forms | any block | each thread its items', blocked | [`NeighbourStorage`] |
 //! | [`block_fft`], [`block_ifft`] | `BATCH * N / ITEMS` | each thread its items', striped, of its transform | [`FftStorage`] |
+//! | [`block_reduce_path`] | `THREADS`, any number | a call for each row that ends, by one thread; the rest in every thread | [`PathStorage`] |
 //! | [`run_length_begin`], [`run_length_decode`] | `THREADS`, any number | each thread its items of the window, blocked | [`RunLengthStorage`] |
 //! | [`block_sort`], [`block_sort_with_index`] | any block with up to `TILE` items | each thread its positions, blocked | [`SortStorage`], [`IndexedSortStorage`] |
 //! | [`block_radix_sort`], [`block_radix_sort_pairs`] and their forms `_to_striped` | `THREADS`, a multiple of 32 | each thread its positions, blocked or striped | [`RadixSortStorage`] |
@@ -60,6 +61,7 @@ mod load;
 mod merge_sort;
 mod neighbours;
 mod partials;
+mod path;
 mod radix_rank;
 mod radix_sort;
 mod raking;
@@ -90,6 +92,9 @@ pub use neighbours::{
     adjacent_difference_right, adjacent_difference_right_open, block_broadcast, block_rotate, block_shift_down,
     block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
 };
+#[doc(hidden)]
+pub use path::{PathPlaces, PathShare, path_share};
+pub use path::{PathStorage, PathTile, block_reduce_path};
 pub use radix_rank::{RadixRankStorage, RadixRanks, block_radix_rank};
 pub use radix_sort::{
     RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,

@@ -7,6 +7,7 @@
 mod compare;
 mod elementwise;
 mod fft;
+mod path;
 mod random;
 mod reduce;
 
@@ -19,5 +20,6 @@ pub(crate) use fft::{is_smooth, minus, plus, swapped};
 pub use fft::{thread_fft, thread_ifft};
 #[doc(hidden)]
 pub use fft::{times, zero};
+pub use path::merge_path_rows;
 pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
 pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};
