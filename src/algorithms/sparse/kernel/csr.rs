@@ -265,7 +265,7 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Csr<'k, V, I> {
     /// Where a row begins.
     #[inline(always)]
     #[track_caller]
-    fn begin(&self, row: usize) -> usize {
+    pub(super) fn begin(&self, row: usize) -> usize {
         self.offsets[row].convert() as usize
     }
 

@@ -2,10 +2,12 @@
 
 use core::marker::PhantomData;
 
+use kernel_primitives::block::{PathPlaces, path_share};
 use kernel_primitives::element::Segmented;
 use kernel_primitives::functor::{BySegment, Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
+use kernel_primitives::thread::merge_path_rows;
 use kernel_primitives::view::SharedStorage;
 
 use super::csr::{CSR_THREADS, Csr, blocks, bounds, write};
@@ -78,16 +80,11 @@ pub fn csr_splits<I>(cx: Block, offsets: Global<I>, steps: u64, entries: u64, mu
 where
     I: Integer + ConvertTo<u64>,
 {
-    let rows = offsets.len() as u64 - 1;
+    let rows = offsets.len() - 1;
+    let end = |row: usize| ConvertTo::<u64>::convert(offsets[row + 1]) as usize;
     for item in cx.items(splits.len()) {
-        let step = (item.index() as u64).saturating_mul(steps).min(rows.saturating_add(entries));
-        let (mut before, mut end) = (step.saturating_sub(entries), step.min(rows));
-        while before < end {
-            let middle = before + (end - before) / 2;
-            let row_end = ConvertTo::<u64>::convert(offsets[middle as usize + 1]);
-            if row_end.saturating_add(middle) < step { before = middle + 1 } else { end = middle }
-        }
-        splits.set(item, before);
+        let step = (item.index() as u64).saturating_mul(steps) as usize;
+        splits.set(item, merge_path_rows(step, rows, entries as usize, end) as u64);
     }
 }
 
@@ -95,8 +92,8 @@ where
 /// entry or the end of a row. So rows of any lengths are balanced.
 ///
 /// `splits` is from [`csr_splits`](struct@csr_splits). The threads read the tile's entries side by side and put the products and the
-/// ends of rows in shared memory. Then each takes its steps there. A tile in which no row ends needs no steps: each thread adds up the
-/// products that it has.
+/// ends of rows in shared memory. Then each takes its steps there: [`block_reduce_path`](kernel_primitives::block::block_reduce_path) has the
+/// same parts. A tile in which no row ends needs no steps: each thread adds up the products that it has.
 ///
 /// Rows that begin and end in the tile are done, and go to `y`. Of a tile `t`, `partials[2 * t]` is the share of the row that
 /// began before and ends in it, if there is one: `crossing[t]` is its number, or [`u64::MAX`]. `partials[2 * t + 1]` is the
@@ -144,81 +141,29 @@ pub fn csr_tiles<V, S, I, R, E>(
     let most = const { steps::<R::Accum>() };
     let found: [_; STEPS] = a.entries(first_entry, first_entry + count).products(thread, CSR_THREADS, most, x, &op);
 
-    // The thread's first row may have begun in a thread before. Later ones are its own.
-    let (mut head_row, mut head, mut ended) = (0, op.identity(), 0u64);
-    let mut total = op.identity();
-    if row_count == 0 {
-        for &product in &found {
-            total = op.combine(total, product);
-        }
-    } else {
-        staged.enter();
-        let ends = staged.array::<u32>(0, tile_steps);
-        let products = staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::PRODUCTS }, tile_steps);
-        for (k, &product) in found.iter().enumerate() {
-            if k < most {
-                // SAFETY: below the number of steps; the thread's own element until the barrier.
-                unsafe { products.store(k * CSR_THREADS + thread, product) };
-            }
-        }
-        let (mut at, mut row_end) = (thread, first_end);
-        while at < row_count {
-            // SAFETY: as above.
-            unsafe { ends.store(at, row_end.saturating_sub(first_entry).min(count) as u32) };
-            at += CSR_THREADS;
-            row_end = end_of(at);
-        }
-        cx.barrier();
-
-        // SAFETY: all were written before the barrier, and nobody writes them after it; `row` is below `row_count`.
-        let end = |row: usize| unsafe { ends.load(row) } as usize;
-        let path = (thread * most).min(row_count + count);
-        let (mut row, mut high) = (path.saturating_sub(count), path.min(row_count));
-        while row < high {
-            let middle = (row + high) / 2;
-            if middle + end(middle) < path { row = middle + 1 } else { high = middle }
-        }
-        let mut entry = path - row;
-        head_row = row;
-        let mut row_end = if row < row_count { end(row) } else { count };
-        for _ in 0..const { steps::<R::Accum>() } {
-            if row + entry == row_count + count {
-                break;
-            }
-            if entry < row_end {
-                // SAFETY: all were written before the barrier, and `entry` is below `count`.
-                total = op.combine(total, unsafe { products.load(entry) });
-                entry += 1;
-                continue;
-            }
-            if ended == 0 {
-                head = total;
-            } else {
-                let items = row_end - end(row - 1).min(row_end);
-                // SAFETY: a row's end is one step of the path.
-                unsafe { write(&mut y, z, first_row + row, op.post(total, items as u64), &epilogue) };
-            }
-            (total, ended, row) = (op.identity(), ended + 1, row + 1);
-            row_end = if row < row_count { end(row) } else { count };
-        }
-    }
-
-    let own = Segmented { heads: ended, total };
-    let ([before], all) = block_exclusive_scan(cx, &mut carries, &[own], BySegment(op.reducer()));
-    if ended > 0 {
-        let total = op.combine(before.total, head);
-        let (row_begin, row_end) = a.bounds(first_row + head_row);
-        let goes_across = head_row == 0 && row_begin < first_entry;
+    staged.enter();
+    let places = PathPlaces {
+        ends: staged.array::<u32>(0, tile_steps),
+        items: staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::PRODUCTS }, tile_steps),
+    };
+    let end = |row: usize| (if row == thread { first_end } else { end_of(row) }).saturating_sub(first_entry);
+    let reducer = op.reducer();
+    let share = path_share(cx, places, (row_count, count), (&found, most), end, &reducer, |row, items, total| {
+        // SAFETY: a row's end is one step of the path.
+        unsafe { write(&mut y, z, first_row + row, op.post(total, items.len() as u64), &epilogue) };
+    });
+    let ([before], all) = block_exclusive_scan(cx, &mut carries, &[share.own()], BySegment(reducer));
+    if let Some((row, items, total)) = share.first(before, &reducer) {
+        let goes_across = row == 0 && a.begin(first_row) < first_entry;
         // SAFETY: `partials` and `crossing` have places for each tile, of which one thread has the first row's end; so it is with `y`.
         unsafe {
             if goes_across {
                 partials.write(2 * tile, total);
             } else {
-                let items = row_end.saturating_sub(row_begin);
-                write(&mut y, z, first_row + head_row, op.post(total, items as u64), &epilogue);
+                write(&mut y, z, first_row + row, op.post(total, items.len() as u64), &epilogue);
             }
-            if head_row == 0 {
-                crossing.write(tile, if goes_across { (first_row + head_row) as u64 } else { NONE });
+            if row == 0 {
+                crossing.write(tile, if goes_across { first_row as u64 } else { NONE });
             }
         }
     }
