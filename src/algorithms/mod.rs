@@ -20,7 +20,7 @@
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
 //! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`] or [`Sell`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
-//! | [`spmm`], [`spmm_by`] | a sparse matrix times several vectors at once |
+//! | [`spmm`], [`spmm_by`], [`spmm_with`] | a sparse matrix times several vectors at once |
 //! | [`fft`], [`ifft`], [`rfft`], [`irfft`]; [`fft_in_place`], [`ifft_in_place`], [`fft_by`] | Fourier transforms along any axes of an array, complex or real, by a kept [`FftPlan`] |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
@@ -114,7 +114,7 @@ pub use {
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
     sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, SpmvMethod},
-    sparse::{Spmm, Spmv, spmm, spmm_by, spmv, spmv_by, spmv_with},
+    sparse::{Spmm, Spmv, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with},
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},
     tuning::{Parameter, TUNING_VARIABLE, Tuning},

@@ -6,8 +6,8 @@ use kernel_primitives::algorithms::{
     inclusive_scan_by_key, irfft, lower_bound, merge, merge_pairs, partition, reduce, reduce_by_key, rfft,
     run_length_encode, scatter, segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce, segmented_sort,
     segmented_sort_pairs, select_flagged, select_if, sort_by, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by,
-    sort_pairs_by_bits, spmm, spmm_by, spmv, spmv_by, spmv_with, stable_partition, top_k, top_k_pairs, transform,
-    unique, unique_by_key, upper_bound,
+    sort_pairs_by_bits, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with, stable_partition, top_k, top_k_pairs,
+    transform, unique, unique_by_key, upper_bound,
 };
 use kernel_primitives::functor::{
     Add, All, Any, ArgMax, Axpby, Greater, Identity, Less, LessThan, PlusTimes, RealPart, Sub, Sum, bind_second,
@@ -172,6 +172,10 @@ pub const ALL: &[Case] = &[
     ("spmm", |run, d| spmm(run, &d.matrix, &d.floats, 1, &mut d.numbers)),
     ("spmm_by", |run, d| {
         spmm_by(run, &d.matrix, &d.floats, 1, PlusTimes, Axpby { alpha: 2.0, beta: -1.0 }, &mut d.numbers)
+    }),
+    ("spmm_with", |run, d| {
+        let axpby = Axpby { alpha: 2.0, beta: -1.0 };
+        spmm_with(run, &d.matrix, &d.floats, 1, PlusTimes, axpby, &d.floats, &mut d.numbers)
     }),
     ("spmv_with", |run, d| {
         let axpby = Axpby { alpha: 2.0, beta: -1.0 };

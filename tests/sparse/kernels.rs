@@ -4,7 +4,9 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{Axpby, LogicalAnd, LogicalOr, Overwrite, PlusTimes, Reduction, Semiring};
+use kernel_primitives::functor::{
+    Axpby, Conjugate, LogicalAnd, LogicalOr, OfEntry, Overwrite, PlusTimes, Reduction, Semiring,
+};
 use kernel_primitives::input::Counting;
 use kernel_primitives::prelude::*;
 
@@ -71,6 +73,7 @@ instantiate!(
     kernel_primitives::algorithms::spmv<f64, f64, u32, Powers<33>, Overwrite>,
     kernel_primitives::algorithms::spmm<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmm<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
+    kernel_primitives::algorithms::spmm<Complex<f32>, Complex<f32>, u32, OfEntry<Conjugate, PlusTimes>, Overwrite>,
     kernel_primitives::algorithms::spmv<f16, Counting<f32>, u64, PlusTimes, Axpby<f32>>,
     kernel_primitives::algorithms::spmv<Complex<f64>, Complex<f64>, u32, PlusTimes, Axpby<Complex<f64>>>,
 );

@@ -1,9 +1,9 @@
 //! Products with several vectors, against those with each.
 
-use kernel_primitives::algorithms::{Csr, spmm, spmm_by};
-use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
+use kernel_primitives::algorithms::{Csr, spmm, spmm_by, spmm_with};
+use kernel_primitives::functor::{Add, Axpby, Conjugate, Min, OfEntry, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::input::counting;
-use kernel_primitives::{Error, Result, f16};
+use kernel_primitives::{Complex, Error, Result, f16};
 
 use crate::support::{Random, stream, streams};
 use crate::{Host, METHODS, lengths};
@@ -77,6 +77,68 @@ fn results_are_scaled_and_added() -> Result<()> {
     spmm_by(&stream, &a, &there, 3, PlusTimes, Axpby { alpha: -2.0, beta: 0.5 }, &mut y)?;
     let expected: Vec<f32> =
         products(&matrix, &x, 3).iter().enumerate().map(|(at, product)| -2.0 * product + 0.5 * at as f32).collect();
+    assert_eq!(y.to_vec()?, expected);
+    Ok(())
+}
+
+/// `F - A X` with `F` apart; what `Y` holds is not read.
+#[test]
+fn residuals_of_several_vectors_read_others_and_not_the_results_sanitize() -> Result<()> {
+    let mut random = Random::new(45);
+    let matrix = Host::of_lengths(20, [3, 0, 100, 20], &mut random, whole);
+    for stream in streams()? {
+        let mut a = matrix.on(&stream)?;
+        for vectors in [3, 40] {
+            let x: Vec<f32> = (0..20 * vectors).map(|_| whole(random.bits())).collect();
+            let f: Vec<f32> = (0..4 * vectors + 1).map(|at| at as f32).collect();
+            let products = products(&matrix, &x, vectors);
+            let expected: Vec<f32> = products.iter().zip(&f).map(|(product, f)| f - product).collect();
+            let (x, f) = (stream.buffer_from(&x)?, stream.buffer_from(&f)?);
+            for method in METHODS {
+                a.set_method(method)?;
+                let mut y = stream.buffer_from(&vec![f32::NAN; 4 * vectors])?;
+                let axpby = Axpby { alpha: -1.0, beta: 1.0 };
+                spmm_with(&stream, &a, &x, vectors, PlusTimes, axpby, &f, &mut y)?;
+                assert_eq!(y.to_vec()?, expected, "{vectors} vectors, {method:?}");
+            }
+            let short = stream.buffer_zeroed::<f32>(4 * vectors - 1)?;
+            let mut y = stream.buffer_zeroed::<f32>(4 * vectors)?;
+            let error = spmm_with(&stream, &a, &x, vectors, PlusTimes, Axpby::OVERWRITE, &short, &mut y).unwrap_err();
+            assert!(matches!(error, Error::LengthMismatch { first_len, .. } if first_len == 4 * vectors), "{error}");
+        }
+    }
+    Ok(())
+}
+
+/// The conjugates of a transposed matrix, by a function of each entry.
+#[test]
+fn adjoint_matrices_have_products() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(46);
+    let complex = |bits: u64| Complex::new(whole(bits), whole(bits >> 20));
+    let matrix = Host::of_lengths(30, [3, 0, 200, 30], &mut random, complex);
+    let x: Vec<Complex<f32>> = (0..8).map(|_| complex(random.bits())).collect();
+    let mut expected = vec![Complex::new(0.0f32, 0.0); 60];
+    for row in 0..4 {
+        for (column, value) in matrix.row(row) {
+            for vector in 0..2 {
+                expected[column * 2 + vector] += Complex::new(value.re, -value.im) * x[row * 2 + vector];
+            }
+        }
+    }
+    let mut transposed = Host { columns: 4, offsets: vec![0], indices: Vec::new(), values: Vec::new() };
+    for column in 0..30 {
+        let entries = (0..4).flat_map(|row| matrix.row(row).map(move |(at, value)| (at, row, value)));
+        for (_, row, value) in entries.filter(|&(at, ..)| at == column) {
+            transposed.indices.push(row as u32);
+            transposed.values.push(value);
+        }
+        transposed.offsets.push(transposed.values.len() as u32);
+    }
+    let transposed = transposed.on(&stream)?;
+    let mut y = stream.buffer_zeroed::<Complex<f32>>(60)?;
+    let adjoint = OfEntry { function: Conjugate, reduction: PlusTimes };
+    spmm_by(&stream, &transposed, &stream.buffer_from(&x)?, 2, adjoint, Overwrite, &mut y)?;
     assert_eq!(y.to_vec()?, expected);
     Ok(())
 }

@@ -47,7 +47,7 @@
 //! | [`Select`]; [`MulAdd`] | `bool` and two of any; [`Float`](crate::Float) | the same |
 //! | [`DivideBy`], [`Clamp`], [`Fill`] | with values that are chosen at run time | |
 //! | [`Sum`], [`Mean`], [`ArgMax`] and the other [`Reduction`]s; [`ReduceBy`] of an operator; [`FirstPass`] and [`LastPass`] of one | | |
-//! | [`PlusTimes`], [`Semiring`] of two operators: reductions of a matrix's rows times a vector; [`Overwrite`] and [`Axpby`], an [`Epilogue`] each | | |
+//! | [`PlusTimes`], [`Semiring`] of two operators, [`OfEntry`] of a function and one of them: reductions of a matrix's rows times a vector; [`Overwrite`] and [`Axpby`], an [`Epilogue`] each | | |
 //! | [`Flagged`], and every function to `bool`, as a [`Choice`] of selections | | |
 //! | [`compose`], [`bind_first`], [`bind_second`], [`swap_arguments`], [`Fold`] | functors out of functors | |
 
@@ -92,7 +92,7 @@ pub use reduction::{
     NanSum, PNorm, Prod, ReduceBy, Reduction, Sum,
 };
 pub use segment::BySegment;
-pub use semiring::{Axpby, Epilogue, Overwrite, PlusTimes, Semiring};
+pub use semiring::{Axpby, Epilogue, OfEntry, Overwrite, PlusTimes, Semiring};
 
 use crate::element::{Element, SortKey};
 use crate::simt::Block;

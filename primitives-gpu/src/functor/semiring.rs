@@ -1,8 +1,9 @@
 //! The operators of a matrix times a vector, and what becomes of each row.
 
-use super::{BinaryFn, Reducer, Reduction};
+use super::{BinaryFn, Reducer, Reduction, UnaryFn};
 use crate::KernelParam;
 use crate::element::{Accumulate, Arithmetic, Element};
+use crate::simt::Block;
 
 /// The usual arithmetic of matrix products: the sum of the products, in the type that accumulates.
 ///
@@ -87,6 +88,61 @@ where
     #[inline(always)]
     fn post(&self, total: M::Output, count: u64) -> M::Output {
         if count == 0 { self.plus.of_none() } else { total }
+    }
+}
+
+/// A reduction of a matrix's rows whose entries go through a function first.
+///
+/// `OfEntry { function: Conjugate, reduction: PlusTimes }` multiplies by the conjugate of each entry: of a transposed matrix that is the product with
+/// the adjoint one.
+///
+/// ```
+/// use kernel_primitives::functor::{Conjugate, OfEntry, PlusTimes, Reduction};
+/// use kernel_primitives::Complex;
+///
+/// let adjoint = OfEntry { function: Conjugate, reduction: PlusTimes };
+/// let (entry, item) = (Complex::new(1.0f32, 2.0), Complex::new(0.0, 1.0));
+/// assert_eq!(adjoint.of(&[(entry, item)]), Complex::new(2.0, 1.0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
+#[repr(C)]
+pub struct OfEntry<F, R> {
+    /// What is applied to an entry.
+    pub function: F,
+    /// What reduces the results, each with the vector's item.
+    pub reduction: R,
+}
+
+impl<V, X, F, R> Reduction<(V, X)> for OfEntry<F, R>
+where
+    F: UnaryFn<V>,
+    R: Reduction<(F::Output, X)>,
+{
+    type Accum = R::Accum;
+    type Output = R::Output;
+    #[inline(always)]
+    fn identity(&self) -> R::Accum {
+        self.reduction.identity()
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn pre(&self, (entry, item): (V, X), column: u64) -> R::Accum {
+        self.reduction.pre((self.function.apply(entry), item), column)
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn combine(&self, a: R::Accum, b: R::Accum) -> R::Accum {
+        self.reduction.combine(a, b)
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn post(&self, total: R::Accum, count: u64) -> R::Output {
+        self.reduction.post(total, count)
+    }
+    #[inline(always)]
+    #[track_caller]
+    fn warp(&self, cx: Block<'_>, mask: u32, value: R::Accum) -> Option<R::Accum> {
+        self.reduction.warp(cx, mask, value)
     }
 }
 

@@ -32,7 +32,7 @@ pub use {
     plan::SpmvMethod,
     product::{SparseMatrix, Spmv, spmv, spmv_by, spmv_with},
     sell::Sell,
-    vectors::{Spmm, spmm, spmm_by},
+    vectors::{Spmm, spmm, spmm_by, spmm_with},
 };
 
 /// The error of a matrix that is none.

@@ -13,7 +13,9 @@ const CALL: &str = "Csr::transpose";
 impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// The transposed matrix, whose rows are the columns of this one: [`spmv`](super::spmv()) with it is the transposed product.
     ///
-    /// The entries of each of its rows are in the order of this matrix's rows. Complex values are not conjugated.
+    /// The entries of each of its rows are in the order of this matrix's rows. Complex values are not conjugated: the product with the adjoint matrix
+    /// is [`spmv_by`](super::spmv_by()) with `OfEntry { function: Conjugate, reduction: PlusTimes }` of the transposed one
+    /// ([`OfEntry`](crate::functor::OfEntry)).
     ///
     /// Cost: a stable [sort](fn@crate::algorithms::sort_pairs_by_bits) of the entries by as many bits as columns have, what
     /// [`from_buffers`](Self::from_buffers) costs, and a wait. Temporary memory: for 16 bytes, a value and an index an entry, and what the

@@ -10,7 +10,7 @@ use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
 use crate::simt::WARP;
-use crate::{BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -24,7 +24,7 @@ algorithm! {
 /// `y[r * vectors + v]`. `y` may be longer: the rest of it stays as it is. Its elements are of the type that accumulates, which is `f32`
 /// for halves.
 ///
-/// [`spmm_by`] takes other operators than plus and times, and adds to what `y` holds.
+/// [`spmm_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmm_with`] adds other vectors.
 ///
 /// **Determinism.** The order of combination depends on the matrix, its [method](Csr::method) and the number of vectors alone.
 ///
@@ -110,8 +110,76 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
+    several(run.into(), a, x, vectors, op, epilogue, None, y.into())
+}
+
+/// As [`spmm_by`], but the result of row `r` and vector `v` is `epilogue` of the row's reduction and of `z[r * vectors + v]`. What `y` holds is
+/// not read.
+///
+/// With [`Axpby`] it is `Y = alpha A X + beta Z`, of which the residuals of several linear systems are one.
+///
+/// ```
+/// use kernel_primitives::algorithms::{Csr, spmm_with};
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::Device;
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// let a = Csr::new(&stream, (1, 2), &[0u32, 2], &[0, 1], &[1.0f32, 2.0])?;
+/// let x = stream.buffer_from(&[10.0f32, 1.0, 20.0, 2.0])?;
+/// let f = stream.buffer_from(&[51.0f32, 5.5])?;
+/// let mut residuals = stream.buffer_uninit::<f32>(2)?;
+/// spmm_with(&stream, &a, &x, 2, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut residuals)?;
+/// assert_eq!(residuals.to_vec()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmm`], and [`Error::LengthMismatch`] if `z` has fewer elements than that rows for each vector.
+#[allow(clippy::too_many_arguments, reason = "those of `spmm_by`, and `z`")]
+pub fn spmm_with<'a, 'z, 'y, V, I, J, S, R, E, Tag>(
+    run: impl Into<Run<'a>>,
+    a: &Csr<V, I>,
+    x: J,
+    vectors: usize,
+    op: R,
+    epilogue: E,
+    z: impl Into<BufferSlice<'z, E::Output>>,
+    y: impl Into<BufferSliceMut<'y, E::Output>>,
+) -> Result<()>
+where
+    V: Element + Spmm<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    several(run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
+}
+
+/// The products. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+#[allow(clippy::too_many_arguments, reason = "those of `spmm_with`")]
+fn several<V, I, J, S, R, E, Tag>(
+    run: Run<'_>,
+    a: &Csr<V, I>,
+    x: J,
+    vectors: usize,
+    op: R,
+    epilogue: E,
+    z: Option<BufferSlice<'_, E::Output>>,
+    y: BufferSliceMut<'_, E::Output>,
+) -> Result<()>
+where
+    V: Element + Spmm<S::Short, I, R, E, Tag>,
+    I: CsrIndex,
+    J: InputArg<S>,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
     let (kernel,) = <V as Spmm<S::Short, I, R, E, Tag>>::kernels();
-    let (run, mut y) = (run.into(), y.into());
     let len = run.items("spmm", &x)?;
     // More than there can be is another number than that of the items.
     let needed = a.columns().checked_mul(vectors);
@@ -124,10 +192,23 @@ where
             second_len: len,
         });
     }
-    check_output("spmm", "y", y.len(), a.rows().saturating_mul(vectors))?;
-    if a.rows() == 0 || vectors == 0 {
+    let results = a.rows().saturating_mul(vectors);
+    check_output("spmm", "y", y.len(), results)?;
+    if let Some(z) = z.filter(|z| z.len() < results) {
+        return Err(Error::LengthMismatch {
+            kernel: "spmm".into(),
+            first: format!("{vectors} vectors of a column of the matrix"),
+            first_len: results,
+            second: "`z`".into(),
+            second_len: z.len(),
+        });
+    }
+    if results == 0 {
         return Ok(());
     }
+    let all = y.len();
+    let (mut y, nothing) = y.split_at(all)?;
+    let z = z.unwrap_or(nothing.as_slice());
     let width = vectors.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
         // Here a lane has half as many entries under way as there.
@@ -147,6 +228,7 @@ where
         a.indices(),
         a.values(),
         x,
+        z,
         &mut y,
         op,
         epilogue,

@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
-use kernel_primitives::algorithms::{Csr, CsrIndex, Gather, Sell, SpmvMethod, spmm, spmm_by, spmv, spmv_by, spmv_with};
+use kernel_primitives::algorithms::{
+    Csr, CsrIndex, Gather, Sell, SpmvMethod, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with,
+};
 use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
 use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS, csr_tile_steps};
 use kernel_primitives::{Complex, Result, Stream, bf16};
@@ -145,6 +147,7 @@ pub fn subjects() -> Vec<Subject> {
     let lengths = || Lengths::near(&[CSR_THREADS, CSR_CHUNK, tile, 20 * tile]).most(40_000);
     let mut all = Vec::new();
     all.extend(types(&lengths));
+    all.push(several_with());
     all.push(subject(
         &["spmv"],
         "f64, f64, u32",
@@ -229,6 +232,32 @@ pub fn subjects() -> Vec<Subject> {
         },
     ));
     all
+}
+
+/// With several vectors, and others that are added.
+fn several_with() -> Subject {
+    /// As many items of what is added as results.
+    fn product(case: &Case) -> Product<f64> {
+        let product = Product::of_several(case, small::<f64>);
+        let z = small(case, 2, product.rows() * product.vectors);
+        Product { z, ..product }
+    }
+    subject(
+        &["spmm_with"],
+        "f64, f64, u32, PlusTimes, Axpby",
+        Lengths::near(&[CSR_THREADS]).most(600),
+        product,
+        |_, product| {
+            let sum =
+                |(row, vector)| product.row_by(row, vector).map(|(a, x)| a * x).fold(0.0, |sum, product| sum + product);
+            let results = product.places().zip(&product.z).map(|(place, z)| 3.0 * z - sum(place));
+            (equal(results.collect()),)
+        },
+        |case, place, (a, x, z), (y,)| {
+            let axpby = Axpby { alpha: -1.0, beta: 3.0 };
+            spmm_with(place.run(), a, x.get(), vectors(case), PlusTimes, axpby, z.get(), y.room())
+        },
+    )
 }
 
 /// Other formats, types and operators.

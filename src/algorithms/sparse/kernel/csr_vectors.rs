@@ -4,7 +4,7 @@ use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 
-use super::csr::{CSR_THREADS, Csr, blocks};
+use super::csr::{CSR_THREADS, Csr, blocks, read};
 
 /// Results that a lane has at a time if there are more vectors than lanes, and entries that it has under way otherwise.
 const AT_ONCE: usize = 4;
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 4;
 /// are neighbours, share the entries for a vector, and the next ones have the next vector. Both are powers of two, up to 32.
 ///
 /// The item of vector `v` at column `c` is `x[c * vectors + v]`, and the result of row `r` is `y[r * vectors + v]`. Lanes of one part and
-/// neighbouring vectors read neighbouring items.
+/// neighbouring vectors read neighbouring items. What the epilogue reads is in `z`, which lies as `y` does, or in `y` if `z` is empty.
 ///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
@@ -25,6 +25,7 @@ pub fn csr_row_vectors<V, S, I, R, E>(
     columns: Global<I>,
     values: Global<V>,
     x: Input<S>,
+    z: Global<E::Output>,
     mut y: GlobalMut<E::Output>,
     op: R,
     epilogue: E,
@@ -41,9 +42,9 @@ pub fn csr_row_vectors<V, S, I, R, E>(
     let a = Csr { offsets, columns, values };
     let shape = Shape { vectors, lanes, parts };
     if vectors <= shape.width() {
-        rows::<V, S, I, R, E, 1, AT_ONCE>(cx, &a, x, &mut y, &op, &epilogue, shape);
+        rows::<V, S, I, R, E, 1, AT_ONCE>(cx, &a, x, z, &mut y, &op, &epilogue, shape);
     } else {
-        rows::<V, S, I, R, E, AT_ONCE, 1>(cx, &a, x, &mut y, &op, &epilogue, shape);
+        rows::<V, S, I, R, E, AT_ONCE, 1>(cx, &a, x, z, &mut y, &op, &epilogue, shape);
     }
 }
 
@@ -64,10 +65,12 @@ impl Shape {
 }
 
 /// The kernel for lanes that have `RESULTS` at a time, and `AHEAD` entries under way.
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 fn rows<V, S, I, R, E, const RESULTS: usize, const AHEAD: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,
     x: Input<S>,
+    z: Global<E::Output>,
     y: &mut GlobalMut<E::Output>,
     op: &R,
     epilogue: &E,
@@ -123,7 +126,7 @@ fn rows<V, S, I, R, E, const RESULTS: usize, const AHEAD: usize>(
                 let total = op.post(total, end.saturating_sub(begin) as u64);
                 // SAFETY: one lane has the row, the vector and the first part.
                 unsafe {
-                    let old = if epilogue.reads() { y.read(place) } else { E::Output::ZERO };
+                    let old = read::<R::Output, E>(y, z, place, epilogue);
                     y.write(place, epilogue.apply(total, old));
                 }
             }
