@@ -56,7 +56,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("src/algorithms/fourier/block.rs", &[(3, COMPILER)]),
     ("src/algorithms/fourier/mod.rs", &[(8, ONE_SIDE)]),
     ("src/algorithms/mod.rs", &[(5, ONE_SIDE)]),
-    ("src/algorithms/sparse/mod.rs", &[(11, ONE_SIDE)]),
+    ("src/algorithms/sparse/mod.rs", &[(12, ONE_SIDE)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
     ("src/kernels/columns.rs", &[(1, ONE_SIDE)]),
     ("src/kernels/functions.rs", &[(1, ONE_SIDE)]),

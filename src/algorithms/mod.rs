@@ -19,7 +19,7 @@
 //! | [`sort_by`], [`sort_pairs_by`] | items in the order of any comparator, alone or with a value each; stable |
 //! | [`segmented_sort`], [`segmented_sort_pairs`] | the items of each segment in order |
 //! | [`merge`], [`merge_pairs`] | two sorted inputs as one; stable |
-//! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`] or [`Sell`], times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
+//! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`], [`Sell`] or the [`Planned`] one of both, times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
 //! | [`spmm`], [`spmm_by`], [`spmm_with`] | a sparse matrix times several vectors at once |
 //! | [`fft`], [`ifft`], [`rfft`], [`irfft`]; [`fft_in_place`], [`ifft_in_place`], [`fft_by`] | Fourier transforms along any axes of an array, complex or real, by a kept [`FftPlan`] |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
@@ -113,7 +113,7 @@ pub use {
     segmented_sort::call::{SegmentedSort, SegmentedSortPairs, segmented_sort, segmented_sort_pairs},
     select::call::{Partition, SelectFlagged, SelectIf, partition, select_flagged, select_if, stable_partition},
     sort::call::{SortKeys, SortPairs, sort_keys, sort_keys_by_bits, sort_pairs, sort_pairs_by_bits},
-    sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Sell, SparseMatrix, SpmvMethod},
+    sparse::{Coo, Csr, CsrIndex, MatrixMarketValue, Planned, Sell, SparseMatrix, SpmvMethod},
     sparse::{Spmm, Spmv, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with},
     top_k::call::{TopK, TopKPairs, top_k, top_k_pairs},
     transform::call::{Fill, Gather, Generate, Scatter, Transform, fill, gather, generate, scatter, transform},

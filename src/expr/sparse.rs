@@ -12,7 +12,7 @@ use super::dtype::{Numeric, Scalar};
 use super::evaluate::{evaluate, mistake, overlaps};
 use super::graph::{Expr, Kind, Node, Op, Operand, View};
 use super::tensor::Tensor;
-use crate::algorithms::{Csr, CsrIndex, Run, Sell, SparseMatrix, Spmv, spmv_by, spmv_with};
+use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, spmv_by, spmv_with};
 
 /// A sparse matrix times a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. Nothing is computed yet.
 ///
@@ -308,7 +308,7 @@ macro_rules! matrices {
         }
     )*};
 }
-matrices!(Csr, Sell);
+matrices!(Csr, Planned, Sell);
 
 /// An operator of a product, whose bounds are the same for all.
 macro_rules! product {

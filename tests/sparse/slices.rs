@@ -1,6 +1,6 @@
 //! Matrices in slices, against the same matrices in rows.
 
-use kernel_primitives::algorithms::{Csr, Sell, spmv, spmv_by, spmv_with};
+use kernel_primitives::algorithms::{Csr, Planned, Sell, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::{Result, Stream};
 
@@ -68,6 +68,26 @@ fn slices_have_products_on_every_device_sanitize() -> Result<()> {
         for (columns, rows) in [(0, vec![0; 5]), (40, vec![]), (40, vec![3, 0, 70, 0, 5]), (9, vec![1; 33])] {
             let matrix = Host::of_lengths(columns, rows, &mut random, whole);
             is_right(&stream, &matrix, 64, &mut random)?;
+        }
+    }
+    Ok(())
+}
+
+/// Slices are for millions of entries: the choice is tested where it is made.
+#[test]
+fn a_planned_matrix_has_its_products_in_either_format() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(56);
+    let giant = (0..300).map(|row| if row == 7 { 20_000 } else { 3 });
+    for lengths in [vec![20; 200], vec![], giant.collect()] {
+        let matrix = Host::of_lengths(50, lengths, &mut random, whole);
+        let x: Vec<f32> = (0..50).map(|_| whole(random.bits())).collect();
+        let planned = Planned::new(&stream, matrix.on(&stream)?)?;
+        assert!(matches!(planned, Planned::Rows(_)));
+        for a in [planned, Planned::Slices(Sell::from_csr(&stream, &matrix.on(&stream)?, 64)?)] {
+            let mut y = stream.buffer_zeroed::<f32>(matrix.rows())?;
+            spmv(&stream, &a, &stream.buffer_from(&x)?, &mut y)?;
+            assert_eq!(y.to_vec()?, products(&matrix, &x));
         }
     }
     Ok(())

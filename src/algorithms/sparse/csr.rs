@@ -330,6 +330,11 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Ok(row_indices)
     }
 
+    /// What its rows are like.
+    pub(super) fn lengths(&self) -> &Rows {
+        &self.lengths
+    }
+
     /// The value of each entry.
     pub fn values(&self) -> &Buffer<V> {
         &self.values

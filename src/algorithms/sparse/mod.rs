@@ -14,6 +14,8 @@ mod matrix_market;
 #[cfg(not(target_arch = "nvptx64"))]
 mod plan;
 #[cfg(not(target_arch = "nvptx64"))]
+mod planned;
+#[cfg(not(target_arch = "nvptx64"))]
 mod product;
 #[cfg(not(target_arch = "nvptx64"))]
 mod sell;
@@ -30,6 +32,7 @@ pub use {
     csr::{Csr, CsrIndex},
     matrix_market::MatrixMarketValue,
     plan::SpmvMethod,
+    planned::Planned,
     product::{SparseMatrix, Spmv, spmv, spmv_by, spmv_with},
     sell::Sell,
     vectors::{Spmm, spmm, spmm_by, spmm_with},

@@ -63,6 +63,12 @@ const MERGE: f64 = 3.0;
 /// The searches of the merge path and its other launches.
 const SEARCH: f64 = 40.0;
 
+/// A step of a warp in slices, which reads neighbouring entries, and goes its own way to `x`.
+const SLICED: f64 = 1.62;
+
+/// The begin and the end of a slice: 32 rows, with their numbers, lengths and results.
+const SLICE: f64 = 5.1;
+
 /// What the rows of a matrix are like, as a launch found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
@@ -86,6 +92,22 @@ impl Rows {
 
     /// The method that takes the fewest steps.
     pub(super) fn method(&self) -> SpmvMethod {
+        self.best().1
+    }
+
+    /// Whether slices whose rows are sorted in windows of so many take fewer steps than the method.
+    pub(super) fn suit_slices(&self, window: usize) -> bool {
+        let lanes = f64::from(WARP);
+        // In a window, lengths descend, so that all its slices waste as many slots as one of the longest row has at most.
+        let wasted = self.rows.div_ceil(window) as f64 * self.longest as f64;
+        let steps = self.entries as f64 / lanes + wasted;
+        let slices = (self.rows as f64 / lanes).ceil().max(1.0);
+        let work = SLICED * steps + SLICE * slices;
+        work / WARPS + (self.longest as f64) < self.best().0
+    }
+
+    /// The time of the method that takes the fewest steps, and that.
+    fn best(&self) -> (f64, SpmvMethod) {
         let path = (self.rows + self.entries) as f64 / f64::from(WARP);
         let mut best = (MERGE * path / WARPS + SEARCH, SpmvMethod::MergePath);
         for (way, &steps) in self.steps.iter().enumerate() {
@@ -104,7 +126,7 @@ impl Rows {
                 best = (time, SpmvMethod::Rows { lanes: 1 << way });
             }
         }
-        best.1
+        best
     }
 }
 
@@ -170,6 +192,19 @@ mod tests {
         let mut lengths = vec![5; 1 << 16];
         lengths[77] = 1 << 20;
         assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
+    }
+
+    #[test]
+    fn rows_of_some_length_are_sliced_unless_their_lengths_differ_much() {
+        let suit = |lengths: &[u64]| rows(lengths).suit_slices(4096);
+        for (len, expected) in [(0, false), (3, false), (7, false), (16, true), (30, true), (100, false), (1000, false)]
+        {
+            assert_eq!(suit(&vec![len; 1 << 20]), expected, "{len}");
+        }
+        assert!(suit(&(0..1 << 20).map(|row| 5 + row * 7 % 40).collect::<Vec<u64>>()));
+        let mut lengths = vec![16; 1 << 16];
+        lengths[77] = 1 << 18;
+        assert!(!suit(&lengths) && !suit(&[]) && !suit(&[16]));
     }
 
     #[test]

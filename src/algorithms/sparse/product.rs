@@ -2,6 +2,7 @@
 
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
+use super::planned::Planned;
 use super::sell::Sell;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
@@ -42,7 +43,7 @@ mod sealed {
 }
 use sealed::Format;
 
-/// Sparse matrices that [`spmv`] multiplies: [`Csr`] and [`Sell`].
+/// Sparse matrices that [`spmv`] multiplies: [`Csr`], [`Sell`] and [`Planned`].
 pub trait SparseMatrix {
     /// What values are.
     type Value: Element;
@@ -73,6 +74,18 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Sell<V, I> {
 
     fn format(&self) -> Format<'_, V, I> {
         Format::Slices(self)
+    }
+}
+
+impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
+    type Value = V;
+    type Index = I;
+
+    fn format(&self) -> Format<'_, V, I> {
+        match self {
+            Self::Rows(a) => Format::Rows(a),
+            Self::Slices(a) => Format::Slices(a),
+        }
     }
 }
 
