@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::fs::File;
 
-use kernel_primitives::algorithms::{Coo, Csr, Run, Workspace, spmv};
+use kernel_primitives::algorithms::{Coo, Csr, Run, Workspace};
 use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::Add;
 use kernel_primitives::{Device, Result, Stream};
@@ -116,13 +116,10 @@ impl<'a> Solver<'a> {
     }
 
     fn step(&mut self, stream: &Stream, turn: usize) -> Result<()> {
-        let p = self.p.as_slice().expect("its elements lie in a row");
-        let q = self.q.as_slice_mut().expect("it has no other view between steps");
-        spmv(Run::on(stream).with(&mut self.workspace), self.a, p, q)?;
-
         let [x, r, p, q] = [&self.x, &self.r, &self.p, &self.q].map(|tensor| tensor.on(stream));
         let [square, next, energy] =
             [&self.squares[turn], &self.squares[1 - turn], &self.energy].map(|tensor| tensor.on(stream));
+        (self.a * &p).assign_on(Run::on(stream).with(&mut self.workspace), &q)?;
         dot(&p, &q).assign_to(&energy)?;
         let length = || &square / &energy;
         assign_all([x.to(&x + length() * &p), r.to(&r - length() * &q)])?;
