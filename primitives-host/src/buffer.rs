@@ -166,6 +166,10 @@ impl<T: Element> Buffer<T> {
         Self { allocation: Arc::new(allocation), len, _elements: PhantomData }
     }
 
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
+    }
+
     pub(crate) fn into_allocation(self) -> Arc<Allocation> {
         self.allocation
     }

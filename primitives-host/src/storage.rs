@@ -41,6 +41,11 @@ impl Storage {
         Self { read_only: true, ..Self::of(buffer) }
     }
 
+    /// The memory of a buffer that others have, too, which work only reads.
+    pub fn shared<T: Element>(buffer: &Buffer<T>) -> Self {
+        Self { allocation: buffer.allocation().clone(), read_only: true }
+    }
+
     /// Whether it is only read.
     pub fn is_read_only(&self) -> bool {
         self.read_only
@@ -164,6 +169,15 @@ impl Storage {
             drop(self.allocation.lock(Mode::Write)?);
         }
         body(BufferSliceMut::of_allocation(&mut self.allocation.clone()))
+    }
+}
+
+/// Whether a device is an emulator that checks nothing, so that what it computes may be computed by the host as well.
+pub fn is_unchecked(device: &Device) -> bool {
+    match &device.backend {
+        Backend::Emulator(options) => !options.checked,
+        #[cfg(feature = "cuda")]
+        Backend::Cuda(_) => false,
     }
 }
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use primitives_gpu::element::{Accumulate, Arithmetic};
 use primitives_gpu::functor::{Axpby, PlusTimes};
+use primitives_host::storage::is_unchecked;
 use primitives_host::{BufferSliceMut, ExpressionErrorKind, Result, Stream};
 
+use super::cpu::sparse_product;
 use super::dtype::{Numeric, Scalar};
 use super::evaluate::{evaluate, mistake, overlaps};
 use super::graph::{Expr, Kind, Node, Op, Operand, View};
@@ -40,6 +42,8 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 /// # Ok(())
 /// # }
 /// ```
+///
+/// On an emulator that checks nothing, all cores of the CPU compute it without emulating that kernel, each row from the left.
 ///
 /// Results are of the type that accumulates, which is `f32` for halves. The numbers multiply: `2.0 * (3.0 * (&a * &x))` is
 /// `6.0 * (&a * &x)`. As in BLAS, what has the factor 0 takes no part, so that a NaN in it does not come through.
@@ -250,7 +254,6 @@ where
         if let (Addend::Other, Some(addend)) = (&addend, &self.addend) {
             evaluate(place, &[&target.on(stream).view], std::slice::from_ref(&addend.node))?;
         }
-        let x = x.as_slice().expect("it lies in a row");
         let (beta, vector) = match addend {
             Addend::Nothing => (T::ZERO, None),
             Addend::Own(beta) => (beta, None),
@@ -259,8 +262,13 @@ where
                 (beta, Some(Tensor::<T>::at(view.storage.clone(), stream.clone(), view.layout)))
             }
         };
-        let z = vector.as_ref().map(|vector| vector.as_slice().expect("it lies in a row"));
         let axpby = Axpby { alpha: *alpha, beta };
+        if is_unchecked(stream.device()) {
+            let z = vector.as_ref().map(|vector| &*vector.view);
+            return sparse_product::<M, X, T>(place, stream, matrix, &x.view, z, &target.view, axpby);
+        }
+        let x = x.as_slice().expect("it lies in a row");
+        let z = vector.as_ref().map(|vector| vector.as_slice().expect("it lies in a row"));
         let (start, len) = (target.view.layout.offset, target.len());
         let launch = |all: BufferSliceMut<'_, T>| {
             let y = all.into_slice(start..start + len)?;

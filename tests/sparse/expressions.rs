@@ -1,6 +1,6 @@
 //! Products in expressions of tensors, against plain loops.
 
-use kernel_primitives::algorithms::{Run, Sell, SpmvMethod, Workspace};
+use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace};
 use kernel_primitives::expr::{Tensor, sin};
 use kernel_primitives::{Device, Error, ExpressionErrorKind, Result};
 
@@ -123,9 +123,8 @@ fn with_a_workspace_a_sum_is_captured_and_launched_again() -> Result<()> {
     let [f, y] = [Tensor::zeros(&stream, 6)?, Tensor::<f32>::zeros(&stream, 6)?];
     let mut workspace = Workspace::new();
     (&f - &a * &x).assign_on(Run::on(&stream).with(&mut workspace), &y)?;
-    let graph = stream.capture(|stream| {
-        (&f.on(stream) - &a * &x.on(stream)).assign_on(Run::on(stream).with(&mut workspace), &y)
-    })?;
+    let graph = stream
+        .capture(|stream| (&f.on(stream) - &a * &x.on(stream)).assign_on(Run::on(stream).with(&mut workspace), &y))?;
     for level in [3.0f32, 8.0] {
         f.fill(level)?;
         graph.launch(&stream)?;
@@ -165,6 +164,32 @@ fn a_matrix_without_rows_or_columns_has_its_product() -> Result<()> {
         let (x, f) = (Tensor::<f32>::zeros(&stream, columns)?, Tensor::<f32>::zeros(&stream, rows)?);
         f.fill(2.0)?;
         assert_eq!((&f - &a * &x).tensor()?.to_vec()?, vec![2.0; rows]);
+    }
+    Ok(())
+}
+
+/// On an unchecked emulator the CPU's cores compute a product; a graph that has damaged the matrix leads nowhere outside.
+#[test]
+fn a_damaged_matrix_is_no_way_out_of_a_product_on_the_cpu() -> Result<()> {
+    const LEN: usize = 2000;
+    for bad in [u32::MAX, LEN as u32, 0] {
+        for stream in streams()? {
+            let good: Vec<u32> = (0..=LEN as u32).collect();
+            let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&[0u32; LEN])?);
+            let wrong = stream.buffer_from(&[bad; LEN + 1])?;
+            let graph = stream.capture(|stream| {
+                offsets.as_mut_slice().copy_from_device(stream, wrong.as_slice())?;
+                columns.as_mut_slice().copy_from_device(stream, wrong.slice(1..)?)
+            })?;
+            let a = Csr::from_buffers(&stream, (LEN, LEN), offsets, columns, stream.buffer_from(&[1.0f32; LEN])?)?;
+            let x = Tensor::from_slice(&stream, LEN, &[1.0f32; LEN])?;
+            assert_eq!((&a * &x).tensor()?.to_vec()?, [1.0; LEN]);
+            graph.launch(&stream)?;
+            match (&a * &x).tensor().and_then(|y| y.to_vec()) {
+                Ok(_) | Err(Error::Fault(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
     Ok(())
 }

@@ -27,6 +27,8 @@ mod triplets;
 mod vectors;
 
 #[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use product::Format;
+#[cfg(not(target_arch = "nvptx64"))]
 pub use {
     coo::Coo,
     csr::{Csr, CsrIndex},

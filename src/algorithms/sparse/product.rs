@@ -41,7 +41,7 @@ mod sealed {
         }
     }
 }
-use sealed::Format;
+pub(crate) use sealed::Format;
 
 /// Sparse matrices that [`spmv`] multiplies: [`Csr`], [`Sell`] and [`Planned`].
 pub trait SparseMatrix {

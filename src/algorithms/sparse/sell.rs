@@ -121,6 +121,12 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         Ok(triplets)
     }
 
+    /// Where slices begin, the row of each place, the entries of each of them, and columns and values of the slots.
+    #[allow(clippy::type_complexity, reason = "the fields")]
+    pub(crate) fn arrays(&self) -> (&Buffer<u64>, &Buffer<I>, &Buffer<I>, &Buffer<I>, &Buffer<V>) {
+        (&self.slices, &self.order, &self.lengths, &self.indices, &self.values)
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.order.len()

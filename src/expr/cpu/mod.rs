@@ -4,11 +4,13 @@ mod chunk;
 mod copies;
 mod kernels;
 mod plan;
+mod sparse;
 
 use primitives_host::Diagnosis;
 
 pub(super) use copies::copy_run;
 pub(super) use kernels::kernel;
+pub(super) use sparse::sparse_product;
 
 use super::dtype::DType;
 use super::graph::Distribution;

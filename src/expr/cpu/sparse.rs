@@ -1,0 +1,176 @@
+//! Products of sparse matrices on the CPU's cores: each row by one thread, from the left.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use primitives_gpu::Element;
+use primitives_gpu::element::{Accumulate, Arithmetic, ConvertTo};
+use primitives_gpu::functor::{Axpby, Epilogue, PlusTimes, Reduction};
+use primitives_host::storage::{Storage, StorageUse, run_on_host};
+use primitives_host::{Buffer, Result, Stream};
+
+use crate::algorithms::{CsrIndex, Format, SparseMatrix};
+use crate::expr::dtype::{Numeric, Scalar};
+use crate::expr::graph::View;
+use crate::expr::parallel::pieces;
+use crate::kernels::device::SELL_ROWS;
+
+/// Rows that a thread takes at once.
+const ROWS: usize = 512;
+
+/// Elements of a memory that outlives the work on it.
+struct Elements<T> {
+    address: u64,
+    len: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Elements<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Elements<T> {}
+
+impl<T: Element> Elements<T> {
+    fn of(buffer: &Buffer<T>) -> Self {
+        Self { address: buffer.address(), len: buffer.len(), of: PhantomData }
+    }
+
+    /// Those of a vector that lies in a row.
+    fn in_row(view: &View) -> Self {
+        let address = view.storage.address() + (view.layout.offset * size_of::<T>()) as u64;
+        Self { address, len: view.layout.shape[0], of: PhantomData }
+    }
+
+    fn at(self, element: usize) -> *mut T {
+        std::ptr::with_exposed_provenance_mut::<T>(self.address as usize).wrapping_add(element)
+    }
+
+    /// The element, if there is one.
+    ///
+    /// # Safety
+    /// The memory is there, has values of `T`, and nobody writes the element.
+    unsafe fn get(self, element: usize) -> Option<T> {
+        // SAFETY: inside; the caller's contract.
+        (element < self.len).then(|| unsafe { self.at(element).read() })
+    }
+}
+
+/// The entries of a matrix.
+enum Entries<I> {
+    Rows { offsets: Elements<I> },
+    Slices { slices: Elements<u64>, order: Elements<I>, lengths: Elements<I> },
+}
+
+/// Computes `axpby` of a product and of `z`, or of what the target holds. All vectors lie in a row and have the matrix's shape; the target shares
+/// memory with none of the others.
+pub(in crate::expr) fn sparse_product<M, X, T>(
+    place: &'static Location<'static>,
+    stream: &Stream,
+    matrix: &M,
+    x: &View,
+    z: Option<&View>,
+    target: &View,
+    axpby: Axpby<T>,
+) -> Result<()>
+where
+    M: SparseMatrix<Value: Accumulate<Accum = T>>,
+    X: Scalar + Accumulate<Accum = T>,
+    T: Numeric + Arithmetic,
+{
+    let rows = matrix.shape().0;
+    let mut kept = Vec::new();
+    let mut arrays = |memory: Storage| kept.push(memory);
+    let (entries, indices, values) = match matrix.format() {
+        Format::Rows(a) => {
+            arrays(Storage::shared(a.offsets()));
+            let entries = Entries::Rows { offsets: Elements::of(a.offsets()) };
+            (entries, a.indices(), a.values())
+        }
+        Format::Slices(a) => {
+            let (slices, order, lengths, indices, values) = a.arrays();
+            arrays(Storage::shared(slices));
+            arrays(Storage::shared(order));
+            arrays(Storage::shared(lengths));
+            let (slices, order, lengths) = (Elements::of(slices), Elements::of(order), Elements::of(lengths));
+            (Entries::Slices { slices, order, lengths }, indices, values)
+        }
+    };
+    arrays(Storage::shared(indices));
+    arrays(Storage::shared(values));
+    let bytes = |view: &View, size: usize| {
+        let start = view.layout.offset * size;
+        start..start + view.layout.shape[0] * size
+    };
+    let mut uses: Vec<StorageUse<'_>> = Vec::new();
+    let mut using = |storage, write, bytes: std::ops::Range<usize>, name| {
+        uses.push(StorageUse { storage, write, ranges: Box::new(move |each| each(bytes.clone())), name });
+    };
+    for memory in &kept {
+        using(memory, false, 0..memory.len(), "the matrix");
+    }
+    using(&x.storage, false, bytes(x, size_of::<X>()), "x");
+    if axpby.reads() {
+        let old = z.unwrap_or(target);
+        using(&old.storage, false, bytes(old, size_of::<T>()), "z");
+    }
+    using(&target.storage, true, bytes(target, size_of::<T>()), "target");
+
+    let (indices, values) = (Elements::of(indices), Elements::of(values));
+    let (x, y) = (Elements::<X>::in_row(x), Elements::<T>::in_row(target));
+    let old = z.map_or(y, Elements::in_row);
+    let job = move || {
+        // SAFETY: the launch has the memories, and locks them; `y` is written by one thread a row. All other reads are inside, whatever a
+        // graph has written to the matrix since it was checked.
+        let index = |of: Elements<_>, at: usize| unsafe { of.get(at) }.map(index);
+        let term = |entry: usize| {
+            // SAFETY: as above.
+            unsafe {
+                let column = index(indices, entry)?.min(x.len.checked_sub(1)?);
+                Some(PlusTimes.pre((values.get(entry)?, x.get(column)?), column as u64))
+            }
+        };
+        let all = |entries: &mut dyn Iterator<Item = usize>| {
+            let (mut total, mut count) = (Reduction::<(M::Value, X)>::identity(&PlusTimes), 0);
+            for term in entries.map_while(term) {
+                (total, count) = (Reduction::<(M::Value, X)>::combine(&PlusTimes, total, term), count + 1);
+            }
+            Reduction::<(M::Value, X)>::post(&PlusTimes, total, count)
+        };
+        let row_of = |place: usize| match &entries {
+            Entries::Rows { offsets } => {
+                let (begin, end) = (index(*offsets, place)?, index(*offsets, place + 1)?);
+                Some((place, all(&mut (begin..end))))
+            }
+            Entries::Slices { slices, order, lengths } => {
+                // SAFETY: as above.
+                let first = unsafe { slices.get(place / SELL_ROWS) }? as usize + place % SELL_ROWS;
+                let slots = (0..index(*lengths, place)?).map(|k| first + k * SELL_ROWS);
+                Some((index(*order, place)?, all(&mut { slots })))
+            }
+        };
+        pieces(
+            rows.div_ceil(ROWS),
+            || (),
+            |(), piece| {
+                for place in piece * ROWS..rows.min((piece + 1) * ROWS) {
+                    let Some((row, total)) = row_of(place).filter(|(row, _)| *row < rows) else { continue };
+                    // SAFETY: `row` is inside of both; each row has one place.
+                    unsafe {
+                        let old = if axpby.reads() { old.at(row).read() } else { T::ZERO };
+                        y.at(row).write(axpby.apply(total, old));
+                    }
+                }
+                Ok(())
+            },
+        )
+    };
+    // SAFETY: the job accesses elements of these memories, and writes those of the target with values of its type.
+    unsafe { run_on_host(stream, "a sparse product", place, uses, job) }
+}
+
+/// An index as a number.
+fn index<I: CsrIndex>(of: I) -> usize {
+    ConvertTo::<u64>::convert(of) as usize
+}
