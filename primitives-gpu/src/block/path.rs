@@ -161,10 +161,11 @@ pub fn block_reduce_path<T: Element, R: Reducer<T> + Copy, const THREADS: usize,
     // Where no row ends, all that a thread has is combined.
     let own = |k: usize| k * THREADS + (cx.thread_rank() as usize) < tile.items;
     let items: [T; ITEMS] = core::array::from_fn(|k| if own(k) { items[k] } else { op.identity() });
+    let done_in_tile = |row: usize, items: Range<usize>, total: T| done(tile.first_row + row, in_all(items), total);
+    // SAFETY: both places have room for `ITEMS` steps a thread, and the tile has no more rows and items: both was checked. The storage is this
+    // collective's alone.
     let share =
-        path_share(cx, places, (tile.rows, tile.items), (&items, ITEMS), end_in_tile, &op, |row, items, total| {
-            done(tile.first_row + row, in_all(items), total);
-        });
+        unsafe { path_share(cx, places, (tile.rows, tile.items), (&items, ITEMS), end_in_tile, &op, done_in_tile) };
     let scans = shared.phase::<ScanStorage<Segmented<T>, THREADS>>();
     let ([before], all) = block_exclusive_scan(cx, scans, &[share.own()], BySegment(op));
     if let Some((row, items, total)) = share.first(before, &op) {
@@ -216,10 +217,14 @@ impl<T: Element> PathShare<T> {
 /// combined, too: it is the identity.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
+///
+/// # Safety
+/// `rows`, `count` and `most` are the same in all threads. `most` is `N` at most. `places.items` has room for `most` items a thread, and
+/// `count` is no more than these. `places.ends` has room for `rows`. Nothing else accesses either until the first barrier after the call.
 #[doc(hidden)]
 #[inline(always)]
 #[track_caller]
-pub fn path_share<T: Element, R: Reducer<T>, const N: usize>(
+pub unsafe fn path_share<T: Element, R: Reducer<T>, const N: usize>(
     cx: Block<'_>,
     places: PathPlaces<'_, T>,
     (rows, count): (usize, usize),
@@ -240,13 +245,13 @@ pub fn path_share<T: Element, R: Reducer<T>, const N: usize>(
     }
     for (k, &item) in found.iter().enumerate() {
         if k < most {
-            // SAFETY: below the number of steps; the thread's own element until the barrier.
+            // SAFETY: there is room for `most` items a thread; the thread's own element until the barrier.
             unsafe { places.items.store(k * threads + thread, item) };
         }
     }
     let mut at = thread;
     while at < rows {
-        // SAFETY: as above.
+        // SAFETY: there is room for `rows`; the thread's own element until the barrier.
         unsafe { places.ends.store(at, end(at).min(count) as u32) };
         at += threads;
     }

@@ -1,6 +1,7 @@
 //! The kernels of products of a matrix in compressed rows and a vector by merge path, for rows of very different lengths.
 
 use core::marker::PhantomData;
+use core::ops::Range;
 
 use kernel_primitives::block::{PathPlaces, path_share};
 use kernel_primitives::element::Segmented;
@@ -148,10 +149,13 @@ pub fn csr_tiles<V, S, I, R, E>(
     };
     let end = |row: usize| (if row == thread { first_end } else { end_of(row) }).saturating_sub(first_entry);
     let reducer = op.reducer();
-    let share = path_share(cx, places, (row_count, count), (&found, most), end, &reducer, |row, items, total| {
+    let write_row = |row: usize, items: Range<usize>, total: R::Accum| {
         // SAFETY: a row's end is one step of the path.
         unsafe { write(&mut y, z, first_row + row, op.post(total, items.len() as u64), &epilogue) };
-    });
+    };
+    // SAFETY: both places have room for `tile_steps`, which are `most` for each thread; there are no more rows, and no more entries. Nothing else
+    // is in the storage.
+    let share = unsafe { path_share(cx, places, (row_count, count), (&found, most), end, &reducer, write_row) };
     let ([before], all) = block_exclusive_scan(cx, &mut carries, &[share.own()], BySegment(reducer));
     if let Some((row, items, total)) = share.first(before, &reducer) {
         let goes_across = row == 0 && a.begin(first_row) < first_entry;
