@@ -71,6 +71,8 @@ fn a_search_finds_how_many_rows_end_before_each_step() {
             let [first, last] = [first, last].map(|step: usize| step.min(rows + items));
             assert_eq!((tile.first_row + tile.first_item, tile.rows + tile.items), (first, last - first));
         }
+        let none = PathTile::between(5, 3, rows, items, |row| ends[row]);
+        assert_eq!((none.first_row + none.first_item, none.rows, none.items), (5, 0, 0));
     }
     assert!(merge_path_rows(usize::MAX, usize::MAX, usize::MAX, |_| usize::MAX) < usize::MAX);
 }

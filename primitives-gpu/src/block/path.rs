@@ -27,7 +27,8 @@ pub struct PathTile {
 }
 
 impl PathTile {
-    /// The steps from `first` to `last` of the path of so many `rows` and `items`, where `end(i)` says where row `i` ends among the items.
+    /// The steps from `first` to `last` of the path of so many `rows` and `items`, where `end(i)` says where row `i` ends among the items. There
+    /// are none if `last` comes before `first`.
     ///
     /// Cost: two [searches](merge_path_rows). A kernel of many tiles has them made by a launch before, a thread a search, which hides the
     /// latency of their probes.
@@ -46,7 +47,8 @@ impl PathTile {
         let (first, last) = (first.min(all), last.min(all));
         let [first_row, last_row] = [first, last].map(|step| merge_path_rows(step, rows, items, &end));
         let count = last_row.saturating_sub(first_row);
-        Self { first_row, rows: count, first_item: first - first_row, items: (last - first).saturating_sub(count) }
+        let items = last.saturating_sub(first).saturating_sub(count);
+        Self { first_row, rows: count, first_item: first - first_row, items }
     }
 }
 
