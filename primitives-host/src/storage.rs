@@ -149,25 +149,24 @@ impl Storage {
     }
 
     /// Calls `body`, which launches kernels, with the memory as elements that these write. Copies to the host that other threads have under
-    /// way end before that.
+    /// way end before that, and others begin after it.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], and what `body` returns.
     ///
     /// # Safety
     /// The memory was that of a buffer of `T`. `body` does nothing with the slice but launch kernels, and gives none of them another part of
-    /// this memory.
+    /// this memory. It copies nothing from or to the host, and launches no graph.
     pub unsafe fn written_by<T: Element, R>(
         &self,
         call: &'static str,
         body: impl FnOnce(BufferSliceMut<'_, T>) -> Result<R>,
     ) -> Result<R> {
         self.check_write(call, "`target`")?;
-        // No borrow keeps other threads from using clones. Launches are put in order with all other work; a copy to the host is done in parts.
-        #[cfg(feature = "cuda")]
-        if self.allocation.is_read_by_host() {
-            drop(self.allocation.lock(Mode::Write)?);
-        }
+        // No borrow keeps other threads from using clones. The device puts launches in order with all other work but copies to the host. These
+        // hold this lock, and so does this until all launches are enqueued; it takes no other, and who waits for it wants this very memory. A
+        // launch on the emulator locks by itself what it uses.
+        let _held = if self.device().is_gpu() { Some(self.allocation.lock(Mode::Write)?) } else { None };
         body(BufferSliceMut::of_allocation(&mut self.allocation.clone()))
     }
 }

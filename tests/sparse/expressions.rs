@@ -1,5 +1,7 @@
 //! Products in expressions of tensors, against plain loops.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace};
 use kernel_primitives::expr::{Tensor, sin};
 use kernel_primitives::{Device, Error, ExpressionErrorKind, Result};
@@ -131,6 +133,32 @@ fn with_a_workspace_a_sum_is_captured_and_launched_again() -> Result<()> {
         assert_eq!(y.to_vec()?, of(&products, |p, _| level - p));
     }
     Ok(())
+}
+
+/// The assignments take turns on two streams, so that a copy on the stream of the last one is in no order with the next one by itself.
+#[test]
+fn a_copy_to_the_host_has_the_results_of_one_assignment() -> Result<()> {
+    let stream = stream()?;
+    let (len, turns) = if stream.device().is_gpu() { (1 << 20, 3000) } else { (1 << 10, 20) };
+    let offsets: Vec<u32> = (0..=len as u32).collect();
+    let mut a = Csr::new(&stream, (len, len), &offsets, &offsets[..len], &vec![1.0f32; len])?;
+    a.set_method(SpmvMethod::MergePath)?;
+    let all = |item: f32| Tensor::from_slice(&stream, len, &vec![item; len]);
+    let (xs, y) = ([all(1.0)?, all(2.0)?], Tensor::<f32>::zeros(&stream, len)?);
+    let on = [stream.clone(), stream.device().stream()?];
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| -> Result<()> {
+            while !done.load(Ordering::Relaxed) {
+                let found = y.to_vec()?;
+                assert!(found.iter().all(|&item| item == found[0]), "a mix of two assignments");
+            }
+            Ok(())
+        });
+        let written = (0..turns).try_for_each(|turn| (&a * &xs[turn % 2]).assign_on(&on[turn / 2 % 2], &y));
+        done.store(true, Ordering::Relaxed);
+        reader.join().expect("the reader").and(written)
+    })
 }
 
 #[test]
