@@ -185,6 +185,14 @@ pub fn keeps_memory(stream: &Stream) -> bool {
     matches!(stream.0.queue, Queue::Capture(_))
 }
 
+/// Elements with unspecified values for what is computed on `stream`. If [`keeps_memory`] says so, the graph keeps them.
+///
+/// # Errors
+/// Returns the errors of an allocation.
+pub fn temporary<T: Element>(stream: &Stream, len: usize) -> Result<Buffer<T>> {
+    if keeps_memory(stream) { stream.device().stream()?.buffer_uninit(len) } else { stream.buffer_uninit(len) }
+}
+
 /// Calls its argument with ranges of bytes.
 pub type Ranges = Box<dyn Fn(&mut dyn FnMut(Range<usize>)) + Send + Sync>;
 

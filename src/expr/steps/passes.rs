@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use primitives_host::storage::{self, Storage};
-use primitives_host::{Error, ExpressionErrorKind, Result};
+use primitives_host::{ExpressionErrorKind, Result};
 
 use super::stepped::Stepped;
 use super::tile::{StepsTile, Tiling};
@@ -301,11 +301,7 @@ fn turns<'a>(own: &'a [Arc<View>], target: &'a Arc<View>, passes: usize, free: b
 fn temporary(like: &View) -> Result<Arc<View>> {
     let (stream, layout) = (&like.stream, Layout::contiguous(like.layout.shape));
     let elements = layout.shape.elements().unwrap_or(usize::MAX);
-    let storage = with_type!(like.dtype, T => Storage::of(match stream.buffer_uninit::<T>(elements) {
-        // A graph keeps it.
-        Err(Error::Capture { .. }) if storage::keeps_memory(stream) => stream.device().stream()?.buffer_uninit::<T>(elements)?,
-        made => made?,
-    }));
+    let storage = with_type!(like.dtype, T => Storage::of(storage::temporary::<T>(stream, elements)?));
     let (storage, stream) = (Arc::new(storage), stream.clone());
     Ok(Arc::new(View { storage, stream, layout, dtype: like.dtype, origin: None }))
 }
