@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use primitives_host::storage::temporary;
+
 use super::tuning::{Parameter, Tuning};
 use crate::input::Source;
 use crate::simt::WARP;
@@ -40,12 +42,14 @@ pub struct Run<'a> {
     pub(super) stream: &'a Stream,
     workspace: Option<&'a mut Workspace>,
     tuning: Option<&'a Tuning>,
+    /// Whether a graph keeps the memory of what it captures without a workspace. Else memory in a capture is an error.
+    kept_by_graph: bool,
 }
 
 impl<'a> Run<'a> {
     /// On a stream.
     pub fn on(stream: &'a Stream) -> Self {
-        Self { stream, workspace: None, tuning: None }
+        Self { stream, workspace: None, tuning: None, kept_by_graph: false }
     }
 
     /// The same with memory that is kept for the next call.
@@ -56,6 +60,11 @@ impl<'a> Run<'a> {
     /// The same with these tuning values in place of the device's.
     pub fn tuned(self, tuning: &'a Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
+    }
+
+    /// The same, but a graph that captures it keeps the memory that it needs, unless there is a workspace.
+    pub(crate) fn kept_by_graph(self) -> Self {
+        Self { kept_by_graph: true, ..self }
     }
 
     /// The stream.
@@ -104,7 +113,8 @@ impl<'a> Run<'a> {
 
     /// For a part of the algorithm that needs no memory.
     pub(super) fn part(&self) -> Run<'a> {
-        Run { stream: self.stream, workspace: None, tuning: self.tuning }
+        let Self { stream, tuning, kept_by_graph, .. } = *self;
+        Run { stream, workspace: None, tuning, kept_by_graph }
     }
 
     /// Memory of a [`Chain`](crate::grid::Chain) of so many words that need not be cleared, and the launch's number in it; the
@@ -125,7 +135,7 @@ impl<'a> Run<'a> {
 
     /// Memory for as many bytes as `sizes` say, in parts.
     pub(super) fn memory(self, sizes: &[usize]) -> Result<Memory<'a>> {
-        let stream = self.stream;
+        let (stream, kept_by_graph) = (self.stream, self.kept_by_graph);
         // Sizes may be larger than there is memory for, and their sum larger than a number.
         let all = sizes.iter().map(|&bytes| (bytes as u128).next_multiple_of(ALIGN as u128)).sum::<u128>();
         let bytes = usize::try_from(all).map_err(|_| Error::Allocation {
@@ -135,7 +145,8 @@ impl<'a> Run<'a> {
             reason: "more than can be addressed".into(),
         })?;
         let Some(workspace) = self.workspace else {
-            return Ok(Memory { stream, bytes: Bytes::Own(stream.buffer_uninit(bytes)?), typed: None });
+            let own = if kept_by_graph { temporary(stream, bytes)? } else { stream.buffer_uninit(bytes)? };
+            return Ok(Memory { stream, bytes: Bytes::Own(own), typed: None });
         };
         workspace.check_device(stream)?;
         workspace.at_least(stream, bytes)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use primitives_gpu::element::{Accumulate, Arithmetic};
 use primitives_gpu::functor::{Axpby, PlusTimes};
-use primitives_host::storage::is_unchecked;
+use primitives_host::storage::{is_unchecked, temporary};
 use primitives_host::{BufferSliceMut, ExpressionErrorKind, Result, Stream};
 
 use super::cpu::sparse_product;
@@ -18,8 +18,8 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 
 /// A sparse matrix times a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. Nothing is computed yet.
 ///
-/// The sum with an expression, or the difference of one and this, is a [`SparseSum`]. Either is computed into a tensor by one launch of
-/// [`spmv`](fn@crate::algorithms::spmv)'s kernel, which scales and adds each row's result as it writes it:
+/// The sum with an expression, or the difference of one and this, is a [`SparseSum`]. Either is computed into a tensor by the launches of
+/// [`spmv`](fn@crate::algorithms::spmv): one, or three by merge path. They scale and add each row's result as they write it:
 ///
 /// ```
 /// use kernel_primitives::algorithms::Csr;
@@ -43,10 +43,15 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 /// # }
 /// ```
 ///
-/// On an emulator that checks nothing, all cores of the CPU compute it without emulating that kernel, each row from the left.
-///
 /// Results are of the type that accumulates, which is `f32` for halves. The numbers multiply: `2.0 * (3.0 * (&a * &x))` is
-/// `6.0 * (&a * &x)`. As in BLAS, what has the factor 0 takes no part, so that a NaN in it does not come through.
+/// `6.0 * (&a * &x)`. As in BLAS, what has the factor 0 takes no part, so that a NaN in it does not come through. This holds for the product
+/// and for a vector that is added; any other expression is computed as it stands.
+///
+/// Sums of floats have the bits of [`spmv`](fn@crate::algorithms::spmv), except on an emulator that checks nothing. There all cores of the CPU
+/// compute them without emulating kernels, each row from the left.
+///
+/// [`Tensor::assign`] takes no products, and a product has no functions: assign it, and go on with the tensor. The vector is a tensor, too:
+/// [`spmv`](fn@crate::algorithms::spmv) takes computed ones, and [`spmm`](fn@crate::algorithms::spmm) several.
 #[must_use = "nothing is computed before `tensor` or `assign_to`"]
 pub struct SparseProduct<'a, M, X, T> {
     matrix: &'a M,
@@ -56,8 +61,8 @@ pub struct SparseProduct<'a, M, X, T> {
 
 /// A [`SparseProduct`] and an expression that is added. Nothing is computed yet.
 ///
-/// If the expression is a vector, or a number times one, the sum is one kernel. Any other one is computed into the result first, by a
-/// kernel of its own. It broadcasts as in [`Tensor::assign`].
+/// The product's kernels add a vector, or a number times one, that lies in a row, and is the target itself or in other memory. Any other
+/// expression is computed before, by a kernel of its own into memory of its own. It broadcasts as in [`Tensor::assign`].
 #[must_use = "nothing is computed before `tensor` or `assign_to`"]
 pub struct SparseSum<'a, M, X, T> {
     product: SparseProduct<'a, M, X, T>,
@@ -128,27 +133,17 @@ where
     }
 }
 
-/// What an addend is to a product's epilogue.
-enum Addend<T> {
-    Nothing,
-    /// So many times what the result holds.
-    Own(T),
-    /// So many times a vector.
-    Vector(T, Arc<View>),
-    /// What is computed before.
-    Other,
-}
-
 impl<M, X, T> SparseSum<'_, M, X, T>
 where
     M: SparseMatrix<Value: Accumulate<Accum = T>>,
     X: Scalar + Accumulate<Accum = T>,
     T: Numeric + Arithmetic,
 {
-    /// Computes the sum into `target`, a vector with an element for each row of the matrix. The sum may read the target's own elements in their
-    /// places; the vector that the matrix multiplies may not be a part of it.
+    /// Computes the sum into `target`, a vector with an element for each row of the matrix. The expression may read the target; the vector that
+    /// the matrix multiplies may have no element of it.
     ///
-    /// A vector that is multiplied and does not lie in a row is copied first; a target that does not is written by a kernel of its own.
+    /// A vector that is multiplied is copied first if it does not lie in a row, or if it is in the target's memory. A target that does not lie
+    /// in a row is written by a kernel of its own. If the call fails before it launches the product, the target stays as it was.
     ///
     /// # Errors
     ///
@@ -162,8 +157,10 @@ where
         self.assign_on(target.stream(), target)
     }
 
-    /// As [`assign_to`](Self::assign_to), on another stream, or with memory that stays for the next call: by a [`Run`] with a
-    /// [workspace](Run::with) a product by merge path can be captured.
+    /// As [`assign_to`](Self::assign_to), on another stream, or with memory that stays for the next call, by a [`Run`] with a
+    /// [workspace](Run::with).
+    ///
+    /// In a [capture](Stream::capture), the graph keeps the memory that the call needs. A workspace must have enough for the product already.
     ///
     /// # Errors
     ///
@@ -173,11 +170,11 @@ where
     where
         M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
     {
-        let (place, run) = (Location::caller(), run.into());
+        let (place, run) = (Location::caller(), Run::kept_by_graph(run.into()));
         let stream = run.stream().clone();
         self.check(place, target)?;
         if !target.is_contiguous() {
-            let result = Tensor::uninit(&stream, target.shape())?;
+            let result = vector(&stream, target.len())?;
             self.store::<Tag>(place, run, &stream, &result)?;
             return target.on(&stream).assign(&result);
         }
@@ -229,46 +226,41 @@ where
         M::Value: Spmv<X, M::Index, PlusTimes, Axpby<T>, Tag>,
     {
         let SparseProduct { matrix, x, factor: alpha } = &self.product;
-        let shares = |view: &View| view.storage.same_as(&target.view.storage);
         // A launch gets no other part of the memory that it writes.
+        let apart = |view: &View| view.layout.is_contiguous() && !view.storage.same_as(&target.view.storage);
         let copy;
-        let x = if x.is_contiguous() && !shares(&x.view) {
+        let x = if apart(&x.view) {
             x
         } else {
-            copy = Tensor::uninit(stream, x.shape())?;
-            copy.assign(x)?;
+            copy = vector::<X>(stream, x.len())?;
+            evaluate(place, &[&copy.view], &[x.expr().node])?;
             &copy
         };
-        let addend = match &self.addend {
-            None => Addend::Nothing,
-            Some(addend) => match scaled(&addend.node) {
-                Some((beta, view)) if view.same_as(&target.view) => Addend::Own(beta),
-                Some((beta, view))
-                    if view.layout.shape == target.shape() && view.layout.is_contiguous() && !shares(view) =>
-                {
-                    Addend::Vector(beta, view.clone())
-                }
-                _ => Addend::Other,
-            },
-        };
-        if let (Addend::Other, Some(addend)) = (&addend, &self.addend) {
-            evaluate(place, &[&target.on(stream).view], std::slice::from_ref(&addend.node))?;
-        }
-        let (beta, vector) = match addend {
-            Addend::Nothing => (T::ZERO, None),
-            Addend::Own(beta) => (beta, None),
-            Addend::Other => (T::ONE, None),
-            Addend::Vector(beta, view) => {
+        // The factor of what is added, and the vector, unless that is the target.
+        let (beta, z) = match self.addend.as_ref().map(|addend| (&addend.node, scaled::<T>(&addend.node))) {
+            None => (T::ZERO, None),
+            // It is not read, wherever it lies.
+            Some((_, Some((beta, view)))) if beta == T::ZERO && view.layout.broadcast_to(&target.shape()).is_some() => {
+                (T::ZERO, None)
+            }
+            Some((_, Some((beta, view)))) if view.same_as(&target.view) => (beta, None),
+            Some((_, Some((beta, view)))) if view.layout.shape == target.shape() && apart(view) => {
                 (beta, Some(Tensor::<T>::at(view.storage.clone(), stream.clone(), view.layout)))
+            }
+            // Not into the target: that keeps its elements until the product is launched.
+            Some((node, _)) => {
+                let sum = vector::<T>(stream, target.len())?;
+                evaluate(place, &[&sum.view], std::slice::from_ref(node))?;
+                (T::ONE, Some(sum))
             }
         };
         let axpby = Axpby { alpha: *alpha, beta };
         if is_unchecked(stream.device()) {
-            let z = vector.as_ref().map(|vector| &*vector.view);
+            let z = z.as_ref().map(|z| &*z.view);
             return sparse_product::<M, X, T>(place, stream, matrix, &x.view, z, &target.view, axpby);
         }
         let x = x.as_slice().expect("it lies in a row");
-        let z = vector.as_ref().map(|vector| vector.as_slice().expect("it lies in a row"));
+        let z = z.as_ref().map(|z| z.as_slice().expect("it lies in a row"));
         let (start, len) = (target.view.layout.offset, target.len());
         let launch = |all: BufferSliceMut<'_, T>| {
             let y = all.into_slice(start..start + len)?;
@@ -278,8 +270,13 @@ where
             }
         };
         // SAFETY: a tensor of `T` has the memory of a buffer of `T`. The product's launches write the slice; `x` and `z` are of other memory.
-        unsafe { target.view.storage.written_by("SparseSum::assign_to", launch) }
+        unsafe { target.view.storage.written_by("a sparse product", launch) }
     }
+}
+
+/// A vector for one computation. If `stream` captures, the graph keeps it.
+fn vector<T: Scalar>(stream: &Stream, len: usize) -> Result<Tensor<T>> {
+    Tensor::from_buffer(stream, len, temporary(stream, len)?)
 }
 
 /// The factor and the vector, if an expression is a vector, or a number times one.

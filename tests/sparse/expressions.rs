@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace};
-use kernel_primitives::expr::{Tensor, sin};
-use kernel_primitives::{Device, Error, ExpressionErrorKind, Result};
+use kernel_primitives::expr::{AxisSlice, Tensor, sin};
+use kernel_primitives::{Device, EmulatorOptions, Error, ExpressionErrorKind, Result};
 
 use crate::products::whole;
 use crate::support::{Random, stream, streams};
@@ -75,6 +75,23 @@ fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
 }
 
 #[test]
+fn what_has_the_factor_zero_takes_no_part_however_it_lies() -> Result<()> {
+    let (matrix, x, products) = example();
+    for stream in streams()? {
+        let (a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+        let table = Tensor::from_slice(&stream, [6, 2], &[f32::NAN; 12])?;
+        let column = table.slice((.., 0))?;
+        for f in [column.contiguous()?, column, Tensor::from_slice(&stream, [], &[f32::NAN])?] {
+            assert_eq!((&a * &x + 0.0 * &f).tensor()?.to_vec()?, products, "{f:?}");
+            assert_eq!((&a * &x - &f * 0.0).tensor()?.to_vec()?, products, "{f:?}");
+        }
+        let (y, long) = (Tensor::<f32>::zeros(&stream, 6)?, Tensor::<f32>::zeros(&stream, 20)?);
+        assert!(matches!((&a * &x + 0.0 * &long).assign_to(&y), Err(Error::Expression(_))));
+    }
+    Ok(())
+}
+
+#[test]
 fn any_expression_is_added_and_broadcasts() -> Result<()> {
     let stream = stream()?;
     let (matrix, x, products) = example();
@@ -86,6 +103,10 @@ fn any_expression_is_added_and_broadcasts() -> Result<()> {
     let y = Tensor::from_slice(&stream, 6, &f.to_vec()?)?;
     (&y * &y + &f - &a * &x).assign_to(&y)?;
     assert_eq!(y.to_vec()?, of(&products, |p, f| f * f + f - p));
+    // The target's elements in other places.
+    y.assign(&f)?;
+    (&a * &x + &y.slice(AxisSlice::from(..).by(-1))?).assign_to(&y)?;
+    assert_eq!(y.to_vec()?, of(&products, |p, f| p + 5.0 - f));
     Ok(())
 }
 
@@ -131,6 +152,77 @@ fn with_a_workspace_a_sum_is_captured_and_launched_again() -> Result<()> {
         f.fill(level)?;
         graph.launch(&stream)?;
         assert_eq!(y.to_vec()?, of(&products, |p, _| level - p));
+    }
+    Ok(())
+}
+
+/// The graph keeps the copies of vectors, the results that a target does not have in a row, and the merge path's memory.
+#[test]
+fn products_of_views_are_captured_by_all_methods() -> Result<()> {
+    let (matrix, x, products) = example();
+    for stream in streams()? {
+        let mut a = matrix.on(&stream)?;
+        let pairs: Vec<f32> = x.iter().flat_map(|&item| [item, f32::NAN]).collect();
+        let column = Tensor::from_slice(&stream, [20, 2], &pairs)?.slice((.., 0))?;
+        let table = Tensor::<f32>::zeros(&stream, [6, 2])?;
+        // The vector and the result in one memory.
+        let mut both = vec![0.0f32; 40];
+        both[..20].copy_from_slice(&x);
+        let both = Tensor::from_slice(&stream, [2, 20], &both)?;
+        let (of_column, of_both) = (table.slice((.., 1))?, both.slice((1, ..6))?);
+        for method in METHODS {
+            a.set_method(method)?;
+            let graph = stream.capture(|stream| {
+                (&a * &column.on(stream)).assign_on(stream, &of_column)?;
+                (&a * &both.slice(0)?.on(stream) + sin(&of_both)).assign_on(stream, &of_both)
+            })?;
+            for _ in 0..2 {
+                table.fill(7.0)?;
+                of_both.fill(0.0)?;
+                graph.launch(&stream)?;
+                assert_eq!(of_column.to_vec()?, products, "{method:?}");
+                assert_eq!(table.slice((.., 0))?.to_vec()?, [7.0; 6], "{method:?}");
+                assert_eq!(of_both.to_vec()?, products, "{method:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sum_that_fails_leaves_its_target_as_it_was() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = true;
+    let stream = Device::emulator_with(options).stream()?;
+    let (matrix, x, _) = example();
+    let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
+    a.set_method(SpmvMethod::MergePath)?;
+    let [f, y] = [Tensor::<f32>::zeros(&stream, 6)?, Tensor::<f32>::zeros(&stream, 6)?];
+    y.fill(7.0)?;
+    // The workspace has no memory, and a capture allocates none for it.
+    let graph = stream.capture(|stream| {
+        let mut workspace = Workspace::new();
+        let made = (&a * &x.on(stream) + sin(&f)).assign_on(Run::on(stream).with(&mut workspace), &y);
+        assert!(matches!(made, Err(Error::Capture { .. })), "{made:?}");
+        Ok(())
+    })?;
+    graph.launch(&stream)?;
+    assert_eq!(y.to_vec()?, [7.0; 6]);
+    // Nothing has written this vector.
+    assert!(matches!((&a * &Tensor::<f32>::uninit(&stream, 20)? + sin(&f)).assign_to(&y), Err(Error::Fault(_))));
+    assert_eq!(y.to_vec()?, [7.0; 6]);
+    Ok(())
+}
+
+#[test]
+fn a_fault_of_a_copied_vector_names_the_callers_line() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let (matrix, ..) = example();
+    let (a, y) = (matrix.on(&stream)?, Tensor::<f32>::zeros(&stream, 6)?);
+    let x = Tensor::<f32>::uninit(&stream, [20, 2])?.slice((.., 0))?;
+    match (&a * &x).assign_to(&y) {
+        Err(Error::Fault(fault)) => assert!(fault.file.ends_with("expressions.rs"), "{fault}"),
+        other => panic!("{other:?}"),
     }
     Ok(())
 }
