@@ -239,11 +239,11 @@ pub unsafe fn launch<'a>(
 }
 
 /// Runs `body` on the host, as a launch on a stream of the emulator: in its order, counted and traced as one, recorded if the
-/// stream captures. What it reads must have been written.
+/// stream captures. What is in the ranges of those that are only read must have been written.
 ///
 /// # Safety
-/// `body` accesses the memory of `uses` and nothing else, by address: it reads elements of the ranges of those that are only read,
-/// and leaves in the others values of their buffers' types.
+/// `body` accesses the memory of `uses` and nothing else, by address: it reads elements, and leaves in those that are written values of their
+/// buffers' types. What it reads outside of the ranges has unspecified values, if nothing has written it.
 pub unsafe fn run_on_host(
     stream: &Stream,
     kernel: &str,

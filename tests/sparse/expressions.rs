@@ -227,6 +227,17 @@ fn a_fault_of_a_copied_vector_names_the_callers_line() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn items_that_no_entry_reads_need_not_be_there() -> Result<()> {
+    for stream in streams()? {
+        let a = Csr::new(&stream, (1, 3), &[0u32, 2], &[0, 1], &[2.0f32, 3.0])?;
+        let x = Tensor::<f32>::uninit(&stream, 3)?;
+        x.slice(..2)?.fill(1.0)?;
+        assert_eq!((&a * &x).tensor()?.to_vec()?, [5.0]);
+    }
+    Ok(())
+}
+
 /// The assignments take turns on two streams, so that a copy on the stream of the last one is in no order with the next one by itself.
 #[test]
 fn a_copy_to_the_host_has_the_results_of_one_assignment() -> Result<()> {
