@@ -257,7 +257,9 @@ where
         let axpby = Axpby { alpha: *alpha, beta };
         if is_unchecked(stream.device()) {
             let z = z.as_ref().map(|z| &*z.view);
-            return sparse_product::<M, X, T>(place, stream, matrix, &x.view, z, &target.view, axpby);
+            // SAFETY: tensors of these types; `check` has compared their shapes with the matrix's, that of `z` is the target's, and the target
+            // lies in a row, as the others do, which are in other memory.
+            return unsafe { sparse_product::<M, X, T>(place, stream, matrix, &x.view, z, &target.view, axpby) };
         }
         let x = x.as_slice().expect("it lies in a row");
         let z = z.as_ref().map(|z| z.as_slice().expect("it lies in a row"));

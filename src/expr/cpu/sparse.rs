@@ -64,9 +64,12 @@ enum Entries<I> {
     Slices { slices: Elements<u64>, order: Elements<I>, lengths: Elements<I> },
 }
 
-/// Computes `axpby` of a product and of `z`, or of what the target holds. All vectors lie in a row and have the matrix's shape; the target shares
-/// memory with none of the others.
-pub(in crate::expr) fn sparse_product<M, X, T>(
+/// Computes `axpby` of a product and of `z`, or of what the target holds.
+///
+/// # Safety
+/// `x` is of a tensor of `X`, `z` and `target` are of tensors of `T`. They are vectors that lie in a row: `x` with an item for each column of the
+/// matrix, `z` and `target` with one for each row. The target shares memory with neither.
+pub(in crate::expr) unsafe fn sparse_product<M, X, T>(
     place: &'static Location<'static>,
     stream: &Stream,
     matrix: &M,
@@ -117,8 +120,8 @@ where
     let (x, y) = (Elements::<X>::in_row(x), Elements::<T>::in_row(target));
     let old = z.map_or(y, Elements::in_row);
     let job = move || {
-        // SAFETY: the launch has the memories, and locks them; `y` is written by one thread a row. All other reads are inside, whatever a
-        // graph has written to the matrix since it was checked.
+        // SAFETY: the launch has the memories, and locks them; no other vector is in that of `y`. All of these reads are inside, whatever a graph
+        // has written to the matrix since it was checked.
         let index = |of: Elements<_>, at: usize| unsafe { of.get(at) }.map(index);
         let term = |entry: usize| {
             // SAFETY: as above.
@@ -152,7 +155,7 @@ where
             |(), piece| {
                 for place in piece * ROWS..rows.min((piece + 1) * ROWS) {
                     let Some((row, total)) = row_of(place).filter(|(row, _)| *row < rows) else { continue };
-                    // SAFETY: `row` is inside of both; each row has one place.
+                    // SAFETY: `row` is inside of both; each row has one place, so that one thread accesses its elements.
                     unsafe {
                         let old = if axpby.reads() { old.at(row).read() } else { T::ZERO };
                         y.at(row).write(axpby.apply(total, old));
@@ -162,7 +165,7 @@ where
             },
         )
     };
-    // SAFETY: the job accesses elements of these memories, and writes those of the target with values of its type.
+    // SAFETY: by the caller's contract, the job accesses elements of these memories, and writes those of the target with values of its type.
     unsafe { run_on_host(stream, "a sparse product", place, uses, job) }
 }
 
