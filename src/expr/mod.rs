@@ -32,7 +32,7 @@
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
 //! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`]; [`steps`](Expr::steps) of them |
-//! | sparse matrices | `&a * &x` of a [`Csr`](crate::algorithms::Csr) or a [`Sell`](crate::algorithms::Sell) and a vector, with a factor and a sum around it: [`SparseProduct`] |
+//! | sparse matrices | `&a * &x` of a [`Csr`](crate::algorithms::Csr), a [`Sell`](crate::algorithms::Sell) or a [`Planned`](crate::algorithms::Planned) and a vector, with a factor and a sum around it: [`SparseProduct`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the

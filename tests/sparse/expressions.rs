@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace};
+use kernel_primitives::algorithms::{Csr, Run, Sell, SpmvMethod, Workspace, spmv};
 use kernel_primitives::expr::{AxisSlice, Tensor, sin};
-use kernel_primitives::{Device, EmulatorOptions, Error, ExpressionErrorKind, Result};
+use kernel_primitives::{Device, EmulatorOptions, Error, ExpressionErrorKind, Result, Stream};
 
 use crate::products::whole;
 use crate::support::{Random, stream, streams};
@@ -27,6 +27,13 @@ fn example() -> (Host<f32>, Vec<f32>, Vec<f32>) {
 /// `f(row's product, row)` for all rows.
 fn of(products: &[f32], f: impl Fn(f32, f32) -> f32) -> Vec<f32> {
     products.iter().enumerate().map(|(row, &product)| f(product, row as f32)).collect()
+}
+
+/// A stream of an emulator that checks, or does not.
+fn emulator(checked: bool) -> Result<Stream> {
+    let mut options = EmulatorOptions::default();
+    options.checked = checked;
+    Device::emulator_with(options).stream()
 }
 
 #[test]
@@ -71,6 +78,30 @@ fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {
     assert_eq!(launches(&|| (&a * &x - &f * -1.0).assign_to(&y))?, 1);
     // Anything else is computed before.
     assert_eq!(launches(&|| (&a * &x + sin(&f)).assign_to(&y))?, 2);
+    Ok(())
+}
+
+#[test]
+fn a_product_has_the_bits_of_the_algorithm_except_where_nothing_is_checked() -> Result<()> {
+    let mut random = Random::new(73);
+    let unit = |bits: u64| bits as f32 / u64::MAX as f32 - 0.5;
+    let matrix = Host::of_lengths(500, [3, 0, 1000, 20, 5000, 1], &mut random, unit);
+    let x: Vec<f32> = (0..500).map(|_| unit(random.bits())).collect();
+    let bits = |found: Vec<f32>| found.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let gpu = Some(stream()?).filter(|stream| stream.device().is_gpu());
+    for stream in [emulator(true)?].into_iter().chain(gpu) {
+        let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 500, &x)?);
+        for method in METHODS {
+            a.set_method(method)?;
+            let mut y = stream.buffer_zeroed::<f32>(6)?;
+            spmv(&stream, &a, x.as_slice().expect("it lies in a row"), &mut y)?;
+            assert_eq!(bits((&a * &x).tensor()?.to_vec()?), bits(y.to_vec()?), "{method:?}");
+        }
+    }
+    // There each row is added up from the left.
+    let stream = emulator(false)?;
+    let (a, there) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 500, &x)?);
+    assert_eq!((&a * &there).tensor()?.to_vec()?, products(&matrix, &x));
     Ok(())
 }
 
@@ -191,9 +222,7 @@ fn products_of_views_are_captured_by_all_methods() -> Result<()> {
 
 #[test]
 fn a_sum_that_fails_leaves_its_target_as_it_was() -> Result<()> {
-    let mut options = EmulatorOptions::default();
-    options.checked = true;
-    let stream = Device::emulator_with(options).stream()?;
+    let stream = emulator(true)?;
     let (matrix, x, _) = example();
     let (mut a, x) = (matrix.on(&stream)?, Tensor::from_slice(&stream, 20, &x)?);
     a.set_method(SpmvMethod::MergePath)?;

@@ -1,7 +1,7 @@
 //! Sparse matrices, and their products with vectors.
 //!
-//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row. Otherwise it is two, by merge path: blocks of equally many
-//! entries and ends of rows, and what rows have in several blocks.
+//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row. Otherwise it is three, by merge path: where blocks begin, blocks
+//! of equally many entries and ends of rows, and what rows have in several blocks.
 
 pub(crate) mod kernel;
 
