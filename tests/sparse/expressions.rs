@@ -332,21 +332,30 @@ fn a_matrix_without_rows_or_columns_has_its_product() -> Result<()> {
 #[test]
 fn a_damaged_matrix_is_no_way_out_of_a_product_on_the_cpu() -> Result<()> {
     const LEN: usize = 2000;
-    for bad in [u32::MAX, LEN as u32, 0] {
+    let good: Vec<u32> = (0..=LEN as u32).collect();
+    // Each second row ends there, and the next one begins there.
+    let ends = |bad: u32| -> Vec<u32> { (0..=LEN as u32).map(|at| if at % 2 == 1 { bad } else { at }).collect() };
+    let backwards: Vec<u32> = good.iter().rev().copied().collect();
+    let bad_offsets = [ends(u32::MAX), ends(LEN as u32 + 1), ends(0), backwards].map(|bad| (bad, vec![0u32; LEN]));
+    let bad_columns = [u32::MAX, LEN as u32].map(|bad| (good.clone(), vec![bad; LEN]));
+    for (offsets_after, columns_after) in bad_offsets.into_iter().chain(bad_columns) {
         for stream in streams()? {
-            let good: Vec<u32> = (0..=LEN as u32).collect();
             let (mut offsets, mut columns) = (stream.buffer_from(&good)?, stream.buffer_from(&[0u32; LEN])?);
-            let wrong = stream.buffer_from(&[bad; LEN + 1])?;
+            let (bad_offsets, bad_columns) = (stream.buffer_from(&offsets_after)?, stream.buffer_from(&columns_after)?);
             let graph = stream.capture(|stream| {
-                offsets.as_mut_slice().copy_from_device(stream, wrong.as_slice())?;
-                columns.as_mut_slice().copy_from_device(stream, wrong.slice(1..)?)
+                offsets.as_mut_slice().copy_from_device(stream, bad_offsets.as_slice())?;
+                columns.as_mut_slice().copy_from_device(stream, bad_columns.as_slice())
             })?;
             let a = Csr::from_buffers(&stream, (LEN, LEN), offsets, columns, stream.buffer_from(&[1.0f32; LEN])?)?;
-            let x = Tensor::from_slice(&stream, LEN, &[1.0f32; LEN])?;
+            // An item of those around the vector would show.
+            let around = Tensor::from_slice(&stream, LEN + 20, &[f32::NAN; LEN + 20])?;
+            let x = around.slice(10..LEN as isize + 10)?;
+            x.fill(1.0)?;
             assert_eq!((&a * &x).tensor()?.to_vec()?, [1.0; LEN]);
             graph.launch(&stream)?;
             match (&a * &x).tensor().and_then(|y| y.to_vec()) {
-                Ok(_) | Err(Error::Fault(_)) => {}
+                Ok(found) => assert!(found.iter().all(|item| item.is_finite()), "an item from outside"),
+                Err(Error::Fault(_)) => {}
                 Err(error) => return Err(error),
             }
         }
