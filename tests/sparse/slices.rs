@@ -2,7 +2,7 @@
 
 use kernel_primitives::algorithms::{Csr, Planned, Sell, spmv, spmv_by, spmv_with};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
-use kernel_primitives::{Result, Stream};
+use kernel_primitives::{Device, EmulatorOptions, Result, Stream};
 
 use crate::support::{Random, stream, streams};
 use crate::{Host, lengths};
@@ -73,7 +73,23 @@ fn slices_have_products_on_every_device_sanitize() -> Result<()> {
     Ok(())
 }
 
-/// Slices are for millions of entries: the choice is tested where it is made.
+#[test]
+fn a_large_matrix_of_middling_rows_is_planned_in_slices() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    options.checked = false;
+    let stream = Device::emulator_with(options).stream()?;
+    let rows = 300_000u32;
+    let offsets: Vec<u32> = (0..=rows).map(|row| 11 * row).collect();
+    let indices: Vec<u32> = (0..11 * rows).map(|entry| entry % 50).collect();
+    let a = Csr::new(&stream, (rows as usize, 50), &offsets, &indices, &vec![1.0f32; indices.len()])?;
+    let a = Planned::new(&stream, a)?;
+    assert!(matches!(a, Planned::Slices(_)));
+    let mut y = stream.buffer_zeroed::<f32>(rows as usize)?;
+    spmv(&stream, &a, &stream.buffer_from(&[1.0f32; 50])?, &mut y)?;
+    assert!(y.to_vec()?.iter().all(|&sum| sum == 11.0));
+    Ok(())
+}
+
 #[test]
 fn a_planned_matrix_has_its_products_in_either_format() -> Result<()> {
     let stream = stream()?;

@@ -95,15 +95,15 @@ impl Rows {
         self.best().1
     }
 
-    /// Whether slices whose rows are sorted in windows of so many take fewer steps than the method.
-    pub(super) fn suit_slices(&self, window: usize) -> bool {
+    /// Whether slices whose rows are sorted in windows of so many take fewer steps than the method, and have at most so many slots.
+    pub(super) fn suit_slices(&self, window: usize, most_slots: u64) -> bool {
         let lanes = f64::from(WARP);
         // In a window, lengths descend, so that all its slices waste as many slots as one of the longest row has at most.
         let wasted = self.rows.div_ceil(window) as f64 * self.longest as f64;
         let steps = self.entries as f64 / lanes + wasted;
         let slices = (self.rows as f64 / lanes).ceil().max(1.0);
         let work = SLICED * steps + SLICE * slices;
-        work / WARPS + (self.longest as f64) < self.best().0
+        lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < self.best().0
     }
 
     /// The time of the method that takes the fewest steps, and that.
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn rows_of_some_length_are_sliced_unless_their_lengths_differ_much() {
-        let suit = |lengths: &[u64]| rows(lengths).suit_slices(4096);
+        let suit = |lengths: &[u64]| rows(lengths).suit_slices(4096, u64::MAX);
         for (len, expected) in [(0, false), (3, false), (7, false), (16, true), (30, true), (100, false), (1000, false)]
         {
             assert_eq!(suit(&vec![len; 1 << 20]), expected, "{len}");
@@ -205,6 +205,16 @@ mod tests {
         let mut lengths = vec![16; 1 << 16];
         lengths[77] = 1 << 18;
         assert!(!suit(&lengths) && !suit(&[]) && !suit(&[16]));
+    }
+
+    #[test]
+    fn slices_have_no_more_slots_than_indices_count() {
+        let rows = 1usize << 27;
+        let steps = |way: usize| ((rows << way) / 32) as u64 * 31u64.div_ceil(1 << way);
+        let rows = Rows { rows, entries: 31 * rows, longest: 200, steps: std::array::from_fn(steps) };
+        assert!(rows.suit_slices(4096, u64::MAX));
+        // A row of 200 in each window may take more slots than there are entries, which could be counted.
+        assert!(rows.entries < u32::MAX as usize && !rows.suit_slices(4096, u32::MAX.into()));
     }
 
     #[test]

@@ -40,21 +40,22 @@ pub enum Planned<V, I = u32> {
 }
 
 impl<V: Element, I: CsrIndex> Planned<V, I> {
-    /// The matrix as it is, or in slices whose rows are sorted in windows of 4096. Slices are for rows of ten to some fifty entries, whatever their
-    /// order; rows of very different lengths stay as they are.
+    /// The matrix as it is, or in slices whose rows are sorted in windows of 4096. Slices are for large matrices: of some hundred thousand rows
+    /// or more, most of which have ten to some fifty entries, in whatever order. Rows of very different lengths stay as they are, and so do
+    /// matrices whose slices might have more slots than `I` counts.
     ///
-    /// Cost: nothing, or that of [`Sell::from_csr`], a few products.
+    /// Cost: nothing, or that of [`Sell::from_csr`], a few products. Then there is memory for both formats until it is done.
     ///
     /// Ready for numbers with indices of `u32`. For others: `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
     ///
     /// # Errors
-    /// Returns the errors of [`Sell::from_csr`].
+    /// Returns the errors of [`Sell::from_csr`]. The matrix is dropped with an error.
     pub fn new<'a, Tag>(run: impl Into<Run<'a>>, matrix: Csr<V, I>) -> Result<Self>
     where
         I: ConvertTo<usize>,
         V: Gather<I, V, Tag>,
     {
-        if matrix.rows() as u64 <= I::MOST && matrix.lengths().suit_slices(WINDOW) {
+        if matrix.rows() as u64 <= I::MOST && matrix.lengths().suit_slices(WINDOW, I::MOST) {
             return Sell::from_csr(run, &matrix, WINDOW).map(Self::Slices);
         }
         Ok(Self::Rows(matrix))
