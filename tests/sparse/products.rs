@@ -281,6 +281,7 @@ fn residuals_read_another_vector_and_not_the_result_sanitize() -> Result<()> {
     let mut y = stream.buffer_zeroed::<f32>(6)?;
     let error = spmv_with(&stream, &a, &x, PlusTimes, Axpby::OVERWRITE, &short, &mut y).unwrap_err();
     assert!(matches!(error, Error::LengthMismatch { first_len: 6, second_len: 5, .. }), "{error}");
+    assert!(error.to_string().contains("spmv_with"), "{error}");
     Ok(())
 }
 

@@ -105,6 +105,7 @@ fn residuals_of_several_vectors_read_others_and_not_the_results_sanitize() -> Re
             let mut y = stream.buffer_zeroed::<f32>(4 * vectors)?;
             let error = spmm_with(&stream, &a, &x, vectors, PlusTimes, Axpby::OVERWRITE, &short, &mut y).unwrap_err();
             assert!(matches!(error, Error::LengthMismatch { first_len, .. } if first_len == 4 * vectors), "{error}");
+            assert!(error.to_string().contains("spmm_with"), "{error}");
         }
     }
     Ok(())

@@ -138,7 +138,8 @@ where
     J: InputArg<S>,
     S: Source<Item: Accumulate<Accum = V::Accum>>,
 {
-    spmv_by(run, a, x, PlusTimes, Axpby::OVERWRITE, y)
+    let (overwrite, y): (Axpby<V::Accum>, BufferSliceMut<'_, V::Accum>) = (Axpby::OVERWRITE, y.into());
+    product("spmv", run.into(), a.format(), x, PlusTimes, overwrite, None, y)
 }
 
 /// Multiplies a sparse matrix and a vector by any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
@@ -186,7 +187,7 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    product(run.into(), a.format(), x, op, epilogue, None, y.into())
+    product("spmv_by", run.into(), a.format(), x, op, epilogue, None, y.into())
 }
 
 /// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
@@ -231,11 +232,13 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    product(run.into(), a.format(), x, op, epilogue, Some(z.into()), y.into())
+    product("spmv_with", run.into(), a.format(), x, op, epilogue, Some(z.into()), y.into())
 }
 
-/// The product. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+/// The product, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+#[allow(clippy::too_many_arguments, reason = "those of `spmv_with`, and its name")]
 fn product<V, I, J, S, R, E, Tag>(
+    call: &str,
     run: Run<'_>,
     a: Format<'_, V, I>,
     x: J,
@@ -255,20 +258,20 @@ where
     let (staged_kernel, rows_kernel, tiles_kernel, ends, slices_kernel) =
         <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
     let (rows, columns) = a.shape();
-    let len = run.items("spmv", &x)?;
+    let len = run.items(call, &x)?;
     if len != columns {
         return Err(Error::LengthMismatch {
-            kernel: "spmv".into(),
+            kernel: call.into(),
             first: "a row of the matrix".into(),
             first_len: columns,
             second: "`x`".into(),
             second_len: len,
         });
     }
-    check_output("spmv", "y", y.len(), rows)?;
+    check_output(call, "y", y.len(), rows)?;
     if let Some(z) = z.filter(|z| z.len() < rows) {
         return Err(Error::LengthMismatch {
-            kernel: "spmv".into(),
+            kernel: call.into(),
             first: "a column of the matrix".into(),
             first_len: rows,
             second: "`z`".into(),

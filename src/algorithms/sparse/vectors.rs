@@ -69,7 +69,8 @@ where
     J: InputArg<S>,
     S: Source<Item: Accumulate<Accum = V::Accum>>,
 {
-    spmm_by(run, a, x, vectors, PlusTimes, Axpby::OVERWRITE, y)
+    let (overwrite, y): (Axpby<V::Accum>, BufferSliceMut<'_, V::Accum>) = (Axpby::OVERWRITE, y.into());
+    several("spmm", run.into(), a, x, vectors, PlusTimes, overwrite, None, y)
 }
 
 /// Multiplies a sparse matrix and several vectors by any operators: as [`spmv_by`](super::spmv_by()) for each vector, in the layout of
@@ -110,7 +111,7 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    several(run.into(), a, x, vectors, op, epilogue, None, y.into())
+    several("spmm_by", run.into(), a, x, vectors, op, epilogue, None, y.into())
 }
 
 /// As [`spmm_by`], but the result of row `r` and vector `v` is `epilogue` of the row's reduction and of `z[r * vectors + v]`. What `y` holds is
@@ -156,12 +157,13 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    several(run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
+    several("spmm_with", run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
 }
 
-/// The products. What the epilogue reads is in `z`, or in `y` if there is no `z`.
-#[allow(clippy::too_many_arguments, reason = "those of `spmm_with`")]
+/// The products, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
+#[allow(clippy::too_many_arguments, reason = "those of `spmm_with`, and its name")]
 fn several<V, I, J, S, R, E, Tag>(
+    call: &str,
     run: Run<'_>,
     a: &Csr<V, I>,
     x: J,
@@ -180,12 +182,12 @@ where
     E: Epilogue<R::Output> + KernelParam,
 {
     let (kernel,) = <V as Spmm<S::Short, I, R, E, Tag>>::kernels();
-    let len = run.items("spmm", &x)?;
+    let len = run.items(call, &x)?;
     // More than there can be is another number than that of the items.
     let needed = a.columns().checked_mul(vectors);
     if needed != Some(len) {
         return Err(Error::LengthMismatch {
-            kernel: "spmm".into(),
+            kernel: call.into(),
             first: format!("{vectors} vectors of a row of the matrix"),
             first_len: needed.unwrap_or(usize::MAX),
             second: "`x`".into(),
@@ -193,10 +195,10 @@ where
         });
     }
     let results = a.rows().saturating_mul(vectors);
-    check_output("spmm", "y", y.len(), results)?;
+    check_output(call, "y", y.len(), results)?;
     if let Some(z) = z.filter(|z| z.len() < results) {
         return Err(Error::LengthMismatch {
-            kernel: "spmm".into(),
+            kernel: call.into(),
             first: format!("{vectors} vectors of a column of the matrix"),
             first_len: results,
             second: "`z`".into(),
