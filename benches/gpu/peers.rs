@@ -34,7 +34,7 @@ impl Peers {
     }
 
     /// An algorithm of `cub`, `thrust`, `cusparse` or `cufft` on `n` items in these buffers, with the temporary memory that it asks for: what runs
-    /// it and returns CUDA's error. `None` if the library has none of this name.
+    /// it and returns CUDA's error, also if it refuses to say what memory it wants. `None` if the library has none of this name.
     pub(crate) fn algorithm(
         &self,
         library: &str,
@@ -49,10 +49,13 @@ impl Peers {
         let (call, buffers, raw) = (*call, buffers.to_vec(), stream.as_raw());
         let mut bytes = 0;
         // SAFETY: without storage it says how much it wants, and looks at nothing else.
-        let code = unsafe { call(std::ptr::null_mut(), &mut bytes, buffers.as_ptr().cast(), n, raw) };
-        assert_eq!(code, 0, "{library}'s {name} does not say what memory it wants");
+        let refused = unsafe { call(std::ptr::null_mut(), &mut bytes, buffers.as_ptr().cast(), n, raw) };
+        let bytes = if refused == 0 { bytes } else { 0 };
         let storage = stream.buffer_uninit::<u8>(bytes.max(1))?;
         Ok(Some(move || {
+            if refused != 0 {
+                return refused;
+            }
             let mut bytes = bytes;
             // SAFETY: the addresses are buffers of as many elements as it reads and writes, on the stream's device, or of the
             // host's memory where the function writes there.

@@ -1,5 +1,5 @@
-//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, triplets and slices, of which the fastest counts. And
-//! conjugate gradients, beside those of CuPy.
+//! Sparse matrices times vectors, beside cuSPARSE: each of its algorithms for compressed rows, triplets and slices, of which the fastest counts. Its
+//! formats of blocks are not among them. And conjugate gradients, beside those of CuPy.
 
 mod matrices;
 mod slices;

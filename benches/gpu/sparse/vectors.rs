@@ -30,8 +30,11 @@ impl Bench<'_> {
         let x = stream.buffer_from(&items)?;
         let mut y = stream.buffer_from(&vec![T::of(f64::NAN); rows * vectors])?;
 
-        // The first rows and the last ones.
-        let checked: Vec<usize> = (0..rows.min(300)).chain(rows.saturating_sub(300)..rows).collect();
+        // The first rows, the last ones, some between, and the longest.
+        let longest = (0..rows).max_by_key(|&row| offsets[row + 1] - offsets[row]);
+        let between = (0..rows).step_by(rows.div_ceil(300).max(1));
+        let ends = (0..rows.min(300)).chain(rows.saturating_sub(300)..rows);
+        let checked: Vec<usize> = ends.chain(between).chain(longest).collect();
         let differs = |found: &[T]| {
             let places = checked.iter().flat_map(|&row| (0..vectors).map(move |vector| (row, vector)));
             let mut wrong = places.filter_map(|(row, vector)| {
