@@ -72,7 +72,7 @@ fn the_reference_gives_a_published_vector() {
 fn numbers_are_those_of_philox() -> Result<()> {
     let stream = stream()?;
     let seed = 0x0123_4567_89ab_cdef;
-    // Where a transformation has a sine and a logarithm, a GPU's may round otherwise.
+    // Where a transformation of `f64` has a sine and a logarithm, a GPU's may round otherwise.
     let ulps = if stream.device().is_gpu() { 64 } else { 0 };
     for n in [1, 7, 3001] {
         let (x, y) = (Tensor::<f32>::uninit(&stream, n)?, Tensor::<f64>::uninit(&stream, n)?);
@@ -86,10 +86,10 @@ fn numbers_are_those_of_philox() -> Result<()> {
         x.assign(normal(seed))?;
         let expected: Vec<f32> = (0..n).map(|i| NormalF32.apply(philox(seed, i as u64 / 4))[i % 4]).collect();
         let found = x.to_vec()?;
-        assert_near(&found, &expected, ulps, "normal f32");
+        assert_near(&found, &expected, 0, "normal f32");
         for (i, found) in (0..).zip(found) {
             let expected = box_muller(|i| uniform_f32(seed, i).into(), i);
-            assert!((f64::from(found) - expected).abs() < 5e-6, "normal f32, element {i}: {found}, not {expected}");
+            assert!((f64::from(found) - expected).abs() < 1.5e-6, "normal f32, element {i}: {found}, not {expected}");
         }
         y.assign(normal(seed))?;
         let expected: Vec<f64> = (0..n).map(|i| NormalF64.apply(philox(seed, i as u64 / 2))[i % 2]).collect();

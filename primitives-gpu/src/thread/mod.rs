@@ -21,5 +21,7 @@ pub use fft::{thread_fft, thread_ifft};
 #[doc(hidden)]
 pub use fft::{times, zero};
 pub use path::merge_path_rows;
+#[doc(hidden)]
+pub use random::box_muller;
 pub use random::{NormalF32, NormalF64, Philox, UniformF32, UniformF64, elementwise_random, philox4x32_10};
 pub use reduce::{thread_reduce, thread_reduce_x, thread_reduce_y};

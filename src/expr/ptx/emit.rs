@@ -180,7 +180,7 @@ impl Emitter {
         }
     }
 
-    fn mov_f32(&mut self, value: f32) -> Reg {
+    pub(super) fn mov_f32(&mut self, value: f32) -> Reg {
         self.constant(DType::F32, value.to_bits().into())
     }
 

@@ -1,5 +1,7 @@
 //! Random numbers of neighbouring elements, of one draw.
 
+use primitives_gpu::thread::box_muller::{COSINE, LOGARITHM, OF_EXPONENT, SINE, TWO_THIRDS};
+
 use super::emit::{Class, Emitter, Reg};
 use super::{Kernel, Way};
 use crate::expr::dtype::DType;
@@ -32,12 +34,16 @@ impl Kernel<'_> {
             for draw in 0..width / each {
                 let draw = if draw == 0 { first } else { self.e.op_with(Class::B64, "add.u64", &[first], draw) };
                 let words = self.e.philox(seed, draw);
-                let uniform = self.e.uniform(dtype, words);
                 match distribution {
-                    Distribution::Uniform => numbers.extend(uniform),
-                    Distribution::Normal => {
-                        numbers.extend(uniform.chunks(2).flat_map(|pair| self.e.box_muller(dtype, pair[0], pair[1])));
+                    Distribution::Normal if dtype == DType::F32 => {
+                        let [a, b, c, d] = words;
+                        numbers.extend([[a, b], [c, d]].into_iter().flat_map(|pair| self.e.box_muller_f32(pair)));
                     }
+                    Distribution::Normal => {
+                        let uniform = self.e.uniform(dtype, words);
+                        numbers.extend(self.e.box_muller_f64([uniform[0], uniform[1]]));
+                    }
+                    Distribution::Uniform => numbers.extend(self.e.uniform(dtype, words)),
                 }
             }
             return numbers;
@@ -115,10 +121,10 @@ impl Emitter {
     }
 
     /// Two normal numbers of two uniform ones.
-    fn box_muller(&mut self, dtype: DType, a: Reg, b: Reg) -> [Reg; 2] {
-        let number = |value: f64| if dtype == DType::F64 { value.to_bits() } else { (value as f32).to_bits().into() };
-        let one = self.constant(dtype, number(1.0));
-        let minus_two = self.constant(dtype, number(-2.0));
+    fn box_muller_f64(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
+        let dtype = DType::F64;
+        let one = self.constant(dtype, 1f64.to_bits());
+        let minus_two = self.constant(dtype, (-2f64).to_bits());
         let mut compute = |op, x: &[Reg]| self.compute(op, dtype, dtype, x);
         let rest = compute(Op::Sub, &[one, a]);
         let log = compute(Op::Math(Math::Ln), &[rest]);
@@ -128,6 +134,74 @@ impl Emitter {
         [Math::CosPi, Math::SinPi].map(|of| {
             let part = compute(Op::Math(of), &[angle]);
             compute(Op::Mul, &[radius, part])
+        })
+    }
+
+    /// Two normal numbers of the upper 24 bits of two words.
+    fn box_muller_f32(&mut self, [a, b]: [Reg; 2]) -> [Reg; 2] {
+        let upper = self.word("shr.u32", a, 8);
+        let all = self.constant(DType::U32, 1 << 24);
+        let rest = self.op(Class::B32, "sub.u32", &[all, upper]);
+        let rest = self.op(Class::F32, "cvt.rn.f32.u32", &[rest]);
+        let bits = self.op(Class::B32, "mov.b32", &[rest]);
+        let bits = self.word("sub.u32", bits, TWO_THIRDS + (24 << 23));
+        let exponent = self.word("shr.s32", bits, 23);
+        let exponent = self.op(Class::F32, "cvt.rn.f32.s32", &[exponent]);
+        let mantissa = self.word("and.b32", bits, 0x7f_ffff);
+        let mantissa = self.word("add.u32", mantissa, TWO_THIRDS);
+        let mantissa = self.op(Class::F32, "mov.b32", &[mantissa]);
+        let [one, two, minus_two, of_exponent, quarter] =
+            [1.0, 2.0, -2.0, OF_EXPONENT, 1.0 / (1 << 30) as f32].map(|value| self.mov_f32(value));
+        let g = self.fma(mantissa, minus_two, two);
+        let square = self.op(Class::F32, "mul.rn.f32", &[g, g]);
+        let polynomial = self.polynomial(&LOGARITHM, g);
+        let logarithm = self.fma(polynomial, square, g);
+        let logarithm = self.fma(exponent, of_exponent, logarithm);
+        let radius = self.op(Class::F32, "sqrt.rn.f32", &[logarithm]);
+
+        let angle = self.word("and.b32", b, 0xffff_ff00);
+        let quadrant = self.word("add.u32", angle, 1 << 29);
+        let quadrant = self.word("shr.u32", quadrant, 30);
+        let whole = self.word("shl.b32", quadrant, 30);
+        let part = self.op(Class::B32, "sub.u32", &[angle, whole]);
+        let part = self.op(Class::F32, "cvt.rn.f32.s32", &[part]);
+        let y = self.op(Class::F32, "mul.rn.f32", &[part, quarter]);
+        let square = self.op(Class::F32, "mul.rn.f32", &[y, y]);
+        let polynomial = self.polynomial(&SINE, square);
+        let sine = self.op(Class::F32, "mul.rn.f32", &[y, polynomial]);
+        let polynomial = self.polynomial(&COSINE, square);
+        let cosine = self.fma(polynomial, square, one);
+
+        let odd = self.word("and.b32", quadrant, 1);
+        let odd = self.op_with(Class::Pred, "setp.ne.u32", &[odd], 0);
+        let next = self.word("add.u32", quadrant, 1);
+        [([sine, cosine], next), ([cosine, sine], quadrant)].map(|([a, b], quadrant)| {
+            let value = self.op(Class::F32, "selp.f32", &[a, b, odd]);
+            let value = self.op(Class::B32, "mov.b32", &[value]);
+            let sign = self.word("and.b32", quadrant, 2);
+            let sign = self.word("shl.b32", sign, 30);
+            let value = self.op(Class::B32, "xor.b32", &[value, sign]);
+            let value = self.op(Class::F32, "mov.b32", &[value]);
+            self.op(Class::F32, "mul.rn.f32", &[radius, value])
+        })
+    }
+
+    /// An instruction of a word and a constant.
+    fn word(&mut self, instruction: &str, x: Reg, constant: u32) -> Reg {
+        self.op_with(Class::B32, instruction, &[x], constant)
+    }
+
+    fn fma(&mut self, a: Reg, b: Reg, c: Reg) -> Reg {
+        self.op(Class::F32, "fma.rn.f32", &[a, b, c])
+    }
+
+    /// By Horner's scheme; the last coefficient is that of the highest power.
+    fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
+        let (&last, rest) = coefficients.split_last().expect("coefficients");
+        let last = self.mov_f32(last);
+        rest.iter().rev().fold(last, |value, &coefficient| {
+            let coefficient = self.mov_f32(coefficient);
+            self.fma(value, x, coefficient)
         })
     }
 }
