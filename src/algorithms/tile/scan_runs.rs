@@ -206,10 +206,7 @@ where
         let (mut has_head, mut total) = (false, op.identity());
         for v in 0..STAGED {
             let (items, bits) = items_of(v);
-            let mut since = items[0];
-            for (i, &item) in items.iter().enumerate().skip(1) {
-                since = if bits >> i & 1 != 0 { item } else { op.apply(since, item) };
-            }
+            let since = since_head(&items, bits, &op);
             total = if v == 0 || bits != 0 { since } else { op.apply(total, since) };
             has_head |= bits != 0;
         }
@@ -265,9 +262,19 @@ where
     }
 }
 
+/// The items since the last one that begins a run, combined; all, if none does. The bits say which do.
+#[inline(always)]
+pub(crate) fn since_head<T: Copy, R: Reducer<T>, const N: usize>(items: &[T; N], bits: u32, op: &R) -> T {
+    let mut since = items[0];
+    for (i, &item) in items.iter().enumerate().skip(1) {
+        since = if bits >> i & 1 != 0 { item } else { op.apply(since, item) };
+    }
+    since
+}
+
 /// Replaces each item by what `result` makes of what its run amounts to before it, if that begins before, and up to it. The bits say
 /// which items begin a run; `sum` is what comes before the first item, and then what comes before the next.
-fn scan_runs<T: Copy, R: Reducer<T>, const N: usize>(
+pub(crate) fn scan_runs<T: Copy, R: Reducer<T>, const N: usize>(
     items: &mut [T; N],
     bits: u32,
     sum: &mut T,

@@ -36,7 +36,8 @@ pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::segmented::kernel::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items, segment_tiles,
 };
-pub use crate::algorithms::segmented::scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
+pub use crate::algorithms::segmented::marks::SEGMENT_SCAN_OFFSETS;
+pub use crate::algorithms::segmented::scan::segment_scan_tiles;
 pub use crate::algorithms::segmented::warps::{
     SEGMENT_PAIRS, SEGMENT_WARPS_THREADS, segment_warp_items, segment_warps,
 };

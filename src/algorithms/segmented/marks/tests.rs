@@ -28,8 +28,8 @@ impl UnaryFn<u64> for Empty {
     }
 }
 
-/// The marks of the first four vectors of a warp's part, with so many offsets at its second item.
-fn marks(empty: u64) -> Result<u32> {
+/// The marks of the first four vectors of a tile that begins so many items before the input, with so many offsets at the second item.
+fn marks(empty: u64, lead: usize) -> Result<u32> {
     let stream = Device::emulator().stream()?;
     let found = Arc::new(AtomicU32::new(0));
     let to = Arc::clone(&found);
@@ -39,15 +39,15 @@ fn marks(empty: u64) -> Result<u32> {
             let offsets = map(counting(0u64, empty as usize + 2), Empty(empty));
             (Input::from_raw(cx, offsets), Shared::<[u32; 64]>::from_arena(cx, 0))
         };
-        let (heads, words) = (shared.array::<u8>(0, 256), shared.array::<u32>(0, 64));
-        let part = MarkedPart { cx, start: 0, heads, words, first_vector: 0 };
+        let words = shared.array::<u32>(0, 64);
+        let place = MarkWords { cx, words, first_word: 0, first: 0, len: 128, lead };
         // SAFETY: a lane's own words, which the others access after they have waited.
         unsafe {
             for word in 0..2 {
                 words.store(2 * cx.lane() as usize + word, 0);
             }
             cx.sync_warp(FULL_MASK);
-            Offsets { offsets, items: 128 }.mark_offsets::<4, 1>(part);
+            Offsets { offsets, items: 128 }.put::<4>(place);
             cx.sync_warp(FULL_MASK);
             if cx.lane() == 0 {
                 to.store(words.load(0), Relaxed);
@@ -65,7 +65,15 @@ fn marks(empty: u64) -> Result<u32> {
 fn any_number_of_offsets_at_one_item_is_one_mark() -> Result<()> {
     for empty in [1, 31, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40] {
         // The items 0, 1 and 3.
-        assert_eq!(marks(empty)?, 0b1011, "{empty} empty segments");
+        assert_eq!(marks(empty, 0)?, 0b1011, "{empty} empty segments");
     }
+    Ok(())
+}
+
+/// Vectors of four items have a byte each.
+#[test]
+fn marks_are_where_the_tile_has_the_items() -> Result<()> {
+    assert_eq!(marks(5, 1)?, 0b0001_0000_0110);
+    assert_eq!(marks(5, 3)?, 0b0101_0000_1000);
     Ok(())
 }
