@@ -362,7 +362,10 @@ instantiate!(
     kernel_primitives::algorithms::exclusive_scan_by_key<u32, Map<u32>, Compose>,
     kernel_primitives::algorithms::segmented_inclusive_scan<Map<u32>, u64, Compose>,
     kernel_primitives::algorithms::segmented_exclusive_scan<Map<u32>, u64, Compose>,
-    kernel_primitives::algorithms::segmented_inclusive_scan<u32, input::Map<Counting<u64>, ManyEmpty>, Add>
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, input::Map<Counting<u64>, ManyEmpty>, Add>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, u64, Add>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, i32, Add>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, i64, Add>
 );
 instantiate!(
     kernel_primitives::algorithms::reduce<Products, Sum>,

@@ -25,6 +25,7 @@ mod reduce;
 mod scan;
 mod search;
 mod segmented;
+mod segmented_pipeline;
 mod segmented_sort;
 mod select;
 mod sort;

@@ -17,7 +17,7 @@ fn whole(len: usize) -> Vec<f32> {
 }
 
 /// Offsets of segments with these lengths, from `first` on.
-fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
+pub fn offsets(first: usize, lengths: impl IntoIterator<Item = usize>) -> Vec<u32> {
     let mut end = first as u32;
     let ends = lengths.into_iter().map(|length| {
         end += length as u32;
@@ -183,7 +183,7 @@ fn no_place_for_a_segment_and_no_offsets_are_errors() -> Result<()> {
 }
 
 /// Inclusive sums of segments, and exclusive ones from `first` on.
-fn sums<T: Copy + Default>(x: &[T], offsets: &[u32], first: T, add: impl Fn(T, T) -> T) -> [Vec<T>; 2] {
+pub fn sums<T: Copy + Default>(x: &[T], offsets: &[u32], first: T, add: impl Fn(T, T) -> T) -> [Vec<T>; 2] {
     let mut sums = [vec![], vec![]];
     let ends = offsets.iter().map(|&end| end as usize);
     for (begin, end) in [0].into_iter().chain(ends.clone()).zip(ends.chain([x.len()])) {

@@ -3,7 +3,7 @@
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
-use crate::algorithms::chained::chained;
+use crate::algorithms::chained::{Pipeline, chained};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
 use crate::algorithms::tuning::Parameter;
@@ -138,15 +138,18 @@ algorithm! {
 /// Segments are those of [`segmented_reduce`]; items before the first and after the last are scanned as a segment each. `op` is
 /// any [`Reducer`], commutative or not. `out` may be longer than the input: the rest of it stays as it is.
 ///
-/// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, and on
-/// [tuning](crate::algorithms::Tuning) values that the table has the same for all devices.
+/// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, on where in 16 bytes of
+/// memory the input begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices.
 ///
 /// Cost: one read of the input, two of the offsets and one write, by one kernel. Its chain is cleared before; a
 /// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
 /// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
-/// together or among many items. A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds
-/// of empty segments between any two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan
-/// takes about as long as those reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
+/// together or among many items. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
+/// [pipeline](struct@device::segment_scan_pipeline) at the speed of a copy, unless there are more than two offsets an item.
+///
+/// A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty segments between any
+/// two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes about as long as those
+/// reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
 /// ([`grid`](crate::grid)). Temporary memory: 16 bytes, and 8 for each 4 of an item, a tile.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:
@@ -189,9 +192,9 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: SegmentedInclusiveScan<O::Short, R, Tag>,
 {
-    let (kernel,) = <S::Short as SegmentedInclusiveScan<O::Short, R, Tag>>::kernels();
+    let kernels = <S::Short as SegmentedInclusiveScan<O::Short, R, Tag>>::kernels();
     let first = op.identity();
-    scan("segmented_inclusive_scan", kernel, run.into(), (x, offsets), (first, false), op, out.into())
+    scan("segmented_inclusive_scan", kernels, run.into(), (x, offsets), (first, false), op, out.into())
 }
 
 algorithm! {
@@ -239,13 +242,16 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: SegmentedExclusiveScan<O::Short, R, Tag>,
 {
-    let (kernel,) = <S::Short as SegmentedExclusiveScan<O::Short, R, Tag>>::kernels();
-    scan("segmented_exclusive_scan", kernel, run.into(), (x, offsets), (first, true), op, out.into())
+    let kernels = <S::Short as SegmentedExclusiveScan<O::Short, R, Tag>>::kernels();
+    scan("segmented_exclusive_scan", kernels, run.into(), (x, offsets), (first, true), op, out.into())
 }
+
+/// The kernels of a scan of segments: for any input, and for long ones in memory.
+type ScanKernels<S, O, R> = (Entry<segment_scan_tiles<S, O, R>>, Entry<segment_scan_pipeline<S, O, R>>);
 
 fn scan<I, J, S, O, R>(
     algorithm: &str,
-    kernel: Entry<segment_scan_tiles<S, O, R>>,
+    (tiles_kernel, pipeline): ScanKernels<S, O, R>,
     run: Run<'_>,
     (x, offsets): (I, J),
     (first, exclusive): (S::Item, bool),
@@ -262,14 +268,26 @@ where
     let (len, ends) = (run.items(algorithm, &x)?, run.items(algorithm, &offsets)?);
     segments_of(algorithm, ends)?;
     check_output(algorithm, "out", out.len(), len)?;
-    let enough = run.tuning(Parameter::RunTiles, size_of::<S::Item>())?;
+    let bytes = size_of::<S::Item>();
+    let tile = const { device::scan_pipeline_tile::<S>() };
+    // Each tile checks a share of the offsets, which many empty segments would make a long one.
+    if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? && ends / 2 <= len {
+        let (threads, shared) = (device::SEGMENT_PIPELINE_THREADS, device::segment_pipeline_shared::<S>());
+        let Pipeline { dims, slots, len } = Pipeline::new(&run, (len, bytes), tile, threads, shared);
+        return chained::<Segmented<S::Item>>(run, len, (tile, threads), |stream, _, chain, launch| {
+            device::segment_scan_pipeline::launch_entry(
+                pipeline, stream, dims, x, offsets, first, &mut out, chain, launch, slots, exclusive, op,
+            )
+        });
+    }
+    let enough = run.tuning(Parameter::RunTiles, bytes)?;
     let tiles = device::SegmentScanItems::<S>::tiles(len, enough);
     // Many empty segments have blocks without items, which look at offsets.
     let places = len.max(ends.div_ceil(device::SEGMENT_SCAN_OFFSETS) * tiles.tile);
     let tile = (tiles.tile, device::SCAN_THREADS);
     chained::<Segmented<S::Item>>(run, places, tile, |stream, dims, chain, launch| {
         device::segment_scan_tiles::launch_entry(
-            kernel,
+            tiles_kernel,
             stream,
             dims,
             x,

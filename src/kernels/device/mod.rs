@@ -37,6 +37,9 @@ pub use crate::algorithms::segmented::kernel::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items, segment_tiles,
 };
 pub use crate::algorithms::segmented::marks::SEGMENT_SCAN_OFFSETS;
+pub use crate::algorithms::segmented::pipeline::{
+    SEGMENT_PIPELINE_THREADS, SegmentPipelineMarks, segment_pipeline_shared, segment_scan_pipeline,
+};
 pub use crate::algorithms::segmented::scan::segment_scan_tiles;
 pub use crate::algorithms::segmented::warps::{
     SEGMENT_PAIRS, SEGMENT_WARPS_THREADS, segment_warp_items, segment_warps,

@@ -1,10 +1,11 @@
 //! Reductions and scans of segments.
 
+use kernel_primitives::Element;
 use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusive_scan, segmented_reduce};
 use kernel_primitives::functor::{Add, Any, BinaryFn, MaxOf, Sum};
 use kernel_primitives::input::Span;
 use kernel_primitives::kernels::device::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SegmentScanItems, segment_tile_items, segment_warp_items,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SegmentScanItems, scan_pipeline_tile, segment_tile_items, segment_warp_items,
 };
 
 use crate::case::Lengths;
@@ -18,6 +19,13 @@ macro_rules! as_offsets {
     ($offsets:expr, $o:ty) => {
         $offsets.iter().map(|&at| at as $o).collect::<Vec<_>>()
     };
+}
+
+/// Large tiles, small ones and those of the pipeline.
+fn of_scans<T: Element>() -> Lengths {
+    let [large, small] = [1, 1 << 15].map(|enough| SegmentScanItems::<Span<T>>::tiles(1 << 22, enough).tile);
+    let pipeline = scan_pipeline_tile::<Span<T>>().max(small);
+    Lengths::near(&[large, small, pipeline, 2 * pipeline])
 }
 
 pub fn subjects() -> Vec<Subject> {
@@ -65,7 +73,7 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &["segmented_inclusive_scan"],
                 $name,
-                Lengths::near(&[1, 1 << 15].map(|enough| SegmentScanItems::<Span<$t>>::tiles(1 << 22, enough).tile)),
+                of_scans::<$t>(),
                 |case| ($items::<$t>(case, 0, case.len), as_offsets!(offsets(case, case.len), $o)),
                 |_, (x, offsets)| {
                     let upto = parts(&as_offsets!(offsets, usize), x.len()).into_iter();
@@ -80,7 +88,7 @@ pub fn subjects() -> Vec<Subject> {
             all.push(subject(
                 &["segmented_exclusive_scan"],
                 $name,
-                Lengths::near(&[1, 1 << 15].map(|enough| SegmentScanItems::<Span<$t>>::tiles(1 << 22, enough).tile)),
+                of_scans::<$t>(),
                 |case| ($items::<$t>(case, 0, case.len), as_offsets!(offsets(case, case.len), $o)),
                 |_, (x, offsets)| {
                     let before = parts(&as_offsets!(offsets, usize), x.len()).into_iter();
