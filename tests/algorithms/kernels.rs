@@ -365,7 +365,9 @@ instantiate!(
     kernel_primitives::algorithms::segmented_inclusive_scan<u32, input::Map<Counting<u64>, ManyEmpty>, Add>,
     kernel_primitives::algorithms::segmented_inclusive_scan<u32, u64, Add>,
     kernel_primitives::algorithms::segmented_inclusive_scan<u32, i32, Add>,
-    kernel_primitives::algorithms::segmented_inclusive_scan<u32, i64, Add>
+    kernel_primitives::algorithms::segmented_inclusive_scan<u32, i64, Add>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<[u64; 16], u32, AddEach>,
+    kernel_primitives::algorithms::inclusive_scan<[u64; 16], AddEach>
 );
 instantiate!(
     kernel_primitives::algorithms::reduce<Products, Sum>,

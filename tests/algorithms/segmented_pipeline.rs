@@ -1,14 +1,14 @@
 //! Scans of many items' segments, which a pipeline of warps makes: here of few items, since a tuning value says so.
 
 use kernel_primitives::algorithms::{
-    Parameter, Run, Tuning, Workspace, segmented_exclusive_scan, segmented_inclusive_scan,
+    Parameter, Run, Tuning, Workspace, inclusive_scan, segmented_exclusive_scan, segmented_inclusive_scan,
 };
 use kernel_primitives::functor::{Add, BinaryFn};
 use kernel_primitives::input::Span;
 use kernel_primitives::kernels::device::{SCAN_PIPELINE_SLOTS, scan_pipeline_tile};
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
-use crate::kernels::{Compose, Map};
+use crate::kernels::{AddEach, Compose, Map};
 use crate::segmented::{offsets, sums};
 use crate::support::{stream, streams, values};
 
@@ -108,6 +108,20 @@ fn items_of_each_size_go_through_the_pipeline_of_segments_sanitize() -> Result<(
         i32, i32::wrapping_add;
         f64, |a, b| a + b;
     }
+    Ok(())
+}
+
+/// A pipeline of them would take more shared memory than any block has, though none is ever launched.
+#[test]
+fn items_too_large_for_a_pipeline_are_scanned_by_tiles() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let (x, offsets) = (values::<[u64; 16]>(1000, 3), offsets(1, [5, 0, 700]));
+    let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+    let mut out = stream.buffer_zeroed::<[u64; 16]>(x.len())?;
+    segmented_inclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, &at, AddEach, &mut out)?;
+    assert!(out.to_vec()? == sums(&x, &offsets, [0; 16], |a, b| AddEach.apply(a, b))[0]);
+    inclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, AddEach, &mut out)?;
+    assert!(out.to_vec()? == sums(&x, &[0], [0; 16], |a, b| AddEach.apply(a, b))[0]);
     Ok(())
 }
 

@@ -27,8 +27,14 @@ pub const fn scan_pipeline_tile<S: Source>() -> usize {
     if S::IN_MEMORY && vector * size_of::<S::Item>() == 16 { PARTS * WARP as usize * VECTORS * vector } else { 0 }
 }
 
+/// Whether vectors of 16 bytes are of whole items of this type: others have no pipeline.
+const fn divides_vectors<T>() -> bool {
+    matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16)
+}
+
 /// What the warps of a pipeline tell each other of their tiles besides the items: for each slot what comes before each lane's share in its
-/// part, what the parts amount to, and what all tiles before.
+/// part, what the parts amount to, and what all tiles before. Of items that have no pipeline one value: they may be so large that no block
+/// has room for more.
 pub struct ScanPipelineStorage<T>(PhantomData<T>);
 
 /// Its values of a slot.
@@ -39,7 +45,7 @@ pub(crate) const PIPELINE_VALUES: usize = SCAN_PIPELINE_SLOTS * VALUES;
 
 // SAFETY: uninitialised elements.
 unsafe impl<T: Element> SharedStorage for ScanPipelineStorage<T> {
-    const BYTES: usize = PIPELINE_VALUES * size_of::<T>();
+    const BYTES: usize = size_of::<T>() * if divides_vectors::<T>() { PIPELINE_VALUES } else { 1 };
     const ALIGN: usize = align_of::<T>();
 }
 
