@@ -140,6 +140,15 @@ fn a_split_barrier_is_for_some_warps_and_no_more_than_there_are() -> Result<()> 
     stream.synchronize()
 }
 
+/// Also if one lane of a warp could learn of the fault before the others.
+#[test]
+fn a_warp_that_waits_at_a_split_barrier_ends_when_another_one_faults() -> Result<()> {
+    let stream = stream()?;
+    let fault = raised(&stream, kernels::wait_for_a_warp_that_faults::launch(&stream, (1, 64)));
+    assert_eq!((fault.kind, fault.args[0]), (FaultKind::User, 7));
+    Ok(())
+}
+
 #[test]
 fn rounds_of_items_are_scanned_in_blocks_of_any_shape_sanitize() -> Result<()> {
     let stream = stream()?;

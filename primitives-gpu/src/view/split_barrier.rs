@@ -169,13 +169,10 @@ impl<'k, const N: usize> Shared<'k, SplitBarriers<N>> {
             }
             return;
         }
-        if cx.lane() == 0 {
-            loop {
-                if is_over(word(barrier).order(AtomicOrder::Acquire).load(), parity) {
-                    break;
-                }
-                cx.spin(WAIT);
-            }
+        // Each lane looks itself. Once the launch has faulted, `spin` ends who calls it: if that were the first lane alone, the others
+        // would go on without an end, since nothing would hold them any more.
+        while !is_over(word(barrier).order(AtomicOrder::Acquire).load(), parity) {
+            cx.spin(WAIT);
         }
         cx.sync_warp(FULL_MASK);
     }

@@ -5,7 +5,7 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::input::Zip;
 use kernel_primitives::output::SpanMut;
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::{Rows, SplitBarriers};
+use kernel_primitives::view::{Parity, Rows, SplitBarriers};
 
 #[kernel]
 pub fn columns_of_64_threads(
@@ -110,6 +110,27 @@ pub fn empty_rows(cx: Block, columns: u64, mut x: GlobalMut<u32, Rows<4>>, mut o
 pub fn begin_split_barrier(cx: Block, warps: u32, barriers: Shared<SplitBarriers<1>>) {
     if cx.thread_rank() == 0 {
         barriers.begin(0, warps);
+    }
+}
+
+/// The first warp waits for the second one, phase after phase, of which a lane faults in place of its arrival.
+#[kernel]
+pub fn wait_for_a_warp_that_faults(cx: Block, barriers: Shared<SplitBarriers<1>>) {
+    if cx.thread_rank() == 0 {
+        barriers.begin(0, 1);
+    }
+    cx.barrier();
+    if cx.warp() > 0 {
+        // Where one lane arrives for all, it is this one.
+        if cx.lane() == 0 {
+            cx.fault(7);
+        }
+        return barriers.arrive(0);
+    }
+    let mut parity = Parity::default();
+    for _ in 0..u32::MAX {
+        barriers.wait(0, parity);
+        parity = parity.other();
     }
 }
 
