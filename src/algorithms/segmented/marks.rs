@@ -91,7 +91,8 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
     pub(crate) fn check_share(self, cx: Block, (share, shares): (usize, usize), rank: usize) {
         let Self { offsets, items } = self;
         let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
-        let len = offsets.len().div_ceil(shares);
+        // At least one, or a division by zero would make the kernel prepare for a panic.
+        let len = offsets.len().div_ceil(shares.max(1));
         let first = share * len;
         let end = (first + len).min(offsets.len());
         let mut next = first + rank;

@@ -211,7 +211,7 @@ where
             lead: lead::<S, N>(self.parts.x),
         };
         to.clear::<8>();
-        offsets.check_share(cx, (tile, self.ring.chain.tiles().max(1)), share * WARP as usize + cx.lane() as usize);
+        offsets.check_share(cx, (tile, self.ring.chain.tiles()), share * WARP as usize + cx.lane() as usize);
         cx.sync_warp(FULL_MASK);
         offsets.put::<8>(to);
     }
