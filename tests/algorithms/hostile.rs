@@ -2,8 +2,9 @@
 //! inputs is read (which the emulator reports), and every call ends.
 
 use kernel_primitives::algorithms::{
-    inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode, segmented_inclusive_scan,
-    segmented_reduce, segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition, unique_by_key,
+    Parameter, Run, Tuning, inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode,
+    segmented_inclusive_scan, segmented_reduce, segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition,
+    unique_by_key,
 };
 use kernel_primitives::functor::{Add, Sum};
 use kernel_primitives::input::{Span, counting, map};
@@ -116,6 +117,10 @@ fn bins_that_are_none() -> Result<()> {
 #[test]
 fn offsets_that_move() -> Result<()> {
     let stream = stream()?;
+    // For scans by a pipeline of warps.
+    let mut tuning = Tuning::of(stream.device())?.clone();
+    tuning.set(Parameter::ScanPipeline, None, 2)?;
+    let piped = || Run::on(&stream).tuned(&tuning);
     for (len, segments) in [(300, 10), (40_000, 100), (40_000, 9000)] {
         let x = stream.buffer_from(&values::<u32>(len, 7))?;
         let offsets: Vec<u32> = (0..=segments).map(|i| (i * len / segments) as u32).collect();
@@ -125,6 +130,7 @@ fn offsets_that_move() -> Result<()> {
             works_or_faults(guarded(&stream, segments, 7, |out| segmented_reduce(&stream, &x, at(), Sum, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Order::COIN, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(&stream, &x, at(), Add, out)));
+            works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(piped(), &x, at(), Add, out)));
         }
     }
     Ok(())
