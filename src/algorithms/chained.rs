@@ -6,14 +6,14 @@ use crate::kernels::device::SCAN_PIPELINE_SLOTS;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
 /// How a pipeline of tiles in slots of shared memory is launched.
-pub(super) struct Pipeline {
+pub(super) struct PipelineLaunch {
     pub(super) dims: Dims,
     pub(super) slots: u32,
     /// The items of all tiles, of which the first one may begin before the input, by less than a vector of 16 bytes.
     pub(super) len: usize,
 }
 
-impl Pipeline {
+impl PipelineLaunch {
     /// Of `len` items of so many bytes, by tiles of so many items; a block has so many threads, and that many bytes of shared memory
     /// besides the slots.
     pub(super) fn new(run: &Run<'_>, (len, bytes): (usize, usize), tile: usize, threads: usize, shared: usize) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::__algorithms::*;
 use crate::__private::Entry;
-use crate::algorithms::chained::{Pipeline, chained};
+use crate::algorithms::chained::{PipelineLaunch, chained};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, check_output};
 use crate::algorithms::tuning::Parameter;
@@ -137,7 +137,7 @@ where
     let tile = const { device::scan_pipeline_tile::<S>() };
     if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
         let (threads, shared) = (device::SCAN_PIPELINE_THREADS, device::scan_pipeline_shared::<S::Item>());
-        let Pipeline { dims, slots, len } = Pipeline::new(&run, (len, bytes), tile, threads, shared);
+        let PipelineLaunch { dims, slots, len } = PipelineLaunch::new(&run, (len, bytes), tile, threads, shared);
         return chained::<S::Item>(run, len, (tile, threads), |stream, _, chain, launch| {
             device::scan_pipeline::launch_entry(pipeline, stream, dims, x, first, &mut out, chain, launch, slots, op)
         });

@@ -3,7 +3,7 @@
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
-use crate::algorithms::chained::{Pipeline, chained};
+use crate::algorithms::chained::{PipelineLaunch, chained};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
 use crate::algorithms::tuning::Parameter;
@@ -145,7 +145,8 @@ algorithm! {
 /// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
 /// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
 /// together or among many items. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
-/// [pipeline](struct@device::segment_scan_pipeline) at the speed of a copy, unless there are more than two offsets an item.
+/// [pipeline](struct@device::segment_scan_pipeline), which reads and writes tiles while others wait, unless there are more than two offsets
+/// an item.
 ///
 /// A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty segments between any
 /// two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes about as long as those
@@ -273,7 +274,7 @@ where
     // Each tile checks a share of the offsets, which many empty segments would make a long one.
     if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? && ends / 2 <= len {
         let (threads, shared) = (device::SEGMENT_PIPELINE_THREADS, device::segment_pipeline_shared::<S>());
-        let Pipeline { dims, slots, len } = Pipeline::new(&run, (len, bytes), tile, threads, shared);
+        let PipelineLaunch { dims, slots, len } = PipelineLaunch::new(&run, (len, bytes), tile, threads, shared);
         return chained::<Segmented<S::Item>>(run, len, (tile, threads), |stream, _, chain, launch| {
             device::segment_scan_pipeline::launch_entry(
                 pipeline, stream, dims, x, offsets, first, &mut out, chain, launch, slots, exclusive, op,

@@ -74,8 +74,8 @@ pub const fn segment_pipeline_shared<S: Source<Item: Element>>() -> usize {
     of_words + of_heads + of_marks + ScanPipelineStorage::<S::Item>::BYTES.next_multiple_of(16)
 }
 
-/// As [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), of many items in memory: at the speed of a
-/// copy.
+/// As [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), of many items in memory: a block reads and
+/// writes tiles while others of its tiles wait.
 ///
 /// It is the pipeline of [`scan_pipeline`](struct@kernel_primitives::kernels::device::scan_pipeline) with one task more. Tiles are of
 /// items, whatever segments they have. Four warps look for the first segment that begins in their share of a tile, and mark the items that
@@ -117,7 +117,7 @@ pub fn segment_scan_pipeline<S, O, R>(
                 let slots = (slots as usize).clamp(1, SCAN_PIPELINE_SLOTS);
                 cx.require_at_most(slots * tile, items.len());
                 let tiles = tiles.array(0, SCAN_PIPELINE_SLOTS);
-                Pipeline::<S, O, R, $n> {
+                SegmentPipeline::<S, O, R, $n> {
                     ring: Ring { cx, chain: &chain, barriers: &barriers, tiles, slots },
                     parts: RingParts { cx, x, items: items.array(), nothing: op.identity() },
                     offsets: Offsets { offsets, items: x.len() },
@@ -137,7 +137,7 @@ pub fn segment_scan_pipeline<S, O, R>(
 }
 
 /// What the warps of a block have in common.
-struct Pipeline<'a, 'k, S: Source, O: Source, R, const N: usize> {
+struct SegmentPipeline<'a, 'k, S: Source, O: Source, R, const N: usize> {
     ring: Ring<'a, 'k, Segmented<S::Item>, BARRIERS>,
     parts: RingParts<'k, S, N>,
     offsets: Offsets<'k, O>,
@@ -149,7 +149,7 @@ struct Pipeline<'a, 'k, S: Source, O: Source, R, const N: usize> {
     op: R,
 }
 
-impl<S, O, R, const N: usize> Pipeline<'_, '_, S, O, R, N>
+impl<S, O, R, const N: usize> SegmentPipeline<'_, '_, S, O, R, N>
 where
     S: Source<Item: Element>,
     O: Source<Item: Integer + ConvertTo<u64>>,
@@ -271,6 +271,7 @@ where
     ///
     /// # Safety
     /// It was combined, and the slot has no other yet.
+    #[inline(always)]
     unsafe fn total_of_tile(&self, slot: usize) -> Segmented<S::Item> {
         let op = BySegment(self.op);
         let mut totals: [Segmented<S::Item>; PARTS] = [op.identity(); PARTS];
