@@ -152,7 +152,7 @@ fn box_muller_f64(a: f64, b: f64) -> [f64; 2] {
     [radius * angle.cos_pi(), radius * angle.sin_pi()]
 }
 
-/// What [`box_muller_f32`] computes with, for the kernels that are written at run time, too.
+/// What normal numbers of `f32` are computed with, here and in the kernels that are written at run time.
 #[doc(hidden)]
 pub mod box_muller {
     /// The bits of 2/3, where mantissas begin.
