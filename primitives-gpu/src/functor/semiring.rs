@@ -101,7 +101,7 @@ where
 /// use kernel_primitives::Complex;
 ///
 /// let adjoint = OfEntry { function: Conjugate, reduction: PlusTimes };
-/// let (entry, item) = (Complex::new(1.0f32, 2.0), Complex::new(0.0, 1.0));
+/// let (entry, item) = (Complex::new(1.0f32, 2.0), Complex::new(0.0f32, 1.0));
 /// assert_eq!(adjoint.of(&[(entry, item)]), Complex::new(2.0, 1.0));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelParam)]
