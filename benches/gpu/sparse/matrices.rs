@@ -118,7 +118,7 @@ impl Matrix {
             for entry in 0..2 + hash(row) % 5 {
                 let bits = hash(begin + 1 + entry as usize);
                 let near = (row + 1 + (bits >> 32) as usize % 64) % rows;
-                indices.push(if bits % 8 == 0 { (bits >> 20) as usize % rows } else { near } as u32);
+                indices.push(if bits.is_multiple_of(8) { (bits >> 20) as usize % rows } else { near } as u32);
             }
         })
     }
