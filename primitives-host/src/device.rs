@@ -6,8 +6,7 @@ use std::sync::{Arc, MutexGuard};
 use crate::counters::{Counters, Tally};
 #[cfg(feature = "cuda")]
 use crate::cuda;
-use crate::emulator::EmulatorOptions;
-use crate::kernel::EMULATOR_LIMITS;
+use crate::emulator::{EmulatedDevice, EmulatorOptions};
 use crate::stream::Stream;
 use crate::{Error, PinnedBuffer, Result};
 use primitives_gpu::{Dim3, Element};
@@ -26,7 +25,7 @@ pub const SEED_VARIABLE: &str = "KERNEL_PRIMITIVES_SEED";
 pub const EMULATED_ARCH_VARIABLE: &str = "KERNEL_PRIMITIVES_EMULATED_ARCH";
 
 /// The value of an environment variable; empty if it is not set.
-fn environment(variable: &'static str) -> Result<String> {
+pub(crate) fn environment(variable: &'static str) -> Result<String> {
     std::env::var_os(variable).unwrap_or_default().into_string().map_err(|value| Error::Environment {
         variable,
         value: value.to_string_lossy().into_owned(),
@@ -45,7 +44,7 @@ pub struct Device {
 
 #[derive(Clone)]
 pub(crate) enum Backend {
-    Emulator(Arc<EmulatorOptions>),
+    Emulator(Arc<EmulatedDevice>),
     #[cfg(feature = "cuda")]
     Cuda(Arc<cuda::Context>),
 }
@@ -56,8 +55,12 @@ pub(crate) enum Backend {
 pub struct DeviceProperties {
     /// The product's name.
     pub name: String,
+    /// The device's number: among the GPUs of this machine, or among the emulator's devices.
+    pub number: usize,
     /// Compute capability, major and minor; `None` for the emulator.
     pub compute_capability: Option<(u32, u32)>,
+    /// The architecture: the compute capability times ten. The emulator's is the one that it takes the place of.
+    pub arch: u32,
     /// Streaming multiprocessors, or the cores that the emulator uses.
     pub multiprocessors: u32,
     /// Most threads in a block.
@@ -68,8 +71,11 @@ pub struct DeviceProperties {
     pub max_grid: Dim3,
     /// Most shared memory a block can have, in bytes; on a GPU, a kernel that can panic needs 16 of them itself.
     pub max_shared_bytes: usize,
-    /// Device memory, in bytes; `None` for the emulator, which uses the host's.
+    /// Device memory, in bytes; `None` for an emulator that has no [limit](EmulatorOptions::memory_bytes) and uses the host's.
     pub memory_bytes: Option<usize>,
+    /// How many operations on `f32` take the time of one on `f64`: 2 on a GPU for computing centres, 64 on most others. 1 for the
+    /// emulator, 0 if unknown.
+    pub double_precision_ratio: u32,
     /// Second-level cache, in bytes; 0 if unknown.
     pub l2_bytes: usize,
 }
@@ -206,11 +212,21 @@ impl Device {
     }
 
     fn emulator_for(options: EmulatorOptions, reason: &str) -> Self {
-        Self { backend: Backend::Emulator(Arc::new(options)), reason: reason.into(), tally: Arc::default() }
+        Self::emulated(EmulatedDevice::only(options), reason)
+    }
+
+    /// A device of the emulator.
+    pub(crate) fn emulated(device: EmulatedDevice, reason: &str) -> Self {
+        Self { backend: Backend::Emulator(Arc::new(device)), reason: reason.into(), tally: Arc::default() }
     }
 
     /// The emulator with the options that the environment asks for.
     fn emulator_because(reason: &str) -> Result<Self> {
+        Ok(Self::emulator_for(Self::emulator_options()?, reason))
+    }
+
+    /// The emulator's options as the environment asks for them.
+    pub(crate) fn emulator_options() -> Result<EmulatorOptions> {
         let mut options = EmulatorOptions::default();
         let refuse = |variable, value: &str, expected: &str| {
             Err(Error::Environment { variable, value: value.into(), expected: expected.into() })
@@ -235,7 +251,7 @@ impl Device {
                 Err(_) => return refuse(EMULATED_ARCH_VARIABLE, value, "it is a number such as 75 or 90"),
             },
         }
-        Ok(Self::emulator_for(options, reason))
+        Ok(options)
     }
 
     /// Why this device was chosen, in one line.
@@ -251,17 +267,7 @@ impl Device {
     /// Name, limits and sizes.
     pub fn properties(&self) -> DeviceProperties {
         match &self.backend {
-            Backend::Emulator(options) => DeviceProperties {
-                name: "emulator".into(),
-                compute_capability: None,
-                multiprocessors: if options.checked { 1 } else { options.threads as u32 },
-                max_block_threads: EMULATOR_LIMITS.block_threads,
-                max_block: EMULATOR_LIMITS.block,
-                max_grid: EMULATOR_LIMITS.grid,
-                max_shared_bytes: options.shared_bytes(),
-                memory_bytes: None,
-                l2_bytes: 0,
-            },
+            Backend::Emulator(device) => device.properties(),
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => context.properties().clone(),
         }
@@ -312,11 +318,20 @@ impl Device {
         }
     }
 
-    /// True if both are the same GPU, or both are the emulator.
+    /// The device of the emulator, if it is one.
+    pub(crate) fn as_emulated(&self) -> Option<&EmulatedDevice> {
+        match &self.backend {
+            Backend::Emulator(device) => Some(device),
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(_) => None,
+        }
+    }
+
+    /// True if both are the same GPU, or the emulator's device of the same number.
     #[doc(hidden)]
     pub fn same_as(&self, other: &Self) -> bool {
         match (&self.backend, &other.backend) {
-            (Backend::Emulator(_), Backend::Emulator(_)) => true,
+            (Backend::Emulator(a), Backend::Emulator(b)) => a.number() == b.number(),
             #[cfg(feature = "cuda")]
             (Backend::Cuda(a), Backend::Cuda(b)) => Arc::ptr_eq(a, b),
             #[cfg(feature = "cuda")]
@@ -325,11 +340,11 @@ impl Device {
     }
 }
 
-/// `NVIDIA H200 (GPU 0, sm_90)`, or `emulator`.
+/// `NVIDIA H200 (GPU 0, sm_90)`, `the emulator`, or `device 1 of the emulator`.
 impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.backend {
-            Backend::Emulator(_) => f.write_str("the emulator"),
+            Backend::Emulator(device) => f.write_str(device.label()),
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => f.write_str(context.label()),
         }

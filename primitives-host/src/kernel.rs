@@ -188,7 +188,7 @@ impl<'a> Launch<'a> {
     unsafe fn enqueue(&mut self, params: &mut [*mut c_void], body: &(dyn Fn(Block<'_>) + Sync)) -> Result<()> {
         let device = self.stream.device();
         match (&self.stream.0.queue, &device.backend) {
-            (Queue::Emulator(busy), Backend::Emulator(options)) => {
+            (Queue::Emulator(busy), Backend::Emulator(emulated)) => {
                 let _ = params;
                 let Some(launch) = self.for_emulator()? else { return Ok(()) };
                 let _held = self.uses.lock()?;
@@ -196,7 +196,7 @@ impl<'a> Launch<'a> {
                 let _running = in_kernel::enter(launch.kernel, busy, &self.uses);
                 device.tally.launches.add(1);
                 let _span = trace::launch(launch.kernel, launch.grid, launch.block, launch.shared_bytes, device);
-                emulator::run(&launch, options, body).inspect_err(trace::fault)
+                emulator::run(&launch, &emulated.options, body).inspect_err(trace::fault)
             }
             #[cfg(feature = "cuda")]
             (Queue::Cuda(stream), Backend::Cuda(context)) => {
@@ -298,7 +298,7 @@ impl<'a> Launch<'a> {
         best_block: impl Fn(usize, &dyn Fn(u32) -> usize) -> Result<u32>,
     ) -> Result<Option<(Dim3, Dim3)>> {
         let limits = match &self.stream.device().backend {
-            Backend::Emulator(options) => &Limits { shared_bytes: options.shared_bytes(), ..EMULATOR_LIMITS },
+            Backend::Emulator(device) => &Limits { shared_bytes: device.options.shared_bytes(), ..EMULATOR_LIMITS },
             #[cfg(feature = "cuda")]
             Backend::Cuda(context) => context.limits(),
         };

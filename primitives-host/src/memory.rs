@@ -83,15 +83,22 @@ impl Memory {
         let address = match &stream.queue {
             Queue::Emulator(_) => {
                 let layout = Layout::from_size_align(len, ALIGN).map_err(|_| refuse("more than can be addressed"))?;
-                // SAFETY: the layout has a size; the bytes are written before they are handed out.
-                unsafe {
-                    let address = alloc(layout);
-                    if address.is_null() {
-                        return Err(refuse("the host is out of memory"));
-                    }
-                    address.write_bytes(UNWRITTEN, len);
-                    address.expose_provenance() as u64
+                let emulated = device.as_emulated();
+                if let Some(Err(left)) = emulated.map(|emulated| emulated.take_memory(len)) {
+                    return Err(refuse(&format!("{left} bytes are left of what its options allow")));
                 }
+                // SAFETY: the layout has a size.
+                let address = unsafe { alloc(layout) };
+                if address.is_null() {
+                    if let Some(emulated) = emulated {
+                        emulated.return_memory(len);
+                    }
+                    return Err(refuse("the host is out of memory"));
+                }
+                // SAFETY: so many bytes, which are written before they are handed out.
+                unsafe { address.write_bytes(UNWRITTEN, len) };
+                let address = address.expose_provenance();
+                address as u64
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => {
@@ -310,6 +317,9 @@ impl Memory {
                 if let Ok(layout) = Layout::from_size_align(self.len, ALIGN) {
                     // SAFETY: allocated with this layout; the owner is being dropped.
                     unsafe { dealloc(self.host(0, 0), layout) };
+                    if let Some(emulated) = self.device.as_emulated() {
+                        emulated.return_memory(self.len);
+                    }
                 }
             }
             #[cfg(feature = "cuda")]

@@ -174,7 +174,7 @@ impl Storage {
 /// Whether a device is an emulator that checks nothing, so that what it computes may be computed by the host as well.
 pub fn is_unchecked(device: &Device) -> bool {
     match &device.backend {
-        Backend::Emulator(options) => !options.checked,
+        Backend::Emulator(device) => !device.options.checked,
         #[cfg(feature = "cuda")]
         Backend::Cuda(_) => false,
     }

@@ -1,17 +1,15 @@
 //! A GPU and its primary context.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use primitives_cuda_driver::sys::{
-    self, CUcontext, CUdevice, CUdevice_attribute as Attribute, CUdeviceptr, CUmemoryPool, CUresult, CUstream,
-    CUstreamCaptureMode,
+    self, CUcontext, CUdevice, CUdeviceptr, CUmemoryPool, CUresult, CUstream, CUstreamCaptureMode,
 };
-use primitives_gpu::Dim3;
 
-use self::devices::{device, fail, initialise, no_gpu};
+use self::devices::{device, fail, initialise, label, no_gpu, properties};
 use super::fault::Faults;
 use super::marks::SpareMarks;
 use super::module::Modules;
@@ -26,7 +24,7 @@ use crate::{DriverError, Error, Result};
 mod devices;
 mod host_memory;
 
-pub(crate) use devices::device_count;
+pub(crate) use devices::{all_properties, device_count};
 pub(crate) use host_memory::HostMemory;
 
 /// The oldest driver that has what the runtime calls: stream-ordered memory.
@@ -249,48 +247,14 @@ impl Context {
 
     /// A context that `handle` gives. That is called last of what may fail while there is none to give it back.
     fn new(ordinal: usize, device: CUdevice, handle: impl FnOnce() -> Result<(CUcontext, Held)>) -> Result<Self> {
-        let check = |what, code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(fail(ordinal, what, code)) };
-        let (mut name, mut memory) = ([0u8; 128], 0);
-        // SAFETY: the pointers are valid for the calls, the first one for so many bytes.
-        unsafe {
-            check("cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
-            check("cuDeviceTotalMem", sys::cuDeviceTotalMem_v2(&raw mut memory, device))?;
-        }
-        let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
-        let get = |attribute| {
-            let mut value: c_int = 0;
-            // SAFETY: the pointer is valid for the call; an unknown attribute is a result code and leaves 0.
-            unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
-            value as u32
+        let properties = properties(ordinal, device)?;
+        let limits = Limits {
+            block_threads: properties.max_block_threads,
+            block: properties.max_block,
+            grid: properties.max_grid,
+            shared_bytes: properties.max_shared_bytes,
         };
-        let block_threads = get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-        let block = Dim3::new(
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z),
-        );
-        let grid = Dim3::new(
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z),
-        );
-        let shared_bytes = get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) as usize;
-        let capability = (
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-        );
-        let label = format!("{name} (GPU {ordinal}, sm_{}{})", capability.0, capability.1);
-        let properties = DeviceProperties {
-            name,
-            compute_capability: Some(capability),
-            multiprocessors: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-            max_block_threads: block_threads,
-            max_block: block,
-            max_grid: grid,
-            max_shared_bytes: shared_bytes,
-            memory_bytes: Some(memory),
-            l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) as usize,
-        };
+        let label = label(&properties);
         let (raw, held) = handle()?;
         let mut context = Self {
             raw,
@@ -299,7 +263,7 @@ impl Context {
             ordinal,
             lost: OnceLock::new(),
             properties,
-            limits: Limits { block_threads, block, grid, shared_bytes },
+            limits,
             label,
             tally: Arc::default(),
             faults: Faults::default(),

@@ -10,7 +10,7 @@ mod marks;
 mod module;
 mod stream;
 
-pub(crate) use context::{Context, HostMemory, device_count};
+pub(crate) use context::{Context, HostMemory, all_properties, device_count};
 pub(crate) use event::RawEvent;
 pub(crate) use fault::Ready;
 pub(crate) use graph::{GraphDraft, RawGraph};

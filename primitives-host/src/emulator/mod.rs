@@ -33,6 +33,7 @@
 mod block;
 mod causality;
 mod copies;
+mod device;
 mod fiber;
 mod launch;
 mod memory;
@@ -65,6 +66,7 @@ use crate::error::Error;
 use crate::in_kernel;
 use crate::kernel::EMULATOR_LIMITS;
 use crate::written::Written;
+pub(crate) use device::EmulatedDevice;
 use launch::LaunchState;
 use worker::Worker;
 
@@ -157,6 +159,9 @@ pub struct EmulatorOptions {
     /// Most shared memory that a block can have, in bytes: 227 KiB unless set, as on the largest GPUs, and at most. With 64 KiB
     /// the emulator refuses what sm_75 does, and algorithms choose what fits there.
     pub max_shared_bytes: usize,
+    /// Most bytes that the buffers of a device can have together; as many as the host has unless set. What does not fit is
+    /// [`Error::Allocation`](crate::Error::Allocation), as on a GPU whose memory is full.
+    pub memory_bytes: Option<usize>,
 }
 
 impl Default for EmulatorOptions {
@@ -169,6 +174,7 @@ impl Default for EmulatorOptions {
             threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
             deadlock_after: Duration::from_secs(2),
             max_shared_bytes: EMULATOR_LIMITS.shared_bytes,
+            memory_bytes: None,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The driver's devices, and the errors of those that there are not.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
-use primitives_cuda_driver::sys::{self, CUdevice, CUresult};
+use primitives_cuda_driver::sys::{self, CUdevice, CUdevice_attribute as Attribute, CUresult};
+use primitives_gpu::Dim3;
 
 use crate::cuda::describe;
+use crate::device::DeviceProperties;
 use crate::{DriverError, Error, Result};
 
 pub(super) fn initialise() -> Result<i32> {
@@ -41,6 +43,61 @@ pub(super) fn device(ordinal: usize) -> Result<CUdevice> {
         CUresult::CUDA_SUCCESS => Ok(device),
         code => Err(fail(ordinal, "cuDeviceGet", code)),
     }
+}
+
+/// What the driver says of a GPU, which need not be open.
+pub(super) fn properties(ordinal: usize, device: CUdevice) -> Result<DeviceProperties> {
+    let check = |what, code| if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(fail(ordinal, what, code)) };
+    let (mut name, mut memory) = ([0u8; 128], 0);
+    // SAFETY: the pointers are valid for the calls, the first one for so many bytes.
+    unsafe {
+        check("cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, device))?;
+        check("cuDeviceTotalMem", sys::cuDeviceTotalMem_v2(&raw mut memory, device))?;
+    }
+    let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
+    let get = |attribute| {
+        let mut value: c_int = 0;
+        // SAFETY: the pointer is valid for the call; an unknown attribute is a result code and leaves 0.
+        unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+        value as u32
+    };
+    let capability = (
+        get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+    );
+    Ok(DeviceProperties {
+        name,
+        number: ordinal,
+        compute_capability: Some(capability),
+        arch: capability.0 * 10 + capability.1,
+        multiprocessors: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        max_block_threads: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+        max_block: Dim3::new(
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z),
+        ),
+        max_grid: Dim3::new(
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+            get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z),
+        ),
+        max_shared_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) as usize,
+        memory_bytes: Some(memory),
+        double_precision_ratio: get(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
+        l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) as usize,
+    })
+}
+
+/// What the driver says of each GPU, in the order of their numbers; nothing is opened.
+pub(crate) fn all_properties() -> Result<Vec<DeviceProperties>> {
+    (0..device_count()?).map(|ordinal| properties(ordinal, device(ordinal)?)).collect()
+}
+
+/// How a GPU is called.
+pub(super) fn label(properties: &DeviceProperties) -> String {
+    let DeviceProperties { name, number, arch, .. } = properties;
+    format!("{name} (GPU {number}, sm_{arch})")
 }
 
 pub(super) fn fail(ordinal: usize, what: &str, code: CUresult) -> Error {
