@@ -77,6 +77,18 @@ pub enum Diagnosis {
         /// The bytes.
         memory: MemoryPlace,
     },
+    /// Emulator: an access of memory of another of the emulator's devices. On GPUs it would need peer access, and be slow or end the
+    /// context without it.
+    OtherDevice {
+        /// What the access does.
+        action: MemoryAction,
+        /// The bytes.
+        memory: MemoryPlace,
+        /// The number of the device that the kernel runs on.
+        device: usize,
+        /// The number of the device that has the memory.
+        owner: usize,
+    },
     /// Emulator: a lane used up its stack. The place is where the lane last waited, or else where the kernel begins.
     StackOverflow {
         /// The limit, in bytes.
@@ -215,6 +227,9 @@ impl std::fmt::Display for Diagnosis {
                 write!(f, "{action} of {} memory {towards} which a copy is under way", memory.space())
             }
             Self::Unwritten { memory } => write!(f, "read of {} memory that nothing has written", memory.space()),
+            Self::OtherDevice { action, device, owner, .. } => {
+                write!(f, "{action} on device {device} of memory that is device {owner}'s")
+            }
             Self::StackOverflow { limit } => {
                 write!(f, "the lane used up its stack of {limit} bytes after it last waited, or began, here")
             }
@@ -259,7 +274,7 @@ impl std::fmt::Display for KernelFault {
                 }
                 write!(f, "  memory: {memory}")?;
             }
-            Diagnosis::Unwritten { memory } => {
+            Diagnosis::Unwritten { memory } | Diagnosis::OtherDevice { memory, .. } => {
                 writeln!(f, "{diagnosis} in `{kernel}`\n  --> {file}:{line}:{column}")?;
                 write!(f, "  by thread {thread} of block {block}\n  memory: {memory}")?;
             }

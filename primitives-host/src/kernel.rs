@@ -15,6 +15,7 @@ use crate::allocation::Allocation;
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::dims::{Dims, Work};
+use crate::emulator::EmulatedDevice;
 use crate::graph::{Draft, Recording};
 use crate::input_arg::InputArg;
 use crate::output_arg::OutputArg;
@@ -258,8 +259,19 @@ impl<'a> Launch<'a> {
             Some(emulator::Region { address, len, written, writable: mode == Mode::Write })
         });
         let (regions, arguments) = (regions.collect(), self.arguments.clone());
-        let shared_params = self.info.shared_params;
-        Ok(Some(emulator::Launch { kernel, place, grid, block, shared_bytes, shared_params, regions, arguments }))
+        let (device, shared_params) =
+            (self.stream.device().as_emulated().map_or(0, EmulatedDevice::number), self.info.shared_params);
+        Ok(Some(emulator::Launch {
+            kernel,
+            place,
+            grid,
+            block,
+            device,
+            shared_bytes,
+            shared_params,
+            regions,
+            arguments,
+        }))
     }
 
     /// The launch for the driver, with the kernel loaded; `None` for one of nothing.

@@ -11,6 +11,7 @@ use primitives_gpu::Element;
 #[cfg(feature = "cuda")]
 use crate::device::Backend;
 use crate::device::Device;
+use crate::emulator::allocations;
 use crate::stream::{Queue, StreamInner};
 use crate::written::Written;
 use crate::{Error, Result, trace};
@@ -98,6 +99,9 @@ impl Memory {
                 // SAFETY: so many bytes, which are written before they are handed out.
                 unsafe { address.write_bytes(UNWRITTEN, len) };
                 let address = address.expose_provenance();
+                if let Some(emulated) = emulated {
+                    allocations::note(address, len, emulated.number());
+                }
                 address as u64
             }
             #[cfg(feature = "cuda")]
@@ -315,6 +319,7 @@ impl Memory {
         match &stream.queue {
             Queue::Emulator(_) => {
                 if let Ok(layout) = Layout::from_size_align(self.len, ALIGN) {
+                    allocations::forget(self.address as usize);
                     // SAFETY: allocated with this layout; the owner is being dropped.
                     unsafe { dealloc(self.host(0, 0), layout) };
                     if let Some(emulated) = self.device.as_emulated() {

@@ -35,6 +35,8 @@ pub(super) struct LaunchState<'l> {
     pub(super) threads: u32,
     /// Blocks in the grid.
     pub(super) blocks: u64,
+    /// The number of the device.
+    pub(super) device: usize,
     pub(super) shared_bytes: usize,
     pub(super) shared_params: &'static [SharedParam],
     pub(super) regions: &'l [Region],
@@ -72,6 +74,7 @@ impl<'l> LaunchState<'l> {
             block: launch.block,
             threads,
             blocks,
+            device: launch.device,
             shared_bytes: launch.shared_bytes,
             shared_params: launch.shared_params,
             regions: &launch.regions,

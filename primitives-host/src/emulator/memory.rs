@@ -12,6 +12,7 @@ use super::causality::{BlockClock, Causality, Moment, Variables};
 use super::copies::{Begun, Copies};
 use super::launch::LaunchState;
 use super::shadow::{Order, Pages, Past, Places};
+use super::{allocations, fiber};
 use crate::fault::MemoryAction as Action;
 
 /// Bytes of memory outside all arguments that are watched together.
@@ -24,6 +25,27 @@ pub(super) struct Earlier {
     pub(super) place: Place,
     /// The byte where the two meet.
     pub(super) address: usize,
+}
+
+/// What is wrong with an access.
+pub(super) enum Wrong {
+    /// It races with an earlier one.
+    Race(Earlier),
+    /// It is of memory of another device, the one of this number.
+    OtherDevice(usize),
+}
+
+/// What is wrong with an access, before its place is known.
+enum Clash {
+    /// It races with one that was noted for this byte.
+    Past(Past, usize),
+    OtherDevice(usize),
+}
+
+impl From<(Past, usize)> for Clash {
+    fn from((past, address): (Past, usize)) -> Self {
+        Self::Past(past, address)
+    }
 }
 
 /// A read of bytes that nothing has written.
@@ -196,23 +218,33 @@ impl<'l> LaunchMemory<'l> {
         }
     }
 
-    /// Notes an access. An error is an earlier one that it races with.
+    /// Notes an access.
     #[inline(always)]
-    pub(super) fn access(&self, block: &BlockMemory, lane: u32, access: Access, place: Place) -> Result<(), Earlier> {
+    pub(super) fn access(&self, block: &BlockMemory, lane: u32, access: Access, place: Place) -> Result<(), Wrong> {
         let Ok(mut state) = self.state.try_borrow_mut() else { return Ok(()) };
         let state = &mut *state;
         state.make_room();
         let found = match access.space {
-            Space::Shared => self.shared_access(state, block, lane, access, place),
+            Space::Shared => self.shared_access(state, block, lane, access, place).map_err(Clash::from),
             Space::Global => self.global_access(state, block, lane, access, place),
         };
         match found {
             Ok(()) => Ok(()),
-            Err((past, address)) => {
+            Err(Clash::Past(past, address)) => {
                 let place = state.places.place(past.place());
-                Err(Earlier { action: past.action(), moment: past.moment(), place, address })
+                Err(Wrong::Race(Earlier { action: past.action(), moment: past.moment(), place, address }))
             }
+            Err(Clash::OtherDevice(number)) => Err(Wrong::OtherDevice(number)),
         }
+    }
+
+    /// The device in whose memory a byte lies that is no argument's, if that is another one than the launch's.
+    #[cold]
+    #[inline(never)]
+    fn other_device(&self, address: usize) -> Option<usize> {
+        // Not left with the list locked.
+        let device = fiber::to_the_end(|| allocations::device_of(address));
+        device.filter(|device| *device != self.launch.device)
     }
 
     #[inline(always)]
@@ -257,7 +289,7 @@ impl<'l> LaunchMemory<'l> {
         lane: u32,
         access: Access,
         place: Place,
-    ) -> Result<(), (Past, usize)> {
+    ) -> Result<(), Clash> {
         let Access { kind, space, address, len } = access;
         let action = Action::of(kind);
         let clock = &block.clock;
@@ -298,6 +330,9 @@ impl<'l> LaunchMemory<'l> {
                 visit(pages.get_or_insert_with(|| Pages::new(region.address, region.len)), address, len)?;
             }
             None => {
+                if let Some(device) = self.other_device(address) {
+                    return Err(Clash::OtherDevice(device));
+                }
                 let mut at = address;
                 while at < address + len {
                     let first = at / FOREIGN * FOREIGN;

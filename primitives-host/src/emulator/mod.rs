@@ -6,6 +6,7 @@
 //!
 //! | file | |
 //! |---|---|
+//! | `device.rs`, `allocations.rs` | one of several devices, and where their memory lies |
 //! | `launch.rs` | what the workers of a launch share |
 //! | `worker.rs` | an OS thread that runs blocks: which block, which lane |
 //! | `block.rs` | a resident block, and the operations that its lanes call |
@@ -30,6 +31,7 @@
 //! The first fault ends a launch: no lane goes on. Lanes that wait are unwound, so that what they own is dropped, as after
 //! a panic, except a lane that has used up its stack. A program built with `panic=abort` cannot unwind, and ends.
 
+pub(crate) mod allocations;
 mod block;
 mod causality;
 mod copies;
@@ -86,6 +88,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) grid: Dim3,
     /// Extents of a block, in threads.
     pub(crate) block: Dim3,
+    /// The number of the device that it runs on.
+    pub(crate) device: usize,
     /// Bytes of shared memory a block.
     pub(crate) shared_bytes: usize,
     /// The kernel's parameters there, for errors.

@@ -233,6 +233,20 @@ pub(super) fn early(
     fault(block, lane, place, Finding::new(Diagnosis::CopyUnderWay { copy, action, memory }, help))
 }
 
+/// An access of a lane to memory of another device, the one of this number.
+pub(super) fn other_device(
+    block: &BlockState<'_>,
+    lane: &LaneState,
+    place: Place,
+    access: Access,
+    owner: usize,
+) -> Found {
+    let (action, memory) = (MemoryAction::of(access.kind), memory_place(block, access.space, access.address));
+    let help = "copy the elements to this device first, with `BufferSliceMut::copy_from_peer`";
+    let diagnosis = Diagnosis::OtherDevice { action, memory, device: block.launch.device, owner };
+    fault(block, lane, place, Finding::new(diagnosis, help))
+}
+
 fn same_warp(block: &BlockState<'_>, lane: &LaneState, other: u32) -> bool {
     let first = other / WARP * WARP;
     block.lanes[first as usize..].iter().take(WARP as usize).any(|member| std::ptr::eq(member, lane))

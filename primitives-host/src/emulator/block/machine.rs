@@ -7,6 +7,7 @@ use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Lane, Machin
 use primitives_gpu::simt::{BarrierVote, Fault, Place, Scope, WARP};
 
 use super::{AFTER_RACE, BlockState, same_place};
+use crate::emulator::memory::Wrong;
 use crate::emulator::{report, warp};
 
 /// In a lane that unwinds, the destructors may still call these. They get some result at once: nobody looks at the values
@@ -210,10 +211,16 @@ impl Machine for BlockState<'_> {
                 let state = &self.lanes[lane.thread_rank as usize];
                 self.fail(state, || report::early(self, state, place, access, (&copy, address)));
             }
-            if let Err(earlier) = launch.access(memory, lane.thread_rank, access, place)
+            if let Err(wrong) = launch.access(memory, lane.thread_rank, access, place)
                 && !panicking()
             {
-                self.raced(&self.lanes[lane.thread_rank as usize], place, access, earlier);
+                let state = &self.lanes[lane.thread_rank as usize];
+                match wrong {
+                    Wrong::Race(earlier) => self.raced(state, place, access, earlier),
+                    Wrong::OtherDevice(number) => {
+                        self.fail(state, || report::other_device(self, state, place, access, number));
+                    }
+                }
             }
         }
     }

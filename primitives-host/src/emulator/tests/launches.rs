@@ -54,6 +54,7 @@ fn checked_blocks_find_no_zeros_in_shared_memory() {
         place: Location::caller(),
         grid: 5.into(),
         block: 1.into(),
+        device: 0,
         shared_params: &[],
         shared_bytes: 40,
         regions: Vec::new(),

@@ -74,6 +74,7 @@ fn go(
         place,
         grid,
         block,
+        device: 0,
         shared_bytes: 2048,
         shared_params: &[],
         regions: Vec::new(),
