@@ -32,6 +32,22 @@ pub enum Error {
         /// What there is.
         available: String,
     },
+    /// A list of devices that is none.
+    #[error("{call}: {reason}")]
+    Devices {
+        /// The call.
+        call: &'static str,
+        /// What is wrong, and with which device.
+        reason: String,
+    },
+    /// A way of splitting over devices that is none, or two that differ.
+    #[error("{call}: {reason}")]
+    Split {
+        /// The call.
+        call: &'static str,
+        /// What is wrong: with which weight, or which two splits differ.
+        reason: String,
+    },
     /// The driver is older than what the kernels were built for.
     #[error("the NVIDIA driver supports CUDA {driver}, but {what} needs CUDA {needed} or later: update the driver")]
     DriverTooOld {

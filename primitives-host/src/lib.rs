@@ -38,6 +38,7 @@ mod counters;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
+pub mod devices;
 mod dims;
 mod emulator;
 mod error;
@@ -62,6 +63,7 @@ mod written;
 pub use buffer::Buffer;
 pub use counters::Counters;
 pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATED_ARCH_VARIABLE, EMULATOR_VARIABLE, SEED_VARIABLE};
+pub use devices::{DEVICES_VARIABLE, DeviceFilter, Devices};
 pub use dims::{Dims, Extents};
 pub use emulator::EmulatorOptions;
 pub use error::{DriverError, Error, ExpressionError, ExpressionErrorKind, Result};
