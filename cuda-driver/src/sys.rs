@@ -168,6 +168,11 @@ enumerations! {
     CUmemLocationType {
         CU_MEM_LOCATION_TYPE_DEVICE = 1,
     }
+
+    /// What a device may do with memory.
+    CUmemAccess_flags {
+        CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+    }
 }
 
 /// For [`cuStreamCreate`]: the stream does not wait for the legacy default stream, nor that for it.
@@ -257,6 +262,12 @@ structures! {
         id: c_int = 4,
     }
 
+    /// What the device at `location` may do with memory.
+    CUmemAccessDesc: 12 {
+        location: CUmemLocation = 0,
+        flags: CUmemAccess_flags = 8,
+    }
+
     /// What a pool is made of (`CUmemPoolProps_v1`).
     CUmemPoolProps: 88 {
         allocType: CUmemAllocationType = 0,
@@ -281,6 +292,7 @@ driver_functions! {
     fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
     fn cuDeviceTotalMem_v2(bytes: *mut usize, dev: CUdevice);
     fn cuDeviceGetAttribute(pi: *mut c_int, attrib: CUdevice_attribute, dev: CUdevice);
+    fn cuDeviceCanAccessPeer(canAccessPeer: *mut c_int, dev: CUdevice, peerDev: CUdevice);
     fn cuDevicePrimaryCtxGetState(dev: CUdevice, flags: *mut c_uint, active: *mut c_int);
     fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
     fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
@@ -330,12 +342,21 @@ driver_functions! {
     fn cuMemFreeHost(p: *mut c_void);
     fn cuMemPoolCreate(pool: *mut CUmemoryPool, poolProps: *const CUmemPoolProps);
     fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: CUmemPool_attribute, value: *mut c_void);
+    fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize);
     fn cuMemPoolDestroy(pool: CUmemoryPool);
     fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool, hStream: CUstream);
     fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: CUstream);
     fn cuMemcpyHtoDAsync_v2(dstDevice: CUdeviceptr, srcHost: *const c_void, byteCount: usize, hStream: CUstream);
     fn cuMemcpyDtoHAsync_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, byteCount: usize, hStream: CUstream);
     fn cuMemcpyDtoDAsync_v2(dstDevice: CUdeviceptr, srcDevice: CUdeviceptr, byteCount: usize, hStream: CUstream);
+    fn cuMemcpyPeerAsync(
+        dstDevice: CUdeviceptr,
+        dstContext: CUcontext,
+        srcDevice: CUdeviceptr,
+        srcContext: CUcontext,
+        ByteCount: usize,
+        hStream: CUstream,
+    );
     fn cuMemsetD8Async(dstDevice: CUdeviceptr, uc: c_uchar, n: usize, hStream: CUstream);
     fn cuMemsetD32Async(dstDevice: CUdeviceptr, ui: c_uint, n: usize, hStream: CUstream);
 

@@ -72,6 +72,10 @@ counters! {
     device_to_host_bytes,
     /// Copies from buffer to buffer. Those of a graph are not counted.
     device_copies,
+    /// Copies from buffers of another device, counted where they go to.
+    peer_copies,
+    /// Bytes that these copies moved.
+    peer_bytes,
     /// Allocations of buffers. Those of no bytes are not counted.
     allocations,
     /// Times that the program waited for a stream or an event. Copies between host and device wait too, but count as

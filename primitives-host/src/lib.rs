@@ -50,6 +50,7 @@ mod input_arg;
 mod kernel;
 mod memory;
 mod output_arg;
+mod peer;
 mod pinned;
 mod slice;
 #[doc(hidden)]

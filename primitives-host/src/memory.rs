@@ -272,12 +272,18 @@ impl Memory {
         }
     }
 
-    /// On a GPU, the caller has its turn.
+    /// Copies from this or another device, of the same kind. On GPUs, the caller has the turns of both.
     pub(crate) fn copy(&self, stream: &StreamInner, start: usize, from: &Memory, at: usize, len: usize) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
-        self.device.tally.device_copies.add(1);
+        let is_near = from.device.same_as(&self.device);
+        if is_near {
+            self.device.tally.device_copies.add(1);
+        } else {
+            self.device.tally.peer_copies.add(1);
+            self.device.tally.peer_bytes.add(len);
+        }
         match &stream.queue {
             Queue::Emulator(busy) => {
                 let _turn = StreamInner::turn(busy)?;
@@ -290,7 +296,11 @@ impl Memory {
             }
             #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => {
-                stream.copy(self.address + start as u64, from.address + at as u64, len)?;
+                let (to, at) = (self.address + start as u64, from.address + at as u64);
+                match &from.device.backend {
+                    Backend::Cuda(source) if !is_near => stream.copy_from_peer(to, source, at, len)?,
+                    _ => stream.copy(to, at, len)?,
+                }
                 stream.advance();
                 Ok(())
             }

@@ -11,6 +11,7 @@ use crate::allocation::{Allocation, ReadByHost};
 use crate::buffer::Buffer;
 use crate::graph::check_host_copy;
 use crate::memory::{bytes_of, bytes_of_mut, check_bits, zeroed_vec};
+use crate::peer;
 use crate::pinned::PinnedBuffer;
 use crate::stream::{Queue, Stream};
 use crate::transfer::{Direction, Transfer};
@@ -326,21 +327,29 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
 
     /// Copies `other`, which has the same length and lies on the same device, over the elements, on `stream`.
     pub fn copy_from_device(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
-        check_lengths("copy on the device", "the target", self.0.len, "the source", other.0.len)?;
-        let access = |part| Access::new("copy on the device", part, stream);
+        let call = "copy on the device";
+        check_lengths(call, "the target", self.0.len, "the source", other.0.len)?;
+        let access = |part| Access::new(call, part, stream);
         let (target, source) = (access(&self.0)?, access(&other.0)?);
-        let bytes = self.0.len * size_of::<T>();
-        let mut uses = Uses::default();
-        uses.add(target.0, Mode::Write);
-        uses.add(source.0, Mode::Read);
-        if let Queue::Capture(recording) = &stream.0.queue {
-            let (to, from) = ((target.0, self.0.start), (source.0, other.0.start));
-            return recording.add(|recorded| recorded.copy(&uses, to, from, bytes));
-        }
-        let _held = uses.lock()?;
-        let _turn = stream.device().turn();
-        uses.enter(&stream.0)?;
-        target.0.memory().copy(&stream.0, self.0.start, source.0.memory(), other.0.start, bytes)
+        let (to, from) = ((target.0, self.0.start), (source.0, other.0.start));
+        peer::copy(call, stream, to, from, self.0.len * size_of::<T>())
+    }
+
+    /// Copies `other`, which has the same length and lies on any device, over the elements, on `stream`, which is of this buffer's
+    /// device. It comes after all that writes `other`, on the streams of its device too, and what writes `other` later waits for it.
+    ///
+    /// GPUs that can access each other's memory copy directly, by NVLink where there is one. Others go through the host.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::LengthMismatch`] if the lengths differ, [`Error::WrongDevice`] if this buffer is on another device than the
+    /// stream, or one of the two buffers is a GPU's and the other one the emulator's, and [`Error::Capture`] if the stream captures
+    /// and the devices differ.
+    pub fn copy_from_peer(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
+        let call = "`copy_from_peer`";
+        check_lengths(call, "the target", self.0.len, "the source", other.0.len)?;
+        let (to, from) = ((self.0.allocation, self.0.start), (other.0.allocation, other.0.start));
+        peer::copy(call, stream, to, from, self.0.len * size_of::<T>())
     }
 }
 

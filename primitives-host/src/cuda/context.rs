@@ -47,6 +47,8 @@ pub(crate) struct Context {
     order: Mutex<()>,
     /// Where the memory of buffers is from. The device's default pool is everybody's, and its settings are not ours to change.
     pub(super) pool: CUmemoryPool,
+    /// The GPUs that were asked whether they can access the pool.
+    pub(super) peers: Mutex<Vec<CUdevice>>,
     /// For work of the library's own that no stream of the caller's is for. The legacy stream would wait for the streams of others,
     /// and cannot be used while one of them is captured.
     pub(super) aside: CUstream,
@@ -274,6 +276,7 @@ impl Context {
             orphans: Mutex::default(),
             order: Mutex::new(()),
             pool: std::ptr::null_mut(),
+            peers: Mutex::default(),
             aside: std::ptr::null_mut(),
         };
         context.make_pool()?;
@@ -404,6 +407,11 @@ impl Context {
 
     fn is_lost_after(&self, cause: &DriverError) -> Error {
         Error::ContextLost { device: self.label.clone(), error: cause.clone(), again: String::new() }
+    }
+
+    /// The driver's number of the device.
+    pub(super) fn device(&self) -> CUdevice {
+        self.device
     }
 
     pub(crate) fn as_raw(&self) -> CUcontext {

@@ -143,7 +143,6 @@ impl RawStream {
         if other.marks.is_done(at) {
             return Ok(());
         }
-        self.context.make_current()?;
         let mut marks = other.marks.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let later = marks.iter().find(|(position, _)| *position >= at).map(|(_, mark)| mark.0);
         let event = match later {
@@ -153,9 +152,14 @@ impl RawStream {
                 return Err(Error::Capture { call: "a wait of another stream", advice });
             }
             // What has a position is in the queue, unless its launch failed: what is there now is enough.
-            None => other.mark(&mut marks, other.marks.enqueued())?,
+            None => {
+                // The event is of the other stream's context, which may be another GPU's.
+                other.context.make_current()?;
+                other.mark(&mut marks, other.marks.enqueued())?
+            }
         };
         other.marks.ahead.store(AHEAD, Ordering::Relaxed);
+        self.context.make_current()?;
         // SAFETY: both are alive; the lock is held, so that the event is not recorded anew before.
         unsafe { call!(self.context, cuStreamWaitEvent(self.raw, event, 0)) }
     }

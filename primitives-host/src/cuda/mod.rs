@@ -8,6 +8,7 @@ mod fault;
 mod graph;
 mod marks;
 mod module;
+mod peer;
 mod stream;
 
 pub(crate) use context::{Context, HostMemory, all_properties, device_count};

@@ -1,7 +1,7 @@
 /* A CUDA driver without a device: it runs no kernels, keeps device memory on the host, and watches what is called.
 
    Its functions note what matters in a log. They set `mistakes` where a driver would spoil a capture, or where memory goes that a
-   kernel could still use. A test captures streams and keeps them busy by the functions at the end. */
+   kernel could still use. A test captures streams and keeps them busy by the functions at the end, and says how many devices there are. */
 
 #include <pthread.h>
 #include <stdint.h>
@@ -12,9 +12,11 @@
 
 typedef struct stream {
     int number, captured, busy;
+    void *context;
 } stream;
 typedef struct event {
     int number, captured;
+    void *context;
 } event;
 typedef struct graph {
     int nodes;
@@ -27,7 +29,9 @@ static int streams, events, captures, busy_streams, mistakes, last_mistake_line;
 static volatile int hold_loads, hold_copies, loads_held, copies_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
-static int default_pool, own_pool, context, other_context, module, function;
+static int default_pool, own_pool, context, second_context, other_context, module, function;
+static int devices = 1, peer_access = 1;
+static __thread void *current;
 static uint32_t number_of_kernel;
 static int next_fill, next_copy, next_pool;
 static __thread int contexts_on_stack;
@@ -72,24 +76,30 @@ int cuGetErrorName(int code, const char **text) {
     return *text ? 0 : 1;
 }
 int cuGetErrorString(int code, const char **text) { return cuGetErrorName(code, text); }
-int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGetCount(int *count) { return *count = devices, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char *name, int len, int device) { return snprintf(name, len, "Fake %d", device), 0; }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << 30, device; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << (30 + device), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1024;
-    return device;
+    *value = attribute == 75 ? 9 - device : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1024;
+    return 0;
 }
-int cuDevicePrimaryCtxRetain(void **c, int device) { return *c = &context, device; }
+int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = peer_access, device == peer; }
+int cuDevicePrimaryCtxRetain(void **c, int device) {
+    if (device) NOTE("open %d\n", device);
+    return *c = device ? &second_context : &context, 0;
+}
 int cuDevicePrimaryCtxRelease_v2(int device) {
+    (void)device;
     NOTE("release\n");
-    return device;
+    return 0;
 }
-/* Of somebody else. */
-static __thread void *current;
-int cuCtxSetCurrent(void *c) { return current = c, c != &context && c != &other_context; }
-int cuCtxGetDevice(int *device) { return *device = 0; }
-int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { return *flags = 0, *active = 1, device; }
+int cuCtxSetCurrent(void *c) { return current = c, c != &context && c != &second_context && c != &other_context; }
+int cuCtxGetDevice(int *device) { return *device = current == &second_context, 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    (void)device;
+    return *flags = 0, *active = 1, 0;
+}
 int cuCtxPushCurrent_v2(void *c) { return c != &context; }
 int cuCtxCreate_v2(void **c, unsigned flags, int device) {
     contexts_on_stack++;
@@ -141,6 +151,10 @@ int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
     if (pool != &own_pool) MISTAKE(0);
     return attribute != 4 || !value;
 }
+int cuMemPoolSetAccess(void *pool, const int *access, size_t count) {
+    NOTE("access by %d\n", access[1]);
+    return pool != &own_pool || access[0] != 1 || access[2] != 3 || count != 1;
+}
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, stream *s) {
     NOT_CAPTURED(s);
     if (bytes == 0) return 1;
@@ -162,6 +176,7 @@ int cuMemFreeAsync(void *address, stream *s) {
 int cuStreamCreate(stream **s, unsigned flags) {
     *s = calloc(1, sizeof **s);
     (*s)->number = ++streams;
+    (*s)->context = current;
     return flags > 1;
 }
 int cuStreamDestroy_v2(stream *s) {
@@ -189,12 +204,15 @@ int cuStreamIsCapturing(stream *s, int *status) { return *status = of(s)->captur
 int cuEventCreate(event **e, unsigned flags) {
     *e = calloc(1, sizeof **e);
     (*e)->number = ++events;
+    (*e)->context = current;
     NOTE("event e%d %s\n", events, flags & 2 ? "without time" : "with time");
     return 0;
 }
 int cuEventDestroy_v2(event *e) { return free(e), 0; }
 int cuEventRecord(event *e, stream *s) {
     e->captured = of(s)->captured;
+    /* An event is recorded on streams of its own context. */
+    if (e->context && of(s)->context && e->context != of(s)->context) MISTAKE(400);
     NOTE("record e%d s%d\n", e->number, of(s)->number);
     return 0;
 }
@@ -239,6 +257,13 @@ int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) {
 }
 int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
     NOTE("copy s%d\n", of(s)->number);
+    return memmove(to, from, bytes), 0;
+}
+int cuMemcpyPeerAsync(void *to, void *to_context, const void *from, void *from_context, size_t bytes, stream *s) {
+    if (to_context == from_context || to_context != of(s)->context) MISTAKE(400);
+    NOT_CAPTURED(s);
+    FAIL_ONCE(next_copy);
+    NOTE("peer copy s%d\n", of(s)->number);
     return memmove(to, from, bytes), 0;
 }
 int cuMemsetD8Async(void *to, unsigned char value, size_t bytes, stream *s) {
@@ -318,6 +343,9 @@ void fake_busy(stream *s) {
     of(s)->busy = 1;
 }
 int fake_number(stream *s) { return of(s)->number; }
+/* How many devices there are, 1 or 2, and whether one can access the other's memory. */
+void fake_devices(int count) { devices = count; }
+void fake_peer_access(int can) { peer_access = can; }
 void fake_hold_loads(int hold) { hold_loads = hold; }
 void fake_hold_copies(int hold) { hold_copies = hold; }
 /* What the next fill, copy with the host or new pool returns. */

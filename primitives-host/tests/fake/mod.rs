@@ -29,7 +29,10 @@ pub(crate) fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
         assert!(status.success());
         std::fs::rename(&made, &library).expect("in one folder");
         // SAFETY: the other threads of this process wait for this one, or are the harness, which reads no environment now.
-        unsafe { std::env::set_var("KERNEL_PRIMITIVES_LIBCUDA", &library) };
+        unsafe {
+            std::env::set_var("KERNEL_PRIMITIVES_LIBCUDA", &library);
+            std::env::set_var("KERNEL_PRIMITIVES_DEVICES", "gpu");
+        }
         // SAFETY: a library without initialisers.
         Fake(unsafe { Library::new(&library) }.expect("just made"))
     });

@@ -7,6 +7,7 @@
 mod fake;
 mod lifetimes;
 mod order;
+mod peers;
 mod refusals;
 mod support;
 mod transfers;
