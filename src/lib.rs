@@ -12,6 +12,7 @@
 //! | | [`element`], [`functor`], [`input`], [`output`] | what items are, what is done with them, where they come from and go |
 //! | | [`kernels`] | shipped kernels: to launch, to instantiate with one's own functors, and to copy from |
 //! | callers | [`Device`], [`Stream`], [`Buffer`], [`Dims`], [`Graph`] | the runtime, the same on a GPU and in the emulator |
+//! | | [`Devices`], [`Split`], [`SplitBuffer`], [`expr::SplitTensor`] | several devices, and data that is split over them |
 //! | | [`algorithms`] | sorts, scans, reductions, selections and more over whole buffers, one call each |
 //! | | [`expr`] | arithmetic on tensors, one kernel an assignment |
 //! | | [`ops`] | operators with descriptors, for types known only at run time |
@@ -157,11 +158,12 @@ pub use primitives_gpu::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use primitives_host::{
-    Accessor, Buffer, BufferSlice, BufferSliceMut, Counters, DEVICE_VARIABLE, Device, DeviceProperties, Diagnosis,
-    Dims, DriverError, EMULATED_ARCH_VARIABLE, EMULATOR_VARIABLE, EmulatorOptions, Error, Event, ExpressionError,
-    ExpressionErrorKind, Extents, FunctionCode, FunctionImage, FunctionInfo, FunctionValue, Graph, Image, Images,
-    InputArg, KernelFault, KernelInfo, MemoryAction, MemoryPlace, OutputArg, OutsideView, PinnedBuffer, ReadArg,
-    Result, SEED_VARIABLE, Stream, Transfer, ValueType, WriteArg,
+    Accessor, Buffer, BufferSlice, BufferSliceMut, Counters, DEVICE_VARIABLE, DEVICES_VARIABLE, Device, DeviceFilter,
+    DeviceProperties, Devices, Diagnosis, Dims, DriverError, EMULATED_ARCH_VARIABLE, EMULATOR_VARIABLE,
+    EmulatorOptions, Error, Event, ExpressionError, ExpressionErrorKind, Extents, FunctionCode, FunctionImage,
+    FunctionInfo, FunctionValue, Graph, Image, Images, InputArg, KernelFault, KernelInfo, MemoryAction, MemoryPlace,
+    OutputArg, OutsideView, PinnedBuffer, ReadArg, Result, SEED_VARIABLE, Split, SplitBuffer, Stream, Transfer,
+    ValueType, WriteArg, devices,
 };
 // What the macros' expansions name.
 #[doc(hidden)]

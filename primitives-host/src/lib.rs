@@ -53,6 +53,7 @@ mod output_arg;
 mod peer;
 mod pinned;
 mod slice;
+mod split;
 #[doc(hidden)]
 pub mod storage;
 mod stream;
@@ -76,6 +77,7 @@ pub use kernel::{Image, Images, KernelInfo};
 pub use output_arg::OutputArg;
 pub use pinned::PinnedBuffer;
 pub use slice::{BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+pub use split::{Split, SplitBuffer};
 pub use stream::{Event, Stream};
 pub use transfer::Transfer;
 

@@ -13,9 +13,10 @@ use crate::dims::Dims;
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
 use crate::graph::{Draft, check_host_copy};
 use crate::kernel::Launch;
+pub use crate::split::{Move, moves};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::uses::{Mode, Uses};
-use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, in_kernel, trace};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, in_kernel, peer, trace};
 
 /// What runs on the calling thread, for other threads that compute a part of it.
 pub use crate::in_kernel::{Entered, Running, resume, running};
@@ -178,6 +179,31 @@ pub fn is_unchecked(device: &Device) -> bool {
         #[cfg(feature = "cuda")]
         Backend::Cuda(_) => false,
     }
+}
+
+/// Copies so many bytes of one memory over those of another one, on a stream of the target's device: as
+/// [`BufferSliceMut::copy_from_peer`].
+///
+/// # Errors
+/// As there; [`Error::OutOfRange`] in bytes, and [`Error::ReadOnly`].
+///
+/// # Safety
+/// Both memories are those of buffers of one element type, and the bytes are whole elements.
+pub unsafe fn copy(
+    call: &'static str,
+    stream: &Stream,
+    (target, to): (&Storage, usize),
+    (source, from): (&Storage, usize),
+    bytes: usize,
+) -> Result<()> {
+    for (storage, start) in [(target, to), (source, from)] {
+        let len = storage.len();
+        if start.checked_add(bytes).is_none_or(|end| end > len) {
+            return Err(Error::OutOfRange { start, end: start.saturating_add(bytes), len });
+        }
+    }
+    target.check_write(call.trim_matches('`'), "the target")?;
+    peer::copy(call, stream, (&target.allocation, to), (&source.allocation, from), bytes)
 }
 
 /// Whether a stream is that of a [`Stream::capture`], whose graph keeps the memory that it uses. A graph that others capture does not.
