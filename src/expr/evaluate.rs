@@ -225,7 +225,7 @@ pub(crate) fn reduction_text(
 }
 
 /// The value that a reduction of no elements has.
-fn of_nothing(spec: Spec) -> Arc<Node> {
+pub(super) fn of_nothing(spec: Spec) -> Arc<Node> {
     Arc::new(Node { kind: Kind::Scalar(spec.of_nothing()), dtype: spec.to, arguments: arguments([]) })
 }
 

@@ -11,6 +11,7 @@ use super::dtype::{DType, Scalar};
 use super::neighbour::Shift;
 use super::program::FastMap;
 use super::shape::{Layout, MAX_RANK};
+use super::split::SplitView;
 use super::weighted::Taps;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
@@ -149,6 +150,8 @@ impl View {
 pub(crate) enum Kind {
     /// An element of a view, at the place that is computed.
     View(Arc<View>),
+    /// An element of a tensor that is split over devices, at the place that is computed.
+    Split(Arc<SplitView>),
     /// An element of an operand that is given later, by number.
     Parameter(u32),
     /// A value that may be another in the next evaluation.
@@ -381,73 +384,96 @@ impl<T: Scalar> Operand for &Expr<T> {
 
 /// The text of an expression, with its views as `x0`, `x1` in the order in which they stand, and what these are.
 pub(crate) fn describe(roots: &[&Arc<Node>]) -> (Vec<String>, Vec<String>) {
-    let mut views: Vec<&Arc<View>> = Vec::new();
-    let texts = roots.iter().map(|root| text(root, &mut views, 0, &mut 400)).collect();
-    let shapes =
-        views.iter().enumerate().map(|(i, view)| format!("x{i}: {}{}", view.dtype, view.layout.shape)).collect();
+    let mut leaves: Vec<Leaf<'_>> = Vec::new();
+    let texts = roots.iter().map(|root| text(root, &mut leaves, 0, &mut 400)).collect();
+    let shapes = leaves.iter().enumerate().map(|(i, leaf)| format!("x{i}: {}", leaf.describe())).collect();
     (texts, shapes)
 }
 
+/// A tensor in the text of an expression.
+enum Leaf<'a> {
+    View(&'a Arc<View>),
+    Split(&'a Arc<SplitView>),
+}
+
+impl Leaf<'_> {
+    fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::View(a), Self::View(b)) => a.same_as(b),
+            (Self::Split(a), Self::Split(b)) => a.same_as(b),
+            _ => false,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::View(view) => format!("{}{}", view.dtype, view.layout.shape),
+            Self::Split(view) => format!("{}{}, split as {}", view.dtype, view.shape, view.describe()),
+        }
+    }
+}
+
 /// Operators bind as in Rust; `binding` is what is around. Long expressions are cut off.
-fn text<'a>(node: &'a Node, views: &mut Vec<&'a Arc<View>>, binding: u8, budget: &mut usize) -> String {
+fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mut usize) -> String {
     if *budget == 0 {
         return "…".into();
     }
     *budget -= 1;
-    let mut name = |view: &'a Arc<View>| {
-        let at = views.iter().position(|known| known.same_as(view)).unwrap_or_else(|| {
-            views.push(view);
-            views.len() - 1
+    let mut name = |leaf: Leaf<'a>| {
+        let at = leaves.iter().position(|known| known.same_as(&leaf)).unwrap_or_else(|| {
+            leaves.push(leaf);
+            leaves.len() - 1
         });
         format!("x{at}")
     };
     let value =
         |word| super::dtype::with_type!(node.dtype, T => format!("{:?}", <T as super::dtype::ToWord>::from_word(word)));
     let arguments: Vec<&'a Arc<Node>> = node.arguments().collect();
-    let infix = |symbol: &str, level: u8, views: &mut Vec<&'a Arc<View>>, budget: &mut usize| {
-        let (a, b) = (text(arguments[0], views, level, budget), text(arguments[1], views, level + 1, budget));
+    let infix = |symbol: &str, level: u8, leaves: &mut Vec<Leaf<'a>>, budget: &mut usize| {
+        let (a, b) = (text(arguments[0], leaves, level, budget), text(arguments[1], leaves, level + 1, budget));
         if level < binding { format!("({a} {symbol} {b})") } else { format!("{a} {symbol} {b}") }
     };
     let (call, first): (String, Option<String>) = match &node.kind {
-        Kind::View(view) => return name(view),
+        Kind::View(view) => return name(Leaf::View(view)),
+        Kind::Split(view) => return name(Leaf::Split(view)),
         Kind::Neighbour(view, shift) => {
-            return format!("{}{:?}", name(view), shift.offsets(view.layout.shape.rank()));
+            return format!("{}{:?}", name(Leaf::View(view)), shift.offsets(view.layout.shape.rank()));
         }
         Kind::Weighted(view, taps) => {
-            return format!("convolve({}, {} weights from {})", name(view), taps.weights.len(), taps.first);
+            return format!("convolve({}, {} weights from {})", name(Leaf::View(view)), taps.weights.len(), taps.first);
         }
         Kind::Wrong(..) => ("stencil".into(), None),
-        Kind::Steps(count) => return format!("({}).steps({count})", text(arguments[0], views, 0, budget)),
+        Kind::Steps(count) => return format!("({}).steps({count})", text(arguments[0], leaves, 0, budget)),
         Kind::Parameter(number) => return format!("x{number}"),
         Kind::Scalar(word) | Kind::Constant(word) => return value(*word),
         Kind::Index(None) => return "index".into(),
         Kind::Index(Some(axis)) => return format!("index({axis})"),
-        Kind::Gather(view) => (name(view) + ".gather", None),
+        Kind::Gather(view) => (name(Leaf::View(view)) + ".gather", None),
         Kind::Random(Distribution::Uniform) => ("uniform".into(), None),
         Kind::Random(Distribution::Normal) => ("normal".into(), None),
         Kind::Call(function) => (function.0.code().name().rsplit("::").next().unwrap_or_default().into(), None),
         Kind::Op(op) => match op {
-            Op::Add => return infix("+", 5, views, budget),
-            Op::Sub => return infix("-", 5, views, budget),
-            Op::Mul => return infix("*", 6, views, budget),
-            Op::Div => return infix("/", 6, views, budget),
-            Op::Rem => return infix("%", 6, views, budget),
-            Op::Shl => return infix("<<", 4, views, budget),
-            Op::Shr => return infix(">>", 4, views, budget),
-            Op::And => return infix("&", 3, views, budget),
-            Op::Xor => return infix("^", 2, views, budget),
-            Op::Or => return infix("|", 1, views, budget),
-            Op::Eq => return infix("==", 0, views, budget),
-            Op::Ne => return infix("!=", 0, views, budget),
-            Op::Lt => return infix("<", 0, views, budget),
-            Op::Le => return infix("<=", 0, views, budget),
-            Op::Neg => return format!("-{}", text(arguments[0], views, 7, budget)),
-            Op::Not => return format!("!{}", text(arguments[0], views, 7, budget)),
+            Op::Add => return infix("+", 5, leaves, budget),
+            Op::Sub => return infix("-", 5, leaves, budget),
+            Op::Mul => return infix("*", 6, leaves, budget),
+            Op::Div => return infix("/", 6, leaves, budget),
+            Op::Rem => return infix("%", 6, leaves, budget),
+            Op::Shl => return infix("<<", 4, leaves, budget),
+            Op::Shr => return infix(">>", 4, leaves, budget),
+            Op::And => return infix("&", 3, leaves, budget),
+            Op::Xor => return infix("^", 2, leaves, budget),
+            Op::Or => return infix("|", 1, leaves, budget),
+            Op::Eq => return infix("==", 0, leaves, budget),
+            Op::Ne => return infix("!=", 0, leaves, budget),
+            Op::Lt => return infix("<", 0, leaves, budget),
+            Op::Le => return infix("<=", 0, leaves, budget),
+            Op::Neg => return format!("-{}", text(arguments[0], leaves, 7, budget)),
+            Op::Not => return format!("!{}", text(arguments[0], leaves, 7, budget)),
             Op::Cast => (format!("cast::<{}>", node.dtype), None),
             Op::Math(math) => (format!("{math:?}").to_lowercase(), None),
             other => (format!("{other:?}").to_lowercase(), None),
         },
     };
-    let rest = arguments.iter().map(|argument| text(argument, views, 0, budget));
+    let rest = arguments.iter().map(|argument| text(argument, leaves, 0, budget));
     format!("{call}({})", first.into_iter().chain(rest).collect::<Vec<_>>().join(", "))
 }

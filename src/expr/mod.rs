@@ -26,7 +26,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | leaves | [`Tensor`]s and views of them, numbers, [`scalar`], [`constant`], [`element_index`], [`axis_index`], [`uniform`], [`normal`] |
+//! | leaves | [`Tensor`]s and views of them, [`SplitTensor`]s, numbers, [`scalar`], [`constant`], [`element_index`], [`axis_index`], [`uniform`], [`normal`] |
 //! | operators | `+ - * / %` and `-`, on numbers; `& \| ^ !`, on `bool` and integers; `<< >>`, on integers |
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
@@ -83,6 +83,7 @@ mod ptx;
 mod reduce;
 pub(crate) mod shape;
 mod sparse;
+mod split;
 mod stencil;
 mod steps;
 mod tensor;
@@ -98,5 +99,6 @@ pub use graph::{Expr, Operand, constant, scalar};
 pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use shape::{AxisSlice, IntoShape, IntoSlices, MAX_RANK, Shape};
 pub use sparse::{SparseProduct, SparseSum};
+pub use split::SplitTensor;
 pub use stencil::{Boundary, IntoOffsets, Neighbours, convolve, stencil};
 pub use tensor::Tensor;

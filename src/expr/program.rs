@@ -290,6 +290,12 @@ impl Lowering {
                 });
                 What::Weighted(input, number as u32)
             }
+            Kind::Split(_) => {
+                let reason = "a tensor that is split over devices is read for a split one alone: assign to one, or collect it by \
+                              `to_tensor` first";
+                self.lowered.wrong.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));
+                What::Constant(0)
+            }
             Kind::Steps(_) => {
                 let reason = "steps are an assignment of their own: assign them to a tensor first";
                 self.lowered.wrong.get_or_insert((ExpressionErrorKind::BadStencil, reason.into()));

@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::{ExpressionErrorKind, Result, Stream};
+use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
 use half::{bf16, f16};
 use primitives_gpu::element::{ConvertTo, Ordered};
 
 use super::dtype::{DType, Floating, Numeric, Promote, Scalar, ToWord as _, with_type};
-use super::evaluate::{mistake, reduce, reduction_text};
+use super::evaluate::{evaluate, mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Node, Op, Operand};
 use super::program::{Lowered, lower};
@@ -107,14 +107,58 @@ summed!(
 /// ```
 #[must_use = "nothing is computed before `item`, `tensor` or `assign_to`"]
 pub struct ReductionExpr<T> {
-    root: Arc<Node>,
-    fold: Fold,
-    finish: Finish,
-    axes: Option<Vec<isize>>,
-    keep: bool,
+    pub(super) root: Arc<Node>,
+    pub(super) fold: Fold,
+    pub(super) finish: Finish,
+    pub(super) axes: Option<Vec<isize>>,
+    pub(super) keep: bool,
     /// For expressions without a tensor.
-    over: Option<(Stream, Vec<usize>)>,
+    pub(super) over: Option<Over>,
     _result: PhantomData<fn() -> T>,
+}
+
+/// Where an expression is reduced, with its extents.
+pub(super) enum Over {
+    Stream(Stream, Vec<usize>),
+    Split(Split, Vec<usize>),
+}
+
+/// What is wrong with a reduction.
+type Mistake = (ExpressionErrorKind, String);
+
+/// The axes that are reduced, in order; all unless some are given.
+pub(super) fn axes_of(given: Option<&[isize]>, shape: &Shape) -> Result<Vec<usize>, Mistake> {
+    let rank = shape.rank() as isize;
+    let Some(given) = given else { return Ok((0..shape.rank()).collect()) };
+    let mut axes = Vec::new();
+    for &axis in given {
+        let at = if axis < 0 { axis + rank } else { axis };
+        if !(0..rank).contains(&at) || axes.contains(&(at as usize)) {
+            let reason = format!("axis {axis} of shape {shape} is none, or given twice");
+            return Err((ExpressionErrorKind::OutOfRange, reason));
+        }
+        axes.push(at as usize);
+    }
+    axes.sort_unstable();
+    Ok(axes)
+}
+
+/// The shape of the results, in which axes that are reduced may stay with an extent of 1.
+pub(super) fn kept_of(shape: &Shape, axes: &[usize], keep: bool) -> Result<Shape, Mistake> {
+    let mut kept = Vec::new();
+    for (axis, &extent) in shape.iter().enumerate() {
+        match (axes.contains(&axis), keep) {
+            (false, _) => kept.push(extent),
+            (true, true) => kept.push(1),
+            (true, false) => {}
+        }
+    }
+    let kept = Shape::new(&kept).unwrap_or(Shape::SCALAR);
+    if kept.elements().is_none() {
+        let reason = format!("the result, of shape {kept}, has more elements than can be counted");
+        return Err((ExpressionErrorKind::BadShape, reason));
+    }
+    Ok(kept)
 }
 
 impl<T: Scalar> ReductionExpr<T> {
@@ -137,7 +181,7 @@ impl<T: Scalar> ReductionExpr<T> {
     /// Gives the expression this shape and this stream. Expressions without a tensor need that, such as random numbers. Others are
     /// broadcast to the shape.
     pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
-        self.over = Some((stream.clone(), shape.extents().to_vec()));
+        self.over = Some(Over::Stream(stream.clone(), shape.extents().to_vec()));
         self
     }
 
@@ -149,20 +193,38 @@ impl<T: Scalar> ReductionExpr<T> {
     /// if the target overlaps what is read; and otherwise what [`Tensor::assign`] returns.
     #[track_caller]
     pub fn assign_to(&self, target: &Tensor<T>) -> Result<()> {
-        self.store(Location::caller(), target, lower([&self.root]))
+        let (place, lowered) = (Location::caller(), lower([&self.root]));
+        if !self.is_split(&lowered) {
+            return self.store(place, target, lowered);
+        }
+        let results = self.collected(place)?;
+        if results.shape() != target.shape() {
+            return Err(self.other_shape(place, &results.shape(), target));
+        }
+        evaluate(place, &[&target.view], &[results.expr().node])
+    }
+
+    /// Whether what is reduced is split over devices.
+    fn is_split(&self, lowered: &Lowered) -> bool {
+        self.is_over_split() || matches!(lowered.wrong, Some((ExpressionErrorKind::BadSplit, _)))
+    }
+
+    fn other_shape(&self, place: &Location<'_>, kept: &Shape, target: &Tensor<T>) -> Error {
+        let reason = format!("the result of shape {kept} is no tensor of shape {}", target.shape());
+        mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root])
     }
 
     fn store(&self, place: &'static Location<'static>, target: &Tensor<T>, lowered: Lowered) -> Result<()> {
         let (shape, axes, kept) = self.shapes(place, &lowered)?;
         if kept != target.shape() {
-            let reason = format!("the result of shape {kept} is no tensor of shape {}", target.shape());
-            return Err(mistake(place, ExpressionErrorKind::BadShape, reason, &[&self.root]));
+            return Err(self.other_shape(place, &kept, target));
         }
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
         reduce(place, &target.view, &shape, &axes, spec, (&self.root, lowered))
     }
 
-    /// Computes the reduction into a new tensor.
+    /// Computes the reduction into a new tensor. Of what is split over devices, it is on the first device; see
+    /// [`split_tensor`](Self::split_tensor) for results that stay split.
     ///
     /// # Errors
     ///
@@ -171,6 +233,9 @@ impl<T: Scalar> ReductionExpr<T> {
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
         let (place, lowered) = (Location::caller(), lower([&self.root]));
+        if self.is_split(&lowered) {
+            return self.collected(place);
+        }
         let target = self.target(place, &lowered)?;
         self.store(place, &target, lowered)?;
         Ok(target)
@@ -180,7 +245,8 @@ impl<T: Scalar> ReductionExpr<T> {
     fn target(&self, place: &Location<'_>, lowered: &Lowered) -> Result<Tensor<T>> {
         let (_, _, kept) = self.shapes(place, lowered)?;
         let stream = match &self.over {
-            Some((stream, _)) => stream.clone(),
+            Some(Over::Stream(stream, _)) => stream.clone(),
+            Some(Over::Split(split, _)) => split.streams()[0].clone(),
             None => match lowered.inputs.first() {
                 Some(view) => view.stream.clone(),
                 None => {
@@ -226,7 +292,7 @@ impl<T: Scalar> ReductionExpr<T> {
             return Err(fail(*kind, reason.to_string()));
         }
         let mut shape = match &self.over {
-            Some((_, extents)) => Shape::new(extents).ok_or_else(|| {
+            Some(Over::Stream(_, extents) | Over::Split(_, extents)) => Shape::new(extents).ok_or_else(|| {
                 fail(
                     ExpressionErrorKind::BadShape,
                     format!("a shape of {} axes; there can be {MAX_RANK}", extents.len()),
@@ -240,33 +306,8 @@ impl<T: Scalar> ReductionExpr<T> {
                 fail(ExpressionErrorKind::BadShape, reason)
             })?;
         }
-        let rank = shape.rank() as isize;
-        let mut axes = Vec::new();
-        for &axis in self.axes.as_deref().unwrap_or(&[]) {
-            let at = if axis < 0 { axis + rank } else { axis };
-            if !(0..rank).contains(&at) || axes.contains(&(at as usize)) {
-                let reason = format!("axis {axis} of shape {shape} is none, or given twice");
-                return Err(fail(ExpressionErrorKind::OutOfRange, reason));
-            }
-            axes.push(at as usize);
-        }
-        if self.axes.is_none() {
-            axes = (0..shape.rank()).collect();
-        }
-        axes.sort_unstable();
-        let mut kept = Vec::new();
-        for (axis, &extent) in shape.iter().enumerate() {
-            match (axes.contains(&axis), self.keep) {
-                (false, _) => kept.push(extent),
-                (true, true) => kept.push(1),
-                (true, false) => {}
-            }
-        }
-        let kept = Shape::new(&kept).unwrap_or(Shape::SCALAR);
-        if kept.elements().is_none() {
-            let reason = format!("the result, of shape {kept}, has more elements than can be counted");
-            return Err(fail(ExpressionErrorKind::BadShape, reason));
-        }
+        let axes = axes_of(self.axes.as_deref(), &shape).map_err(|(kind, reason)| fail(kind, reason))?;
+        let kept = kept_of(&shape, &axes, self.keep).map_err(|(kind, reason)| fail(kind, reason))?;
         Ok((shape, axes, kept))
     }
 }

@@ -129,7 +129,12 @@ impl<T: Scalar> Tensor<T> {
     }
 
     pub(crate) fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
-        Self { view: Arc::new(View { storage, stream, layout, dtype: T::DTYPE, origin: None }), _elements: PhantomData }
+        Self::of_view(Arc::new(View { storage, stream, layout, dtype: T::DTYPE, origin: None }))
+    }
+
+    /// The tensor of a view, whose elements are of `T`.
+    pub(super) fn of_view(view: Arc<View>) -> Self {
+        Self { view, _elements: PhantomData }
     }
 
     /// The same memory with another layout, inside it.
@@ -523,7 +528,7 @@ fn view_error(kind: ExpressionErrorKind, reason: String) -> Error {
 
 /// The shape, with so many elements if that is given.
 #[track_caller]
-fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
+pub(super) fn checked_shape(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
     let extents = shape.extents();
     let Some(shape) = Shape::new(extents) else {
         let reason = format!("a shape of {} axes; there can be {MAX_RANK}", extents.len());

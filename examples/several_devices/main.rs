@@ -1,0 +1,50 @@
+//! One program on one device and on several: `x = i / n`, and `y = sin(2x) + sqrt(1 - x²)`.
+//!
+//! ```text
+//! cargo run --release --example several_devices
+//! KERNEL_PRIMITIVES_DEVICES=emulator:4 cargo run --release --example several_devices
+//! SOLVER_DEVICES=memory=40G,count=2 cargo run --release --features cuda --example several_devices
+//! ```
+//!
+//! Vectors are split over all devices that filters keep. Each device computes its part, and indices count over the whole, so that the
+//! program is the same for any number of devices. The mean is formed on each and then across.
+
+use std::time::Instant;
+
+use kernel_primitives::devices::{double_precision, environment};
+use kernel_primitives::expr::{Reductions, SplitTensor, element_index, sin, sqrt};
+use kernel_primitives::{Devices, Result, Split};
+
+const LEN: usize = 1 << 22;
+
+fn main() -> Result<()> {
+    let devices = Devices::choose(environment("SOLVER_DEVICES") & double_precision())?;
+    let split = Split::even(&devices)?;
+    for (device, range) in devices.iter().zip(split.ranges(LEN)) {
+        println!("{device}: elements {range:?}; {}", device.reason());
+    }
+
+    let n = LEN as f64;
+    let (x, y) = (SplitTensor::<f64>::uninit(&split, LEN)?, SplitTensor::<f64>::uninit(&split, LEN)?);
+    // The first time, kernels are made and loaded.
+    for _ in 0..2 {
+        let start = Instant::now();
+        x.assign(element_index::<f64>() / n)?;
+        y.assign(sin(&x * 2.0) + sqrt(1.0 - &x * &x))?;
+        split.synchronize()?;
+        println!("{LEN} elements in {:.2?}", start.elapsed());
+    }
+
+    for (i, y) in y.to_vec()?.into_iter().enumerate() {
+        let x = i as f64 / n;
+        let expected = (2.0 * x).sin() + (1.0 - x * x).sqrt();
+        assert!((y - expected).abs() < 1e-14, "element {i}: {y}, not {expected}");
+    }
+    // The mean is the integral from 0 to 1, but for the first and the last half of a step.
+    let integral = (1.0 - f64::cos(2.0)) / 2.0 + std::f64::consts::FRAC_PI_4;
+    let mean = y.mean().item()?;
+    println!("mean {mean:.9}, integral {integral:.9}");
+    assert!((mean - integral).abs() < 1.0 / n);
+    println!("checked against the CPU");
+    Ok(())
+}

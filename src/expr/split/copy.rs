@@ -1,0 +1,105 @@
+//! Copies between tensors that are split in different ways, and from and to tensors of one device.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::storage::{self, moves};
+use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
+
+use super::tensor::{SplitTensor, splittable};
+use super::view::row_elements;
+use crate::expr::dtype::Scalar;
+use crate::expr::evaluate::mistake;
+use crate::expr::graph::View;
+use crate::expr::tensor::Tensor;
+
+impl<T: Scalar> SplitTensor<T> {
+    /// The same elements split in another way: a copy. Rows that stay on their device are copied there, and others between devices.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::SplitTensor;
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let devices = Devices::emulated(3)?;
+    /// let x = SplitTensor::from_slice(&Split::even(&devices)?, [3, 2], &[1, 2, 3, 4, 5, 6])?;
+    /// let y = x.resplit(&Split::weighted(&devices, &[1.0, 1.0, 4.0])?)?;
+    /// assert_eq!((y.range(2), y.shard(2).to_vec()?), (1..3, vec![3, 4, 5, 6]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Allocation`]; [`Error::WrongDevice`] between GPUs and the emulator; [`Error::Fault`] of a kernel that should have written
+    /// the elements.
+    #[track_caller]
+    pub fn resplit(&self, split: &Split) -> Result<Self> {
+        let copy = Self::uninit(split, self.shape())?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
+    /// Copies the elements of `other`, which has the same shape and is split in any way. Only the rows that are on two devices go from one
+    /// to another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if the shapes differ; else as [`resplit`](Self::resplit).
+    #[track_caller]
+    pub fn copy_from(&self, other: &Self) -> Result<()> {
+        if self.shape() != other.shape() {
+            let reason = format!("a tensor of shape {} is not copied to one of shape {}", other.shape(), self.shape());
+            return Err(mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[]));
+        }
+        let row = row_elements(&self.shape());
+        for one in moves(&self.view.bounds, &other.view.bounds) {
+            let to = (&self.view.shards[one.to], (one.range.start - self.view.bounds[one.to]) * row);
+            let from = (&other.view.shards[one.from], (one.range.start - other.view.bounds[one.from]) * row);
+            copy::<T>(to, from, one.range.len() * row)?;
+        }
+        Ok(())
+    }
+
+    /// All elements on the device of a stream: a copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`resplit`](Self::resplit).
+    #[track_caller]
+    pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
+        let (all, row) = (Tensor::uninit(stream, self.shape())?, row_elements(&self.shape()));
+        for (shard, bounds) in self.view.shards.iter().zip(self.view.bounds.windows(2)) {
+            copy::<T>((&all.view, bounds[0] * row), (shard, 0), (bounds[1] - bounds[0]) * row)?;
+        }
+        Ok(all)
+    }
+
+    /// The elements of a tensor of one device split over devices: a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] for a tensor without axes, which has nothing to split; else as [`resplit`](Self::resplit).
+    #[track_caller]
+    pub fn from_tensor(split: &Split, tensor: &Tensor<T>) -> Result<Self> {
+        let shape = splittable(&tensor.shape(), None)?;
+        let (all, row) = (tensor.contiguous()?, row_elements(&shape));
+        Self::made(split, shape, |stream, shape, rows| {
+            let part = Tensor::uninit(stream, shape)?;
+            copy::<T>((&part.view, 0), (&all.view, rows.start * row), rows.len() * row)?;
+            Ok(part)
+        })
+    }
+}
+
+/// Copies so many elements of one view to another, whose elements are of `T` and lie in a row, from elements on that these have.
+pub(super) fn copy<T: Scalar>(to: (&Arc<View>, usize), from: (&Arc<View>, usize), len: usize) -> Result<(), Error> {
+    let size = size_of::<T>();
+    let byte = |(view, at): (&Arc<View>, usize)| (view.layout.offset + at) * size;
+    let (target, source) = ((&*to.0.storage, byte(to)), (&*from.0.storage, byte(from)));
+    if len == 0 || target.0.same_as(source.0) && target.1 == source.1 {
+        return Ok(());
+    }
+    // SAFETY: the memory of a tensor of `T` is that of a buffer of `T`, and whole elements are copied.
+    unsafe { storage::copy("`SplitTensor::copy_from`", &to.0.stream, target, source, len * size) }
+}

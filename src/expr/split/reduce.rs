@@ -1,0 +1,286 @@
+//! Reductions of split tensors: on each device, and then across.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
+
+use super::assign::{Reads, on_device};
+use super::copy::copy;
+use super::tensor::SplitTensor;
+use super::view::{Rows, row_elements, with_rows};
+use crate::expr::dtype::{DType, Scalar, with_type};
+use crate::expr::evaluate::{evaluate, mistake, of_nothing, reduce};
+use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, node};
+use crate::expr::program::lower;
+use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
+use crate::expr::shape::{IntoShape, MAX_RANK, Shape};
+use crate::expr::tensor::Tensor;
+
+/// A reduction of what is split, as it was checked.
+struct Plan<'a> {
+    place: &'static Location<'static>,
+    root: &'a Arc<Node>,
+    split: Split,
+    bounds: Vec<usize>,
+    /// Of what is reduced.
+    shape: Shape,
+    axes: Vec<usize>,
+    /// Of the results.
+    kept: Shape,
+    spec: Spec,
+}
+
+impl<T: Scalar> ReductionExpr<T> {
+    /// Of an expression of this shape that is split over devices: for those that have no tensor, such as random numbers.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{Functions, Reductions, le, scalar, square, uniform};
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(4)?)?;
+    /// let inside = le(square(uniform::<f32>(1)) + square(uniform::<f32>(2)), scalar(1.0));
+    /// let count = inside.cast::<u64>().sum().over_split(&split, 100_000).item()?;
+    /// assert!((4.0 * count as f64 / 1e5 - std::f64::consts::PI).abs() < 0.03);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn over_split(mut self, split: &Split, shape: impl IntoShape) -> Self {
+        self.over = Some(Over::Split(split.clone(), shape.extents().to_vec()));
+        self
+    }
+
+    /// Computes a reduction along other axes than the outermost one into a new tensor, which is split as what is reduced.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{Reductions, SplitTensor};
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(2)?)?;
+    /// let x = SplitTensor::from_slice(&split, [3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// assert_eq!(x.sum().axes(&[1]).split_tensor()?.to_vec()?, [3.0, 7.0, 11.0]);
+    /// assert_eq!(x.sum().axes(&[0]).tensor()?.to_vec()?, [9.0, 12.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expression`] if nothing is split, or if the outermost axis is reduced, so that the results are of one device; else as
+    /// [`tensor`](Self::tensor).
+    #[track_caller]
+    pub fn split_tensor(&self) -> Result<SplitTensor<T>> {
+        let place = Location::caller();
+        let plan = self.plan(place)?;
+        if plan.axes.contains(&0) {
+            let reason = "the outermost axis is reduced, so that the results are not split: use `tensor`".into();
+            return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
+        }
+        let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, |_, stream, shape, _| {
+            Tensor::uninit(stream, shape)
+        })?;
+        for (device, first, rows) in plan.rows().shards() {
+            plan.reduce(device, (first, rows), &result.shard(device).view, plan.spec)?;
+        }
+        Ok(result)
+    }
+
+    /// Whether what is reduced is split, as far as the reduction itself says so.
+    pub(in crate::expr) fn is_over_split(&self) -> bool {
+        matches!(self.over, Some(Over::Split(..)))
+    }
+
+    /// Computes a reduction of what is split, along the outermost axis among others, into a new tensor of the first device.
+    pub(in crate::expr) fn collected(&self, place: &'static Location<'static>) -> Result<Tensor<T>> {
+        let plan = self.plan(place)?;
+        if !plan.axes.contains(&0) {
+            let reason = "the outermost axis is not reduced, so that the results are split: use `split_tensor`".into();
+            return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
+        }
+        let home = &plan.split.streams()[0];
+        let target = Tensor::<T>::uninit(home, plan.kept)?;
+        plan.collect(home, &target.view)?;
+        Ok(target)
+    }
+
+    fn plan(&self, place: &'static Location<'static>) -> Result<Plan<'_>> {
+        let root = &self.root;
+        let fail = |kind, reason: String| mistake(place, kind, reason, &[root]);
+        let reads = Reads::of(root);
+        let first = reads.split.first();
+        let (split, bounds, mut shape) = match (&self.over, first) {
+            (Some(Over::Split(split, extents)), _) => {
+                let shape = Shape::new(extents).ok_or_else(|| {
+                    let reason = format!("a shape of {} axes; there can be {MAX_RANK}", extents.len());
+                    fail(ExpressionErrorKind::BadShape, reason)
+                })?;
+                (split.clone(), None, shape)
+            }
+            (Some(Over::Stream(..)), Some(_)) => {
+                let reason = "what is reduced over a stream is split: use `over_split`".into();
+                return Err(fail(ExpressionErrorKind::BadSplit, reason));
+            }
+            (None, Some(view)) => (view.split.clone(), Some(view.bounds.clone()), view.shape),
+            (_, None) => {
+                let reason = "nothing in the expression is split over devices: use `tensor`".into();
+                return Err(fail(ExpressionErrorKind::BadSplit, reason));
+            }
+        };
+        let shapes = reads.split.iter().map(|view| view.shape);
+        for other in shapes.chain(reads.whole.iter().map(|view| view.layout.shape)) {
+            shape = shape.broadcast(&other).ok_or_else(|| {
+                fail(ExpressionErrorKind::BadShape, format!("shapes {shape} and {other} do not broadcast"))
+            })?;
+        }
+        if shape.rank() == 0 {
+            let reason = "a single value has no axis that is split".into();
+            return Err(fail(ExpressionErrorKind::BadShape, reason));
+        }
+        let axes = axes_of(self.axes.as_deref(), &shape).map_err(|(kind, reason)| fail(kind, reason))?;
+        let kept = kept_of(&shape, &axes, self.keep).map_err(|(kind, reason)| fail(kind, reason))?;
+        let bounds = bounds.unwrap_or_else(|| split.bounds(shape[0]));
+        reads.check(place, root, &shape, Rows { split: &split, bounds: &bounds })?;
+        let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
+        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec })
+    }
+}
+
+impl Plan<'_> {
+    fn fail(&self, kind: ExpressionErrorKind, reason: String) -> Error {
+        mistake(self.place, kind, reason, &[self.root])
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows { split: &self.split, bounds: &self.bounds }
+    }
+
+    /// Reduces the rows of a device into a tensor there.
+    fn reduce(&self, device: usize, (first, rows): (usize, usize), target: &Arc<View>, spec: Spec) -> Result<()> {
+        let root = on_device(self.root, device, first, row_elements(&self.shape));
+        let lowered = lower([&root]);
+        if let Some((kind, reason)) = &lowered.wrong {
+            return Err(self.fail(*kind, reason.to_string()));
+        }
+        reduce(self.place, target, &with_rows(self.shape, rows), &self.axes, spec, (&root, lowered))
+    }
+
+    /// Reduces all rows into a tensor of the stream `home`.
+    fn collect(&self, home: &Stream, target: &Arc<View>) -> Result<()> {
+        let Spec { fold, to, .. } = self.spec;
+        let reduced = self.axes.iter().map(|&axis| self.shape[axis]);
+        let shards: Vec<_> = self.rows().shards().collect();
+        match shards[..] {
+            _ if reduced.clone().any(|extent| extent == 0) => return self.store(target, of_nothing(self.spec)),
+            // All is on one device, and so is the result.
+            [(0, first, rows)] => return self.reduce(0, (first, rows), target, self.spec),
+            _ => {}
+        }
+        // What each device has is combined in the type that it is formed in.
+        let from = self.root.dtype;
+        let mut total: Option<Partial> = None;
+        for (device, first, rows) in shards {
+            let partial = |fold, to: DType| -> Result<Arc<Node>> {
+                let there = self.uninit(&self.split.streams()[device], to)?;
+                self.reduce(device, (first, rows), &there, Spec { fold, finish: Finish::Nothing, to })?;
+                let here = self.brought(home, there, to)?;
+                Ok(node(Kind::View(here), to, arguments([])))
+            };
+            let next = if fold.is_arg() {
+                let best = if fold == Fold::ArgMin { Fold::Min } else { Fold::Max };
+                let before = first as u64 * self.reduced_row();
+                let index = binary(Op::Add, DType::U64, partial(fold, DType::U64)?, number(before));
+                Partial { value: partial(best, from)?, index: Some(index) }
+            } else {
+                Partial { value: partial(fold, from)?, index: None }
+            };
+            total = Some(match total {
+                Some(before) => before.combined(next, fold),
+                None => next,
+            });
+        }
+        let Some(Partial { value, index }) = total else { return self.store(target, of_nothing(self.spec)) };
+        let value = match (index, self.spec.finish) {
+            (Some(index), _) => index,
+            (None, Finish::Nothing) => value,
+            (None, Finish::SquareRoot) => node(Kind::Op(Op::Math(Math::Sqrt)), from, arguments([value])),
+            (None, Finish::Mean) => {
+                let count = convert(number(reduced.fold(1, |all, extent| all.saturating_mul(extent as u64))), from);
+                binary(Op::Div, from, value, count)
+            }
+        };
+        self.store(target, convert(value, to))
+    }
+
+    /// The elements of a row that go to one result.
+    fn reduced_row(&self) -> u64 {
+        self.axes.iter().skip(1).fold(1u64, |all, &axis| all.saturating_mul(self.shape[axis] as u64))
+    }
+
+    fn store(&self, target: &Arc<View>, value: Arc<Node>) -> Result<()> {
+        evaluate(self.place, &[target], &[value])
+    }
+
+    /// A tensor for results.
+    fn uninit(&self, stream: &Stream, dtype: DType) -> Result<Arc<View>> {
+        with_type!(dtype, E => Ok(Tensor::<E>::uninit(stream, self.kept)?.view))
+    }
+
+    /// Results on the device of a stream: themselves if they are there.
+    fn brought(&self, home: &Stream, there: Arc<View>, dtype: DType) -> Result<Arc<View>> {
+        if there.storage.is_on(home.device()) {
+            return Ok(there);
+        }
+        let here = self.uninit(home, dtype)?;
+        let len = self.kept.elements().unwrap_or(usize::MAX);
+        with_type!(dtype, E => copy::<E>((&here, 0), (&there, 0), len))?;
+        Ok(here)
+    }
+}
+
+/// What some devices have.
+struct Partial {
+    value: Arc<Node>,
+    /// Where the value was, if that is looked for.
+    index: Option<Arc<Node>>,
+}
+
+impl Partial {
+    /// With what comes later: of a lower place wins what is as good.
+    fn combined(self, later: Self, fold: Fold) -> Self {
+        let dtype = self.value.dtype;
+        let op = match fold {
+            Fold::Sum => Op::Add,
+            Fold::Product => Op::Mul,
+            Fold::Min | Fold::ArgMin => Op::Min,
+            Fold::Max | Fold::ArgMax => Op::Max,
+        };
+        let index = match (self.index, later.index) {
+            (Some(first), Some(second)) => {
+                let (a, b) = (&self.value, &later.value);
+                let (low, high) = if fold == Fold::ArgMin { (b, a) } else { (a, b) };
+                let mut is_later = binary(Op::Lt, DType::Bool, low.clone(), high.clone());
+                // The first NaN is the best of all.
+                if dtype.is_float() {
+                    let nan = |x: &Arc<Node>| node(Kind::Op(Op::IsNan), DType::Bool, arguments([x.clone()]));
+                    let is_number = node(Kind::Op(Op::Not), DType::Bool, arguments([nan(a)]));
+                    is_later = binary(Op::Or, DType::Bool, is_later, nan(b));
+                    is_later = binary(Op::And, DType::Bool, is_number, is_later);
+                }
+                Some(node(Kind::Op(Op::Select), DType::U64, arguments([is_later, second, first])))
+            }
+            _ => None,
+        };
+        Self { value: binary(op, dtype, self.value, later.value), index }
+    }
+}
+
+fn binary(op: Op, dtype: DType, a: Arc<Node>, b: Arc<Node>) -> Arc<Node> {
+    node(Kind::Op(op), dtype, arguments([a, b]))
+}
+
+/// A number that is no part of the kernel.
+fn number(number: u64) -> Arc<Node> {
+    node(Kind::Scalar(number), DType::U64, arguments([]))
+}

@@ -1,0 +1,331 @@
+//! The type of split tensors.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::storage::Storage;
+use primitives_host::{Buffer, ExpressionErrorKind, Result, Split, SplitBuffer, Stream};
+
+use super::assign::assign;
+use super::view::{SplitView, row_elements, with_rows};
+use crate::expr::dtype::{DType, Numeric, Promote, Scalar};
+use crate::expr::evaluate::mistake;
+use crate::expr::functions::Functions;
+use crate::expr::graph::{Expr, Kind, Operand, View, arguments, scalar};
+use crate::expr::shape::{IntoShape, Layout, Shape};
+use crate::expr::tensor::{Tensor, checked_shape};
+
+/// A tensor whose rows lie on several devices: split along its outermost axis, as a [`Split`] says.
+///
+/// It stands in expressions as a [`Tensor`] does. An assignment runs on all devices at once, each on its stream: one kernel a device.
+/// [`element_index`](crate::expr::element_index), [`axis_index`](crate::expr::axis_index) and random numbers count over the whole, so
+/// that the result is that of one device. Reductions are computed on each device and then across.
+///
+/// ```
+/// use kernel_primitives::expr::{Reductions, SplitTensor, element_index, sin, sqrt};
+/// use kernel_primitives::{Devices, Split};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let split = Split::even(&Devices::emulated(3)?)?;
+/// let n = 1000;
+/// let x = SplitTensor::<f64>::uninit(&split, n)?;
+/// let y = SplitTensor::uninit(&split, n)?;
+/// x.assign(element_index::<f64>() / n as f64)?;
+/// y.assign(sin(&x * 2.0) + sqrt(1.0 - &x * &x))?;
+///
+/// assert_eq!((x.range(1), x.shard(1).len()), (333..666, 333));
+/// assert_eq!(y.to_vec()?[0], 1.0);
+/// // The integral from 0 to 1 is (1 - cos 2) / 2 + π / 4.
+/// let integral = (1.0 - f64::cos(2.0)) / 2.0 + std::f64::consts::FRAC_PI_4;
+/// assert!((y.mean().item()? - integral).abs() < 1e-3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// All split tensors of an expression are split in the same way: the same rows on the same devices. [`resplit`](Self::resplit) copies
+/// one to another split. A clone has the same elements.
+///
+/// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
+/// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
+/// device. Stencils, gathers from split tensors and [steps](Expr::steps) are for tensors of one device.
+pub struct SplitTensor<T> {
+    pub(super) view: Arc<SplitView>,
+    _elements: PhantomData<T>,
+}
+
+impl<T> Clone for SplitTensor<T> {
+    fn clone(&self) -> Self {
+        Self { view: self.view.clone(), _elements: PhantomData }
+    }
+}
+
+impl<T: Scalar> std::fmt::Debug for SplitTensor<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SplitTensor<{}>({}: {})", T::DTYPE, self.shape(), self.view.describe())
+    }
+}
+
+impl<T: Scalar> Operand for &SplitTensor<T> {
+    type Elem = T;
+    fn expr(self) -> Expr<T> {
+        Expr::new(Kind::Split(self.view.clone()), arguments([]))
+    }
+}
+
+impl<T: Scalar> Operand for SplitTensor<T> {
+    type Elem = T;
+    fn expr(self) -> Expr<T> {
+        Expr::new(Kind::Split(self.view), arguments([]))
+    }
+}
+
+impl<T: Scalar> Functions for SplitTensor<T> {
+    type Item = T;
+    fn to_expr(&self) -> Expr<T> {
+        self.expr()
+    }
+}
+
+impl<T: Scalar> SplitTensor<T> {
+    /// A copy of `data`, which has as many elements as `shape`, outermost axis first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::from_slice`]; and [`Error::Expression`](primitives_host::Error::Expression) for a shape without axes, which has nothing
+    /// to split.
+    #[track_caller]
+    pub fn from_slice(split: &Split, shape: impl IntoShape, data: &[T]) -> Result<Self> {
+        let shape = splittable(&shape, Some(data.len()))?;
+        let row = row_elements(&shape);
+        Self::made(split, shape, |stream, shape, rows| {
+            Tensor::from_slice(stream, shape, &data[rows.start * row..rows.end * row])
+        })
+    }
+
+    /// All elements zero, or `false`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::zeros`]; and as [`from_slice`](Self::from_slice).
+    #[track_caller]
+    pub fn zeros(split: &Split, shape: impl IntoShape) -> Result<Self> {
+        Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::zeros(stream, shape))
+    }
+
+    /// Unspecified elements, to be assigned. The emulator reports those that are read before they are written.
+    ///
+    /// # Errors
+    ///
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn uninit(split: &Split, shape: impl IntoShape) -> Result<Self> {
+        Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::uninit(stream, shape))
+    }
+
+    /// Made of the rows of each device, which are in a row and in memory of their own.
+    pub(super) fn made(
+        split: &Split,
+        shape: Shape,
+        mut part: impl FnMut(&Stream, Shape, Range<usize>) -> Result<Tensor<T>>,
+    ) -> Result<Self> {
+        Self::made_by(split, split.bounds(shape[0]), shape, |_, stream, shape, rows| part(stream, shape, rows))
+    }
+
+    /// As [`made`](Self::made), with the first row of each device given, and the number of rows. The function gets the device's number, too.
+    pub(super) fn made_by(
+        split: &Split,
+        bounds: Vec<usize>,
+        shape: Shape,
+        mut part: impl FnMut(usize, &Stream, Shape, Range<usize>) -> Result<Tensor<T>>,
+    ) -> Result<Self> {
+        let ranges = bounds.windows(2).zip(split.streams()).enumerate();
+        let shards = ranges.map(|(device, (bounds, stream))| {
+            let rows = bounds[0]..bounds[1];
+            Ok(part(device, stream, with_rows(shape, rows.len()), rows)?.view)
+        });
+        let shards = shards.collect::<Result<_>>()?;
+        Ok(Self::of_shards(split, bounds, shape, shards))
+    }
+
+    fn of_shards(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>) -> Self {
+        let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE };
+        Self { view: Arc::new(view), _elements: PhantomData }
+    }
+
+    /// The elements of a split buffer: a vector that is split as it is.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{Reductions, SplitTensor};
+    /// use kernel_primitives::{Devices, Split, SplitBuffer};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(2)?)?;
+    /// let x = SplitTensor::from_buffer(SplitBuffer::from_slice(&split, &[3, 1, 4, 1, 5])?);
+    /// assert_eq!((x.sum().item()?, x.arg_max().item()?), (14, 4));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_buffer(buffer: SplitBuffer<T>) -> Self {
+        let (split, len) = (buffer.split().clone(), buffer.len());
+        let bounds = (0..split.streams().len()).map(|device| buffer.range(device).start).chain([len]).collect();
+        let vector = |len: usize| Shape::new(&[len]).unwrap_or(Shape::SCALAR);
+        let parts = buffer.into_parts().into_iter().zip(split.streams());
+        let shards = parts.map(|((part, len), stream)| {
+            let storage = Arc::new(Storage::of(part));
+            Tensor::<T>::at(storage, stream.clone(), Layout::contiguous(vector(len))).view
+        });
+        let shards = shards.collect();
+        Self::of_shards(&split, bounds, vector(len), shards)
+    }
+
+    /// A row of so many elements on each device.
+    pub(crate) fn of_rows(split: &Split, elements: usize, rows: Vec<Buffer<T>>) -> Result<Self> {
+        let mut rows = rows.into_iter();
+        let count = split.streams().len();
+        let shape = Shape::new(&[count, elements]).unwrap_or(Shape::SCALAR);
+        Self::made_by(split, (0..=count).collect(), shape, |_, stream, shape, _| {
+            Tensor::from_buffer(stream, shape, rows.next().expect("a row for each device"))
+        })
+    }
+
+    /// Unspecified elements, as [`uninit`](Self::uninit), of any type, of the same shape and on the same devices as these: for results of
+    /// expressions of tensors that are split in a way of their own, as what [`split::select_if`](crate::split::select_if) keeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`zeros`](Self::zeros).
+    pub fn uninit_like<U: Scalar>(&self) -> Result<SplitTensor<U>> {
+        let SplitView { split, bounds, shape, .. } = &*self.view;
+        SplitTensor::made_by(split, bounds.clone(), *shape, |_, stream, shape, _| Tensor::uninit(stream, shape))
+    }
+
+    /// The extents of the whole.
+    pub fn shape(&self) -> Shape {
+        self.view.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        T::DTYPE
+    }
+
+    /// The number of elements of the whole.
+    pub fn len(&self) -> usize {
+        self.shape().elements().unwrap_or(usize::MAX)
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How it is split.
+    pub fn split(&self) -> &Split {
+        &self.view.split
+    }
+
+    /// The rows of device `device` of the split: which they are of all.
+    ///
+    /// # Panics
+    ///
+    /// If the split has no such device.
+    pub fn range(&self, device: usize) -> Range<usize> {
+        self.view.bounds[device]..self.view.bounds[device + 1]
+    }
+
+    /// The rows of device `device` of the split, as a tensor of the same elements.
+    ///
+    /// # Panics
+    ///
+    /// If the split has no such device.
+    pub fn shard(&self, device: usize) -> Tensor<T> {
+        Tensor::of_view(self.view.shards[device].clone())
+    }
+
+    /// The rows of each device, as tensors of the same elements.
+    pub fn shards(&self) -> impl Iterator<Item = Tensor<T>> {
+        self.view.shards.iter().map(|view| Tensor::of_view(view.clone()))
+    }
+
+    /// Copies the elements to the host, outermost axis first, after everything that writes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut host = Vec::new();
+        for shard in self.shards() {
+            host.append(&mut shard.to_vec()?);
+        }
+        Ok(host)
+    }
+
+    /// Computes `value` into this tensor's elements: one kernel on each device that has some.
+    ///
+    /// All is checked before the first kernel is launched. If a launch fails, as a fault does on the emulator, those of the devices before
+    /// have run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::assign`]; and [`Error::Expression`](primitives_host::Error::Expression) of the kind `BadSplit` if tensors are split in
+    /// other ways than this one, or are of one device.
+    #[track_caller]
+    pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
+        assign(Location::caller(), &self.view, &value.expr().node)
+    }
+
+    /// Sets all elements to `value`.
+    ///
+    /// # Errors
+    ///
+    /// As [`assign`](Self::assign).
+    #[track_caller]
+    pub fn fill(&self, value: T) -> Result<()> {
+        self.assign(scalar(value))
+    }
+}
+
+macro_rules! updates {
+    ($($(#[$doc:meta])* $name:ident: $op:tt;)*) => {
+        impl<T: Numeric> SplitTensor<T> {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// As [`assign`](Self::assign).
+                #[track_caller]
+                pub fn $name<V: Operand>(&self, value: V) -> Result<()>
+                where
+                    T: Promote<V::Elem, Output = T>,
+                {
+                    self.assign(self.expr() $op value.expr())
+                }
+            )*
+        }
+    };
+}
+updates! {
+    /// Adds `value` to the elements, in their type.
+    add_assign: +;
+    /// Subtracts `value` from the elements, in their type.
+    sub_assign: -;
+    /// Multiplies the elements by `value`, in their type.
+    mul_assign: *;
+    /// Divides the elements by `value`, in their type.
+    div_assign: /;
+}
+
+/// The shape, with so many elements if that is given, and with an axis to split.
+#[track_caller]
+pub(super) fn splittable(shape: &impl IntoShape, elements: Option<usize>) -> Result<Shape> {
+    let shape = checked_shape(shape, elements)?;
+    if shape.rank() == 0 {
+        let reason = "a shape without axes has nothing to split".into();
+        return Err(mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[]));
+    }
+    Ok(shape)
+}

@@ -1,0 +1,73 @@
+//! What expressions know of a split tensor.
+
+use std::sync::Arc;
+
+use primitives_host::Split;
+
+use crate::expr::dtype::DType;
+use crate::expr::graph::View;
+use crate::expr::shape::Shape;
+
+/// A tensor whose rows, along its outermost axis, lie on several devices.
+pub(crate) struct SplitView {
+    pub(crate) split: Split,
+    /// Of at least one axis.
+    pub(crate) shape: Shape,
+    /// The first row of each device, and the number of rows.
+    pub(crate) bounds: Vec<usize>,
+    /// The rows of each device, which lie in a row.
+    pub(crate) shards: Vec<Arc<View>>,
+    pub(crate) dtype: DType,
+}
+
+impl SplitView {
+    /// Whether both have the same elements.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        let (a, b) = (&self.shards, &other.shards);
+        self.shape == other.shape && a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b))
+    }
+
+    /// Which rows are on which device, in words.
+    pub(crate) fn describe(&self) -> String {
+        self.split.describe(&self.bounds)
+    }
+
+    pub(super) fn rows(&self) -> Rows<'_> {
+        Rows { split: &self.split, bounds: &self.bounds }
+    }
+}
+
+/// Rows as they are split: what an expression is computed for.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) split: &'a Split,
+    pub(super) bounds: &'a [usize],
+}
+
+impl Rows<'_> {
+    /// Whether each row is on the same device by both.
+    pub(super) fn are_those_of(&self, other: Rows<'_>) -> bool {
+        self.bounds == other.bounds && self.split.has_devices_of(other.split)
+    }
+
+    /// The devices that have rows, each with its first row and how many it has.
+    pub(super) fn shards(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let ranges = self.bounds.windows(2).map(|bounds| (bounds[0], bounds[1] - bounds[0]));
+        ranges.enumerate().map(|(device, (first, rows))| (device, first, rows)).filter(|(.., rows)| *rows > 0)
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.split.describe(self.bounds)
+    }
+}
+
+/// A shape with another number of rows.
+pub(super) fn with_rows(shape: Shape, rows: usize) -> Shape {
+    shape.map(|extents| extents[0] = rows).unwrap_or(shape)
+}
+
+/// The elements of a row.
+pub(super) fn row_elements(shape: &Shape) -> usize {
+    // Of no rows they may be more than can be counted.
+    shape.iter().skip(1).fold(1usize, |all, &extent| all.saturating_mul(extent))
+}

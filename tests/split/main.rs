@@ -1,0 +1,38 @@
+//! Tensors and buffers that are split over devices: of the emulator, or over GPUs where the environment chooses them.
+
+mod assignments;
+mod buffers;
+mod copies;
+mod errors;
+mod reductions;
+
+use kernel_primitives::devices::count;
+use kernel_primitives::{Devices, Result, Split};
+
+/// Numbers of devices.
+const DEVICES: [usize; 4] = [1, 2, 3, 8];
+
+/// So many devices of the emulator; or GPUs, as many as there are of so many.
+fn devices(most: usize) -> Result<Devices> {
+    let all = Devices::all()?;
+    if all[0].is_gpu() { all.filter(count(most)) } else { Devices::emulated(most) }
+}
+
+/// Splits over so many devices, by equal weights and by others.
+fn splits(most: usize) -> Result<Vec<Split>> {
+    let devices = devices(most)?;
+    let odd: Vec<f64> = [3.0, 0.7, 1.0, 0.1, 2.5, 1.3, 0.01, 5.0].into_iter().take(devices.len()).collect();
+    let turned: Vec<f64> = odd.iter().rev().copied().collect();
+    Ok(vec![Split::even(&devices)?, Split::weighted(&devices, &odd)?, Split::weighted(&devices, &turned)?])
+}
+
+/// All splits over all numbers of devices.
+fn all_splits() -> Result<Vec<Split>> {
+    let all: Vec<Vec<Split>> = DEVICES.into_iter().map(splits).collect::<Result<_>>()?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+/// Small whole numbers without order.
+fn values(len: usize) -> Vec<i32> {
+    (0..len).map(|i| ((i * 7919) % 1009) as i32 - 504).collect()
+}
