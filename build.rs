@@ -14,7 +14,7 @@ mod ptx {
 
     /// Kernels of tests, examples and benchmarks, by the crate name that cargo gives the target. They are built in this
     /// package's own development only: a dependent has no use for them, and a published crate does not contain them.
-    const DEVELOPMENT: [(&str, &str); 13] = [
+    const DEVELOPMENT: [(&str, &str); 14] = [
         ("algorithms", "tests/algorithms/kernels.rs"),
         ("suite", "tests/suite/kernels.rs"),
         ("collectives", "tests/collectives/kernels.rs"),
@@ -23,6 +23,7 @@ mod ptx {
         ("net", "tests/net/kernels.rs"),
         ("sparse", "tests/sparse/kernels.rs"),
         ("fourier", "tests/fourier/kernels.rs"),
+        ("split", "tests/split/kernels.rs"),
         ("gpu", "benches/gpu/kernels.rs"),
         ("quickstart", "examples/quickstart/kernels.rs"),
         ("lorenz", "examples/lorenz/kernels.rs"),

@@ -15,6 +15,7 @@
 //! | | [`Devices`], [`Split`], [`SplitBuffer`], [`expr::SplitTensor`] | several devices, and data that is split over them |
 //! | | [`algorithms`] | sorts, scans, reductions, selections and more over whole buffers, one call each |
 //! | | [`expr`] | arithmetic on tensors, one kernel an assignment |
+//! | | [`split`](mod@split) | algorithms over buffers that are split over devices |
 //! | | [`ops`] | operators with descriptors, for types known only at run time |
 //! | | [`interop`] | arrays from and for other libraries: NumPy's files, `ndarray`, DLPack |
 //! | readers | [`docs`] | pages |
@@ -148,6 +149,8 @@ pub mod interop;
 pub mod kernels;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod ops;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod split;
 
 // Two crates with one face. The lists are those of their roots, less what is hidden there.
 pub use primitives_gpu::{

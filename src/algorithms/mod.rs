@@ -96,8 +96,6 @@ mod tuning;
 pub(crate) mod unique;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use sparse::Format;
-#[cfg(not(target_arch = "nvptx64"))]
 pub use {
     by_key::call::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
     by_key::call::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
@@ -122,3 +120,5 @@ pub use {
     tuning::{Parameter, TUNING_VARIABLE, Tuning},
     unique::call::{Unique, UniqueByKey, unique, unique_by_key},
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use {scan::call::inclusive_scan_after, sparse::Format};

@@ -1,9 +1,15 @@
 //! Tensors and buffers that are split over devices: of the emulator, or over GPUs where the environment chooses them.
+//!
+//! The name of this binary, `split`, is a part of its kernels' names: the build script knows it.
 
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+mod algorithms;
 mod assignments;
 mod buffers;
 mod copies;
 mod errors;
+mod kernels;
 mod reductions;
 
 use kernel_primitives::devices::count;

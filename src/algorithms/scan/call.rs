@@ -9,7 +9,7 @@ use crate::algorithms::tuning::Parameter;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
-use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
@@ -67,6 +67,23 @@ where
     let kernels = <S::Short as InclusiveScan<R, Tag>>::kernels();
     let first = op.identity();
     scan(kernels, run.into(), x, first, op, out.into())
+}
+
+/// [`inclusive_scan`] after `first`: `out[i] = first op x[0] op … op x[i]`.
+pub(crate) fn inclusive_scan_after<I, S, R, Tag>(
+    stream: &Stream,
+    x: I,
+    first: S::Item,
+    op: R,
+    out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    S::Short: InclusiveScan<R, Tag>,
+{
+    scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), stream.into(), x, first, op, out)
 }
 
 algorithm! {
