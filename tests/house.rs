@@ -36,6 +36,7 @@ const ROOTS: &[&str] = &[
     "benches",
     "cuda-driver",
     "examples",
+    "nccl",
     "prebuilt",
     "primitives-build",
     "primitives-gpu",

@@ -8,13 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the list covers, without the tests in there.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "src",
     "primitives-gpu/src",
     "primitives-host/src",
     "primitives-build/src",
     "primitives-macros/src",
     "cuda-driver/src",
+    "nccl/src",
 ];
 
 const HEAD: &str = "\
