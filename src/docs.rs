@@ -48,6 +48,9 @@ pub mod seed_map {
     use super::names::*;
 }
 
+#[doc = include_str!("../docs/several_devices.md")]
+pub mod several_devices {}
+
 /// The names that the pages link without their paths.
 mod names {
     #[allow(unused_imports, reason = "what the pages link")]
