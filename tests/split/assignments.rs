@@ -100,6 +100,11 @@ fn operators_and_functions() -> Result<()> {
             check(x.abs().maximum(&y), &|a, b| a.abs().max(b))?;
             check(select(lt(&x, &y), &x, scalar(0)), &|a, b| if a < b { a } else { 0 })?;
             check(minimum(&x, y.cast::<i32>()), &|a, b| a.min(b))?;
+            // By value.
+            check(x.clone() * &y - y.clone(), &|a, b| a * b - b)?;
+            check(2 - x.clone() * 3, &|a, _| 2 - a * 3)?;
+            check(&e - x.clone() + (e.clone() ^ y.clone()), &|a, b| b + ((a + b) ^ b))?;
+            check(-x.clone() + !y.clone() + (x.clone() << scalar(1)), &|a, b| a + !b)?;
 
             let z = SplitTensor::from_slice(&split, n, &a)?;
             z.add_assign(&y)?;

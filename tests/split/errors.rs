@@ -72,7 +72,7 @@ fn tensors_of_different_splits() -> Result<()> {
     // Another split that puts the rows where they are is no other one.
     let again = SplitTensor::from_slice(&Split::weighted(&devices, &[2.0, 2.0])?, 8, &[1.0f32; 8])?;
     x.assign(&again)?;
-    x.add_assign(&y.resplit(&even)? + 1.0)?;
+    x.add_assign(y.resplit(&even)? + 1.0)?;
     assert_eq!(x.to_vec()?, [2.0; 8]);
     Ok(())
 }

@@ -8,36 +8,40 @@ use super::tensor::SplitTensor;
 use crate::expr::dtype::{Integral, Logical, Numeric, Promote, Scalar};
 use crate::expr::graph::{Expr, Op, Operand, scalar, shift_count};
 
+/// An operator of a split tensor and another operand, in their common type; and of a split tensor and a number of its type.
 macro_rules! binary {
     ($($trait:ident $method:ident $op:ident $bound:ident: $($number:ty),*;)*) => {$(
-        binary!(@pair $trait $method $op $bound; &SplitTensor<T>; &SplitTensor<U>);
-        binary!(@pair $trait $method $op $bound; &SplitTensor<T>; Expr<U>);
-        binary!(@pair $trait $method $op $bound; &SplitTensor<T>; &Expr<U>);
-        binary!(@pair $trait $method $op $bound; Expr<T>; &SplitTensor<U>);
-        binary!(@pair $trait $method $op $bound; &Expr<T>; &SplitTensor<U>);
-
-        impl<T: Scalar + $bound> $trait<T> for &SplitTensor<T> {
-            type Output = Expr<T>;
-            fn $method(self, other: T) -> Expr<T> {
-                Expr::binary(Op::$op, self.expr(), scalar(other))
-            }
-        }
-
-        $(impl $trait<&SplitTensor<$number>> for $number {
-            type Output = Expr<$number>;
-            fn $method(self, other: &SplitTensor<$number>) -> Expr<$number> {
-                Expr::binary(Op::$op, scalar(self), other.expr())
-            }
-        })*
+        binary!(@pairs $trait $method $op $bound; SplitTensor<T>; SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; &SplitTensor<T>; SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; Expr<T>; SplitTensor<U>, &SplitTensor<U>);
+        binary!(@pairs $trait $method $op $bound; &Expr<T>; SplitTensor<U>, &SplitTensor<U>);
+        binary!(@numbers $trait $method $op $bound; SplitTensor<T>, &SplitTensor<T>);
+        $(binary!(@number $trait $method $op; $number; SplitTensor<$number>, &SplitTensor<$number>);)*
     )*};
-    (@pair $trait:ident $method:ident $op:ident $bound:ident; $a:ty; $b:ty) => {
+    (@pairs $trait:ident $method:ident $op:ident $bound:ident; $a:ty; $($b:ty),*) => {$(
         impl<T: Promote<U, Output: $bound>, U: Scalar> $trait<$b> for $a {
             type Output = Expr<T::Output>;
             fn $method(self, other: $b) -> Expr<T::Output> {
                 Expr::binary(Op::$op, self.expr().convert::<T::Output>(), other.expr().convert::<T::Output>())
             }
         }
-    };
+    )*};
+    (@numbers $trait:ident $method:ident $op:ident $bound:ident; $($a:ty),*) => {$(
+        impl<T: Scalar + $bound> $trait<T> for $a {
+            type Output = Expr<T>;
+            fn $method(self, other: T) -> Expr<T> {
+                Expr::binary(Op::$op, self.expr(), scalar(other))
+            }
+        }
+    )*};
+    (@number $trait:ident $method:ident $op:ident; $number:ty; $($b:ty),*) => {$(
+        impl $trait<$b> for $number {
+            type Output = Expr<$number>;
+            fn $method(self, other: $b) -> Expr<$number> {
+                Expr::binary(Op::$op, scalar(self), other.expr())
+            }
+        }
+    )*};
 }
 binary! {
     Add add Add Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
@@ -50,30 +54,33 @@ binary! {
     BitXor bitxor Xor Logical: bool, i8, i16, i32, i64, u8, u16, u32, u64;
 }
 
-impl<T: Integral, B: Operand<Elem: Integral>> Shl<B> for &SplitTensor<T> {
-    type Output = Expr<T>;
-    fn shl(self, by: B) -> Expr<T> {
-        Expr::binary(Op::Shl, self.expr(), Expr::<T>::of_node(shift_count(by.expr().node, T::DTYPE)))
-    }
+/// Shifts: by integers of any type.
+macro_rules! shifts {
+    ($($trait:ident $method:ident $op:ident: $($a:ty),*;)*) => {$($(
+        impl<T: Integral, B: Operand<Elem: Integral>> $trait<B> for $a {
+            type Output = Expr<T>;
+            fn $method(self, by: B) -> Expr<T> {
+                Expr::binary(Op::$op, self.expr(), Expr::<T>::of_node(shift_count(by.expr().node, T::DTYPE)))
+            }
+        }
+    )*)*};
+}
+shifts! {
+    Shl shl Shl: SplitTensor<T>, &SplitTensor<T>;
+    Shr shr Shr: SplitTensor<T>, &SplitTensor<T>;
 }
 
-impl<T: Integral, B: Operand<Elem: Integral>> Shr<B> for &SplitTensor<T> {
-    type Output = Expr<T>;
-    fn shr(self, by: B) -> Expr<T> {
-        Expr::binary(Op::Shr, self.expr(), Expr::<T>::of_node(shift_count(by.expr().node, T::DTYPE)))
-    }
+macro_rules! unary {
+    ($($trait:ident $method:ident $op:ident $bound:ident: $($a:ty),*;)*) => {$($(
+        impl<T: $bound> $trait for $a {
+            type Output = Expr<T>;
+            fn $method(self) -> Expr<T> {
+                Expr::unary(Op::$op, self.expr())
+            }
+        }
+    )*)*};
 }
-
-impl<T: Numeric> Neg for &SplitTensor<T> {
-    type Output = Expr<T>;
-    fn neg(self) -> Expr<T> {
-        Expr::unary(Op::Neg, self.expr())
-    }
-}
-
-impl<T: Logical> Not for &SplitTensor<T> {
-    type Output = Expr<T>;
-    fn not(self) -> Expr<T> {
-        Expr::unary(Op::Not, self.expr())
-    }
+unary! {
+    Neg neg Neg Numeric: SplitTensor<T>, &SplitTensor<T>;
+    Not not Not Logical: SplitTensor<T>, &SplitTensor<T>;
 }
