@@ -189,3 +189,16 @@ fn a_reduction_over_a_split_broadcasts_what_it_reads() -> Result<()> {
     assert_eq!(column.sum().over_split(&split, [3, 4]).axes(&[0]).tensor()?.to_vec()?, [111; 4]);
     Ok(())
 }
+
+#[test]
+fn what_is_gathered_from_has_no_part_in_the_shape() -> Result<()> {
+    let split = Split::even(&devices(1)?)?;
+    let table = Tensor::from_slice(&split.streams()[0], 7, &[1i32, 2, 3, 4, 5, 6, 7])?;
+    let column = SplitTensor::from_slice(&split, [5, 1], &[0u32, 1, 2, 3, 6])?;
+    assert_eq!(gather(&table, &column).sum().item()?, 17);
+    assert_eq!(gather(&table, &column).arg_max().item()?, 4);
+    let few = SplitTensor::from_slice(&split, 3, &[6u32, 0, 0])?;
+    assert_eq!(gather(&table, &few).sum().item()?, 9);
+    assert_eq!(gather(&table, axis_index::<u32>(0)).sum().over_split(&split, 2).item()?, 3);
+    Ok(())
+}

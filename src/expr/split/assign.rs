@@ -42,8 +42,10 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
 #[derive(Default)]
 pub(super) struct Reads {
     pub(super) split: Vec<Arc<SplitView>>,
-    /// Of one device.
+    /// Of one device, read at the place that is computed or beside it.
     pub(super) whole: Vec<Arc<View>>,
+    /// Of one device, read at places that are computed: their shapes say nothing of the results'.
+    gathered: Vec<Arc<View>>,
 }
 
 impl Reads {
@@ -52,9 +54,8 @@ impl Reads {
         rewritten(root, |node, _| {
             match &node.kind {
                 Kind::Split(view) => reads.split.push(view.clone()),
-                Kind::View(view) | Kind::Gather(view) | Kind::Neighbour(view, _) | Kind::Weighted(view, _) => {
-                    reads.whole.push(view.clone());
-                }
+                Kind::View(view) | Kind::Neighbour(view, _) | Kind::Weighted(view, _) => reads.whole.push(view.clone()),
+                Kind::Gather(view) => reads.gathered.push(view.clone()),
                 _ => {}
             }
             node.clone()
@@ -91,7 +92,7 @@ impl Reads {
                 return fail(ExpressionErrorKind::BadSplit, reason);
             }
         }
-        for view in &self.whole {
+        for view in self.whole.iter().chain(&self.gathered) {
             for (device, ..) in rows.shards() {
                 let stream = &rows.split.streams()[device];
                 if !view.storage.is_on(stream.device()) {
