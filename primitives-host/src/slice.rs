@@ -338,7 +338,8 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// Copies `other`, which has the same length and lies on any device, over the elements, on `stream`, which is of this buffer's
     /// device. It comes after all that writes `other`, on the streams of its device too, and what writes `other` later waits for it.
     ///
-    /// GPUs that can access each other's memory copy directly, by NVLink where there is one. Others go through the host.
+    /// GPUs that can access each other's memory copy directly, by NVLink where there is one. Others go through the host. The copy is only
+    /// enqueued: a fault of a kernel that should have written `other` comes from the stream of that kernel.
     ///
     /// # Errors
     ///

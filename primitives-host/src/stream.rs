@@ -118,10 +118,10 @@ impl StreamInner {
         }
     }
 
-    /// The fault of an earlier launch on a GPU.
-    #[cfg(feature = "cuda")]
-    fn check_fault(&self) -> Result<()> {
+    /// The fault of an earlier launch on a GPU, if there is one by now.
+    pub(crate) fn check_fault(&self) -> Result<()> {
         match &self.queue {
+            #[cfg(feature = "cuda")]
             Queue::Cuda(stream) => stream.check_fault(),
             _ => Ok(()),
         }

@@ -197,7 +197,7 @@ impl<T: Scalar> ReductionExpr<T> {
         if !self.is_split(&lowered) {
             return self.store(place, target, lowered);
         }
-        let results = self.collected(place)?;
+        let (results, _) = self.collected(place)?;
         if results.shape() != target.shape() {
             return Err(self.other_shape(place, &results.shape(), target));
         }
@@ -224,7 +224,8 @@ impl<T: Scalar> ReductionExpr<T> {
     }
 
     /// Computes the reduction into a new tensor. Of what is split over devices, it is on the first device; see
-    /// [`split_tensor`](Self::split_tensor) for results that stay split.
+    /// [`split_tensor`](Self::split_tensor) for results that stay split. Faults of the other devices' kernels come from
+    /// [`Split::synchronize`].
     ///
     /// # Errors
     ///
@@ -232,13 +233,19 @@ impl<T: Scalar> ReductionExpr<T> {
     /// [`over`](Self::over) a shape.
     #[track_caller]
     pub fn tensor(&self) -> Result<Tensor<T>> {
-        let (place, lowered) = (Location::caller(), lower([&self.root]));
+        Ok(self.computed(Location::caller())?.0)
+    }
+
+    /// The results in a new tensor, and the split that they were computed on, if there is one.
+    fn computed(&self, place: &'static Location<'static>) -> Result<(Tensor<T>, Option<Split>)> {
+        let lowered = lower([&self.root]);
         if self.is_split(&lowered) {
-            return self.collected(place);
+            let (results, split) = self.collected(place)?;
+            return Ok((results, Some(split)));
         }
         let target = self.target(place, &lowered)?;
         self.store(place, &target, lowered)?;
-        Ok(target)
+        Ok((target, None))
     }
 
     /// A tensor for the results.
@@ -266,7 +273,11 @@ impl<T: Scalar> ReductionExpr<T> {
     /// Returns what [`tensor`](Self::tensor) returns, and an error if there is more than one result.
     #[track_caller]
     pub fn item(&self) -> Result<T> {
-        self.tensor()?.item()
+        let (results, split) = self.computed(Location::caller())?;
+        let value = results.item();
+        // All devices are done, and each stream has the faults of its own kernels: those of the first one were asked for.
+        let faultless = split.map_or(Ok(()), |split| split.check_faults());
+        value.and_then(|value| faultless.map(|()| value))
     }
 
     /// The PTX of the kernel that [`tensor`](Self::tensor) launches on a GPU of an architecture, given as compute capability times

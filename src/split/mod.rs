@@ -12,6 +12,9 @@
 //!
 //! Reductions are those of [`SplitTensor`](crate::expr::SplitTensor::from_buffer).
 //!
+//! On GPUs a fault of a kernel, such as an operator's panic, comes from the stream that has the kernel. What does not wait for that stream
+//! does not return it: [`Split::synchronize`](crate::Split::synchronize) waits for all, and returns the first.
+//!
 //! ```
 //! use kernel_primitives::functor::{Add, LessThan, bind_second};
 //! use kernel_primitives::{Devices, Split, SplitBuffer, split};

@@ -2,7 +2,7 @@
 
 use half::f16;
 use kernel_primitives::expr::*;
-use kernel_primitives::{Result, Split};
+use kernel_primitives::{Error, Result, Split};
 
 use crate::{all_splits, devices, splits, values};
 
@@ -200,5 +200,25 @@ fn what_is_gathered_from_has_no_part_in_the_shape() -> Result<()> {
     let few = SplitTensor::from_slice(&split, 3, &[6u32, 0, 0])?;
     assert_eq!(gather(&table, &few).sum().item()?, 9);
     assert_eq!(gather(&table, axis_index::<u32>(0)).sum().over_split(&split, 2).item()?, 3);
+    Ok(())
+}
+
+#[test]
+fn a_fault_comes_back_whatever_device_has_it() -> Result<()> {
+    let split = Split::even(&devices(2)?)?;
+    for zero in 0..8 {
+        let mut host = [1; 8];
+        host[zero] = 0;
+        let (x, y) = (SplitTensor::from_slice(&split, 8, &[5; 8])?, SplitTensor::from_slice(&split, 8, &host)?);
+        let sum = (&x / &y).sum().item();
+        assert!(matches!(sum, Err(Error::Fault(_))), "{zero}: {sum:?}");
+        // It is told once.
+        assert_eq!(x.sum().item()?, 40, "{zero}");
+        // Of an assignment before, too, which does not wait on a GPU.
+        let quotients = SplitTensor::<i32>::zeros(&split, 8)?;
+        let sum = quotients.assign(&x / &y).and_then(|()| quotients.sum().item());
+        assert!(matches!(sum, Err(Error::Fault(_))), "{zero}: {sum:?}");
+        split.synchronize()?;
+    }
     Ok(())
 }

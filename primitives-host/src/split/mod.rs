@@ -137,7 +137,20 @@ impl Split {
         if all > MOST { format!("{words}, … ({all} devices)") } else { words }
     }
 
+    /// Takes the faults that kernels on the streams have had by now, and returns the first. It waits for nothing.
+    #[doc(hidden)]
+    pub fn check_faults(&self) -> Result<()> {
+        let mut all = Ok(());
+        for stream in self.streams() {
+            let faultless = stream.0.check_fault();
+            all = all.and(faultless);
+        }
+        all
+    }
+
     /// Waits for the work on all streams.
+    ///
+    /// On GPUs, each stream has the [faults](Stream#faults) of its own kernels. What one device copies from another says nothing of those.
     ///
     /// # Errors
     ///

@@ -16,6 +16,9 @@ use crate::expr::tensor::Tensor;
 impl<T: Scalar> SplitTensor<T> {
     /// The same elements split in another way: a copy. Rows that stay on their device are copied there, and others between devices.
     ///
+    /// On GPUs the copy is only enqueued, and copies what a kernel that faults has left. The fault comes from [`Split::synchronize`] of this
+    /// tensor's split.
+    ///
     /// ```
     /// use kernel_primitives::expr::SplitTensor;
     /// use kernel_primitives::{Devices, Split};
@@ -31,8 +34,7 @@ impl<T: Scalar> SplitTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Allocation`]; [`Error::WrongDevice`] between GPUs and the emulator; [`Error::Fault`] of a kernel that should have written
-    /// the elements.
+    /// Returns [`Error::Allocation`] if a device has not enough memory, and [`Error::WrongDevice`] between GPUs and the emulator.
     #[track_caller]
     pub fn resplit(&self, split: &Split) -> Result<Self> {
         let copy = Self::uninit(split, self.shape())?;
@@ -61,7 +63,7 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(())
     }
 
-    /// All elements on the device of a stream: a copy.
+    /// All elements on the device of a stream: a copy, enqueued as that of [`resplit`](Self::resplit).
     ///
     /// # Errors
     ///
@@ -75,7 +77,8 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(all)
     }
 
-    /// The elements of a tensor of one device split over devices: a copy.
+    /// The elements of a tensor of one device split over devices: a copy. On GPUs it is only enqueued, and a fault of a kernel that should
+    /// have written the tensor comes from the stream of that kernel.
     ///
     /// # Errors
     ///

@@ -92,8 +92,9 @@ impl<T: Scalar> ReductionExpr<T> {
         matches!(self.over, Some(Over::Split(..)))
     }
 
-    /// Computes a reduction of what is split, along the outermost axis among others, into a new tensor of the first device.
-    pub(in crate::expr) fn collected(&self, place: &'static Location<'static>) -> Result<Tensor<T>> {
+    /// Computes a reduction of what is split, along the outermost axis among others, into a new tensor of the first device. The split is
+    /// that on whose streams it is computed.
+    pub(in crate::expr) fn collected(&self, place: &'static Location<'static>) -> Result<(Tensor<T>, Split)> {
         let plan = self.plan(place)?;
         if !plan.axes.contains(&0) {
             let reason = "the outermost axis is not reduced, so that the results are split: use `split_tensor`".into();
@@ -102,7 +103,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let home = &plan.split.streams()[0];
         let target = Tensor::<T>::uninit(home, plan.kept)?;
         plan.collect(home, &target.view)?;
-        Ok(target)
+        Ok((target, plan.split))
     }
 
     fn plan(&self, place: &'static Location<'static>) -> Result<Plan<'_>> {
