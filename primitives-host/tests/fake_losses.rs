@@ -1,11 +1,11 @@
-//! After which of the driver's codes a context is lost: shown by a driver that returns them. Apart from `fake_driver/`, because the
-//! process loses its contexts here.
+//! After which of the driver's codes a context is lost, and which one of two: shown by a driver that returns them. Apart from
+//! `fake_driver/`, because the process loses its contexts here.
 
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod fake;
 
-use fake::fake;
-use primitives_host::{Device, Error, Result};
+use fake::{Fake, fake};
+use primitives_host::{Device, Devices, Error, Result, Stream};
 
 /// Codes after which CUDA's documentation wants the process to end, and uncorrectable errors of memory and links; some are newer than
 /// the bindings that the driver's names were first taken from.
@@ -41,6 +41,57 @@ fn the_drivers_own_number_tells_whether_the_context_is_lost() -> Result<()> {
             other => panic!("{code}: {other:?}"),
         }
         x.as_mut_slice().set_zero(&stream)?;
+    }
+    fake.no_mistakes();
+    Ok(())
+}
+
+/// Streams on two GPUs, with the number of devices as it was.
+fn streams(fake: &Fake) -> Result<[Stream; 2]> {
+    fake.set("fake_devices", 2);
+    let devices = Devices::all();
+    fake.set("fake_devices", 1);
+    Ok(devices?.streams()?.try_into().expect("two"))
+}
+
+#[track_caller]
+fn assert_lost(result: Result<()>, number: i32) {
+    match result {
+        Err(Error::ContextLost { device, .. }) => assert!(device.contains(&format!("(GPU {number}, ")), "{device}"),
+        other => panic!("GPU {number} is lost: {other:?}"),
+    }
+}
+
+#[test]
+fn the_loss_of_one_gpu_is_not_that_of_another() -> Result<()> {
+    let (fake, _turn) = fake();
+    let [one, two] = streams(fake)?;
+    let (mut x, mut y) = (one.buffer_zeroed::<u32>(4)?, two.buffer_zeroed::<u32>(4)?);
+    // Read by the one that will be lost.
+    x.as_mut_slice().copy_from_peer(&one, y.as_slice())?;
+    fake.set("fake_next_fill", 700);
+    assert_lost(x.as_mut_slice().set_zero(&one), 0);
+    assert_lost(y.as_mut_slice().copy_from_peer(&two, x.as_slice()), 0);
+    y.as_mut_slice().set_zero(&two)?;
+    assert_eq!(y.to_vec()?, [0; 4]);
+    fake.no_mistakes();
+    Ok(())
+}
+
+#[test]
+fn a_copy_between_gpus_that_fails_is_the_loss_of_the_one_that_the_driver_refuses() -> Result<()> {
+    let (fake, _turn) = fake();
+    for lost in [0, 1] {
+        let [one, two] = streams(fake)?;
+        let (mut x, mut y) = (one.buffer_zeroed::<u32>(4)?, two.buffer_zeroed::<u32>(4)?);
+        fake.set("fake_refused", lost);
+        fake.set("fake_next_copy", 719);
+        assert_lost(y.as_mut_slice().copy_from_peer(&two, x.as_slice()), lost);
+        fake.set("fake_refused", -1);
+        // All that the other one has goes on.
+        let (stream, buffer) = if lost == 0 { (&two, &mut y) } else { (&one, &mut x) };
+        buffer.as_mut_slice().set_zero(stream)?;
+        assert_eq!(buffer.to_vec()?, [0; 4]);
     }
     fake.no_mistakes();
     Ok(())

@@ -359,14 +359,35 @@ impl Context {
         self.properties.compute_capability.map_or(0, |(major, minor)| major * 10 + minor)
     }
 
+    /// An error if the context is known to be lost.
+    pub(super) fn check_lost(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |cause| Err(self.is_lost_after(cause)))
+    }
+
+    /// An error if the context is lost, whether that is known or not: the driver is asked.
+    fn ask_lost(&self) -> Result<()> {
+        let _relaxed = self.relaxed()?;
+        // SAFETY: the stream is alive.
+        match unsafe { sys::cuStreamQuery(self.aside) } {
+            CUresult::CUDA_SUCCESS | CUresult::CUDA_ERROR_NOT_READY => Ok(()),
+            code => Err(self.error("cuStreamQuery", code)),
+        }
+    }
+
+    /// The error for a result code of a call that names another context, too. If that one is lost, the call fails, and this one is not lost.
+    pub(super) fn error_with(&self, other: &Context, call: &'static str, code: CUresult) -> Error {
+        match is_sticky(code).then(|| other.ask_lost()) {
+            Some(Err(lost @ Error::ContextLost { .. })) => lost,
+            _ => self.error(call, code),
+        }
+    }
+
     /// Makes the context current in this thread. Other code of the program may have made another one current, so every
     /// entry to the driver begins with this; where it is current already the driver does nothing.
     ///
     /// An error if the context is lost: nothing is asked of the driver then, neither to use nor to free what was in it.
     pub(super) fn make_current(&self) -> Result<()> {
-        if let Some(cause) = self.lost.get() {
-            return Err(self.is_lost_after(cause));
-        }
+        self.check_lost()?;
         // SAFETY: the context is alive: this holds it, or whoever gave it has promised to.
         unsafe { call!(self, cuCtxSetCurrent(self.raw)) }
     }

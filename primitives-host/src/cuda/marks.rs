@@ -10,9 +10,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use primitives_cuda_driver::sys::{self, CUevent};
+use primitives_cuda_driver::sys::{self, CUevent, CUresult};
 
 use super::{Context, RawStream, call};
 use crate::{Error, Result};
@@ -140,7 +140,9 @@ impl RawStream {
     /// # Errors
     /// Returns [`Error::Capture`] if others capture `other`.
     pub(crate) fn wait_for(&self, other: &RawStream, at: u64) -> Result<()> {
-        if other.marks.is_done(at) {
+        let is_of_other_context = !Arc::ptr_eq(&self.context, &other.context);
+        // In a context that is lost, nothing runs any more.
+        if other.marks.is_done(at) || is_of_other_context && other.context.check_lost().is_err() {
             return Ok(());
         }
         let mut marks = other.marks.marks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,6 +163,10 @@ impl RawStream {
         other.marks.ahead.store(AHEAD, Ordering::Relaxed);
         self.context.make_current()?;
         // SAFETY: both are alive; the lock is held, so that the event is not recorded anew before.
-        unsafe { call!(self.context, cuStreamWaitEvent(self.raw, event, 0)) }
+        match unsafe { sys::cuStreamWaitEvent(self.raw, event, 0) } {
+            CUresult::CUDA_SUCCESS => Ok(()),
+            code if is_of_other_context => Err(self.context.error_with(&other.context, "cuStreamWaitEvent", code)),
+            code => Err(self.context.error("cuStreamWaitEvent", code)),
+        }
     }
 }

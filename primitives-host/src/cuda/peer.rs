@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use primitives_cuda_driver::sys::{self, CUdeviceptr, CUresult};
 
-use super::{Context, RawStream, call};
+use super::{Context, RawStream};
 use crate::Result;
 
 impl RawStream {
@@ -19,10 +19,12 @@ impl RawStream {
         if bytes == 0 {
             return Ok(());
         }
+        source.check_lost()?;
         self.context.make_current()?;
         // SAFETY: the caller owns both ranges, which are of these contexts; both are alive.
-        unsafe {
-            call!(self.context, cuMemcpyPeerAsync(to, self.context.as_raw(), from, source.as_raw(), bytes, self.raw))
+        match unsafe { sys::cuMemcpyPeerAsync(to, self.context.as_raw(), from, source.as_raw(), bytes, self.raw) } {
+            CUresult::CUDA_SUCCESS => Ok(()),
+            code => Err(self.context.error_with(source, "cuMemcpyPeerAsync", code)),
         }
     }
 }

@@ -30,7 +30,7 @@ static volatile int hold_loads, hold_copies, loads_held, copies_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
 static int default_pool, own_pool, context, second_context, other_context, module, function;
-static int devices = 1, peer_access = 1;
+static int devices = 1, peer_access = 1, refused = -1;
 static __thread void *current;
 static uint32_t number_of_kernel;
 static int next_fill, next_copy, next_pool;
@@ -103,11 +103,11 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
 int cuCtxPushCurrent_v2(void *c) { return c != &context; }
 int cuCtxCreate_v2(void **c, unsigned flags, int device) {
     contexts_on_stack++;
-    return *c = &context, flags || device;
+    return *c = device ? &second_context : &context, flags;
 }
 int cuCtxDestroy_v2(void *c) {
     NOTE("destroy\n");
-    return c != &context;
+    return c != &context && c != &second_context;
 }
 int cuCtxPopCurrent_v2(void **c) {
     contexts_on_stack--;
@@ -190,6 +190,7 @@ int cuStreamGetCtx(stream *s, void **c) {
 int cuStreamQuery(stream *s) {
     UNSAFE();
     NOT_CAPTURED(s);
+    if (refused >= 0 && of(s)->context == (refused ? &second_context : &context)) return 719;
     return of(s)->busy ? 600 : 0;
 }
 int cuStreamSynchronize(stream *s) {
@@ -346,6 +347,8 @@ int fake_number(stream *s) { return of(s)->number; }
 /* How many devices there are, 1 or 2, and whether one can access the other's memory. */
 void fake_devices(int count) { devices = count; }
 void fake_peer_access(int can) { peer_access = can; }
+/* The device whose context is lost, as queries of its streams say; none if it is negative. */
+void fake_refused(int device) { refused = device; }
 void fake_hold_loads(int hold) { hold_loads = hold; }
 void fake_hold_copies(int hold) { hold_copies = hold; }
 /* What the next fill, copy with the host or new pool returns. */
