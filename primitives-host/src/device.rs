@@ -33,6 +33,32 @@ pub(crate) fn environment(variable: &'static str) -> Result<String> {
     })
 }
 
+/// What [`DEVICE_VARIABLE`] asks for.
+pub(crate) enum AskedDevice {
+    Auto,
+    Emulator,
+    /// The GPU of this number.
+    Gpu(usize),
+}
+
+/// What a value of [`DEVICE_VARIABLE`] asks for; an error says what it can be.
+pub(crate) fn parse(value: &str) -> Result<AskedDevice, String> {
+    match value {
+        "" | "auto" => Ok(AskedDevice::Auto),
+        "emulator" => Ok(AskedDevice::Emulator),
+        "gpu" => Ok(AskedDevice::Gpu(0)),
+        other => match other.strip_prefix("gpu:").and_then(whole_number) {
+            Some(number) => Ok(AskedDevice::Gpu(number)),
+            None => Err("it can be `auto`, `emulator`, `gpu` or `gpu:N`".into()),
+        },
+    }
+}
+
+/// The number that a text of digits is, without a sign.
+pub(crate) fn whole_number(text: &str) -> Option<usize> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
 /// What runs kernels: an NVIDIA GPU, or the emulator on the CPU. Cheap to clone.
 #[derive(Clone)]
 pub struct Device {
@@ -88,22 +114,14 @@ impl Device {
     /// `KERNEL_PRIMITIVES_EMULATED_ARCH` set the emulator's options.
     pub fn auto() -> Result<Self> {
         let value = environment(DEVICE_VARIABLE)?;
-        match value.as_str() {
-            "" | "auto" => match Self::gpu() {
+        match parse(&value).map_err(|expected| Error::Environment { variable: DEVICE_VARIABLE, value, expected })? {
+            AskedDevice::Auto => match Self::gpu() {
                 Ok(gpu) => Ok(gpu),
                 Err(Error::NoGpu { reason, .. }) => Self::emulator_because(&reason),
                 Err(other) => Err(other),
             },
-            "emulator" => Self::emulator_because(&format!("{DEVICE_VARIABLE} asks for it")),
-            "gpu" => Self::gpu(),
-            other => match other.strip_prefix("gpu:").and_then(|ordinal| ordinal.parse().ok()) {
-                Some(ordinal) => Self::gpu_at(ordinal),
-                None => Err(Error::Environment {
-                    variable: DEVICE_VARIABLE,
-                    value,
-                    expected: "it can be `auto`, `emulator`, `gpu` or `gpu:N`".into(),
-                }),
-            },
+            AskedDevice::Emulator => Self::emulator_because(&format!("{DEVICE_VARIABLE} asks for it")),
+            AskedDevice::Gpu(ordinal) => Self::gpu_at(ordinal),
         }
     }
 

@@ -129,11 +129,13 @@ fn the_environment_names_devices() {
         wrong.starts_with("the environment variable KERNEL_PRIMITIVES_DEVICES is `cpu`: `cpu` names no"),
         "{wrong}"
     );
-    let wrong = in_child(&[("KERNEL_PRIMITIVES_DEVICE", "gpu:1,gpu:1")]);
-    assert!(
-        wrong.starts_with("the environment variable KERNEL_PRIMITIVES_DEVICE is `gpu:1,gpu:1`: `gpu:1` is"),
-        "{wrong}"
-    );
+    for value in ["gpu:1,gpu:2", "emulator:4"] {
+        let wrong = in_child(&[("KERNEL_PRIMITIVES_DEVICE", value)]);
+        let expected = format!(
+            "the environment variable KERNEL_PRIMITIVES_DEVICE is `{value}`: it can be `auto`, `emulator`, `gpu` or `gpu:N`"
+        );
+        assert_eq!(wrong, expected);
+    }
 }
 
 #[test]

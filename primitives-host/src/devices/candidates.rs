@@ -3,7 +3,7 @@
 use super::{MOST_EMULATED, emulated_devices};
 #[cfg(feature = "cuda")]
 use crate::cuda;
-use crate::device::{DEVICE_VARIABLE, Device, DeviceProperties, environment};
+use crate::device::{self, AskedDevice, DEVICE_VARIABLE, Device, DeviceProperties, environment};
 use crate::emulator::EmulatedDevice;
 use crate::{Error, Result};
 
@@ -47,11 +47,18 @@ enum Asked {
 /// The devices that the environment names.
 pub(super) fn candidates() -> Result<Vec<Candidate>> {
     let several = environment(DEVICES_VARIABLE)?;
-    let (variable, value) = match several.trim() {
-        "" => (DEVICE_VARIABLE, environment(DEVICE_VARIABLE)?),
-        _ => (DEVICES_VARIABLE, several),
+    let (variable, value, asked) = match several.trim() {
+        "" => {
+            let one = environment(DEVICE_VARIABLE)?;
+            let asked = parse_one(&one);
+            (DEVICE_VARIABLE, one, asked)
+        }
+        _ => {
+            let asked = parse(&several);
+            (DEVICES_VARIABLE, several, asked)
+        }
     };
-    match parse(&value).map_err(|expected| Error::Environment { variable, value, expected })? {
+    match asked.map_err(|expected| Error::Environment { variable, value, expected })? {
         Asked::Emulated(count) => emulated(count, &format!("{variable} asks for it")),
         Asked::Gpus => gpus(),
         Asked::Numbered(numbers) => {
@@ -70,7 +77,7 @@ pub(super) fn candidates() -> Result<Vec<Candidate>> {
 }
 
 fn parse(value: &str) -> Result<Asked, String> {
-    let number = |text: &str, prefix: &str| text.strip_prefix(prefix).and_then(|number| number.parse::<usize>().ok());
+    let number = |text: &str, prefix: &str| text.strip_prefix(prefix).and_then(device::whole_number);
     match value.trim() {
         "" | "auto" => return Ok(Asked::Auto),
         "gpu" => return Ok(Asked::Gpus),
@@ -93,6 +100,15 @@ fn parse(value: &str) -> Result<Asked, String> {
         }
     }
     Ok(Asked::Numbered(numbers))
+}
+
+/// What the variable for one device asks for. Its values are those of [`Device::auto`]; by `auto` it leaves the number of GPUs open.
+fn parse_one(value: &str) -> Result<Asked, String> {
+    Ok(match device::parse(value)? {
+        AskedDevice::Auto => Asked::Auto,
+        AskedDevice::Emulator => Asked::Emulated(1),
+        AskedDevice::Gpu(number) => Asked::Numbered(vec![number]),
+    })
 }
 
 /// Devices of the emulator with the options that the environment asks for.
@@ -128,6 +144,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_variable_for_one_device_names_one() {
+        assert_eq!(parse_one(""), Ok(Asked::Auto));
+        assert_eq!(parse_one("auto"), Ok(Asked::Auto));
+        assert_eq!(parse_one("emulator"), Ok(Asked::Emulated(1)));
+        assert_eq!(parse_one("gpu"), Ok(Asked::Numbered(vec![0])));
+        assert_eq!(parse_one("gpu:3"), Ok(Asked::Numbered(vec![3])));
+        for wrong in ["gpu:0,gpu:1", "emulator:2", "gpu:+1", " gpu", "GPU"] {
+            assert_eq!(parse_one(wrong), Err("it can be `auto`, `emulator`, `gpu` or `gpu:N`".into()), "{wrong}");
+        }
+    }
+
+    #[test]
     fn values_of_the_variable() {
         assert_eq!(parse(""), Ok(Asked::Auto));
         assert_eq!(parse(" auto "), Ok(Asked::Auto));
@@ -143,6 +171,8 @@ mod tests {
             ("gpu:0,", "`` names no devices"),
             ("gpu,emulator", "`gpu` names no devices"),
             ("gpu:-1", "`gpu:-1` names no devices"),
+            ("gpu:+1", "`gpu:+1` names no devices"),
+            ("emulator:+4", "`emulator:+4` names no devices"),
         ] {
             assert!(parse(wrong).as_ref().is_err_and(|error| error.contains(part)), "{wrong}: {:?}", parse(wrong));
         }

@@ -71,7 +71,8 @@ impl Devices {
     /// | `emulator` | the emulator |
     /// | `emulator:4` | so many devices of the emulator |
     ///
-    /// Where it is not set, [`KERNEL_PRIMITIVES_DEVICE`](crate::DEVICE_VARIABLE) counts, which names one device.
+    /// Where it is not set, [`KERNEL_PRIMITIVES_DEVICE`](crate::DEVICE_VARIABLE) counts, which names one device as for [`Device::auto`]: `gpu` is
+    /// the first GPU. If that is not set either, or is `auto`, there are all GPUs.
     ///
     /// # Errors
     ///
