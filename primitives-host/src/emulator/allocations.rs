@@ -3,24 +3,35 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
+use super::fiber;
+
 /// The allocations by their first byte: how many bytes, and the number of the device.
+///
+/// Lanes make and drop buffers, too. One that used up its stack in here would keep the lock, so that each use is
+/// [to the end](fiber::to_the_end).
 static ALLOCATIONS: RwLock<BTreeMap<usize, (usize, usize)>> = RwLock::new(BTreeMap::new());
 
 /// Notes an allocation of `len` bytes, which is no part of another one.
 pub(crate) fn note(address: usize, len: usize, device: usize) {
-    ALLOCATIONS.write().unwrap_or_else(PoisonError::into_inner).insert(address, (len, device));
+    fiber::to_the_end(|| {
+        ALLOCATIONS.write().unwrap_or_else(PoisonError::into_inner).insert(address, (len, device));
+    });
 }
 
 /// Forgets an allocation, which is about to be freed.
 pub(crate) fn forget(address: usize) {
-    ALLOCATIONS.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
+    fiber::to_the_end(|| {
+        ALLOCATIONS.write().unwrap_or_else(PoisonError::into_inner).remove(&address);
+    });
 }
 
 /// The number of the device in whose memory a byte lies, if it lies in any.
 pub(super) fn device_of(address: usize) -> Option<usize> {
-    let allocations = ALLOCATIONS.read().unwrap_or_else(PoisonError::into_inner);
-    let (&start, &(len, device)) = allocations.range(..=address).next_back()?;
-    (address - start < len).then_some(device)
+    fiber::to_the_end(|| {
+        let allocations = ALLOCATIONS.read().unwrap_or_else(PoisonError::into_inner);
+        let (&start, &(len, device)) = allocations.range(..=address).next_back()?;
+        (address - start < len).then_some(device)
+    })
 }
 
 #[cfg(test)]

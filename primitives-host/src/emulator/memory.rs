@@ -8,11 +8,11 @@ use std::rc::Rc;
 use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Space};
 use primitives_gpu::simt::{Place, Scope};
 
+use super::allocations;
 use super::causality::{BlockClock, Causality, Moment, Variables};
 use super::copies::{Begun, Copies};
 use super::launch::LaunchState;
 use super::shadow::{Order, Pages, Past, Places};
-use super::{allocations, fiber};
 use crate::fault::MemoryAction as Action;
 
 /// Bytes of memory outside all arguments that are watched together.
@@ -242,9 +242,7 @@ impl<'l> LaunchMemory<'l> {
     #[cold]
     #[inline(never)]
     fn other_device(&self, address: usize) -> Option<usize> {
-        // Not left with the list locked.
-        let device = fiber::to_the_end(|| allocations::device_of(address));
-        device.filter(|device| *device != self.launch.device)
+        allocations::device_of(address).filter(|device| *device != self.launch.device)
     }
 
     #[inline(always)]
