@@ -10,6 +10,7 @@ use primitives_gpu::{Block, Dim3, Element};
 use crate::allocation::Allocation;
 use crate::device::{Backend, Device};
 use crate::dims::Dims;
+use crate::emulator::allocations;
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
 use crate::graph::{Draft, check_host_copy};
 use crate::kernel::Launch;
@@ -179,6 +180,12 @@ pub fn is_unchecked(device: &Device) -> bool {
         #[cfg(feature = "cuda")]
         Backend::Cuda(_) => false,
     }
+}
+
+/// The number of the emulated device in whose memory an address lies, if that is another one than `device`, which is emulated, too.
+pub fn other_emulated_owner(device: &Device, address: u64) -> Option<usize> {
+    let own = device.as_emulated()?.number();
+    allocations::device_of(address as usize).filter(|&owner| owner != own)
 }
 
 /// Copies so many bytes of one memory over those of another one, on a stream of the target's device: as

@@ -12,7 +12,7 @@ use kernel_primitives::interop::dlpack::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, DlpackElement,
     DlpackExport, DlpackTensor, FLAG_IS_COPIED, FLAG_READ_ONLY,
 };
-use kernel_primitives::{Buffer, Complex, Device, Error, Result, Stream, bf16, f16};
+use kernel_primitives::{Buffer, Complex, Device, Devices, Error, Result, Stream, bf16, f16};
 
 use crate::producer::{Count, Produced, changed, produced};
 
@@ -411,6 +411,29 @@ fn what_is_exported_is_this_memory_with_its_layout() -> Result<()> {
     assert!(x.as_slice_mut().is_none());
     drop(export);
     assert!(x.as_slice_mut().is_some());
+    Ok(())
+}
+
+#[test]
+fn memory_of_one_emulated_device_is_not_imported_on_another() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let x = Tensor::from_slice(&streams[1], 4, &[1i32, 2, 3, 4])?;
+    let export = || -> Result<DlpackTensor> {
+        let raw = x.to_dlpack(&streams[1])?.into_raw();
+        // SAFETY: just exported, and nobody else has it.
+        unsafe { DlpackTensor::from_raw(raw) }
+    };
+    let refused = [
+        Tensor::<i32>::from_dlpack(&streams[0], export()?).map(drop),
+        export()?.into_buffer::<i32>(&emulator()?).map(drop),
+    ];
+    for refused in refused {
+        match refused {
+            Err(Error::Dlpack { reason, .. }) => assert!(reason.contains("is memory of device 1"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(Tensor::<i32>::from_dlpack(&streams[1], export()?)?.to_vec()?, [1, 2, 3, 4]);
     Ok(())
 }
 

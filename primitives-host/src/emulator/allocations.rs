@@ -26,7 +26,7 @@ pub(crate) fn forget(address: usize) {
 }
 
 /// The number of the device in whose memory a byte lies, if it lies in any.
-pub(super) fn device_of(address: usize) -> Option<usize> {
+pub(crate) fn device_of(address: usize) -> Option<usize> {
     fiber::to_the_end(|| {
         let allocations = ALLOCATIONS.read().unwrap_or_else(PoisonError::into_inner);
         let (&start, &(len, device)) = allocations.range(..=address).next_back()?;

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use primitives_host::storage::Storage;
+use primitives_host::storage::{Storage, other_emulated_owner};
 use primitives_host::{Buffer, Device, Error, Result, Stream};
 
 use super::abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
@@ -238,7 +238,15 @@ impl View {
             );
         }
         let (offset, elements) = ((-low) as usize, (high - low + 1) as usize);
-        Ok(Self { address: place(low) as u64, elements, layout: Layout { offset, ..layout } })
+        let address = place(low) as u64;
+        if let Some(owner) = other_emulated_owner(device, address) {
+            let reason = format!(
+                "`data` is memory of device {owner} of the emulator, but the stream is on {device}: use a stream of that device, or copy the \
+                 elements with `BufferSliceMut::copy_from_peer`"
+            );
+            return refuse(call, reason);
+        }
+        Ok(Self { address, elements, layout: Layout { offset, ..layout } })
     }
 }
 
