@@ -125,6 +125,14 @@ fn shapes_that_do_not_fit() -> Result<()> {
     let (none, other) = (SplitTensor::<f32>::zeros(&split, [0, 4])?, SplitTensor::<f32>::zeros(&split, [0, 5])?);
     assert_error(none.assign(&other), ExpressionErrorKind::BadShape, &["[0, 5]", "[0, 4]"]);
     assert_error(none.assign(axis_index::<f32>(2)), ExpressionErrorKind::OutOfRange, &["axis 2"]);
+    let far = || &none + axis_index::<f32>(5);
+    assert_error(far().sum().item(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
+    assert_error(far().sum().axes(&[1]).split_tensor(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
+    // And of rows without elements.
+    let thin = SplitTensor::<f32>::zeros(&split, [6, 0])?;
+    let far = || &thin + axis_index::<f32>(5);
+    assert_error(far().sum().item(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
+    assert_error(far().sum().axes(&[1]).split_tensor(), ExpressionErrorKind::OutOfRange, &["axis 5"]);
     Ok(())
 }
 

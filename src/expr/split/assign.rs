@@ -21,11 +21,7 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
     let (rows, row) = (target.rows(), row_elements(&target.shape));
     let reads = Reads::of(root);
     reads.check(place, root, &target.shape, rows)?;
-    // Of no rows, the first device stands for all, so that mistakes are found.
-    let shards: Vec<_> = match rows.shards().next() {
-        Some(_) => rows.shards().collect(),
-        None => vec![(0, 0, 0)],
-    };
+    let shards = rows.shards_or_first();
     let mut ready = Vec::with_capacity(shards.len());
     for (device, first, _) in shards {
         let lowered = lower([&on_device(root, device, first, row)]);

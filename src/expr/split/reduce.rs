@@ -81,7 +81,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, |_, stream, shape, _| {
             Tensor::uninit(stream, shape)
         })?;
-        for (device, first, rows) in plan.rows().shards() {
+        for (device, first, rows) in plan.rows().shards_or_first() {
             plan.reduce(device, (first, rows), &result.shard(device).view, plan.spec)?;
         }
         Ok(result)
@@ -171,12 +171,12 @@ impl Plan<'_> {
     fn collect(&self, home: &Stream, target: &Arc<View>) -> Result<()> {
         let Spec { fold, to, .. } = self.spec;
         let reduced = self.axes.iter().map(|&axis| self.shape[axis]);
-        let shards: Vec<_> = self.rows().shards().collect();
-        match shards[..] {
-            _ if reduced.clone().any(|extent| extent == 0) => return self.store(target, of_nothing(self.spec)),
-            // All is on one device, and so is the result.
-            [(0, first, rows)] => return self.reduce(0, (first, rows), target, self.spec),
-            _ => {}
+        let shards = self.rows().shards_or_first();
+        let (device, first, rows) = shards[0];
+        let is_of_nothing = reduced.clone().any(|extent| extent == 0);
+        // Nothing is read, or all of it on the device that has the result.
+        if is_of_nothing || device == 0 && shards.len() == 1 {
+            return self.reduce(device, (first, rows), target, self.spec);
         }
         // What each device has is combined in the type that it is formed in.
         let from = self.root.dtype;

@@ -56,6 +56,15 @@ impl Rows<'_> {
         ranges.enumerate().map(|(device, (first, rows))| (device, first, rows)).filter(|(.., rows)| *rows > 0)
     }
 
+    /// As [`shards`](Self::shards). Of no rows, the first device stands for all, so that mistakes are found.
+    pub(super) fn shards_or_first(&self) -> Vec<(usize, usize, usize)> {
+        let mut shards: Vec<_> = self.shards().collect();
+        if shards.is_empty() {
+            shards.push((0, 0, 0));
+        }
+        shards
+    }
+
     pub(super) fn describe(&self) -> String {
         self.split.describe(self.bounds)
     }
