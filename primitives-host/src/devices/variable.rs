@@ -1,7 +1,7 @@
 //! Filters as the text of an environment variable.
 
 use super::filter::{self, DeviceFilter};
-use crate::device::environment;
+use crate::device::{environment, whole_number};
 use crate::{Error, Result};
 
 /// The filter that a variable has as its value; none if it is not set.
@@ -35,9 +35,13 @@ fn term(text: &str) -> Result<DeviceFilter, String> {
         Some([value]) => Ok((*value).to_owned()),
         _ => Err(format!("`{key}` takes one value, as in `{key}=2`")),
     };
-    let number = |value: &str| value.parse::<usize>().map_err(|_| format!("`{value}` of `{key}` is no number"));
+    let number = |value: &str| whole_number(value).ok_or_else(|| format!("`{value}` of `{key}` is no number"));
     Ok(match (key, values) {
         ("name", Some(names)) => {
+            // Every name contains the empty one.
+            if names.iter().any(|name| name.is_empty()) {
+                return Err("`name` takes a part of a name, as in `name=H200`".into());
+            }
             let mut any = names.iter().map(|part| filter::name(part));
             let first = any.next().ok_or("`name` takes a value")?;
             any.fold(first, |any, one| any | one)
@@ -48,8 +52,9 @@ fn term(text: &str) -> Result<DeviceFilter, String> {
         ("capability", values) => {
             let value = one(values)?;
             let (major, minor) = value.split_once('.').unwrap_or((&value, "0"));
-            match (major.parse(), minor.parse()) {
-                (Ok(major), Ok(minor)) => filter::compute_capability(major, minor),
+            let number = |text: &str| whole_number(text).and_then(|number| u32::try_from(number).ok());
+            match (number(major), number(minor)) {
+                (Some(major), Some(minor)) => filter::compute_capability(major, minor),
                 _ => return Err(format!("`{value}` is no compute capability, such as 9.0")),
             }
         }
@@ -74,7 +79,7 @@ fn bytes(text: &str) -> Result<usize, String> {
         Some((at, 'T' | 't')) => (&text[..at], 40),
         _ => (text, 0),
     };
-    let number = digits.trim().parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    let number = whole_number(digits.trim()).and_then(|number| number.checked_mul(1 << shift));
     number.ok_or_else(|| format!("`{text}` is no number of bytes, such as 512M or 16G"))
 }
 
@@ -109,9 +114,16 @@ mod tests {
             ("H200", "`H200` is no term"),
             ("gpu,", "`` is no term"),
             ("gpu=1", "`gpu=1` is no term"),
+            ("name=", "`name` takes a part"),
+            ("name=H200|", "`name` takes a part"),
+            ("name", "`name` is no term"),
             ("count", "`count` takes one value"),
             ("count=1|2", "`count` takes one value"),
             ("count=two", "`two` of `count` is no number"),
+            ("count=+2", "`+2` of `count` is no number"),
+            ("count=", "`` of `count` is no number"),
+            ("capability=+9", "`+9` is no compute capability"),
+            ("memory=+1G", "`+1G` is no number of bytes"),
             ("position=0|-1", "`-1` of `position`"),
             ("capability=9.x", "`9.x` is no compute capability"),
             ("memory=much", "`much` is no number of bytes"),
