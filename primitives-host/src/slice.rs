@@ -347,7 +347,16 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// stream, or one of the two buffers is a GPU's and the other one the emulator's, and [`Error::Capture`] if the stream captures
     /// and the devices differ.
     pub fn copy_from_peer(&mut self, stream: &Stream, other: BufferSlice<'_, T>) -> Result<()> {
-        let call = "`copy_from_peer`";
+        self.copy_from_peer_by("`copy_from_peer`", stream, other)
+    }
+
+    /// As [`copy_from_peer`](Self::copy_from_peer), for another call.
+    pub(crate) fn copy_from_peer_by(
+        &mut self,
+        call: &'static str,
+        stream: &Stream,
+        other: BufferSlice<'_, T>,
+    ) -> Result<()> {
         check_lengths(call, "the target", self.0.len, "the source", other.0.len)?;
         let (to, from) = ((self.0.allocation, self.0.start), (other.0.allocation, other.0.start));
         peer::copy(call, stream, to, from, self.0.len * size_of::<T>())

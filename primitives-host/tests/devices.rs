@@ -68,12 +68,11 @@ fn an_error_says_what_was_asked_for_and_what_there_is() {
                     emulator (0), emulator (1)";
     assert_eq!(text, expected);
     for wrong in [0, 1025, usize::MAX] {
-        let error = Devices::emulated(wrong).expect_err("no such number");
-        assert!(
-            matches!(error, Error::Devices { .. }) && error.to_string().contains(&format!("not {wrong}")),
-            "{error}"
-        );
+        let text = Devices::emulated(wrong).expect_err("no such number").to_string();
+        assert_eq!(text, format!("`Devices::emulated`: the emulator has 1 to 1024 devices, not {wrong}"));
     }
+    let text = Devices::emulated_with(0, EmulatorOptions::default()).expect_err("no such number").to_string();
+    assert!(text.starts_with("`Devices::emulated_with`: "), "{text}");
 }
 
 #[test]

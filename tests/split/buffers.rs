@@ -1,6 +1,6 @@
 //! Split buffers.
 
-use kernel_primitives::{Error, Result, SplitBuffer};
+use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer};
 
 use crate::{all_splits, splits, values};
 
@@ -71,5 +71,19 @@ fn other_lengths_are_errors() -> Result<()> {
     assert!(matches!(x.copy_from_split(&y), Err(Error::LengthMismatch { first_len: 5, second_len: 4, .. })));
     let huge = SplitBuffer::<u64>::zeroed(split, usize::MAX).expect_err("too many").to_string();
     assert!(huge.contains("cannot be allocated"), "{huge}");
+    Ok(())
+}
+
+#[test]
+fn an_error_of_a_copy_names_the_call() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let x = SplitBuffer::from_slice(&Split::of_streams([streams[0].clone()], &[1.0])?, &[1, 2])?;
+    let part = streams[1].buffer_zeroed::<i32>(2)?;
+    // A graph is of one device.
+    let captured = streams[1].capture(|stream| {
+        let split = Split::of_streams([stream.clone()], &[1.0])?;
+        SplitBuffer::of_parts(&split, vec![(part, 2)])?.copy_from_split(&x)
+    });
+    assert!(matches!(captured, Err(Error::Capture { call: "`copy_from_split`", .. })), "{:?}", captured.err());
     Ok(())
 }

@@ -45,8 +45,8 @@ fn weights_that_are_none() -> Result<()> {
 fn devices_that_are_listed_twice() -> Result<()> {
     let device = Device::emulator();
     let streams = [device.stream()?, device.stream()?];
-    refused(Split::of_streams(streams, &[1.0, 1.0]), "`Devices::new`: the emulator is listed twice");
-    refused(Split::of_streams([], &[]), "`Devices::new`: the list is empty");
+    refused(Split::of_streams(streams, &[1.0, 1.0]), "`Split::of_streams`: the emulator is listed twice");
+    refused(Split::of_streams([], &[]), "`Split::of_streams`: the list is empty");
     Ok(())
 }
 

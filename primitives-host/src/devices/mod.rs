@@ -124,7 +124,7 @@ impl Devices {
     ///
     /// Returns [`Error::Devices`] for 0 devices, and for more than 1024.
     pub fn emulated(count: usize) -> Result<Self> {
-        Self::emulated_with(count, EmulatorOptions::default())
+        Self::emulated_by("`Devices::emulated`", count, EmulatorOptions::default())
     }
 
     /// So many devices of the emulator with these options. A [limit of memory](EmulatorOptions::memory_bytes) is that of each device.
@@ -133,9 +133,13 @@ impl Devices {
     ///
     /// As [`emulated`](Self::emulated).
     pub fn emulated_with(count: usize, options: EmulatorOptions) -> Result<Self> {
+        Self::emulated_by("`Devices::emulated_with`", count, options)
+    }
+
+    fn emulated_by(call: &'static str, count: usize, options: EmulatorOptions) -> Result<Self> {
         if !(1..=MOST_EMULATED).contains(&count) {
             let reason = format!("the emulator has 1 to {MOST_EMULATED} devices, not {count}");
-            return Err(Error::Devices { call: "`Devices::emulated`", reason });
+            return Err(Error::Devices { call, reason });
         }
         let several = emulated_devices(count, options);
         Ok(Self(several.map(|device| Device::emulated(device, "the program asks for it")).collect()))
@@ -148,8 +152,13 @@ impl Devices {
     /// Returns [`Error::Devices`] if there are none, if one is listed twice, and if both GPUs and devices of the emulator are there,
     /// which have no copies between them.
     pub fn new(devices: impl IntoIterator<Item = Device>) -> Result<Self> {
+        Self::listed_by("`Devices::new`", devices)
+    }
+
+    /// As [`new`](Self::new), for another call.
+    pub(crate) fn listed_by(call: &'static str, devices: impl IntoIterator<Item = Device>) -> Result<Self> {
         let devices: Vec<Device> = devices.into_iter().collect();
-        let refuse = |reason| Err(Error::Devices { call: "`Devices::new`", reason });
+        let refuse = |reason| Err(Error::Devices { call, reason });
         let Some(first) = devices.first() else { return refuse("the list is empty".into()) };
         for (at, device) in devices.iter().enumerate() {
             if devices[..at].iter().any(|earlier| earlier.same_as(device)) {

@@ -196,11 +196,12 @@ impl<T: Element> SplitBuffer<T> {
     ///
     /// Returns [`Error::LengthMismatch`] if the lengths differ; else as [`BufferSliceMut::copy_from_peer`].
     pub fn copy_from_split(&mut self, other: &Self) -> Result<()> {
-        check_lengths("`copy_from_split`", "the target", self.len(), "the source", other.len())?;
+        let call = "`copy_from_split`";
+        check_lengths(call, "the target", self.len(), "the source", other.len())?;
         for move_ in moves(&self.bounds, &other.bounds) {
             let source = other.part(move_.from).slice(within(&move_.range, other.bounds[move_.from]))?;
             let (stream, range) = (&self.split.0.streams[move_.to], within(&move_.range, self.bounds[move_.to]));
-            self.parts[move_.to].slice_mut(range)?.copy_from_peer(stream, source)?;
+            self.parts[move_.to].slice_mut(range)?.copy_from_peer_by(call, stream, source)?;
         }
         Ok(())
     }

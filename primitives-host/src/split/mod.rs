@@ -82,9 +82,9 @@ impl Split {
     ///
     /// As [`weighted`](Self::weighted), and [`Error::Devices`] as [`Devices::new`]: two streams of one device are an error.
     pub fn of_streams(streams: impl IntoIterator<Item = Stream>, weights: &[f64]) -> Result<Self> {
-        let streams: Vec<Stream> = streams.into_iter().collect();
-        Devices::new(streams.iter().map(|stream| stream.device().clone()))?;
-        let shares = shares("`Split::of_streams`", streams.len(), weights)?;
+        let (streams, call): (Vec<Stream>, _) = (streams.into_iter().collect(), "`Split::of_streams`");
+        Devices::listed_by(call, streams.iter().map(|stream| stream.device().clone()))?;
+        let shares = shares(call, streams.len(), weights)?;
         Ok(Self::new(streams, shares))
     }
 

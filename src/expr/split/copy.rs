@@ -38,7 +38,7 @@ impl<T: Scalar> SplitTensor<T> {
     #[track_caller]
     pub fn resplit(&self, split: &Split) -> Result<Self> {
         let copy = Self::uninit(split, self.shape())?;
-        copy.copy_from(self)?;
+        copy.copy_rows("`SplitTensor::resplit`", self)?;
         Ok(copy)
     }
 
@@ -54,11 +54,16 @@ impl<T: Scalar> SplitTensor<T> {
             let reason = format!("a tensor of shape {} is not copied to one of shape {}", other.shape(), self.shape());
             return Err(mistake(Location::caller(), ExpressionErrorKind::BadShape, reason, &[]));
         }
+        self.copy_rows("`SplitTensor::copy_from`", other)
+    }
+
+    /// Copies the elements of `other`, which has the same shape.
+    fn copy_rows(&self, call: &'static str, other: &Self) -> Result<()> {
         let row = row_elements(&self.shape());
         for one in moves(&self.view.bounds, &other.view.bounds) {
             let to = (&self.view.shards[one.to], (one.range.start - self.view.bounds[one.to]) * row);
             let from = (&other.view.shards[one.from], (one.range.start - other.view.bounds[one.from]) * row);
-            copy::<T>(to, from, one.range.len() * row)?;
+            copy::<T>(call, to, from, one.range.len() * row)?;
         }
         Ok(())
     }
@@ -72,7 +77,8 @@ impl<T: Scalar> SplitTensor<T> {
     pub fn to_tensor(&self, stream: &Stream) -> Result<Tensor<T>> {
         let (all, row) = (Tensor::uninit(stream, self.shape())?, row_elements(&self.shape()));
         for (shard, bounds) in self.view.shards.iter().zip(self.view.bounds.windows(2)) {
-            copy::<T>((&all.view, bounds[0] * row), (shard, 0), (bounds[1] - bounds[0]) * row)?;
+            let (to, len) = ((&all.view, bounds[0] * row), (bounds[1] - bounds[0]) * row);
+            copy::<T>("`SplitTensor::to_tensor`", to, (shard, 0), len)?;
         }
         Ok(all)
     }
@@ -89,14 +95,20 @@ impl<T: Scalar> SplitTensor<T> {
         let (all, row) = (tensor.contiguous()?, row_elements(&shape));
         Self::made(split, shape, |stream, shape, rows| {
             let part = Tensor::uninit(stream, shape)?;
-            copy::<T>((&part.view, 0), (&all.view, rows.start * row), rows.len() * row)?;
+            let (from, len) = ((&all.view, rows.start * row), rows.len() * row);
+            copy::<T>("`SplitTensor::from_tensor`", (&part.view, 0), from, len)?;
             Ok(part)
         })
     }
 }
 
 /// Copies so many elements of one view to another, whose elements are of `T` and lie in a row, from elements on that these have.
-pub(super) fn copy<T: Scalar>(to: (&Arc<View>, usize), from: (&Arc<View>, usize), len: usize) -> Result<(), Error> {
+pub(super) fn copy<T: Scalar>(
+    call: &'static str,
+    to: (&Arc<View>, usize),
+    from: (&Arc<View>, usize),
+    len: usize,
+) -> Result<(), Error> {
     let size = size_of::<T>();
     let byte = |(view, at): (&Arc<View>, usize)| (view.layout.offset + at) * size;
     let (target, source) = ((&*to.0.storage, byte(to)), (&*from.0.storage, byte(from)));
@@ -104,5 +116,5 @@ pub(super) fn copy<T: Scalar>(to: (&Arc<View>, usize), from: (&Arc<View>, usize)
         return Ok(());
     }
     // SAFETY: the memory of a tensor of `T` is that of a buffer of `T`, and whole elements are copied.
-    unsafe { storage::copy("`SplitTensor::copy_from`", &to.0.stream, target, source, len * size) }
+    unsafe { storage::copy(call, &to.0.stream, target, source, len * size) }
 }

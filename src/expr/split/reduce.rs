@@ -235,7 +235,7 @@ impl Plan<'_> {
         }
         let here = self.uninit(home, dtype)?;
         let len = self.kept.elements().unwrap_or(usize::MAX);
-        with_type!(dtype, E => copy::<E>((&here, 0), (&there, 0), len))?;
+        with_type!(dtype, E => copy::<E>("`ReductionExpr::tensor`", (&here, 0), (&there, 0), len))?;
         Ok(here)
     }
 }
