@@ -288,7 +288,7 @@ fn what_is_unwritten_stays_so_in_a_copy() -> Result<()> {
 fn a_device_has_no_more_memory_than_its_options_allow() -> Result<()> {
     let mut options = EmulatorOptions::default();
     options.memory_bytes = Some(1000);
-    let streams = Devices::emulated_with(2, options)?.streams()?;
+    let streams = Devices::emulated_with(2, options.clone())?.streams()?;
     let x = streams[0].buffer_zeroed::<u8>(600)?;
     let error = streams[0].buffer_zeroed::<u8>(401).expect_err("too much").to_string();
     assert_eq!(
@@ -299,6 +299,8 @@ fn a_device_has_no_more_memory_than_its_options_allow() -> Result<()> {
     let y = streams[1].buffer_zeroed::<u8>(1000)?;
     let z = streams[0].buffer_zeroed::<u8>(400)?;
     assert!(streams[0].buffer_zeroed::<u8>(1).is_err());
+    // So has one of another call.
+    Devices::emulated_with(2, options)?[0].stream()?.buffer_zeroed::<u8>(1000)?;
     drop((x, y));
     assert!(streams[0].buffer_zeroed::<u8>(600).is_ok() && z.len() == 400);
     assert!(streams[1].buffer_zeroed::<u64>(usize::MAX / 8).is_err());

@@ -127,7 +127,8 @@ impl Devices {
         Self::emulated_by("`Devices::emulated`", count, EmulatorOptions::default())
     }
 
-    /// So many devices of the emulator with these options. A [limit of memory](EmulatorOptions::memory_bytes) is that of each device.
+    /// So many devices of the emulator with these options. A [limit of memory](EmulatorOptions::memory_bytes) is that of each device of this
+    /// call.
     ///
     /// # Errors
     ///

@@ -164,7 +164,8 @@ pub struct EmulatorOptions {
     /// the emulator refuses what sm_75 does, and algorithms choose what fits there.
     pub max_shared_bytes: usize,
     /// Most bytes that the buffers of a device can have together; as many as the host has unless set. What does not fit is
-    /// [`Error::Allocation`](crate::Error::Allocation), as on a GPU whose memory is full.
+    /// [`Error::Allocation`](crate::Error::Allocation), as on a GPU whose memory is full. Counted are the buffers of a device and of its
+    /// clones. A device of the same number that was made by another call has the limit of its own options.
     pub memory_bytes: Option<usize>,
 }
 
