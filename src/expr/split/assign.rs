@@ -69,7 +69,7 @@ impl Reads {
     ) -> Result<()> {
         let fail = |kind, reason| -> Result<(), Error> { Err(mistake(place, kind, reason, &[root])) };
         for view in &self.split {
-            let (whole, described) = (view.shape, view.describe());
+            let whole = view.shape;
             if Layout::contiguous(whole).broadcast_to(shape).is_none() {
                 let reason = format!("shape {whole} does not broadcast to that of the target, {shape}");
                 return fail(ExpressionErrorKind::BadShape, reason);
@@ -82,8 +82,9 @@ impl Reads {
             }
             if !rows.are_those_of(view.rows()) {
                 let reason = format!(
-                    "tensors are split in two ways, as {} and as {described}: copy one by `resplit`",
-                    rows.describe()
+                    "tensors are split in two ways, as {} and as {}: copy one by `resplit`",
+                    rows.describe(),
+                    view.describe()
                 );
                 return fail(ExpressionErrorKind::BadSplit, reason);
             }
