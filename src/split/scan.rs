@@ -39,7 +39,8 @@ where
     let of_one = |stream: &Stream, x: BufferSlice<'_, T>, first: T, op: R, out: BufferSliceMut<'_, T>| {
         inclusive_scan_after(stream, x, first, op, out)
     };
-    scan("`split::inclusive_scan`", x, first, op, out, (|result: T, _: T| result, of_one))
+    let amount = |_: usize, result: T| -> Result<T> { Ok(result) };
+    scan("`split::inclusive_scan`", x, first, op, out, (amount, of_one))
 }
 
 /// Combines, for each item, `first` and all items before it, those on the devices before too.
@@ -70,10 +71,16 @@ where
     let of_one = |stream: &Stream, x: BufferSlice<'_, T>, first: T, op: R, out: BufferSliceMut<'_, T>| {
         algorithms::exclusive_scan(stream, x, first, op, out)
     };
-    scan("`split::exclusive_scan`", x, first, op, out, (|before: T, item: T| op.apply(before, item), of_one))
+    let amount = |device: usize, before: T| -> Result<T> { Ok(op.apply(before, last_of(x.part(device))?)) };
+    scan("`split::exclusive_scan`", x, first, op, out, (amount, of_one))
 }
 
-/// Scans by `of_one` on each device. `amount` is what a device's items amount to, given the last result and the last item.
+/// The last item, which is copied to the host.
+fn last_of<T: Element>(part: BufferSlice<'_, T>) -> Result<T> {
+    Ok(part.slice(part.len() - 1..)?.to_vec()?[0])
+}
+
+/// Scans by `of_one` on each device. `amount` is what a device's items amount to, given its number and its last result.
 fn scan<T, R>(
     call: &'static str,
     x: &SplitBuffer<T>,
@@ -81,7 +88,7 @@ fn scan<T, R>(
     op: R,
     out: &mut SplitBuffer<T>,
     (amount, of_one): (
-        impl Fn(T, T) -> T,
+        impl Fn(usize, T) -> Result<T>,
         impl Fn(&Stream, BufferSlice<'_, T>, T, R, BufferSliceMut<'_, T>) -> Result<()>,
     ),
 ) -> Result<()>
@@ -103,9 +110,7 @@ where
     }
     let mut before = first;
     for (at, &device) in all_before.iter().enumerate() {
-        let end = x.range(device).len() - 1;
-        let (result, item) = (out.part(device).slice(end..)?.to_vec()?[0], x.part(device).slice(end..)?.to_vec()?[0]);
-        let amount = amount(result, item);
+        let amount = amount(device, last_of(out.part(device))?)?;
         if at > 0 {
             of_one(&streams[device], x.part(device), before, op, out.part_mut(device))?;
             before = op.apply(before, amount);

@@ -60,6 +60,23 @@ fn a_scan_by_an_operator_that_does_not_commute_keeps_the_order() -> Result<()> {
 }
 
 #[test]
+fn a_scan_copies_what_it_needs_of_each_device_but_the_last() -> Result<()> {
+    let devices = Devices::emulated(3)?;
+    let split = Split::even(&devices)?;
+    let x = SplitBuffer::from_slice(&split, &values(3000))?;
+    let mut out = SplitBuffer::uninit(&split, 3000)?;
+    let copies = || devices.iter().map(|device| device.counters().device_to_host_copies).collect::<Vec<_>>();
+    let since = |scan: &mut dyn FnMut() -> Result<()>| -> Result<Vec<u64>> {
+        let before = copies();
+        scan()?;
+        Ok(copies().iter().zip(before).map(|(after, before)| after - before).collect())
+    };
+    assert_eq!(since(&mut || split::inclusive_scan(&x, Add, &mut out))?, [1, 1, 0]);
+    assert_eq!(since(&mut || split::exclusive_scan(&x, 0, Add, &mut out))?, [2, 2, 0]);
+    Ok(())
+}
+
+#[test]
 fn selections_stay_where_they_were_found() -> Result<()> {
     for devices in all_splits()? {
         for len in [0, 1, 2, 7, 1000, 30_011] {
