@@ -109,7 +109,8 @@ impl Reads {
 
 /// The expression on one device, whose rows begin at `first`: of split tensors its rows, and with indices that count over the whole.
 ///
-/// The numbers of the first row and element are scalars, so that all devices have one kernel.
+/// The numbers of the first row and element are scalars, so that devices have one kernel. That of the first row has its own, in which
+/// random numbers cost less: those of neighbours are of one draw if they are by an index as it is.
 pub(super) fn on_device(root: &Arc<Node>, device: usize, first: usize, row: usize) -> Arc<Node> {
     let number = |number: usize| node(Kind::Scalar(number as u64), DType::U64, arguments([]));
     let (first_row, first_element) = (number(first), number(first.saturating_mul(row)));
@@ -118,8 +119,8 @@ pub(super) fn on_device(root: &Arc<Node>, device: usize, first: usize, row: usiz
     };
     rewritten(root, |old, new| match &old.kind {
         Kind::Split(view) => node(Kind::View(view.shards[device].clone()), old.dtype, new),
-        Kind::Index(None) => after(old, &first_element),
-        Kind::Index(Some(0)) => after(old, &first_row),
+        Kind::Index(None) if first > 0 => after(old, &first_element),
+        Kind::Index(Some(0)) if first > 0 => after(old, &first_row),
         _ => with_arguments(old, new),
     })
 }
