@@ -1,12 +1,13 @@
 //! Opening NCCL's library.
 
-use std::ffi::{CStr, OsStr, OsString, c_void};
+use std::ffi::{CStr, OsStr, OsString, c_int, c_void};
+use std::mem::transmute;
 use std::sync::OnceLock;
 use std::{env, error, fmt};
 
 use libloading::Library;
 
-use crate::sys::Nccl;
+use crate::sys::{Nccl, ncclResult_t};
 
 /// The environment variable that names the library to open instead of `libnccl.so.2`.
 ///
@@ -80,8 +81,8 @@ impl fmt::Display for LoadError {
         } else {
             write!(
                 f,
-                "install NCCL {}.{} or later (NVIDIA's package `libnccl2`, or the Python wheel `nvidia-nccl-cu13`), or set \
-                 {LIBRARY_VARIABLE} to the path of its {DEFAULT_LIBRARY}",
+                "install NCCL {}.{} or later (NVIDIA's package `libnccl2`), or set {LIBRARY_VARIABLE} to the path of a \
+                 {DEFAULT_LIBRARY}: the Python wheel `nvidia-nccl-cu13` has one in `nvidia/nccl/lib`",
                 OLDEST.major, OLDEST.minor
             )
         }
@@ -108,12 +109,26 @@ fn open() -> Result<Nccl, LoadError> {
     // SAFETY: opening NCCL runs its initialisers, as every program linked to it does before `main`. That the variable names NCCL is up to
     // whoever sets it.
     let library = unsafe { Library::new(&name) }.map_err(|error| failed(describe(&error)))?;
-    let nccl = Nccl::new(library).map_err(|function| failed(format!("it has no function {function}")))?;
-    if nccl.version() < OLDEST {
+    // First of all: an old one lacks functions, too.
+    let version = version(&library).map_err(failed)?;
+    if version < OLDEST {
         let wanted = format!("{}.{}", OLDEST.major, OLDEST.minor);
-        return Err(failed(format!("its version is {}, which is older than {wanted}", nccl.version())));
+        return Err(failed(format!("its version is {version}, which is older than {wanted}")));
     }
-    Ok(nccl)
+    Nccl::new(library, version).map_err(|function| failed(format!("it has no function {function}")))
+}
+
+/// The version that a library says it has.
+fn version(library: &Library) -> Result<Version, String> {
+    let address = symbol(library, c"ncclGetVersion").ok_or("it has no function ncclGetVersion")?;
+    // SAFETY: the address is not null, and that of NCCL's function of this name, which has this type in all versions.
+    let get = unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> ncclResult_t>(address) };
+    let mut code = 0;
+    // SAFETY: the function writes the version through the pointer, which is valid.
+    match unsafe { get(&raw mut code) } {
+        ncclResult_t::ncclSuccess => Ok(Version::of_code(code)),
+        ncclResult_t(result) => Err(format!("ncclGetVersion returns {result}")),
+    }
 }
 
 /// What the dynamic linker says.

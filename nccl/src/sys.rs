@@ -102,8 +102,8 @@ macro_rules! functions {
         }
 
         impl Nccl {
-            /// Looks up all functions. An error is the name of one that the library does not have.
-            pub(crate) fn new(library: Library) -> Result<Self, &'static str> {
+            /// Looks up all functions of a library of this version. An error is the name of one that it does not have.
+            pub(crate) fn new(library: Library, version: Version) -> Result<Self, &'static str> {
                 $(
                     let $name = {
                         const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -120,13 +120,7 @@ macro_rules! functions {
                 // SAFETY: as above.
                 let error_string =
                     unsafe { transmute::<*mut c_void, unsafe extern "C" fn(ncclResult_t) -> *const c_char>(address) };
-                let mut nccl = Self { $($name,)* error_string, version: Version::of_code(0), _library: library };
-                let mut code = 0;
-                // SAFETY: the function writes the version through the pointer, which is valid.
-                if unsafe { nccl.ncclGetVersion(&raw mut code) } == ncclResult_t::ncclSuccess {
-                    nccl.version = Version::of_code(code);
-                }
-                Ok(nccl)
+                Ok(Self { $($name,)* error_string, version, _library: library })
             }
 
             $(
