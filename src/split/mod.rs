@@ -6,7 +6,7 @@
 //!
 //! | algorithm | result | between devices |
 //! |---|---|---|
-//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item of each device, through the host |
+//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, through the host |
 //! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
 //!

@@ -153,7 +153,8 @@ pub fn compute_capability(major: u32, minor: u32) -> DeviceFilter {
 }
 
 /// Keeps devices that compute `f64`. All that this library runs on do, so that it keeps all. For those that do so fast, ask for their
-/// [ratio](DeviceProperties::double_precision_ratio): `matching(|device| device.double_precision_ratio <= 2)`.
+/// [ratio](DeviceProperties::double_precision_ratio), which is 0 if it is unknown:
+/// `matching(|device| (1..=2).contains(&device.double_precision_ratio))`.
 pub fn double_precision() -> DeviceFilter {
     DeviceFilter::each("double_precision()".into(), |_| true)
 }

@@ -64,7 +64,7 @@ impl Split {
     /// Devices weighted by how fast each copies in its memory, which is what limits most work, with a new stream on each. Devices of the
     /// emulator are alike.
     ///
-    /// Each GPU copies 64 MiB a few times, which takes memory of twice that meanwhile.
+    /// Each GPU copies 64 MiB a few times, which takes memory of twice that. The device keeps that for later buffers, as all that it frees.
     ///
     /// # Errors
     ///
