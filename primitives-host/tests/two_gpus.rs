@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Instant;
 
 use primitives_host::devices::{count, gpu};
-use primitives_host::{Buffer, Devices, Result, Split, SplitBuffer, Stream};
+use primitives_host::{Buffer, Devices, Error, Result, Split, SplitBuffer, Stream};
 
 /// Streams on two GPUs, if there are two.
 fn streams() -> Result<Option<[Stream; 2]>> {
     match Devices::choose(gpu() & count(2)) {
         Ok(devices) if devices.len() == 2 => Ok(devices.streams()?.try_into().ok()),
-        _ => Ok(None),
+        Ok(_) | Err(Error::NoGpu { .. } | Error::NoSuchDevice { .. }) => Ok(None),
+        Err(other) => Err(other),
     }
 }
 

@@ -69,6 +69,7 @@ fn a_tensor_is_distributed_and_collected() -> Result<()> {
 
 #[test]
 fn a_copy_comes_after_what_was_assigned_before() -> Result<()> {
+    // The emulator copies at once: it is GPUs that have an order to keep.
     for from in all_splits()? {
         let to = Split::even(&devices(2)?)?;
         let (x, y) = (SplitTensor::<f32>::zeros(&from, 50_000)?, SplitTensor::<f32>::zeros(&to, 50_000)?);

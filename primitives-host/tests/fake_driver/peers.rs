@@ -129,7 +129,7 @@ fn copies_both_ways_at_once_do_not_wait_for_each_other() -> Result<()> {
 fn a_copy_between_devices_is_no_part_of_a_capture() -> Result<()> {
     let (fake, _turn) = fake();
     let [one, two] = streams(fake)?;
-    let (x, mut y) = (one.buffer_from(&[1u32; 4])?, two.buffer_zeroed::<u32>(4)?);
+    let (mut x, mut y) = (one.buffer_from(&[1u32; 4])?, two.buffer_zeroed::<u32>(4)?);
     let captured = two.capture(|stream| y.as_mut_slice().copy_from_peer(stream, x.as_slice()));
     assert!(matches!(captured, Err(Error::Capture { call: "`copy_from_peer`", .. })), "{:?}", captured.err());
     // By others.
@@ -137,6 +137,12 @@ fn a_copy_between_devices_is_no_part_of_a_capture() -> Result<()> {
     let refused = y.as_mut_slice().copy_from_peer(&two, x.as_slice());
     fake.capture(two.as_raw(), false);
     assert!(matches!(refused, Err(Error::Capture { .. })), "{refused:?}");
+    // What a capture by others writes on the source's device.
+    fake.capture(one.as_raw(), true);
+    launch(&one, &KERNEL, &[], &mut [&mut x])?;
+    let refused = y.as_mut_slice().copy_from_peer(&two, x.as_slice());
+    fake.capture(one.as_raw(), false);
+    assert!(matches!(refused, Err(Error::Capture { call: "a wait of another stream", .. })), "{refused:?}");
     assert_eq!(y.to_vec()?, [0; 4]);
     // The stream must be of the target's device.
     let wrong = y.as_mut_slice().copy_from_peer(&one, x.as_slice());
