@@ -67,7 +67,7 @@ impl Options {
                 "--bench" => {} // from cargo
                 other => panic!(
                     "unknown argument {other}: --peers FILE, --torch FILE, --json FILE, --tuning FILE, --commit HASH, --log2 N, \
-                     --emulate, --only launch,algorithms,elementwise,block_sort,block,rows,expressions,stencils,sparse,fourier,tune, --rows NAMES"
+                     --emulate, --only launch,algorithms,elementwise,block_sort,block,rows,expressions,stencils,sparse,fourier,split,tune, --rows NAMES"
                 ),
             }
         }

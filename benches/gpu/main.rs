@@ -12,6 +12,8 @@
 //! too, and a wrong one ends the program with an error, after all rows. `--log2` is the largest size; `--rows`
 //! names beginnings of the names of the algorithms' rows to measure.
 //!
+//! `split` needs two GPUs, and measures several beside one.
+//!
 //! `tune` times the algorithms' rows with other tuning values than those that count now, and writes a file of what is faster: see
 //! `kernel_primitives::algorithms::Tuning`.
 //!
@@ -45,6 +47,8 @@ mod rows;
 #[cfg(feature = "cuda")]
 mod sparse;
 #[cfg(feature = "cuda")]
+mod split;
+#[cfg(feature = "cuda")]
 mod stencils;
 
 /// Measures a group of rows.
@@ -69,7 +73,7 @@ fn main() -> kernel_primitives::Result<()> {
         launch::overhead(&device, &mut report)?;
         launch::graph(&device, &mut report)?;
     }
-    let groups: [(&str, Group); 9] = [
+    let groups: [(&str, Group); 10] = [
         ("algorithms", algorithms::run),
         ("elementwise", elementwise::run),
         ("block_sort", block_sort::run),
@@ -79,6 +83,7 @@ fn main() -> kernel_primitives::Result<()> {
         ("sparse", sparse::run),
         ("stencils", stencils::run),
         ("fourier", fourier::run),
+        ("split", split::run),
     ];
     for (_, run) in groups.iter().filter(|(name, _)| options.wants(name)) {
         run(&device, &options, &mut report)?;
