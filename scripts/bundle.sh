@@ -116,6 +116,7 @@ cat >"$bundle/run" <<'RUN'
 #
 # Settings, as environment variables:
 #     DEVICE         what runs kernels: gpu (the default), gpu:1, or emulator to try the bundle itself
+#     DEVICES        what tests on several devices run on; as DEVICE, where gpu is all GPUs
 #     RESULTS        folder for the full output; results/ beside this script
 #     TEST_THREADS   tests at a time; 1, so that a fault or a full memory has one test to blame
 #     TOOLS          sanitizer tools; memcheck racecheck synccheck
@@ -135,6 +136,7 @@ usage() {
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
 export KERNEL_PRIMITIVES_DEVICE="${DEVICE:-gpu}"
+export KERNEL_PRIMITIVES_DEVICES="${DEVICES:-$KERNEL_PRIMITIVES_DEVICE}"
 readonly results="${RESULTS:-$here/results}"
 readonly time_limit="${TIME_LIMIT:-1200}"
 export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
