@@ -79,7 +79,7 @@ mod operators;
 pub(crate) mod overlap;
 mod parallel;
 pub(crate) mod program;
-mod ptx;
+pub(crate) mod ptx;
 mod reduce;
 pub(crate) mod shape;
 mod sparse;
@@ -88,7 +88,7 @@ mod stencil;
 mod steps;
 mod tensor;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod weighted;
 
 pub use assignments::{Assignment, Prepared, assign_all};

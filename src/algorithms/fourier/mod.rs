@@ -5,6 +5,8 @@
 #[cfg(not(target_arch = "nvptx64"))]
 mod banks;
 mod block;
+#[cfg(not(target_arch = "nvptx64"))]
+mod generated;
 pub(crate) mod kernel;
 pub(crate) mod lines;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -14,7 +14,7 @@ use crate::kernels::functions;
 
 /// The kinds of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     Pred,
     B16,
     B32,
@@ -38,7 +38,7 @@ impl Class {
         }
     }
 
-    pub(super) fn ptx(self) -> &'static str {
+    pub(crate) fn ptx(self) -> &'static str {
         match self {
             Self::Pred => "pred",
             Self::B16 => "b16",
@@ -49,7 +49,7 @@ impl Class {
         }
     }
 
-    pub(super) fn prefix(self) -> &'static str {
+    pub(crate) fn prefix(self) -> &'static str {
         match self {
             Self::Pred => "%p",
             Self::B16 => "%h",
@@ -68,8 +68,8 @@ impl Class {
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reg {
-    pub(super) class: Class,
+pub(crate) struct Reg {
+    pub(crate) class: Class,
     number: u32,
 }
 
@@ -80,9 +80,9 @@ impl fmt::Display for Reg {
 }
 
 /// The text of a kernel in the making.
-pub(super) struct Emitter {
+pub(crate) struct Emitter {
     pub(super) arch: u32,
-    pub(super) body: String,
+    pub(crate) body: String,
     counts: [u32; 6],
     labels: u32,
     /// Functions' items, each once.
@@ -102,16 +102,16 @@ macro_rules! op {
         let _ = writeln!($e.body, $($text)*);
     }};
 }
-pub(super) use op;
+pub(crate) use op;
 
 impl Emitter {
-    pub(super) fn new(arch: u32, version: u32) -> Self {
+    pub(crate) fn new(arch: u32, version: u32) -> Self {
         let counts = [0; 6];
         let (body, items, tables) = (String::new(), Vec::new(), Vec::new());
         Self { arch, body, counts, labels: 0, items, tables, version, missing: None }
     }
 
-    pub(super) fn reg(&mut self, class: Class) -> Reg {
+    pub(crate) fn reg(&mut self, class: Class) -> Reg {
         let count = &mut self.counts[class as usize];
         *count += 1;
         Reg { class, number: *count - 1 }
@@ -123,7 +123,7 @@ impl Emitter {
     }
 
     /// The declarations of all registers.
-    pub(super) fn registers(&self) -> String {
+    pub(crate) fn registers(&self) -> String {
         let mut text = String::new();
         for class in Class::ALL {
             let count = self.counts[class as usize];
@@ -135,7 +135,7 @@ impl Emitter {
     }
 
     /// `instruction` of registers into a new one.
-    pub(super) fn op(&mut self, class: Class, instruction: &str, arguments: &[Reg]) -> Reg {
+    pub(crate) fn op(&mut self, class: Class, instruction: &str, arguments: &[Reg]) -> Reg {
         let to = self.reg(class);
         let _ = write!(self.body, "    {instruction} {to}");
         for argument in arguments {
@@ -146,7 +146,7 @@ impl Emitter {
     }
 
     /// `instruction` of registers and a last operand as text.
-    pub(super) fn op_with(
+    pub(crate) fn op_with(
         &mut self,
         class: Class,
         instruction: &str,

@@ -3,7 +3,7 @@
 //! A kernel computes tiles of its results, a tile a block: each thread takes a few vectors of the tile at a stride of the block,
 //! so that all accesses of a warp lie in a row; it loads all that it needs, computes and stores.
 
-mod emit;
+pub(crate) mod emit;
 mod fold;
 mod memory;
 mod neighbours;
@@ -491,7 +491,7 @@ pub(crate) enum NoKernel {
 pub(crate) const PARAM_BYTES: usize = 4096;
 
 /// The architecture that a text for another names, and the version of PTX times ten.
-fn target_of(arch: u32) -> (u32, u32) {
+pub(crate) fn target_of(arch: u32) -> (u32, u32) {
     let targets = [(120, 87), (100, 86), (90, 78), (89, 78), (86, 71), (80, 70), (75, 63)];
     targets.into_iter().find(|(target, _)| *target <= arch).unwrap_or((75, 63))
 }

@@ -162,8 +162,12 @@ impl Machine {
                 constants: &constants,
                 shared: &shared,
             };
-            let begin = || WarpState { registers: vec![[0; LANES]; self.registers], at: [0; LANES] };
-            let mut warps: Vec<_> = (0..threads).step_by(LANES).map(|first| (launch(first), begin())).collect();
+            // The last warp may have fewer lanes.
+            let begin = |first: usize| WarpState {
+                registers: vec![[0; LANES]; self.registers],
+                at: std::array::from_fn(|lane| if first + lane < threads { 0 } else { NOWHERE }),
+            };
+            let mut warps: Vec<_> = (0..threads).step_by(LANES).map(|first| (launch(first), begin(first))).collect();
             // From barrier to barrier.
             while warps.iter().any(|(_, warp)| warp.at.iter().any(|&at| at != NOWHERE)) {
                 for (launch, warp) in &mut warps {
@@ -383,11 +387,12 @@ impl Launch<'_> {
         };
         if space == Space::Shared {
             let lanes = (0..LANES).filter(|&lane| active[lane]);
-            let addresses: Vec<u64> = lanes.map(|lane| cut(registers[address][lane] + offset, 32)).collect();
+            let addresses: Vec<u64> =
+                lanes.map(|lane| cut(registers[address][lane].wrapping_add(offset), 32)).collect();
             self.count_conflicts(&addresses, size * list.len());
         }
         for lane in (0..LANES).filter(|&lane| active[lane]) {
-            let at = registers[address][lane] + offset;
+            let at = registers[address][lane].wrapping_add(offset);
             let at = if space == Space::Shared { cut(at, 32) } else { at };
             let memory = self.bytes(space, at, size * list.len(), load.is_none());
             for (number, &register) in list.iter().enumerate() {

@@ -1,3 +1,3 @@
 //! What tests of several parts have in common.
 
-pub(super) mod machine;
+pub(crate) mod machine;

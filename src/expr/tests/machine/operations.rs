@@ -119,6 +119,8 @@ pub(super) fn operation(name: &[&str]) -> Option<Operation> {
         ["mad", "lo", _] => Box::new(move |x| cut(x[0].wrapping_mul(x[1]).wrapping_add(x[2]), width)),
         ["div", "u32"] => Box::new(|x| cut(x[0], 32) / cut(x[1], 32)),
         ["rem", "s32"] => Box::new(|x| cut((signed(x[0], 32) % signed(x[1], 32)) as u64, 32)),
+        ["neg", "f32"] => of_single(|x| -single(x[0])),
+        ["neg", "f64"] => of_double(|x| -f64::from_bits(x[0])),
         ["neg", "s32"] => Box::new(|x| cut(x[0].wrapping_neg(), 32)),
         ["min", "u32"] => Box::new(|x| cut(x[0], 32).min(cut(x[1], 32))),
         ["max", "s32"] => Box::new(|x| cut(signed(x[0], 32).max(signed(x[1], 32)) as u64, 32)),

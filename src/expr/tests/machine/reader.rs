@@ -6,7 +6,7 @@ pub(super) enum Argument {
     Register(usize),
     Number(u64),
     Parameter(usize),
-    /// An address in a register, with an offset.
+    /// An address in a register, with an offset that may be negative.
     Memory(usize, u64),
     /// The address of a variable, by its name.
     Variable(String),
@@ -45,7 +45,7 @@ impl Reader {
                 return Argument::Parameter(number.parse().expect("a parameter"));
             }
             let (name, offset) = inner.split_once('+').unwrap_or((inner, "0"));
-            return Argument::Memory(self.register(name), offset.parse().expect("an offset"));
+            return Argument::Memory(self.register(name), offset.parse::<i64>().expect("an offset") as u64);
         }
         match text {
             "%tid.x" => Argument::Thread,

@@ -1,0 +1,390 @@
+//! Registers, integers and real values of a kernel in the making.
+//!
+//! Arithmetic is explicit: every operation rounds to nearest, and products are added by `fma` where this says so. Results have the same
+//! bits wherever the text runs.
+
+use std::fmt::Write;
+
+use crate::expr::ptx::emit::{Class, Emitter, Reg, op};
+
+/// The type of a complex number's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Real {
+    F32,
+    F64,
+}
+
+impl Real {
+    /// Bytes of a complex number.
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Self::F32 => 8,
+            Self::F64 => 16,
+        }
+    }
+
+    pub(super) fn class(self) -> Class {
+        match self {
+            Self::F32 => Class::F32,
+            Self::F64 => Class::F64,
+        }
+    }
+
+    pub(super) fn ptx(self) -> &'static str {
+        self.class().ptx()
+    }
+
+    fn literal(self, value: f64) -> String {
+        match self {
+            Self::F32 => format!("0f{:08X}", (value as f32).to_bits()),
+            Self::F64 => format!("0d{:016X}", value.to_bits()),
+        }
+    }
+}
+
+/// A real value: a register times a factor. Signs, halves and √½ wait for the next addition, which takes them as the multiplier of an `fma`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) factor: f64,
+    pub(super) reg: Reg,
+}
+
+impl Value {
+    pub(super) fn of(reg: Reg) -> Self {
+        Self { factor: 1.0, reg }
+    }
+
+    pub(super) fn negated(self) -> Self {
+        self.times(-1.0)
+    }
+
+    /// Without an instruction.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { factor: self.factor * factor, ..self }
+    }
+
+    /// Whether the factor is a sign.
+    fn is_plain(self) -> bool {
+        self.factor.abs() == 1.0
+    }
+}
+
+/// A complex value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    pub(super) re: Value,
+    pub(super) im: Value,
+}
+
+impl Number {
+    pub(super) fn of([re, im]: [Reg; 2]) -> Self {
+        Self { re: Value::of(re), im: Value::of(im) }
+    }
+
+    /// With parts exchanged: an inverse transform is a forward one of such numbers.
+    pub(super) fn exchanged(self) -> Self {
+        Self { re: self.im, im: self.re }
+    }
+
+    /// Times -i.
+    pub(super) fn turned(self) -> Self {
+        Self { re: self.im, im: self.re.negated() }
+    }
+
+    pub(super) fn negated(self) -> Self {
+        Self { re: self.re.negated(), im: self.im.negated() }
+    }
+
+    pub(super) fn conjugate(self) -> Self {
+        Self { re: self.re, im: self.im.negated() }
+    }
+
+    /// Times a real number, without an instruction.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { re: self.re.times(factor), im: self.im.times(factor) }
+    }
+}
+
+/// A memory access: whose numbers, and how they are cached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// `global`, `global.nc`, `shared` and the like.
+    pub(super) space: &'static str,
+    pub(super) address: Reg,
+    /// In bytes.
+    pub(super) offset: i64,
+    /// The predicate of threads that access it.
+    pub(super) guard: Option<Reg>,
+}
+
+/// A kernel's text, and the type that it computes with.
+pub(super) struct Code {
+    pub(super) e: Emitter,
+    pub(super) real: Real,
+}
+
+/// Integers below this are divided by a multiplication.
+const SMALL: u32 = 1 << 16;
+
+/// Of 32-bit integers.
+impl Code {
+    pub(super) fn new(real: Real, arch: u32, version: u32) -> Self {
+        Self { e: Emitter::new(arch, version), real }
+    }
+
+    pub(super) fn integer(&mut self, value: u32) -> Reg {
+        self.e.op_with(Class::B32, "mov.u32", &[], value)
+    }
+
+    /// `a * by`.
+    pub(super) fn scaled(&mut self, a: Reg, by: u32) -> Reg {
+        match by {
+            1 => a,
+            _ if by.is_power_of_two() => self.e.op_with(Class::B32, "shl.b32", &[a], by.ilog2()),
+            _ => self.e.op_with(Class::B32, "mul.lo.u32", &[a], by),
+        }
+    }
+
+    /// `a * by + b`.
+    pub(super) fn scaled_plus(&mut self, a: Reg, by: u32, b: Reg) -> Reg {
+        match by {
+            0 => b,
+            1 => self.e.op(Class::B32, "add.u32", &[a, b]),
+            _ => self.e.op_with(Class::B32, "mad.lo.u32", &[a], format_args!("{by}, {b}")),
+        }
+    }
+
+    /// `a + b`.
+    pub(super) fn plus(&mut self, a: Reg, b: u32) -> Reg {
+        if b == 0 { a } else { self.e.op_with(Class::B32, "add.u32", &[a], b) }
+    }
+
+    /// `a - b`.
+    pub(super) fn less(&mut self, a: u32, b: Reg) -> Reg {
+        let to = self.e.reg(Class::B32);
+        op!(self.e, "sub.u32 {to}, {a}, {b};");
+        to
+    }
+
+    /// The quotient of a number that is less than `most`.
+    pub(super) fn quotient(&mut self, a: Reg, by: u32, most: u32) -> Reg {
+        match by {
+            1 => a,
+            _ if by.is_power_of_two() => self.e.op_with(Class::B32, "shr.u32", &[a], by.ilog2()),
+            // Rounded up, by less than what would show in the quotient.
+            _ if most <= SMALL => self.e.op_with(Class::B32, "mul.hi.u32", &[a], (1u64 << 32) / u64::from(by) + 1),
+            _ => self.e.op_with(Class::B32, "div.u32", &[a], by),
+        }
+    }
+
+    /// Quotient and remainder of a number that is less than `most`.
+    pub(super) fn divided(&mut self, a: Reg, by: u32, most: u32) -> (Reg, Reg) {
+        if by == 1 {
+            return (a, self.integer(0));
+        }
+        let quotient = self.quotient(a, by, most);
+        if by.is_power_of_two() {
+            return (quotient, self.e.op_with(Class::B32, "and.b32", &[a], by - 1));
+        }
+        let product = self.e.op_with(Class::B32, "mul.lo.u32", &[quotient], by);
+        (quotient, self.e.op(Class::B32, "sub.u32", &[a, product]))
+    }
+
+    /// Whether `a < b`.
+    pub(super) fn below(&mut self, a: Reg, b: u32) -> Reg {
+        self.e.op_with(Class::Pred, "setp.lt.u32", &[a], b)
+    }
+
+    pub(super) fn is_zero(&mut self, a: Reg) -> Reg {
+        self.e.op_with(Class::Pred, "setp.eq.u32", &[a], 0)
+    }
+
+    /// `a` where `which` holds, else `b`.
+    pub(super) fn chosen(&mut self, which: Reg, a: u32, b: Reg) -> Reg {
+        let to = self.e.reg(Class::B32);
+        op!(self.e, "selp.b32 {to}, {a}, {b}, {which};");
+        to
+    }
+
+    /// The threads for which both hold.
+    pub(super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.e.op(Class::Pred, "and.pred", &[a, b])),
+            _ => a.or(b),
+        }
+    }
+}
+
+/// Of addresses and accesses.
+impl Code {
+    /// A parameter that is an address of global memory.
+    pub(super) fn pointer_parameter(&mut self, number: usize) -> Reg {
+        let address = self.e.op_with(Class::B64, "ld.param.u64", &[], format_args!("[a{number}]"));
+        self.e.op(Class::B64, "cvta.to.global.u64", &[address])
+    }
+
+    /// The address of a complex number.
+    pub(super) fn address(&mut self, of: Reg, index: Reg) -> Reg {
+        let bytes = self.e.op_with(Class::B64, "mul.wide.u32", &[index], self.real.number());
+        self.e.op(Class::B64, "add.u64", &[of, bytes])
+    }
+
+    /// With an offset that an instruction can hold.
+    fn near(&mut self, place: Place) -> Place {
+        if i32::try_from(place.offset).is_ok() {
+            return place;
+        }
+        let address = self.e.op_with(Class::B64, "add.s64", &[place.address], place.offset);
+        Place { address, offset: 0, ..place }
+    }
+
+    fn guard(place: &Place) -> String {
+        place.guard.map_or(String::new(), |guard| format!("@{guard} "))
+    }
+
+    pub(super) fn load(&mut self, place: Place) -> [Reg; 2] {
+        let place = self.near(place);
+        let [re, im] = [(); 2].map(|()| self.e.reg(self.real.class()));
+        let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
+        op!(self.e, "{guard}ld.{space}.v2.{t} {{{re}, {im}}}, [{address}{}];", Offset(offset));
+        [re, im]
+    }
+
+    pub(super) fn store(&mut self, place: Place, number: Number) {
+        let place = self.near(place);
+        let [re, im] = [number.re, number.im].map(|part| self.register(part));
+        let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
+        op!(self.e, "{guard}st.{space}.v2.{t} [{address}{}], {{{re}, {im}}};", Offset(offset));
+    }
+
+    /// A barrier of a warp, or of the block.
+    pub(super) fn barrier(&mut self, warp: bool) {
+        op!(self.e, "{}", if warp { "bar.warp.sync -1;" } else { "bar.sync 0;" });
+    }
+}
+
+struct Offset(i64);
+
+impl std::fmt::Display for Offset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            // The assembler takes a negative offset after a plus sign.
+            offset => write!(f, "+{offset}"),
+        }
+    }
+}
+
+/// Of real values.
+impl Code {
+    fn float(&mut self, name: &str, arguments: &[Reg]) -> Reg {
+        self.e.op(self.real.class(), &format!("{name}.{}", self.real.ptx()), arguments)
+    }
+
+    /// `a * by`, of a constant.
+    fn product(&mut self, a: Reg, by: f64) -> Reg {
+        let (class, literal) = (self.real.class(), self.real.literal(by));
+        self.e.op_with(class, &format!("mul.rn.{}", self.real.ptx()), &[a], literal)
+    }
+
+    /// `a * by + b`, of a constant.
+    fn fused(&mut self, a: Reg, by: f64, b: Reg) -> Reg {
+        let (class, literal) = (self.real.class(), self.real.literal(by));
+        self.e.op_with(class, &format!("fma.rn.{}", self.real.ptx()), &[a], format_args!("{literal}, {b}"))
+    }
+
+    /// A register that has the value itself.
+    pub(super) fn register(&mut self, a: Value) -> Reg {
+        match a.factor {
+            1.0 => a.reg,
+            -1.0 => self.float("neg", &[a.reg]),
+            factor => self.product(a.reg, factor),
+        }
+    }
+
+    fn plain(&mut self, a: Value) -> Value {
+        if a.is_plain() { a } else { Value::of(self.register(a)) }
+    }
+
+    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+        if a.factor == b.factor {
+            return Value { factor: a.factor, reg: self.float("add.rn", &[a.reg, b.reg]) };
+        }
+        if a.factor == -b.factor {
+            let (plus, minus) = if a.factor > 0.0 { (a, b) } else { (b, a) };
+            return Value { factor: plus.factor, reg: self.float("sub.rn", &[plus.reg, minus.reg]) };
+        }
+        let (a, b) = if b.is_plain() && !a.is_plain() { (b, a) } else { (a, b) };
+        let a = self.plain(a);
+        Value { factor: a.factor, reg: self.fused(b.reg, b.factor / a.factor, a.reg) }
+    }
+
+    pub(super) fn sub(&mut self, a: Value, b: Value) -> Value {
+        self.add(a, b.negated())
+    }
+
+    /// `a * by`, rounded.
+    pub(super) fn scale(&mut self, a: Value, by: f64) -> Value {
+        Value::of(self.product(a.reg, a.factor * by))
+    }
+
+    /// `sum + a * by`.
+    pub(super) fn add_product(&mut self, sum: Value, a: Value, by: f64) -> Value {
+        let sum = self.plain(sum);
+        Value { factor: sum.factor, reg: self.fused(a.reg, a.factor * by / sum.factor, sum.reg) }
+    }
+
+    /// `a * b`, of a register.
+    pub(super) fn times(&mut self, a: Value, b: Reg) -> Value {
+        Value { factor: a.factor, reg: self.float("mul.rn", &[a.reg, b]) }
+    }
+
+    fn zero(&mut self) -> Reg {
+        let (class, literal) = (self.real.class(), self.real.literal(0.0));
+        self.e.op_with(class, &format!("mov.{}", self.real.ptx()), &[], literal)
+    }
+}
+
+/// Of complex values.
+impl Code {
+    pub(super) fn add_number(&mut self, a: Number, b: Number) -> Number {
+        Number { re: self.add(a.re, b.re), im: self.add(a.im, b.im) }
+    }
+
+    pub(super) fn sub_number(&mut self, a: Number, b: Number) -> Number {
+        self.add_number(a, b.negated())
+    }
+
+    /// `a * w`, of registers: two products and two `fma`.
+    pub(super) fn multiply(&mut self, a: Number, w: [Reg; 2]) -> Number {
+        let a = if a.re.factor.abs() == a.im.factor.abs() {
+            a
+        } else {
+            Number { re: Value::of(self.register(a.re)), im: Value::of(self.register(a.im)) }
+        };
+        let (re, im) = (a.re.reg, a.im.reg);
+        let mut products = [self.float("mul.rn", &[im, w[1]]), self.float("mul.rn", &[re, w[1]])];
+        // The one that is subtracted, once the factors' signs are taken out.
+        let subtracted = if a.re.factor == a.im.factor { 0 } else { 1 };
+        products[subtracted] = self.float("neg", &[products[subtracted]]);
+        Number {
+            re: Value { factor: a.re.factor, reg: self.float("fma.rn", &[re, w[0], products[0]]) },
+            im: Value { factor: a.im.factor, reg: self.float("fma.rn", &[im, w[0], products[1]]) },
+        }
+    }
+
+    /// `a` where `which` holds, else `b`.
+    pub(super) fn choose_number(&mut self, which: Reg, a: Number, b: Number) -> Number {
+        let parts = [(a.re, b.re), (a.im, b.im)].map(|(a, b)| {
+            let (a, b) = (self.register(a), self.register(b));
+            self.e.op(self.real.class(), &format!("selp.{}", self.real.ptx()), &[a, b, which])
+        });
+        Number::of(parts)
+    }
+
+    /// Without an imaginary part, where `which` holds.
+    pub(super) fn real_where(&mut self, which: Reg, a: [Reg; 2]) -> [Reg; 2] {
+        let zero = self.zero();
+        [a[0], self.e.op(self.real.class(), &format!("selp.{}", self.real.ptx()), &[zero, a[1], which])]
+    }
+}

@@ -1,0 +1,117 @@
+//! Factors between the passes of a long transform, and tables of roots of unity.
+
+use super::code::{Code, Number, Place};
+use crate::Complex;
+use crate::element::root_of_unity;
+use crate::expr::ptx::emit::{Class, Reg};
+
+/// Up to this length, a table has all roots.
+const ONE_LEVEL: u32 = 8192;
+
+/// The roots of unity of a length, in one table or in two: root `e` is `far[e / near] * near[e % near]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Levels {
+    pub(super) length: u32,
+    /// Roots that lie side by side.
+    pub(super) near: u32,
+    /// Roots that are so many apart.
+    pub(super) far: u32,
+}
+
+impl Levels {
+    pub(super) fn new(length: u32) -> Self {
+        if length <= ONE_LEVEL {
+            return Self { length, near: length, far: 1 };
+        }
+        let near = 1 << (u32::BITS - length.leading_zeros()).div_euclid(2);
+        Self { length, near, far: length.div_ceil(near) }
+    }
+
+    /// The tables, the far one first.
+    pub(super) fn roots(self) -> Vec<Complex<f64>> {
+        let n = self.length as usize;
+        let near = (0..self.near as usize).map(|i| root_of_unity(i, n));
+        if self.far == 1 {
+            return near.collect();
+        }
+        (0..self.far as usize).map(|i| root_of_unity(i * self.near as usize, n)).chain(near).collect()
+    }
+}
+
+/// The roots of a stage, `exp(-2πi * j * k / (done * radix))`: for each `k` from 1, those of all `j` below `done`.
+pub(super) fn stage_roots(radix: u32, done: u32) -> impl Iterator<Item = Complex<f64>> {
+    let (radix, done) = (radix as usize, done as usize);
+    (1..radix).flat_map(move |k| (0..done).map(move |j| root_of_unity(j * k, done * radix)))
+}
+
+/// The factors of a butterfly's numbers: of number `k`, the root `coordinate * (first + k * step)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Factors {
+    pub(super) levels: Levels,
+    /// The address of the tables.
+    pub(super) table: Reg,
+    pub(super) coordinate: Reg,
+    pub(super) first: Reg,
+    pub(super) step: u32,
+    /// Threads that have such numbers: others would read past the tables.
+    pub(super) guard: Option<Reg>,
+}
+
+/// A root, by its index.
+fn root(code: &mut Code, factors: &Factors, index: Reg) -> [Reg; 2] {
+    let Levels { length, near, far } = factors.levels;
+    let load = |code: &mut Code, index: Reg, after: u32| {
+        let address = code.address(factors.table, index);
+        let offset = i64::from(after) * i64::from(code.real.number());
+        code.load(Place { space: "global.nc", address, offset, guard: factors.guard })
+    };
+    if far == 1 {
+        return load(code, index, 0);
+    }
+    let (index_far, index_near) = code.divided(index, near, length);
+    let (far_root, near_root) = (load(code, index_far, 0), load(code, index_near, far));
+    let product = code.multiply(Number::of(far_root), near_root);
+    [code.register(product.re), code.register(product.im)]
+}
+
+/// Multiplies a butterfly's numbers by their factors.
+///
+/// The roots of the first number and of `step * 1`, `step * 2`, `step * 4` and so on come from the tables. The rest are products, along a
+/// binary tree that is walked depth first: as many roots are alive as it is deep.
+pub(super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut [Number]) {
+    let index = code.e.op(Class::B32, "mul.lo.u32", &[factors.coordinate, factors.first]);
+    let first = root(code, factors, index);
+    let depth = usize::BITS - (numbers.len() - 1).leading_zeros();
+    let mut powers = vec![None; depth as usize];
+    walk(code, factors, numbers, &mut powers, (depth as usize, 0), first);
+}
+
+/// The numbers from `k` on whose bits above `depth` are those of `k`; their root so far is `prefix`.
+fn walk(
+    code: &mut Code,
+    factors: &Factors,
+    numbers: &mut [Number],
+    powers: &mut [Option<[Reg; 2]>],
+    (depth, k): (usize, usize),
+    prefix: [Reg; 2],
+) {
+    let Some(bit) = depth.checked_sub(1) else {
+        numbers[k] = code.multiply(numbers[k], prefix);
+        return;
+    };
+    walk(code, factors, numbers, powers, (bit, k), prefix);
+    let next = k + (1 << bit);
+    if next >= numbers.len() {
+        return;
+    }
+    let power = match powers[bit] {
+        Some(power) => power,
+        None => {
+            let index = code.scaled(factors.coordinate, factors.step << bit);
+            *powers[bit].insert(root(code, factors, index))
+        }
+    };
+    let product = code.multiply(Number::of(prefix), power);
+    let product = [code.register(product.re), code.register(product.im)];
+    walk(code, factors, numbers, powers, (bit, next), product);
+}

@@ -1,0 +1,151 @@
+//! Real arrays of even length, as complex numbers of half of it.
+//!
+//! Of a transform `Z` of the pairs of `2 * m` real numbers, elements `o` and `m - o` make the elements of the half spectrum with these
+//! numbers. In the last stage of a forward transform, and in the first one of an inverse, a thread has butterflies `u` and `apart - u`. So it
+//! has both elements: number `k` of one and `radix - 1 - k` of the other. For `u = 0` they are the butterflies 0, whose elements are
+//! each other's, and `apart / 2`, whose elements are, too.
+
+use super::code::{Number, Place};
+use super::kernel::{Here, Writer};
+use super::pass::Stage;
+use crate::element::root_of_unity;
+use crate::expr::ptx::emit::Reg;
+
+/// What a thread accesses for a pair of butterflies: elements from `u` on, and from `m - u` back.
+struct Unit {
+    up: Reg,
+    down: Reg,
+    /// The address of root `u`.
+    root: Reg,
+    guard: Option<Reg>,
+    /// Whether `u` is 0, if it may be.
+    zero: Option<Reg>,
+}
+
+/// Elements `o` and `m - o`, by how many they lie after `u` and before `m - u`.
+struct Pair {
+    apart: i64,
+    guard: Option<Reg>,
+}
+
+impl Writer<'_> {
+    /// The roots of twice the length, up to half of them; returns where they begin.
+    fn half_roots(&mut self) -> u32 {
+        let n = self.pass.length() as usize;
+        self.add_roots((0..n).map(|o| root_of_unity(o, 2 * n)))
+    }
+
+    fn unit(&mut self, side: usize, here: &Here, stage: &Stage, unit: u32) -> Unit {
+        let (u, guard) = self.butterfly(here, stage, 2 * unit);
+        let up = self.pointer(side, here, u);
+        let back = self.code.less(self.pass.length(), u);
+        let down = self.pointer(side, here, back);
+        let root = self.code.address(self.frame.parameters[2], u);
+        let guard = self.code.both(guard, here.there);
+        let zero = (unit == 0).then(|| self.code.is_zero(u));
+        Unit { up, down, root, guard, zero }
+    }
+
+    /// The accesses of a pair's elements.
+    fn pair_places(&self, side: usize, unit: &Unit, pair: &Pair) -> [Place; 2] {
+        let apart = pair.apart * i64::from(self.pass.elements[side]);
+        let place = |address, offset| Place { space: "global", address, offset, guard: pair.guard };
+        [place(unit.up, self.offset(apart)), place(unit.down, self.offset(-apart))]
+    }
+
+    fn pair_root(&mut self, roots: u32, unit: &Unit, pair: &Pair) -> [Reg; 2] {
+        let offset = self.offset(i64::from(roots) + pair.apart);
+        self.code.load(Place { space: "global.nc", address: unit.root, offset, guard: pair.guard })
+    }
+
+    /// The half spectrum, from the results of the last stage.
+    pub(super) fn store_half(&mut self, here: &Here, x: &[Number]) {
+        let stage = self.last_stage();
+        let roots = self.half_roots();
+        let Stage { radix, apart, .. } = stage;
+        for number in 0..self.pass.butterflies(&stage) / 2 {
+            let unit = self.unit(1, here, &stage, number);
+            let (a, b) = ((2 * number * radix) as usize, ((2 * number + 1) * radix) as usize);
+            let last = radix as usize - 1;
+            for k in 0..radix as usize {
+                let mut other = x[b + last - k];
+                if let Some(zero) = unit.zero {
+                    // The other element is of the same butterfly.
+                    other = self.code.choose_number(zero, x[a + (radix as usize - k) % radix as usize], other);
+                }
+                let pair = Pair { apart: k as i64 * i64::from(apart), guard: unit.guard };
+                self.store_pair(roots, &unit, &pair, [x[a + k], other]);
+            }
+            if let Some(zero) = unit.zero {
+                let guard = self.code.both(Some(zero), here.there);
+                for k in 0..(radix as usize).div_ceil(2) {
+                    let pair = Pair { apart: i64::from(apart / 2) + k as i64 * i64::from(apart), guard };
+                    self.store_pair(roots, &unit, &pair, [x[b + k], x[b + last - k]]);
+                }
+            }
+        }
+    }
+
+    /// `X[o] = (e - q) / 2` and `X[m - o] = conj(e + q) / 2`, where `e` and `f` are sum and difference of `Z[o]` and `conj(Z[m - o])`, and
+    /// `q = i * root * f`.
+    fn store_pair(&mut self, roots: u32, unit: &Unit, pair: &Pair, [z, other]: [Number; 2]) {
+        let root = self.pair_root(roots, unit, pair);
+        let other = other.conjugate();
+        let (e, f) = (self.code.add_number(z, other), self.code.sub_number(z, other));
+        let q = self.code.multiply(f.turned().negated(), root);
+        let results = [self.code.sub_number(e, q), self.code.add_number(e, q).conjugate()];
+        for (place, result) in self.pair_places(1, unit, pair).into_iter().zip(results) {
+            self.code.store(place, result.times(0.5));
+        }
+    }
+
+    /// The numbers of the first stage, from a half spectrum.
+    pub(super) fn load_half(&mut self, here: &Here) -> Vec<Number> {
+        let stage = self.first_stage();
+        let roots = self.half_roots();
+        let Stage { radix, apart, .. } = stage;
+        let (radix, last) = (radix as usize, radix as usize - 1);
+        let mut x: Vec<Number> = Vec::new();
+        for number in 0..self.pass.butterflies(&stage) / 2 {
+            let unit = self.unit(0, here, &stage, number);
+            let mut pairs: Vec<[Number; 2]> = (0..radix)
+                .map(|k| {
+                    let pair = Pair { apart: k as i64 * i64::from(apart), guard: unit.guard };
+                    // Elements 0 and m are real.
+                    self.load_pair(roots, &unit, &pair, unit.zero.filter(|_| k == 0))
+                })
+                .collect();
+            if let Some(zero) = unit.zero {
+                let guard = self.code.both(Some(zero), here.there);
+                for k in 0..radix.div_ceil(2) {
+                    let pair = Pair { apart: i64::from(apart / 2) + k as i64 * i64::from(apart), guard };
+                    let [z, other] = self.load_pair(roots, &unit, &pair, None);
+                    // Number `k` of the second butterfly comes with number `last - k` of the first.
+                    pairs[last - k][1] = self.code.choose_number(zero, z, pairs[last - k][1]);
+                    if k != last - k {
+                        pairs[k][1] = self.code.choose_number(zero, other, pairs[k][1]);
+                    }
+                }
+            }
+            x.extend(pairs.iter().map(|pair| pair[0]));
+            x.extend(pairs.iter().rev().map(|pair| pair[1]));
+        }
+        x.into_iter().map(|number| self.directed(number)).collect()
+    }
+
+    /// `Z[o] = e + q` and `Z[m - o] = conj(e - q)`, where `e` and `f` are sum and difference of `X[o]` and `conj(X[m - o])`, and
+    /// `q = i * conj(root) * f`.
+    fn load_pair(&mut self, roots: u32, unit: &Unit, pair: &Pair, real: Option<Reg>) -> [Number; 2] {
+        let root = self.pair_root(roots, unit, pair);
+        let [z, other] = self.pair_places(0, unit, pair).map(|place| {
+            let number = self.code.load(place);
+            Number::of(real.map_or(number, |real| self.code.real_where(real, number)))
+        });
+        let other = other.conjugate();
+        let (e, f) = (self.code.add_number(z, other), self.code.sub_number(z, other));
+        // conj(root) * f is the number that root * conj(f) mirrors.
+        let mirrored = self.code.multiply(f.conjugate(), root);
+        let q = mirrored.conjugate().turned().negated();
+        [self.code.add_number(e, q), self.code.sub_number(e, q).conjugate()]
+    }
+}

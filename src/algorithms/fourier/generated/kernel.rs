@@ -1,0 +1,443 @@
+//! The text of a pass.
+//!
+//! Threads take the numbers of their first butterflies, `butterfly + k * apart`, so that lanes lie side by side. After each stage but the
+//! last, numbers go through shared memory. Accesses of threads without a butterfly are predicated, and arithmetic is not: there are no
+//! branches. Every offset from a thread's pointer is a constant.
+
+use std::fmt::Write;
+
+use super::butterfly;
+use super::code::{Code, Number, Place};
+use super::factors::{Factors, Levels, stage_roots};
+use super::layout::{Layout, bytes, layouts};
+use super::pass::{Kind, Lanes, LinePass, Stage};
+use crate::Complex;
+use crate::expr::ptx::emit::{Class, Reg, op};
+use crate::expr::ptx::target_of;
+
+/// The entry's name.
+pub(in super::super) const ENTRY: &str = "kernel_primitives_fft";
+
+/// Shared memory that a kernel may declare.
+const DECLARED: u32 = 48 << 10;
+
+/// Numbers below which threads and butterflies are.
+pub(super) const SMALL: u32 = 1 << 16;
+
+/// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots), and of
+/// [`outer_roots`](Self::outer_roots).
+pub(in super::super) struct PassKernel {
+    pub(super) text: String,
+    pub(super) blocks: u64,
+    pub(super) threads: u32,
+    /// Bytes of shared memory that the launch has to give, if the kernel declares none.
+    pub(super) shared: u32,
+    /// The roots of all stages, and those of a half spectrum.
+    pub(super) roots: Vec<Complex<f64>>,
+    /// The roots of the factors between passes.
+    pub(super) outer_roots: Vec<Complex<f64>>,
+}
+
+/// The kernel of a pass.
+pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
+    let (target, version) = target_of(arch);
+    let mut code = Code::new(pass.real, target, version);
+    let parameters = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
+    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
+    let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
+    let shared = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    let frame = Frame { parameters, thread, tile, shared };
+    let mut roots = Vec::new();
+    let numbers = Writer::new(&mut code, pass, frame, &mut roots).write();
+    op!(code.e, "ret;");
+    let (bytes, threads) = (bytes(numbers, pass.real), pass.block_threads());
+    let (outside, inside) = match bytes {
+        0 => (String::new(), "    .shared .align 16 .b8 numbers[16];\n".into()),
+        1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{bytes}];\n")),
+        _ => (".extern .shared .align 16 .b8 numbers[];\n".into(), String::new()),
+    };
+    let mut text = format!(
+        ".version {}.{}\n.target sm_{target}\n.address_size 64\n\n{outside}\n.visible .entry {ENTRY}(\n",
+        version / 10,
+        version % 10
+    );
+    let list: Vec<String> = (0..4).map(|number| format!("    .param .u64 a{number}")).collect();
+    let _ = write!(
+        text,
+        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {}\n{{\n{}{inside}\n{}}}\n",
+        list.join(",\n"),
+        pass.blocks,
+        code.e.registers(),
+        code.e.body
+    );
+    let outer_roots = pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots());
+    let shared = if bytes > DECLARED { bytes } else { 0 };
+    PassKernel { text, blocks: pass.tiles(), threads, shared, roots, outer_roots }
+}
+
+/// Registers that a tile's work begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Addresses of the input, the output, the roots of stages, the roots of outer factors.
+    pub(super) parameters: [Reg; 4],
+    pub(super) thread: Reg,
+    pub(super) tile: Reg,
+    /// The address of shared memory.
+    pub(super) shared: Reg,
+}
+
+/// A thread's place.
+#[derive(Clone, Debug)]
+pub(super) struct Here {
+    /// Its line of the block; none if there is one.
+    pub(super) line: Option<Reg>,
+    /// Its number among the line's threads.
+    pub(super) thread: Reg,
+    /// Where the line begins in the input and in the output, in numbers.
+    pub(super) begins: [Reg; 2],
+    coordinates: Vec<Reg>,
+    /// Whether there is such a line, if some may not be.
+    pub(super) there: Option<Reg>,
+}
+
+/// Writes the work of a tile.
+pub(super) struct Writer<'a> {
+    pub(super) code: &'a mut Code,
+    pub(super) pass: &'a LinePass,
+    pub(super) frame: Frame,
+    /// All roots so far: what the kernel's table has.
+    roots: &'a mut Vec<Complex<f64>>,
+    stages: Vec<Stage>,
+    layouts: Vec<Layout>,
+    /// Whether shared memory may still be read.
+    pub(super) in_use: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(code: &'a mut Code, pass: &'a LinePass, frame: Frame, roots: &'a mut Vec<Complex<f64>>) -> Self {
+        debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
+        let (stages, layouts) = (pass.stages(), layouts(pass));
+        Self { code, pass, frame, roots, stages, layouts, in_use: false }
+    }
+
+    /// Writes everything, and returns how many numbers of shared memory it takes.
+    pub(super) fn write(mut self) -> u32 {
+        let mut here = self.here(self.pass.lanes[0]);
+        let mut x = match self.pass.kind {
+            _ if self.pass.staged => self.take_rows(&here),
+            Kind::RealInverse => self.load_half(&here),
+            _ => self.load(&here),
+        };
+        if self.pass.factors.is_some_and(|factors| factors.of_input) {
+            let stage = self.stages[0];
+            for i in 0..self.pass.butterflies(&stage) {
+                self.apply_factors(&here, &stage, i, &mut x);
+            }
+        }
+        self.transform(&mut here, &mut x);
+        match self.pass.kind {
+            _ if self.pass.staged => self.give_rows(&here, &x),
+            Kind::RealForward => self.store_half(&here, &x),
+            _ => self.store(&here, &x),
+        }
+        let staged = if self.pass.staged { self.pass.lines * self.pass.staged_pitch() } else { 0 };
+        self.layouts.iter().map(|layout| layout.numbers).fold(staged, u32::max)
+    }
+
+    pub(super) fn first_stage(&self) -> Stage {
+        self.stages[0]
+    }
+
+    pub(super) fn last_stage(&self) -> Stage {
+        self.stages[self.stages.len() - 1]
+    }
+
+    /// With parts exchanged, if the transform is inverse.
+    pub(super) fn directed(&self, number: Number) -> Number {
+        if self.pass.inverse { number.exchanged() } else { number }
+    }
+
+    /// Adds roots to the table, and returns where they begin.
+    pub(super) fn add_roots(&mut self, roots: impl Iterator<Item = Complex<f64>>) -> u32 {
+        let begin = self.roots.len() as u32;
+        self.roots.extend(roots);
+        begin
+    }
+
+    pub(super) fn barrier(&mut self) {
+        self.code.barrier(self.pass.is_of_warps());
+    }
+
+    /// The place of a thread whose warp's lanes lie so.
+    fn here(&mut self, lanes: Lanes) -> Here {
+        let (pass, thread) = (self.pass, self.frame.thread);
+        let (line, thread) = match lanes {
+            _ if pass.lines == 1 => (None, thread),
+            Lanes::Along => {
+                let (line, thread) = self.code.divided(thread, pass.threads, SMALL);
+                (Some(line), thread)
+            }
+            Lanes::Across => {
+                let (thread, line) = self.code.divided(thread, pass.lines, SMALL);
+                (Some(line), thread)
+            }
+        };
+        let (mut rest, mut there) = (self.frame.tile, None);
+        if pass.goes_on() {
+            rest = self.line_of_tile(rest, line);
+            there = Some(self.code.below(rest, u32::try_from(pass.all_lines()).expect("32 bits count lines")));
+        }
+        let mut begins: Option<[Reg; 2]> = None;
+        let mut coordinates = Vec::with_capacity(pass.axes.len());
+        for (i, axis) in pass.axes.iter().enumerate() {
+            let by_tile = i == 0 && !pass.goes_on();
+            let extent = if by_tile { axis.extent.div_ceil(pass.lines) } else { axis.extent };
+            let mut coordinate = rest;
+            if i + 1 < pass.axes.len() {
+                (rest, coordinate) = self.code.divided(rest, extent, u32::MAX);
+            }
+            if by_tile {
+                coordinate = self.line_of_tile(coordinate, line);
+                if !axis.extent.is_multiple_of(pass.lines) {
+                    there = Some(self.code.below(coordinate, axis.extent));
+                }
+            }
+            coordinates.push(coordinate);
+            begins = Some(match begins {
+                None => axis.strides.map(|stride| self.code.scaled(coordinate, stride)),
+                Some([input, output]) => [
+                    self.code.scaled_plus(coordinate, axis.strides[0], input),
+                    self.code.scaled_plus(coordinate, axis.strides[1], output),
+                ],
+            });
+        }
+        Here { line, thread, begins: begins.expect("an axis"), coordinates, there }
+    }
+
+    fn line_of_tile(&mut self, tile: Reg, line: Option<Reg>) -> Reg {
+        match line {
+            Some(line) => self.code.scaled_plus(tile, self.pass.lines, line),
+            None => tile,
+        }
+    }
+
+    /// A thread's butterfly `i` of a stage, and which threads have it, if not all do.
+    pub(super) fn butterfly(&mut self, here: &Here, stage: &Stage, i: u32) -> (Reg, Option<Reg>) {
+        let (threads, code) = (self.pass.threads, &mut *self.code);
+        if !stage.paired {
+            let b = code.plus(here.thread, i * threads);
+            let guard = ((i + 1) * threads > stage.apart).then(|| code.below(b, stage.apart));
+            return (b, guard);
+        }
+        let (unit, half) = (i / 2, stage.apart / 2);
+        let u = code.plus(here.thread, unit * threads);
+        let guard = ((unit + 1) * threads > half).then(|| code.below(u, half));
+        if i.is_multiple_of(2) {
+            return (u, guard);
+        }
+        let mut b = code.less(stage.apart, u);
+        if unit == 0 {
+            let zero = code.is_zero(u);
+            b = code.chosen(zero, half, b);
+        }
+        (b, guard)
+    }
+
+    /// The address of an element of a line.
+    pub(super) fn pointer(&mut self, side: usize, here: &Here, element: Reg) -> Reg {
+        let index = self.code.scaled_plus(element, self.pass.elements[side], here.begins[side]);
+        self.code.address(self.frame.parameters[side], index)
+    }
+
+    /// The offset of a number, in bytes.
+    pub(super) fn offset(&self, numbers: i64) -> i64 {
+        numbers * i64::from(self.pass.real.number())
+    }
+
+    /// The elements that lie between a thread's first number of a stage and number `k` of its butterfly `i`.
+    pub(super) fn element(&self, stage: &Stage, i: u32, k: u32) -> i64 {
+        i64::from(i * self.pass.threads + k * stage.apart)
+    }
+
+    fn load(&mut self, here: &Here) -> Vec<Number> {
+        let stage = self.first_stage();
+        let address = self.pointer(0, here, here.thread);
+        let mut x = Vec::new();
+        for i in 0..self.pass.butterflies(&stage) {
+            let (_, guard) = self.butterfly(here, &stage, i);
+            let guard = self.code.both(guard, here.there);
+            for k in 0..stage.radix {
+                let offset = self.offset(self.element(&stage, i, k) * i64::from(self.pass.elements[0]));
+                let number = Number::of(self.code.load(Place { space: "global", address, offset, guard }));
+                x.push(self.directed(number));
+            }
+        }
+        x
+    }
+
+    fn store(&mut self, here: &Here, x: &[Number]) {
+        let stage = self.last_stage();
+        let address = self.pointer(1, here, here.thread);
+        for i in 0..self.pass.butterflies(&stage) {
+            let (_, guard) = self.butterfly(here, &stage, i);
+            let guard = self.code.both(guard, here.there);
+            for k in 0..stage.radix {
+                let offset = self.offset(self.element(&stage, i, k) * i64::from(self.pass.elements[1]));
+                let number = self.directed(x[(i * stage.radix + k) as usize]);
+                self.code.store(Place { space: "global", address, offset, guard }, number);
+            }
+        }
+    }
+
+    /// All stages: from the numbers of the first one's butterflies to the results of the last one's.
+    fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
+        for s in 0..self.stages.len() {
+            let stage = self.stages[s];
+            self.stage(here, &stage, x, s + 1 == self.stages.len());
+            if let Some(&next) = self.stages.get(s + 1) {
+                let layout = self.layouts[s];
+                self.give(here, &stage, &layout, x);
+                self.barrier();
+                if s == 0 && self.pass.lanes[1] != self.pass.lanes[0] {
+                    *here = self.here(self.pass.lanes[1]);
+                }
+                self.take(here, &next, &layout, x);
+            }
+        }
+    }
+
+    /// The butterflies of a stage, after the multiplications by its roots.
+    fn stage(&mut self, here: &Here, stage: &Stage, x: &mut [Number], last: bool) {
+        let Stage { radix, done, apart, paired } = *stage;
+        let begin = if done > 1 { self.add_roots(stage_roots(radix, done)) } else { 0 };
+        // Roots at one place of the table are loaded once.
+        let mut loaded: Vec<(u32, Vec<[Reg; 2]>)> = Vec::new();
+        let threads = self.pass.threads;
+        let repeats = !paired && (done.is_multiple_of(threads) || threads.is_multiple_of(done));
+        for i in 0..self.pass.butterflies(stage) {
+            let numbers = (i * radix) as usize..((i + 1) * radix) as usize;
+            if done > 1 {
+                let key = if repeats { i * threads % done } else { i };
+                let known = loaded.iter().position(|(place, _)| *place == key);
+                let known = known.unwrap_or_else(|| {
+                    let (b, guard) = self.butterfly(here, stage, i);
+                    let at = if done == apart { b } else { self.code.divided(b, done, SMALL).1 };
+                    let address = self.code.address(self.frame.parameters[2], at);
+                    loaded.push((key, self.roots_of([radix, begin, done], address, guard)));
+                    loaded.len() - 1
+                });
+                for (number, &root) in x[numbers.clone()][1..].iter_mut().zip(&loaded[known].1) {
+                    *number = self.code.multiply(*number, root);
+                }
+            }
+            let results = butterfly::transform(self.code, &x[numbers.clone()]);
+            x[numbers].copy_from_slice(&results);
+            if last && self.pass.factors.is_some_and(|factors| !factors.of_input) {
+                self.apply_factors(here, stage, i, x);
+            }
+        }
+    }
+
+    /// The factors between passes, of the numbers of a butterfly.
+    fn apply_factors(&mut self, here: &Here, stage: &Stage, i: u32, x: &mut [Number]) {
+        let Some(factors) = self.pass.factors else { return };
+        let (first, guard) = self.butterfly(here, stage, i);
+        let guard = self.code.both(guard, here.there);
+        let factors = Factors {
+            levels: Levels::new(factors.length),
+            table: self.frame.parameters[3],
+            coordinate: here.coordinates[usize::from(factors.axis)],
+            first,
+            step: stage.apart,
+            guard,
+        };
+        let numbers = (i * stage.radix) as usize..((i + 1) * stage.radix) as usize;
+        super::factors::apply(self.code, &factors, &mut x[numbers]);
+    }
+
+    /// The address in shared memory of a place of the thread's line.
+    fn shared_place(&mut self, here: &Here, layout: &Layout, place: Reg) -> Reg {
+        let index = match here.line {
+            None => place,
+            Some(line) if layout.across => self.code.scaled_plus(place, self.pass.lines, line),
+            Some(line) => self.code.scaled_plus(line, layout.pitch, place),
+        };
+        self.code.scaled_plus(index, self.pass.real.number(), self.frame.shared)
+    }
+
+    /// Numbers of shared memory from a place of a line to the next.
+    fn spread(&self, layout: &Layout) -> i64 {
+        if layout.across { self.pass.lines.into() } else { 1 }
+    }
+
+    /// Results of a stage into shared memory.
+    fn give(&mut self, here: &Here, stage: &Stage, layout: &Layout, x: &[Number]) {
+        if self.in_use {
+            self.barrier();
+        }
+        let (threads, spread) = (self.pass.threads, self.spread(layout));
+        let run = stage.radix * stage.done;
+        let mut first = None;
+        for i in 0..self.pass.butterflies(stage) {
+            let (b, guard) = self.butterfly(here, stage, i);
+            // Whole runs lie between a thread's butterflies, or each has an address of its own.
+            let (address, begin) = match first {
+                Some(first) if !stage.paired && threads.is_multiple_of(stage.done) => {
+                    (first, i64::from(i * (threads / stage.done) * (run + layout.left_out)))
+                }
+                _ => {
+                    let quotient = self.code.quotient(b, stage.done, SMALL);
+                    let place = self.code.scaled_plus(quotient, run - stage.done + layout.left_out, b);
+                    (self.shared_place(here, layout, place), 0)
+                }
+            };
+            first.get_or_insert(address);
+            for k in 0..stage.radix {
+                let offset = self.offset((begin + i64::from(k * stage.done)) * spread);
+                let number = x[(i * stage.radix + k) as usize];
+                self.code.store(Place { space: "shared", address, offset, guard }, number);
+            }
+        }
+    }
+
+    /// Numbers of a stage from shared memory, after a barrier.
+    fn take(&mut self, here: &Here, stage: &Stage, layout: &Layout, x: &mut Vec<Number>) {
+        let (threads, spread, left_out) = (self.pass.threads, self.spread(layout), layout.left_out);
+        let mut first = None;
+        x.clear();
+        for i in 0..self.pass.butterflies(stage) {
+            let (b, guard) = self.butterfly(here, stage, i);
+            let (address, begin) = match first {
+                Some(first) if !stage.paired && (left_out == 0 || threads.is_multiple_of(stage.done)) => {
+                    (first, i64::from(i * (threads + threads / stage.done * left_out)))
+                }
+                _ => {
+                    let place = if left_out == 0 {
+                        b
+                    } else {
+                        let quotient = self.code.quotient(b, stage.done, SMALL);
+                        self.code.scaled_plus(quotient, left_out, b)
+                    };
+                    (self.shared_place(here, layout, place), 0)
+                }
+            };
+            first.get_or_insert(address);
+            let step = i64::from(stage.apart + stage.apart / stage.done * left_out);
+            for k in 0..stage.radix {
+                let offset = self.offset((begin + i64::from(k) * step) * spread);
+                x.push(Number::of(self.code.load(Place { space: "shared", address, offset, guard })));
+            }
+        }
+        self.in_use = true;
+    }
+
+    /// The roots for all numbers of a butterfly but the first, of threads that have it.
+    fn roots_of(&mut self, [radix, begin, done]: [u32; 3], address: Reg, guard: Option<Reg>) -> Vec<[Reg; 2]> {
+        (1..radix)
+            .map(|k| {
+                let offset = self.offset(i64::from(begin + (k - 1) * done));
+                self.code.load(Place { space: "global.nc", address, offset, guard })
+            })
+            .collect()
+    }
+}

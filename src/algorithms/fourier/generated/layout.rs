@@ -1,0 +1,153 @@
+//! Where the numbers of lines lie in shared memory between two stages, by its banks.
+
+use super::code::Real;
+use super::pass::{Lanes, LinePass, Stage};
+
+/// Bytes that a multiprocessor's shared memory moves at a time.
+const WAVEFRONT: u32 = 128;
+
+/// Threads whose accesses are judged.
+const JUDGED: u32 = 128;
+
+/// Lanes of a warp.
+const WARP: u32 = 32;
+
+/// Where numbers lie: element `e` of the line `c` at `c * pitch + p`, or at `p * lines + c`, where `p = e + left_out * (e / run)`; a run is
+/// what one butterfly of the stage before has written among others, `radix * done` elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Whether lines lie side by side.
+    pub(super) across: bool,
+    pub(super) left_out: u32,
+    pub(super) pitch: u32,
+    /// Numbers of all lines.
+    pub(super) numbers: u32,
+}
+
+/// The layouts of a pass, for each stage but the last.
+pub(super) fn layouts(pass: &LinePass) -> Vec<Layout> {
+    let stages = pass.stages();
+    let mut layouts: Vec<Layout> = (1..stages.len())
+        .map(|next| {
+            let lanes = [pass.lanes[usize::from(next > 1)], pass.lanes[1]];
+            search(pass, [&stages[next - 1], &stages[next]], lanes).1
+        })
+        .collect();
+    if pass.is_of_warps() && pass.lines > 1 {
+        // Warps do not wait for each other, so that a line must have the same memory in all exchanges.
+        let lanes = WAVEFRONT / pass.real.number();
+        let top = layouts.iter().zip(&stages[1..]).map(|(layout, stage)| top(pass, stage, layout.left_out)).max();
+        let mut pitch = top.unwrap_or(1);
+        while pitch % lanes != pass.threads % lanes {
+            pitch += 1;
+        }
+        for layout in &mut layouts {
+            (layout.across, layout.pitch, layout.numbers) = (false, pitch, pass.lines * pitch);
+        }
+    }
+    layouts
+}
+
+/// Accesses of shared memory that a warp's numbers take in all exchanges.
+pub(super) fn accesses(pass: &LinePass) -> u32 {
+    let stages = pass.stages();
+    let cost = |next: usize| {
+        let lanes = [pass.lanes[usize::from(next > 1)], pass.lanes[1]];
+        search(pass, [&stages[next - 1], &stages[next]], lanes).0
+    };
+    (1..stages.len()).map(cost).sum()
+}
+
+/// Places of a line, if so many are left out after each run before a stage.
+fn top(pass: &LinePass, next: &Stage, left_out: u32) -> u32 {
+    (pass.length() / next.done - 1) * (next.done + left_out) + next.done
+}
+
+/// The layout with the fewest accesses, then the least memory; and how many accesses a warp's numbers take.
+fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u32, Layout) {
+    let banks = WAVEFRONT / pass.real.number();
+    let ways: &[bool] = match lanes {
+        _ if pass.lines == 1 || pass.is_of_warps() => &[false],
+        [Lanes::Across, Lanes::Across] => &[true, false],
+        _ => &[false, true],
+    };
+    // Each access moves all banks but for conflicts.
+    let least = pass.butterflies(stage) * stage.radix + pass.butterflies(next) * next.radix;
+    let least = least * (WARP / banks);
+    let mut best: Option<(u32, Layout)> = None;
+    for &across in ways {
+        for left_out in 0..banks {
+            let top = top(pass, next, left_out);
+            let pitches = if across || pass.lines == 1 { top..top + 1 } else { top..top + banks };
+            let places = Places::new(pass, [stage, next], lanes, left_out);
+            for pitch in pitches {
+                let layout = Layout { across, left_out, pitch, numbers: pass.lines * if across { top } else { pitch } };
+                let cost = places.cost(&layout, pass, banks);
+                if best.is_none_or(|(least, chosen)| (cost, layout.numbers) < (least, chosen.numbers)) {
+                    best = Some((cost, layout));
+                }
+                if cost <= least {
+                    return (cost, layout);
+                }
+            }
+        }
+    }
+    best.expect("a layout")
+}
+
+/// Where lanes access lines: of each access, the line and the place of each lane that has one.
+struct Places {
+    /// With how often there are such accesses.
+    accesses: Vec<(u32, Vec<Option<(u32, u32)>>)>,
+}
+
+impl Places {
+    fn new(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2], left_out: u32) -> Self {
+        let mut accesses = Vec::new();
+        for first in (0..pass.block_threads().min(JUDGED)).step_by(WARP as usize) {
+            for (stage, lanes, writes) in [(stage, lanes[0], true), (next, lanes[1], false)] {
+                // Results of a butterfly, and further butterflies, lie at the same distance for all lanes.
+                let many = pass.butterflies(stage);
+                let judged = many.min(2);
+                for i in 0..judged {
+                    let of_lane = |thread: u32| {
+                        let (line, thread) = pass.place(lanes, thread);
+                        let b = pass.butterfly(stage, thread, i)?;
+                        let run = if writes { stage.radix * stage.done } else { next.done };
+                        let element = if writes { b / stage.done * run + b % stage.done } else { b };
+                        Some((line, element + left_out * (element / run)))
+                    };
+                    let last = (first + WARP).min(pass.block_threads());
+                    accesses.push((many * stage.radix / judged, (first..last).map(of_lane).collect()));
+                }
+            }
+        }
+        Self { accesses }
+    }
+
+    /// Accesses of a warp, each as often as its lanes' numbers that differ lie in one bank.
+    fn cost(&self, layout: &Layout, pass: &LinePass, banks: u32) -> u32 {
+        let mut cost = 0;
+        let mut seen: Vec<u32> = Vec::new();
+        for (count, lanes) in &self.accesses {
+            for group in lanes.chunks(banks as usize) {
+                seen.clear();
+                let mut in_bank = [0u32; WARP as usize];
+                for &(line, place) in group.iter().flatten() {
+                    let at = if layout.across { place * pass.lines + line } else { line * layout.pitch + place };
+                    if !seen.contains(&at) {
+                        seen.push(at);
+                        in_bank[(at % banks) as usize] += 1;
+                    }
+                }
+                cost += count * in_bank.iter().max().copied().unwrap_or(0);
+            }
+        }
+        cost.div_ceil(pass.block_threads().min(JUDGED).div_ceil(WARP))
+    }
+}
+
+/// Bytes of shared memory for so many numbers.
+pub(super) fn bytes(numbers: u32, real: Real) -> u32 {
+    numbers * real.number()
+}

@@ -1,0 +1,156 @@
+//! Passes: what a kernel does, as a plain value. Equal values have the same text.
+
+use super::code::Real;
+
+/// Lanes of a warp are neighbours along the line, or across lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Lanes {
+    Along,
+    Across,
+}
+
+/// An axis along which lines are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct LineAxis {
+    pub(super) extent: u32,
+    /// Numbers from a line to the next, in the input and in the output.
+    pub(super) strides: [u32; 2],
+}
+
+/// What is transformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Kind {
+    Complex,
+    /// Pairs of real numbers, to the half spectrum of an array of twice the length.
+    RealForward,
+    /// The mirror image, without a factor.
+    RealInverse,
+}
+
+/// Factors between two passes of a longer transform: element `e` of a line, times `exp(-2πi * e * c / length)`, where `c` is the line's
+/// coordinate along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct OuterFactors {
+    pub(super) axis: u8,
+    pub(super) length: u32,
+    /// Of the input; else of the output. Of the input they take less, if the line's coordinate is the same in a warp.
+    pub(super) of_input: bool,
+}
+
+/// A pass: transforms of lines of one length.
+///
+/// A line's elements have the same stride; lines have coordinates along axes. A block has `lines` neighbouring lines along the first axis,
+/// and `threads` threads for each. Numbers of an array are counted by 32 bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct LinePass {
+    pub(super) real: Real,
+    /// Their product is the length of a line.
+    pub(super) radices: Vec<u32>,
+    pub(super) threads: u32,
+    pub(super) lines: u32,
+    /// Blocks that a multiprocessor should hold, which bounds a thread's registers.
+    pub(super) blocks: u32,
+    /// The first one's lines are neighbours in a block.
+    pub(super) axes: Vec<LineAxis>,
+    /// Numbers from an element to the next, in the input and in the output.
+    pub(super) elements: [u32; 2],
+    pub(super) lanes: [Lanes; 2],
+    pub(super) kind: Kind,
+    /// Exchanges the parts of what is read and written, which makes the inverse transform.
+    pub(super) inverse: bool,
+    pub(super) factors: Option<OuterFactors>,
+    /// Lines lie in a row and are short: a block's numbers pass through shared memory in order.
+    pub(super) staged: bool,
+    /// Blocks at the end of the first axis may have lines that are not there. Otherwise blocks go on along the next axis.
+    pub(super) padded: bool,
+}
+
+/// A stage of a line's transform: from transforms of length `done` to such of length `done * radix` (Stockham's algorithm).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stage {
+    pub(super) radix: u32,
+    pub(super) done: u32,
+    /// Butterflies, which are also the elements between the inputs of one.
+    pub(super) apart: u32,
+    /// Whether a thread has butterflies `u` and `apart - u` of the stage, for real arrays; of `u = 0` there are 0 and `apart / 2`.
+    pub(super) paired: bool,
+}
+
+impl LinePass {
+    /// The length of a line.
+    pub(super) fn length(&self) -> u32 {
+        self.radices.iter().product()
+    }
+
+    pub(super) fn block_threads(&self) -> u32 {
+        self.threads * self.lines
+    }
+
+    pub(super) fn stages(&self) -> Vec<Stage> {
+        let (n, last) = (self.length(), self.radices.len() - 1);
+        let mut done = 1;
+        let mut stages = Vec::with_capacity(self.radices.len());
+        for (i, &radix) in self.radices.iter().enumerate() {
+            let paired = self.kind == Kind::RealForward && i == last || self.kind == Kind::RealInverse && i == 0;
+            stages.push(Stage { radix, done, apart: n / radix, paired });
+            done *= radix;
+        }
+        stages
+    }
+
+    /// How many butterflies of a stage a thread has, at most.
+    pub(super) fn butterflies(&self, stage: &Stage) -> u32 {
+        if stage.paired { 2 * (stage.apart / 2).div_ceil(self.threads) } else { stage.apart.div_ceil(self.threads) }
+    }
+
+    /// Which butterfly a thread's number `i` is, if it has one.
+    pub(super) fn butterfly(&self, stage: &Stage, thread: u32, i: u32) -> Option<u32> {
+        if !stage.paired {
+            let b = thread + i * self.threads;
+            return (b < stage.apart).then_some(b);
+        }
+        let u = thread + i / 2 * self.threads;
+        (u < stage.apart / 2).then_some(match (i % 2, u) {
+            (0, _) => u,
+            (_, 0) => stage.apart / 2,
+            _ => stage.apart - u,
+        })
+    }
+
+    /// All lines.
+    pub(super) fn all_lines(&self) -> u64 {
+        self.axes.iter().map(|axis| u64::from(axis.extent)).product()
+    }
+
+    /// Whether the lines of a block may lie along several axes.
+    pub(super) fn goes_on(&self) -> bool {
+        self.axes.len() > 1 && !self.padded && !self.axes[0].extent.is_multiple_of(self.lines)
+    }
+
+    /// Blocks of a launch.
+    pub(super) fn tiles(&self) -> u64 {
+        if self.goes_on() {
+            return self.all_lines().div_ceil(self.lines.into());
+        }
+        let outer: u64 = self.axes[1..].iter().map(|axis| u64::from(axis.extent)).product();
+        u64::from(self.axes[0].extent.div_ceil(self.lines)) * outer
+    }
+
+    /// Whether a warp has all threads of its lines in the exchanges, so that it waits for no other.
+    pub(super) fn is_of_warps(&self) -> bool {
+        32 % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged
+    }
+
+    /// Numbers of shared memory from a line to the next where a block's numbers are staged: odd, so that lines begin in different banks.
+    pub(super) fn staged_pitch(&self) -> u32 {
+        self.length() | 1
+    }
+
+    /// The line and the thread of it that a thread of the block is.
+    pub(super) fn place(&self, lanes: Lanes, thread: u32) -> (u32, u32) {
+        match lanes {
+            Lanes::Along => (thread / self.threads, thread % self.threads),
+            Lanes::Across => (thread % self.lines, thread / self.lines),
+        }
+    }
+}

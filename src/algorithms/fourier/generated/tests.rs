@@ -1,0 +1,329 @@
+//! Kernels of passes, run by a machine for PTX, against sums by definition.
+
+use std::ops::Range;
+
+use super::choose::{Room, rows};
+use super::code::Real;
+use super::kernel::{PassKernel, kernel};
+use super::layout;
+use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
+use crate::Complex;
+use crate::element::root_of_unity;
+use crate::expr::tests::machine::Machine;
+
+type Numbers = Vec<Complex<f64>>;
+
+const NOTHING: Complex<f64> = Complex { re: f64::NAN, im: f64::NAN };
+
+/// Complex numbers as a kernel has them, from an address that is a multiple of 16.
+struct Memory {
+    words: Vec<u128>,
+    real: Real,
+    len: usize,
+}
+
+impl Memory {
+    fn new(real: Real, numbers: &[Complex<f64>]) -> Self {
+        let words = match real {
+            Real::F32 => {
+                let word =
+                    |x: &Complex<f64>| u128::from((x.re as f32).to_bits()) | u128::from((x.im as f32).to_bits()) << 32;
+                numbers.chunks(2).map(|pair| word(&pair[0]) | pair.get(1).map_or(0, word) << 64).collect()
+            }
+            Real::F64 => {
+                numbers.iter().map(|x| u128::from(x.re.to_bits()) | u128::from(x.im.to_bits()) << 64).collect()
+            }
+        };
+        Self { words, real, len: numbers.len() }
+    }
+
+    fn numbers(&self) -> Numbers {
+        let part = |index: usize| match self.real {
+            Real::F32 => f64::from(f32::from_bits((self.words[index / 4] >> (index % 4 * 32)) as u32)),
+            Real::F64 => f64::from_bits((self.words[index / 2] >> (index % 2 * 64)) as u64),
+        };
+        (0..self.len).map(|i| Complex { re: part(2 * i), im: part(2 * i + 1) }).collect()
+    }
+
+    /// Its addresses; the machine writes there.
+    fn addresses(&mut self) -> Range<u64> {
+        let start = self.words.as_mut_ptr().expose_provenance() as u64;
+        start..start + self.len as u64 * u64::from(self.real.number())
+    }
+}
+
+/// What the kernel of a pass writes, and how often lanes waited for a bank.
+fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usize) {
+    let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, 90);
+    assert_eq!(shared, 0, "the machine has the memory that a kernel declares");
+    let mut memories = [input, &vec![NOTHING; outputs], &roots, &outer_roots].map(|x| Memory::new(pass.real, x));
+    let addresses = memories.each_mut().map(Memory::addresses);
+    let words = addresses.each_ref().map(|range| range.start);
+    let machine = Machine::new(&text);
+    machine.run(blocks as usize, threads as usize, &words, &addresses, &addresses[1..2]);
+    (memories[1].numbers(), machine.conflicts())
+}
+
+/// Numbers without a pattern.
+fn some(len: usize) -> Numbers {
+    let mut state = 1u64;
+    let mut part = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 40) as f64 / (1u64 << 23) as f64 - 1.0
+    };
+    (0..len).map(|_| Complex { re: part(), im: part() }).collect()
+}
+
+/// The transform by its definition.
+fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
+    let n = x.len();
+    let root = |i: usize| if inverse { root_of_unity((n - i) % n, n) } else { root_of_unity(i, n) };
+    (0..n).map(|k| (0..n).map(|j| x[j] * root(j * k % n)).sum()).collect()
+}
+
+#[track_caller]
+fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], real: Real, what: &dyn std::fmt::Debug) {
+    let largest = expected.iter().map(|x| x.l1_norm()).fold(0.0, f64::max);
+    let bound = largest * if real == Real::F32 { 2e-6 } else { 1e-13 };
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert!((*found - *expected).l1_norm() <= bound, "{i}: {found} for {expected}: {what:?}");
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+fn axis(extent: u32, input: u32, output: u32) -> LineAxis {
+    LineAxis { extent, strides: [input, output] }
+}
+
+/// A pass over lines in a row.
+fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -> LinePass {
+    let n = radices.iter().product();
+    LinePass {
+        real,
+        radices: radices.to_vec(),
+        threads,
+        lines,
+        blocks: 1,
+        axes: vec![axis(count, n, n)],
+        elements: [1; 2],
+        lanes: [Lanes::Along; 2],
+        kind: Kind::Complex,
+        inverse: false,
+        factors: None,
+        staged: false,
+        padded: false,
+    }
+}
+
+/// Checks a pass of complex numbers, whose axes have so many numbers in all.
+#[track_caller]
+fn check(pass: &LinePass, numbers: usize) {
+    let x = some(numbers);
+    let x = Memory::new(pass.real, &x).numbers();
+    let (n, lines) = (pass.length() as usize, pass.all_lines() as usize);
+    let mut expected = vec![NOTHING; numbers];
+    for line in 0..lines {
+        let (mut rest, mut begins, mut coordinates) = (line, [0; 2], Vec::new());
+        for axis in &pass.axes {
+            let coordinate = rest % axis.extent as usize;
+            rest /= axis.extent as usize;
+            coordinates.push(coordinate);
+            begins = [0, 1].map(|side| begins[side] + coordinate * axis.strides[side] as usize);
+        }
+        let [input, output] = pass.elements.map(|element| element as usize);
+        let mut numbers: Numbers = (0..n).map(|e| x[begins[0] + e * input]).collect();
+        let multiply = |numbers: &mut Numbers, of_input: bool| {
+            let Some(factors) = pass.factors.filter(|factors| factors.of_input == of_input) else { return };
+            let length = factors.length as usize;
+            for (e, number) in numbers.iter_mut().enumerate() {
+                *number *= root_of_unity(e * coordinates[usize::from(factors.axis)] % length, length);
+            }
+        };
+        multiply(&mut numbers, true);
+        let mut numbers = sums(&numbers, pass.inverse);
+        multiply(&mut numbers, false);
+        for (e, number) in numbers.into_iter().enumerate() {
+            expected[begins[1] + e * output] = number;
+        }
+    }
+    let (found, _) = run(pass, &x, numbers);
+    assert_near(&found, &expected, pass.real, pass);
+}
+
+#[test]
+fn lines_of_all_small_lengths_are_transformed() {
+    for n in 2..=40 {
+        for real in [Real::F32, Real::F64] {
+            if let Some(pass) = rows(real, n, 5, Room::H100) {
+                check(&pass, 5 * n as usize);
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_of_some_larger_lengths_are_transformed() {
+    for n in [60, 64, 100, 125, 128, 243, 343, 350, 1000, 1024] {
+        let pass = rows(Real::F32, n, 3, Room::H100).expect("a pass");
+        check(&pass, 3 * n as usize);
+    }
+    check(&rows(Real::F64, 360, 3, Room::H100).expect("a pass"), 3 * 360);
+}
+
+#[test]
+fn threads_may_have_butterflies_that_others_lack() {
+    // 12, 10 and 9 butterflies a line's threads, which are 10.
+    check(&in_a_row(Real::F64, &[9, 10, 12], 100, 1, 2), 2 * 1080);
+    check(&in_a_row(Real::F64, &[5, 3, 4], 7, 3, 4), 4 * 60);
+}
+
+#[test]
+fn an_inverse_transform_is_the_conjugate() {
+    for radices in [&[8, 4][..], &[6, 5]] {
+        let n: u32 = radices.iter().product();
+        let pass = LinePass { inverse: true, ..in_a_row(Real::F64, radices, 8, 3, 3) };
+        check(&pass, 3 * n as usize);
+        let pass = LinePass { staged: true, ..pass };
+        check(&pass, 3 * n as usize);
+    }
+}
+
+#[test]
+fn lines_side_by_side_are_transformed() {
+    // Lines across an axis of 6, of which blocks have 3, 4 or 4 that go on along the next axis.
+    for (lines, padded) in [(3, false), (4, true), (4, false)] {
+        let pass = LinePass {
+            axes: vec![axis(6, 1, 1), axis(3, 6 * 24, 6 * 24)],
+            elements: [6; 2],
+            lanes: [Lanes::Across; 2],
+            padded,
+            ..in_a_row(Real::F32, &[4, 6], 4, lines, 1)
+        };
+        check(&pass, 3 * 6 * 24);
+    }
+}
+
+#[test]
+fn lines_in_a_row_become_lines_side_by_side() {
+    for of_input in [true, false] {
+        let factors = OuterFactors { axis: 0, length: 16 * 32, of_input };
+        let pass = LinePass {
+            axes: vec![axis(16, 32, 1), axis(2, 512, 512)],
+            elements: [1, 16],
+            lanes: [Lanes::Along, Lanes::Across],
+            factors: Some(factors),
+            ..in_a_row(Real::F64, &[8, 4], 4, 8, 1)
+        };
+        check(&pass, 1024);
+    }
+}
+
+#[test]
+fn two_passes_make_a_long_transform() {
+    let (n1, n2) = (16u32, 24u32);
+    let n = n1 * n2;
+    let x = some(n as usize);
+    let first = LinePass {
+        axes: vec![axis(n2, 1, 1)],
+        elements: [n2; 2],
+        lanes: [Lanes::Across; 2],
+        ..in_a_row(Real::F64, &[4, 4], 4, 8, 1)
+    };
+    let second = LinePass {
+        axes: vec![axis(n1, n2, 1)],
+        elements: [1, n1],
+        lanes: [Lanes::Along, Lanes::Across],
+        factors: Some(OuterFactors { axis: 0, length: n, of_input: true }),
+        ..in_a_row(Real::F64, &[6, 4], 6, 8, 1)
+    };
+    let (between, _) = run(&first, &x, n as usize);
+    let (found, _) = run(&second, &between, n as usize);
+    assert_near(&found, &sums(&x, false), Real::F64, &"two passes");
+}
+
+#[test]
+fn factors_of_long_transforms_come_from_two_tables() {
+    // 12 neighbours of the lines of a transform of 2^14 numbers.
+    let pass = LinePass {
+        axes: vec![axis(12, 1, 1)],
+        elements: [12; 2],
+        lanes: [Lanes::Across; 2],
+        factors: Some(OuterFactors { axis: 0, length: 1 << 14, of_input: false }),
+        ..in_a_row(Real::F64, &[16], 1, 4, 1)
+    };
+    check(&pass, 12 * 16);
+}
+
+#[test]
+fn half_spectra_of_real_arrays_are_transformed_and_back() {
+    // An even and an odd radix last, or first.
+    for (radices, threads) in [(&[8, 4][..], 4), (&[8, 3], 4), (&[4, 4, 4], 8), (&[2, 2], 1)] {
+        let m: usize = radices.iter().product::<u32>() as usize;
+        let lines = 3;
+        let real = Real::F64;
+        let half = m as u32 + 1;
+        let pairs = some(lines * m);
+        let forward = LinePass {
+            axes: vec![axis(lines as u32, m as u32, half)],
+            kind: Kind::RealForward,
+            ..in_a_row(real, radices, threads, 2, 1)
+        };
+        let (spectra, _) = run(&forward, &pairs, lines * (m + 1));
+        for line in 0..lines {
+            let x: Numbers = pairs[line * m..][..m]
+                .iter()
+                .flat_map(|pair| [pair.re, pair.im].map(|re| Complex { re, im: 0.0 }))
+                .collect();
+            assert_near(&spectra[line * (m + 1)..][..m + 1], &sums(&x, false)[..=m], real, &forward);
+        }
+        // Imaginary parts that the half spectrum of a real array cannot have do not count.
+        let mut spectra = spectra;
+        for line in spectra.chunks_mut(m + 1) {
+            (line[0].im, line[m].im) = (7.0, -3.0);
+        }
+        let back: Vec<u32> = radices.iter().rev().copied().collect();
+        let inverse = LinePass {
+            axes: vec![axis(lines as u32, half, m as u32)],
+            kind: Kind::RealInverse,
+            inverse: true,
+            ..in_a_row(real, &back, threads, 2, 1)
+        };
+        let (found, _) = run(&inverse, &spectra, lines * m);
+        let expected: Numbers = pairs.iter().map(|pair| *pair * (2 * m) as f64).collect();
+        assert_near(&found, &expected, real, &inverse);
+    }
+}
+
+#[test]
+fn powers_of_two_wait_for_no_bank() {
+    let pass = in_a_row(Real::F32, &[16, 16, 4], 64, 1, 1);
+    let (_, conflicts) = run(&pass, &some(1024), 1024);
+    assert_eq!(conflicts, 0, "{:?}", layout::layouts(&pass));
+}
+
+#[test]
+fn chosen_passes_fit_in_a_block() {
+    for n in (2..1 << 14).step_by(97).chain([4096, 8192, 10_000, 15_625, 16_384]) {
+        for real in [Real::F32, Real::F64] {
+            let Some(pass) = rows(real, n, 1 << 10, Room::H100) else { continue };
+            assert_eq!(pass.length(), n, "{pass:?}");
+            assert!(pass.block_threads() <= 1024, "{pass:?}");
+            let numbers = layout::layouts(&pass).iter().map(|layout| layout.numbers).max().unwrap_or(0);
+            assert!(layout::bytes(numbers, real) <= Room::H100.shared, "{pass:?}");
+        }
+    }
+}
+
+#[test]
+fn lengths_that_were_measured_have_the_plans_that_were_best() {
+    let plan = |n: u32| {
+        let pass = rows(Real::F32, n, 1 << 10, Room::H100).expect("a pass");
+        let mut radices = pass.radices.clone();
+        radices.sort_unstable();
+        (radices, pass.threads, pass.staged)
+    };
+    assert_eq!(plan(343), (vec![7, 7, 7], 49, false));
+    assert_eq!(plan(729), (vec![9, 9, 9], 81, false));
+    assert_eq!(plan(1331), (vec![11, 11, 11], 121, false));
+    assert_eq!(plan(100), (vec![10, 10], 10, true));
+}
