@@ -81,7 +81,7 @@ impl fmt::Display for Reg {
 
 /// The text of a kernel in the making.
 pub(crate) struct Emitter {
-    pub(super) arch: u32,
+    pub(crate) arch: u32,
     pub(crate) body: String,
     counts: [u32; 6],
     labels: u32,
@@ -90,7 +90,7 @@ pub(crate) struct Emitter {
     /// Tables of weights, each once.
     pub(super) tables: Vec<String>,
     /// PTX version times ten.
-    pub(super) version: u32,
+    pub(crate) version: u32,
     /// Functions that have no code for the architecture.
     pub(super) missing: Option<&'static str>,
 }
@@ -117,7 +117,7 @@ impl Emitter {
         Reg { class, number: *count - 1 }
     }
 
-    pub(super) fn label(&mut self) -> String {
+    pub(crate) fn label(&mut self) -> String {
         self.labels += 1;
         format!("L{}", self.labels)
     }
@@ -512,7 +512,7 @@ impl Emitter {
         self.place(&label);
     }
 
-    pub(super) fn place(&mut self, label: &str) {
+    pub(crate) fn place(&mut self, label: &str) {
         let _ = writeln!(self.body, "{label}:");
     }
 

@@ -27,6 +27,8 @@ enum What {
     Load(Space, usize, bool),
     /// Of elements of so many bytes.
     Store(Space, usize),
+    /// Of 32-bit integers in global memory; and whether there is a result.
+    Add(bool),
     Shuffle(Way),
     Compute(Operation),
 }
@@ -235,6 +237,9 @@ fn what_is(name: &[&str]) -> Option<What> {
         ["bra"] => What::Branch,
         ["bar", "sync"] => What::Barrier,
         ["bar", "warp", "sync"] => What::WarpBarrier,
+        ["ld", "acquire", "gpu", "global", ..] => What::Load(Space::Global, size, last.starts_with('s')),
+        ["atom", "global", "add", "u32"] => What::Add(true),
+        ["red", "release", "gpu", "global", "add", "u32"] => What::Add(false),
         ["ld", space @ ("global" | "shared" | "const"), ..] => What::Load(space_of(space), size, last.starts_with('s')),
         ["st", space @ ("global" | "shared"), ..] => What::Store(space_of(space), size),
         ["shfl", "sync", "down", _] => What::Shuffle(Way::Down),
@@ -333,6 +338,7 @@ impl Launch<'_> {
                 return self.access((&arguments[..], *space), *size, Some(*is_signed), active, registers);
             }
             What::Store(space, size) => return self.access((&arguments[..], *space), *size, None, active, registers),
+            What::Add(has_result) => return self.add(arguments, *has_result, active, registers),
             What::Shuffle(way) => std::array::from_fn(|lane| {
                 let by = operands[1][lane] as usize;
                 let from = match way {
@@ -363,6 +369,29 @@ impl Launch<'_> {
                 }
             }
             _ => panic!("no result in {text}"),
+        }
+    }
+
+    /// Lanes add to memory one after the other.
+    fn add(&self, arguments: &[Argument], has_result: bool, active: &[bool; LANES], registers: &mut [Lanes]) {
+        let (to, rest) = match arguments {
+            [Argument::Register(to), rest @ ..] if has_result => (Some(*to), rest),
+            rest => (None, rest),
+        };
+        let [Argument::Memory(address, offset), by] = rest else { panic!("an address, and what is added") };
+        let by = self.values(by, 32, registers);
+        for lane in (0..LANES).filter(|&lane| active[lane]) {
+            let at = registers[*address][lane].wrapping_add(*offset);
+            let memory = self.bytes(Space::Global, at, 4, true).cast::<u32>();
+            // SAFETY: bytes of a buffer, as was asserted, which is a multiple of 4; nothing else uses them meanwhile.
+            let before = unsafe {
+                let before = memory.read();
+                memory.write(before.wrapping_add(by[lane] as u32));
+                before
+            };
+            if let Some(to) = to {
+                registers[to][lane] = before.into();
+            }
         }
     }
 

@@ -93,7 +93,7 @@ pub(in super::super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Opti
         threads,
         lines,
         blocks,
-        axes: vec![LineAxis { extent: count, strides: [n; 2] }],
+        axes: vec![LineAxis::new(count, [n; 2])],
         elements: [1; 2],
         lanes: [Lanes::Along; 2],
         kind: Kind::Complex,
@@ -101,6 +101,7 @@ pub(in super::super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Opti
         factors: None,
         staged: threads * real.number() < SIDE_BY_SIDE && n <= LONGEST_STAGED,
         padded: false,
+        fresh: false,
     };
     Some(if measured.is_some() { pass } else { ordered(pass) })
 }

@@ -123,8 +123,8 @@ pub(super) struct Code {
     pub(super) real: Real,
 }
 
-/// Integers below this are divided by a multiplication.
-const SMALL: u32 = 1 << 16;
+/// Integers below this are divided by a multiplication. Threads and butterflies are.
+pub(super) const SMALL: u32 = 1 << 16;
 
 /// Of 32-bit integers.
 impl Code {
@@ -332,11 +332,6 @@ impl Code {
     pub(super) fn add_product(&mut self, sum: Value, a: Value, by: f64) -> Value {
         let sum = self.plain(sum);
         Value { factor: sum.factor, reg: self.fused(a.reg, a.factor * by / sum.factor, sum.reg) }
-    }
-
-    /// `a * b`, of a register.
-    pub(super) fn times(&mut self, a: Value, b: Reg) -> Value {
-        Value { factor: a.factor, reg: self.float("mul.rn", &[a.reg, b]) }
     }
 
     fn zero(&mut self) -> Reg {

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::butterfly;
-use super::code::{Code, Number, Place};
+use super::code::{Code, Number, Place, SMALL};
 use super::factors::{Factors, Levels, stage_roots};
 use super::layout::{Layout, bytes, layouts};
 use super::pass::{Kind, Lanes, LinePass, Stage};
@@ -20,9 +20,6 @@ pub(in super::super) const ENTRY: &str = "kernel_primitives_fft";
 
 /// Shared memory that a kernel may declare.
 const DECLARED: u32 = 48 << 10;
-
-/// Numbers below which threads and butterflies are.
-pub(super) const SMALL: u32 = 1 << 16;
 
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots), and of
 /// [`outer_roots`](Self::outer_roots).
@@ -50,29 +47,40 @@ pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
     let mut roots = Vec::new();
     let numbers = Writer::new(&mut code, pass, frame, &mut roots).write();
     op!(code.e, "ret;");
-    let (bytes, threads) = (bytes(numbers, pass.real), pass.block_threads());
-    let (outside, inside) = match bytes {
+    let memory = bytes(numbers, pass.real);
+    let (text, shared) = module(&code, parameters.len(), (pass.block_threads(), pass.blocks), memory);
+    let outer_roots = outer_roots(pass);
+    PassKernel { text, blocks: pass.tiles(), threads: pass.block_threads(), shared, roots, outer_roots }
+}
+
+/// The roots of a pass's factors between passes.
+pub(super) fn outer_roots(pass: &LinePass) -> Vec<Complex<f64>> {
+    pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots())
+}
+
+/// The text of a kernel of so many parameters, threads of a block, blocks of a multiprocessor and bytes of shared memory; and how many bytes
+/// a launch has to give.
+pub(super) fn module(code: &Code, parameters: usize, (threads, blocks): (u32, u32), memory: u32) -> (String, u32) {
+    let (outside, inside) = match memory {
         0 => (String::new(), "    .shared .align 16 .b8 numbers[16];\n".into()),
-        1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{bytes}];\n")),
+        1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{memory}];\n")),
         _ => (".extern .shared .align 16 .b8 numbers[];\n".into(), String::new()),
     };
+    let (version, target) = (code.e.version, code.e.arch);
     let mut text = format!(
         ".version {}.{}\n.target sm_{target}\n.address_size 64\n\n{outside}\n.visible .entry {ENTRY}(\n",
         version / 10,
         version % 10
     );
-    let list: Vec<String> = (0..4).map(|number| format!("    .param .u64 a{number}")).collect();
+    let list: Vec<String> = (0..parameters).map(|number| format!("    .param .u64 a{number}")).collect();
     let _ = write!(
         text,
-        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {}\n{{\n{}{inside}\n{}}}\n",
+        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}}}\n",
         list.join(",\n"),
-        pass.blocks,
         code.e.registers(),
         code.e.body
     );
-    let outer_roots = pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots());
-    let shared = if bytes > DECLARED { bytes } else { 0 };
-    PassKernel { text, blocks: pass.tiles(), threads, shared, roots, outer_roots }
+    (text, if memory > DECLARED { memory } else { 0 })
 }
 
 /// Registers that a tile's work begins with.
@@ -203,13 +211,14 @@ impl<'a> Writer<'a> {
                 }
             }
             coordinates.push(coordinate);
-            begins = Some(match begins {
-                None => axis.strides.map(|stride| self.code.scaled(coordinate, stride)),
-                Some([input, output]) => [
-                    self.code.scaled_plus(coordinate, axis.strides[0], input),
-                    self.code.scaled_plus(coordinate, axis.strides[1], output),
-                ],
+            let places = axis.rings.map(|ring| match ring {
+                0 => coordinate,
+                _ => self.code.divided(coordinate, ring, u32::MAX).1,
             });
+            begins = Some([0, 1].map(|side| match begins {
+                None => self.code.scaled(places[side], axis.strides[side]),
+                Some(begins) => self.code.scaled_plus(places[side], axis.strides[side], begins[side]),
+            }));
         }
         Here { line, thread, begins: begins.expect("an axis"), coordinates, there }
     }
@@ -262,13 +271,14 @@ impl<'a> Writer<'a> {
     fn load(&mut self, here: &Here) -> Vec<Number> {
         let stage = self.first_stage();
         let address = self.pointer(0, here, here.thread);
+        let space = if self.pass.fresh { "global.cg" } else { "global" };
         let mut x = Vec::new();
         for i in 0..self.pass.butterflies(&stage) {
             let (_, guard) = self.butterfly(here, &stage, i);
             let guard = self.code.both(guard, here.there);
             for k in 0..stage.radix {
                 let offset = self.offset(self.element(&stage, i, k) * i64::from(self.pass.elements[0]));
-                let number = Number::of(self.code.load(Place { space: "global", address, offset, guard }));
+                let number = Number::of(self.code.load(Place { space, address, offset, guard }));
                 x.push(self.directed(number));
             }
         }

@@ -9,15 +9,17 @@
 //! - [`pass`]: what a kernel does, as a plain value.
 //! - [`layout`]: where numbers lie in shared memory, by its banks.
 //! - [`kernel`], [`half`], [`rows`]: the text of a pass; real arrays; short lines.
+//! - [`fused`]: two passes in a launch.
 //! - [`factors`]: factors between the passes of a long transform.
 //! - [`choose`]: which radices, threads and lines a length takes.
 
-#![cfg_attr(not(test), allow(dead_code, reason = "plans do not launch these kernels yet"))]
+#![allow(dead_code, reason = "plans do not launch these kernels yet")]
 
 pub(super) mod butterfly;
 pub(super) mod choose;
 pub(super) mod code;
 pub(super) mod factors;
+pub(super) mod fused;
 pub(super) mod half;
 pub(super) mod kernel;
 pub(super) mod layout;

@@ -15,6 +15,14 @@ pub(in super::super) struct LineAxis {
     pub(super) extent: u32,
     /// Numbers from a line to the next, in the input and in the output.
     pub(super) strides: [u32; 2],
+    /// Coordinates come round after so many, in the input and in the output; 0 if they do not.
+    pub(super) rings: [u32; 2],
+}
+
+impl LineAxis {
+    pub(super) fn new(extent: u32, strides: [u32; 2]) -> Self {
+        Self { extent, strides, rings: [0; 2] }
+    }
 }
 
 /// What is transformed.
@@ -63,6 +71,8 @@ pub(in super::super) struct LinePass {
     pub(super) staged: bool,
     /// Blocks at the end of the first axis may have lines that are not there. Otherwise blocks go on along the next axis.
     pub(super) padded: bool,
+    /// Other blocks of the launch have written the input: it is not read from the cache of the first level.
+    pub(super) fresh: bool,
 }
 
 /// A stage of a line's transform: from transforms of length `done` to such of length `done * radix` (Stockham's algorithm).

@@ -3,8 +3,8 @@
 //! Lanes along a line of few threads would access less than a line of the cache at a time. So a thread takes every number at the distance of
 //! the block's threads, wherever it belongs.
 
-use super::code::{Number, Place};
-use super::kernel::{Here, SMALL, Writer};
+use super::code::{Number, Place, SMALL};
+use super::kernel::{Here, Writer};
 use crate::expr::ptx::emit::Reg;
 
 /// Numbers that a thread has under way at once.

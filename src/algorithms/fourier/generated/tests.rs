@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::choose::{Room, rows};
 use super::code::Real;
+use super::fused::{FusedKernel, FusedPair, fused};
 use super::kernel::{PassKernel, kernel};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
@@ -55,13 +56,21 @@ impl Memory {
 /// What the kernel of a pass writes, and how often lanes waited for a bank.
 fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usize) {
     let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, 90);
-    assert_eq!(shared, 0, "the machine has the memory that a kernel declares");
+    let text = with_shared(text, shared);
     let mut memories = [input, &vec![NOTHING; outputs], &roots, &outer_roots].map(|x| Memory::new(pass.real, x));
     let addresses = memories.each_mut().map(Memory::addresses);
     let words = addresses.each_ref().map(|range| range.start);
     let machine = Machine::new(&text);
     machine.run(blocks as usize, threads as usize, &words, &addresses, &addresses[1..2]);
     (memories[1].numbers(), machine.conflicts())
+}
+
+/// The machine has the memory that a kernel declares.
+fn with_shared(text: String, bytes: u32) -> String {
+    match bytes {
+        0 => text,
+        _ => text.replacen("\n{\n", &format!("\n{{\n    .shared .align 16 .b8 numbers[{bytes}];\n"), 1),
+    }
 }
 
 /// Numbers without a pattern.
@@ -92,7 +101,7 @@ fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], real: Real, wh
 }
 
 fn axis(extent: u32, input: u32, output: u32) -> LineAxis {
-    LineAxis { extent, strides: [input, output] }
+    LineAxis::new(extent, [input, output])
 }
 
 /// A pass over lines in a row.
@@ -112,6 +121,7 @@ fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -
         factors: None,
         staged: false,
         padded: false,
+        fresh: false,
     }
 }
 
@@ -326,4 +336,55 @@ fn lengths_that_were_measured_have_the_plans_that_were_best() {
     assert_eq!(plan(729), (vec![9, 9, 9], 81, false));
     assert_eq!(plan(1331), (vec![11, 11, 11], 121, false));
     assert_eq!(plan(100), (vec![10, 10], 10, true));
+}
+
+/// What a fused pair writes.
+fn run_fused(pair: &FusedPair, input: &[Complex<f64>], between: usize, outputs: usize) -> Numbers {
+    let FusedKernel { text, blocks, threads, shared, roots: [roots_1, roots_2], outer_roots, counters } =
+        fused(pair, 90);
+    let [outer_1, outer_2] = outer_roots;
+    let real = pair.passes[0].real;
+    let numbers = [input, &vec![NOTHING; between], &vec![NOTHING; outputs], &roots_1, &outer_1, &roots_2, &outer_2];
+    let mut memories = numbers.map(|x| Memory::new(real, x));
+    let mut addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
+    let mut counts = vec![0u32; counters as usize];
+    let start = counts.as_mut_ptr().expose_provenance() as u64;
+    addresses.push(start..start + 4 * u64::from(counters));
+    let words: Vec<u64> = addresses.iter().map(|range| range.start).collect();
+    let writes = [addresses[1].clone(), addresses[2].clone(), addresses[7].clone()];
+    let machine = Machine::new(&with_shared(text, shared)).parting();
+    machine.run(blocks as usize, threads as usize, &words, &addresses, &writes);
+    assert_eq!(u64::from(counts[0]), blocks, "tickets");
+    memories[2].numbers()
+}
+
+#[test]
+fn fused_passes_make_long_transforms() {
+    // Six transforms of 8 * 12 numbers, two of them a chunk.
+    let (n1, n2, count, each) = (8u32, 12u32, 6u32, 2u32);
+    let n = n1 * n2;
+    let chunks = count / each;
+    for ring in 2..=3 {
+        let of_chunks =
+            |input: u32, output: u32| LineAxis { rings: [input, output], ..axis(chunks, each * n, each * n) };
+        let first = LinePass {
+            axes: vec![axis(n2, 1, 1), axis(each, n, n), of_chunks(0, ring)],
+            elements: [n2; 2],
+            lanes: [Lanes::Across; 2],
+            ..in_a_row(Real::F64, &[4, 2], 4, 4, 1)
+        };
+        let second = LinePass {
+            axes: vec![axis(n1, n2, 1), axis(each, n, n), of_chunks(ring, 0)],
+            elements: [1, n1],
+            lanes: [Lanes::Along, Lanes::Across],
+            factors: Some(OuterFactors { axis: 0, length: n, of_input: true }),
+            fresh: true,
+            ..in_a_row(Real::F64, &[4, 3], 4, 4, 1)
+        };
+        let pair = FusedPair { passes: [first, second], chunks, ahead: 1, ring, blocks: 1 };
+        let x = some((count * n) as usize);
+        let found = run_fused(&pair, &x, (ring * each * n) as usize, x.len());
+        let expected: Numbers = x.chunks(n as usize).flat_map(|x| sums(x, false)).collect();
+        assert_near(&found, &expected, Real::F64, &pair);
+    }
 }

@@ -1,0 +1,180 @@
+//! Two passes in one launch, a part of the array at a time, so that what lies between them stays in the cache of the second level.
+//!
+//! A counter hands out tickets, a tile of one of the passes each; a block takes one. First come some chunks of the first pass, which is so
+//! many ahead. Then one chunk of each in turn; then the rest of the second. A tile of the second pass waits until all tiles of its chunk
+//! are done in the first. What lies between is a ring of chunks, or the output, if the second pass replaces it. In a ring, a tile of the first
+//! pass waits until the chunk that had its place has gone through the second. A ticket waits for smaller ones alone, whatever the order
+//! in which blocks start: none waits for good.
+//!
+//! Measured on an H100 (driver 580.159.04), whose cache has 50 MB: the first pass should be 8 MiB ahead, and the ring has 4 MiB more.
+//! 1024 transforms of 2^16 numbers of `f32` take 0.530 ms (two launches 0.726, cuFFT 12.0 0.771), an array of 256^3 0.222 (0.280,
+//! 0.309). If it is less ahead, tiles wait for those that are under way; if it is more, the cache is too small.
+
+use super::code::Code;
+use super::kernel::{Frame, Writer, module, outer_roots};
+use super::layout::bytes;
+use super::pass::LinePass;
+use crate::Complex;
+use crate::expr::ptx::emit::{Class, Reg, op};
+use crate::expr::ptx::target_of;
+
+/// Two passes that are launched together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct FusedPair {
+    /// Blocks have the same threads. The second one's input is [`fresh`](LinePass::fresh).
+    pub(super) passes: [LinePass; 2],
+    /// Each has the same tiles of the first pass, in their order, and the same of the second.
+    pub(super) chunks: u32,
+    /// How many chunks the first pass is ahead.
+    pub(super) ahead: u32,
+    /// Chunks of the ring between the passes; 0 if there is none.
+    pub(super) ring: u32,
+    /// Blocks that a multiprocessor should hold.
+    pub(super) blocks: u32,
+}
+
+/// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of what lies between, and of the output; of each
+/// pass the roots of its stages and those of its factors; and the counters, which are 0 before the launch.
+pub(in super::super) struct FusedKernel {
+    pub(super) text: String,
+    pub(super) blocks: u64,
+    pub(super) threads: u32,
+    pub(super) shared: u32,
+    pub(super) roots: [Vec<Complex<f64>>; 2],
+    pub(super) outer_roots: [Vec<Complex<f64>>; 2],
+    /// Counters of 32 bits: the tickets, then the tiles that are done, of each chunk in the first pass, then in the second.
+    pub(super) counters: u32,
+}
+
+/// What a block does.
+struct Ticket {
+    chunk: Reg,
+    /// The tile of the chunk.
+    tile: Reg,
+    /// Whether it is of the second pass.
+    second: Reg,
+}
+
+/// The kernel of two passes.
+pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
+    let [first, second] = &pair.passes;
+    debug_assert!(first.block_threads() == second.block_threads() && first.real == second.real && second.fresh);
+    debug_assert!(pair.ahead >= 1 && pair.ahead < pair.chunks && (pair.ring == 0 || pair.ring > pair.ahead));
+    let tiles = [first, second].map(|pass| {
+        let tiles = u32::try_from(pass.tiles()).expect("32 bits count tiles");
+        debug_assert!(tiles.is_multiple_of(pair.chunks), "chunks are of whole tiles");
+        tiles / pair.chunks
+    });
+    let (target, version) = target_of(arch);
+    let mut code = Code::new(first.real, target, version);
+    let parameters = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| code.pointer_parameter(number));
+    let [input, between, output, roots_1, outer_1, roots_2, outer_2, counters] = parameters;
+    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
+    let shared = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    let leader = code.is_zero(thread);
+    let ticket = take(&mut code, pair, tiles, counters, leader);
+    // The chunk's counters lie after the tickets.
+    let bytes_on = code.e.op_with(Class::B64, "mul.wide.u32", &[ticket.chunk], COUNTER);
+    let chunk = code.e.op(Class::B64, "add.u64", &[counters, bytes_on]);
+    let done = [COUNTER, COUNTER * (1 + pair.chunks)].map(i64::from);
+    let of_second = code.e.label();
+    op!(code.e, "@{} bra {of_second};", ticket.second);
+    if pair.ring > 0 {
+        // Of as many chunks before. The first ones find the ring empty.
+        let (empty, free) = (code.below(ticket.chunk, pair.ring), code.e.label());
+        op!(code.e, "@{empty} bra {free};");
+        let before = done[1] - i64::from(COUNTER * pair.ring);
+        wait(&mut code, leader, (chunk, before), tiles[1]);
+        code.e.place(&free);
+    }
+    let mut roots = [Vec::new(), Vec::new()];
+    let [roots_of_first, roots_of_second] = &mut roots;
+    let tile = code.scaled_plus(ticket.chunk, tiles[0], ticket.tile);
+    let frame = Frame { parameters: [input, between, roots_1, outer_1], thread, tile, shared };
+    let numbers_1 = Writer::new(&mut code, first, frame, roots_of_first).write();
+    finish(&mut code, leader, (chunk, done[0]));
+    op!(code.e, "ret;");
+
+    code.e.place(&of_second);
+    wait(&mut code, leader, (chunk, done[0]), tiles[0]);
+    let tile = code.scaled_plus(ticket.chunk, tiles[1], ticket.tile);
+    let frame = Frame { parameters: [between, output, roots_2, outer_2], thread, tile, shared };
+    let numbers_2 = Writer::new(&mut code, second, frame, roots_of_second).write();
+    if pair.ring > 0 {
+        finish(&mut code, leader, (chunk, done[1]));
+    }
+    op!(code.e, "ret;");
+
+    // The ticket has room there.
+    let memory = bytes(numbers_1.max(numbers_2).max(2), first.real);
+    let threads = first.block_threads();
+    let (text, shared) = module(&code, parameters.len(), (threads, pair.blocks), memory);
+    FusedKernel {
+        text,
+        blocks: u64::from(pair.chunks) * u64::from(tiles[0] + tiles[1]),
+        threads,
+        shared,
+        roots,
+        outer_roots: [outer_roots(first), outer_roots(second)],
+        counters: 1 + 2 * pair.chunks,
+    }
+}
+
+/// Bytes of a counter.
+const COUNTER: u32 = 4;
+
+/// Takes the block's ticket, and finds out what it is for.
+fn take(code: &mut Code, pair: &FusedPair, tiles: [u32; 2], counters: Reg, leader: Reg) -> Ticket {
+    let got = code.e.reg(Class::B32);
+    op!(code.e, "@{leader} atom.global.add.u32 {got}, [{counters}], 1;");
+    let place = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    op!(code.e, "@{leader} st.shared.u32 [{place}], {got};");
+    code.barrier(false);
+    let ticket = code.e.op_with(Class::B32, "ld.shared.u32", &[], format_args!("[{place}]"));
+    // Nothing else is written there before all have read it.
+    code.barrier(false);
+    // Tickets of the first pass alone, and those of both.
+    let (lead, period) = (pair.ahead * tiles[0], tiles[0] + tiles[1]);
+    let both = (pair.chunks - pair.ahead) * period;
+    let early = code.below(ticket, lead);
+    let (early_chunk, early_tile) = code.divided(ticket, tiles[0], u32::MAX);
+    let rest = code.e.op_with(Class::B32, "sub.u32", &[ticket], lead);
+    let (round, at) = code.divided(rest, period, u32::MAX);
+    let before_second = code.below(at, tiles[0]);
+    let ahead = code.plus(round, pair.ahead);
+    let at_second = code.e.op_with(Class::B32, "sub.u32", &[at], tiles[0]);
+    let not_late = code.below(ticket, lead + both);
+    let late = code.e.op_with(Class::B32, "sub.u32", &[rest], both);
+    let (late_chunk, late_tile) = code.divided(late, tiles[1], u32::MAX);
+    let late_chunk = code.plus(late_chunk, pair.chunks - pair.ahead);
+    let mut select = |early_one: Reg, first: Reg, second: Reg, late_one: Reg| {
+        let middle = code.e.op(Class::B32, "selp.b32", &[first, second, before_second]);
+        let all = code.e.op(Class::B32, "selp.b32", &[middle, late_one, not_late]);
+        code.e.op(Class::B32, "selp.b32", &[early_one, all, early])
+    };
+    let chunk = select(early_chunk, ahead, round, late_chunk);
+    let tile = select(early_tile, at, at_second, late_tile);
+    // Of the first pass are early tickets, and those at the beginning of a round.
+    let in_round = code.e.op(Class::Pred, "and.pred", &[before_second, not_late]);
+    let first = code.e.op(Class::Pred, "or.pred", &[early, in_round]);
+    let second = code.e.op(Class::Pred, "not.pred", &[first]);
+    Ticket { chunk, tile, second }
+}
+
+/// The block waits until a counter has come to `count`.
+fn wait(code: &mut Code, leader: Reg, (counter, offset): (Reg, i64), count: u32) {
+    let (again, on) = (code.e.label(), code.e.label());
+    op!(code.e, "@!{leader} bra {on};");
+    code.e.place(&again);
+    let value = code.e.op_with(Class::B32, "ld.acquire.gpu.global.u32", &[], format_args!("[{counter}+{offset}]"));
+    let less = code.below(value, count);
+    op!(code.e, "@{less} bra {again};");
+    code.e.place(&on);
+    code.barrier(false);
+}
+
+/// Counts a tile that the whole block has written.
+fn finish(code: &mut Code, leader: Reg, (counter, offset): (Reg, i64)) {
+    code.barrier(false);
+    op!(code.e, "@{leader} red.release.gpu.global.add.u32 [{counter}+{offset}], 1;");
+}
