@@ -57,7 +57,9 @@ impl Memory {
 fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usize) {
     let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, 90);
     let text = with_shared(text, shared);
-    let mut memories = [input, &vec![NOTHING; outputs], &roots, &outer_roots].map(|x| Memory::new(pass.real, x));
+    let nothing = vec![NOTHING; outputs];
+    let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
+    let mut memories = numbers.map(|x| Memory::new(pass.real, x));
     let addresses = memories.each_mut().map(Memory::addresses);
     let words = addresses.each_ref().map(|range| range.start);
     let machine = Machine::new(&text);
@@ -344,7 +346,8 @@ fn run_fused(pair: &FusedPair, input: &[Complex<f64>], between: usize, outputs: 
         fused(pair, 90);
     let [outer_1, outer_2] = outer_roots;
     let real = pair.passes[0].real;
-    let numbers = [input, &vec![NOTHING; between], &vec![NOTHING; outputs], &roots_1, &outer_1, &roots_2, &outer_2];
+    let nothing = [between, outputs].map(|len| vec![NOTHING; len]);
+    let numbers: [&[Complex<f64>]; 7] = [input, &nothing[0], &nothing[1], &roots_1, &outer_1, &roots_2, &outer_2];
     let mut memories = numbers.map(|x| Memory::new(real, x));
     let mut addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
     let mut counts = vec![0u32; counters as usize];
