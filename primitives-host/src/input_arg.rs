@@ -10,7 +10,7 @@ use primitives_gpu::{Element, KernelParam};
 use crate::Result;
 use crate::buffer::Buffer;
 use crate::kernel::Launch;
-use crate::slice::{BufferSlice, BufferSliceMut};
+use crate::slice::{Argument, BufferSlice, BufferSliceMut};
 
 mod sealed {
     use crate::Result;
@@ -24,6 +24,10 @@ mod sealed {
         fn enter(&self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Source>;
         /// How many items there are.
         fn count(&self) -> usize;
+        /// Where the items lie, if they are those of a buffer.
+        fn place(&self) -> Option<usize> {
+            None
+        }
     }
 }
 pub(crate) use sealed::Enter;
@@ -39,6 +43,12 @@ pub trait InputArg<S: Source>: Enter<Source = S> {
     /// The number of items.
     fn items(&self) -> usize {
         self.count()
+    }
+
+    /// The address of the items, if they are those of a buffer and not computed.
+    #[doc(hidden)]
+    fn buffer_address(&self) -> Option<usize> {
+        self.place()
     }
 }
 
@@ -57,6 +67,9 @@ impl<I: Enter> Enter for Again<'_, I> {
     fn count(&self) -> usize {
         self.0.count()
     }
+    fn place(&self) -> Option<usize> {
+        self.0.place()
+    }
 }
 
 macro_rules! spans {
@@ -68,6 +81,9 @@ macro_rules! spans {
             }
             fn count(&self) -> usize {
                 self.len()
+            }
+            fn place(&self) -> Option<usize> {
+                Some(self.parts().1.address().addr())
             }
         }
     )*};

@@ -87,4 +87,5 @@ pub mod __private {
     pub use crate::function::symbol;
     pub use crate::input_arg::Again;
     pub use crate::kernel::{Entry, Grouped, Images, Instantiated, KernelInfo, Launch, param};
+    pub use crate::output_arg::AgainMut;
 }

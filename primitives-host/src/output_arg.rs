@@ -9,7 +9,7 @@ use crate::Result;
 use crate::buffer::Buffer;
 use crate::input_arg::Enter;
 use crate::kernel::Launch;
-use crate::slice::BufferSliceMut;
+use crate::slice::{Argument, BufferSliceMut};
 
 mod sealed {
     use crate::Result;
@@ -23,6 +23,10 @@ mod sealed {
         fn enter_mut(&mut self, launch: &mut Launch<'_>, name: &'static str) -> Result<Self::Sink>;
         /// How many places there are.
         fn count_mut(&self) -> usize;
+        /// Where the first one is, if they are those of a buffer.
+        fn place_mut(&self) -> Option<usize> {
+            None
+        }
     }
 }
 pub(crate) use sealed::EnterMut;
@@ -39,9 +43,33 @@ pub trait OutputArg<O: Sink>: EnterMut<Sink = O> {
     fn places(&self) -> usize {
         self.count_mut()
     }
+
+    /// The address of the places, if they are those of a buffer.
+    #[doc(hidden)]
+    fn buffer_address(&self) -> Option<usize> {
+        self.place_mut()
+    }
 }
 
 impl<O: Sink, A: EnterMut<Sink = O>> OutputArg<O> for A {}
+
+/// An output that is given to several launches.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct AgainMut<'a, A>(pub &'a mut A);
+
+impl<A: EnterMut> EnterMut for AgainMut<'_, A> {
+    type Sink = A::Sink;
+    fn enter_mut(&mut self, launch: &mut Launch<'_>, name: &'static str) -> Result<A::Sink> {
+        self.0.enter_mut(launch, name)
+    }
+    fn count_mut(&self) -> usize {
+        self.0.count_mut()
+    }
+    fn place_mut(&self) -> Option<usize> {
+        self.0.place_mut()
+    }
+}
 
 macro_rules! spans {
     ($($t:ty, |$this:ident| $argument:expr;)*) => {$(
@@ -53,6 +81,9 @@ macro_rules! spans {
             }
             fn count_mut(&self) -> usize {
                 self.len()
+            }
+            fn place_mut(&self) -> Option<usize> {
+                Some(self.parts().1.address().addr())
             }
         }
     )*};
