@@ -1,38 +1,26 @@
-//! Which radices, threads and lines a block has for lines that lie in a row.
+//! Which radices, threads and lines a block has.
 //!
 //! The time of a pass is that of its bytes, unless its instructions take longer or too few lines are under way. What is best was measured
 //! on an H100: one butterfly a thread and stage, radices of like size, 7 to 16 numbers a thread, 100 to 250 threads a block, three blocks
-//! or more a multiprocessor.
+//! or more a multiprocessor. Lines that lie side by side want 128 bytes of neighbours, however many threads that takes.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::butterfly::{self, MOST_RADIX};
 use super::code::{Code, Number, Real};
 use super::layout;
-use super::pass::{Kind, Lanes, LineAxis, LinePass};
+use super::pass::{Kind, Lanes, LineAxis, LinePass, Scale};
+use super::room::{CONTROL, Room};
 
-/// What a multiprocessor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct Room {
-    /// Bytes of shared memory, of all blocks and of one.
-    pub(super) shared: u32,
-    pub(super) registers: u32,
-    pub(super) blocks: u32,
-}
-
-impl Room {
-    /// That of sm_90.
-    pub(super) const H100: Self = Self { shared: 227 << 10, registers: 1 << 16, blocks: 32 };
-}
-
-/// Shared memory that a block takes for itself.
-const CONTROL: u32 = 1 << 10;
-
-/// Threads of a block, of several lines and of one.
+/// Threads of a block: of several lines in a row, and of one or of lines side by side.
 const MOST_THREADS: [u32; 2] = [512, 1024];
 
 /// Numbers of a thread.
 const MOST_NUMBERS: u32 = 34;
+
+/// Lines of a block.
+const MOST_LINES: u32 = 64;
 
 /// Bytes of lines that should be under way in a multiprocessor.
 const UNDER_WAY: f64 = 65536.0;
@@ -46,6 +34,9 @@ const LONGEST_STAGED: u32 = 512;
 /// Stages whose orders are all looked at.
 const MOST_ORDERED: usize = 4;
 
+/// Registers that half spectra take beside those of their transforms.
+const OF_HALF: u32 = 16;
+
 /// Lengths whose best plan the cost does not find: radices in order, threads of a line, blocks of a multiprocessor. Measured on an H100.
 const MEASURED: &[(Real, u32, &[u32], u32, u32)] = &[
     (Real::F32, 7200, &[30, 30, 8], 240, 2),
@@ -53,9 +44,22 @@ const MEASURED: &[(Real, u32, &[u32], u32, u32)] = &[
     (Real::F32, 16384, &[32, 16, 32], 512, 1),
 ];
 
+/// What lies side by side in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Beside {
+    /// The elements of a line.
+    Elements,
+    /// So many lines.
+    Lines(u32),
+    /// The elements of a line in the input, and all lines in the output.
+    Turned,
+}
+
+/// A block, and what it costs: about as many instructions a number as take the time.
 #[derive(Clone, Debug)]
-struct Choice {
-    cost: f64,
+pub(super) struct Choice {
+    pub(super) cost: f64,
+    /// In falling order; of a half spectrum the last one is that of its stage.
     radices: Vec<u32>,
     threads: u32,
     lines: u32,
@@ -63,47 +67,238 @@ struct Choice {
     blocks: u32,
 }
 
-/// A pass over `count` lines in a row, if their length has no prime factor above [`MOST_PRIME`](butterfly::MOST_PRIME) and a block holds
-/// one.
-pub(in super::super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Option<LinePass> {
-    let mut best: Option<Choice> = None;
-    for radices in sequences(n) {
-        for threads in thread_counts(n, &radices) {
-            for lines in 1..=64 {
-                let Some(choice) = choice(real, n, &radices, threads, lines, room) else { continue };
-                let block = choice.threads * choice.lines;
-                let is_better = |best: &Choice| {
-                    let (a, b) = ((choice.cost * 100.0).round(), (best.cost * 100.0).round());
-                    a < b || a == b && block < best.threads * best.lines
-                };
-                if best.as_ref().is_none_or(is_better) {
-                    best = Some(choice);
+impl Choice {
+    pub(super) fn block_threads(&self) -> u32 {
+        self.threads * self.lines
+    }
+}
+
+/// What is looked for: blocks for lines of `n` numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Search {
+    pub(super) real: Real,
+    pub(super) n: u32,
+    pub(super) beside: Beside,
+    /// Whether the last stage makes a half spectrum.
+    pub(super) half: bool,
+    pub(super) room: Room,
+}
+
+impl Search {
+    /// The least cost, then the fewest threads.
+    pub(super) fn best(&self) -> Option<Choice> {
+        self.by_threads().into_values().reduce(|best, choice| if is_better(&choice, &best) { choice } else { best })
+    }
+
+    /// The best choices of each number of a block's threads.
+    pub(super) fn by_threads(&self) -> BTreeMap<u32, Choice> {
+        let mut all: BTreeMap<u32, Choice> = BTreeMap::new();
+        for radices in sequences(self.n).into_iter().flat_map(|radices| self.last_ones(radices)) {
+            for threads in thread_counts(self.n, &radices, self.half) {
+                for lines in self.line_counts() {
+                    let Some(choice) = self.choice(&radices, threads, lines) else { continue };
+                    let known = all.get(&choice.block_threads());
+                    if known.is_none_or(|known| is_better(&choice, known)) {
+                        all.insert(choice.block_threads(), choice);
+                    }
                 }
             }
         }
+        all
     }
-    let Choice { mut radices, mut threads, mut lines, mut blocks, .. } = best?;
-    let measured = MEASURED.iter().find(|measured| (measured.0, measured.1) == (real, n) && room == Room::H100);
-    if let Some(&(_, _, order, of_line, of_multiprocessor)) = measured {
-        (radices, threads, lines, blocks) = (order.to_vec(), of_line, 1, of_multiprocessor);
+
+    /// The radices, or of a half spectrum those that its stage can have, each last.
+    fn last_ones(&self, radices: Vec<u32>) -> Vec<Vec<u32>> {
+        if !self.half {
+            return vec![radices];
+        }
+        let mut last = radices.clone();
+        last.dedup();
+        last.retain(|radix| (self.n / radix).is_multiple_of(2));
+        let moved = |radix: u32| {
+            let mut radices = radices.clone();
+            radices.remove(radices.iter().position(|&other| other == radix).expect("it is one of them"));
+            radices.push(radix);
+            radices
+        };
+        last.into_iter().map(moved).collect()
     }
-    let pass = LinePass {
-        real,
-        radices,
-        threads,
-        lines,
-        blocks,
-        axes: vec![LineAxis::new(count, [n; 2])],
-        elements: [1; 2],
-        lanes: [Lanes::Along; 2],
-        kind: Kind::Complex,
-        inverse: false,
-        factors: None,
-        staged: threads * real.number() < SIDE_BY_SIDE && n <= LONGEST_STAGED,
-        padded: false,
-        fresh: false,
-    };
-    Some(if measured.is_some() { pass } else { ordered(pass) })
+
+    fn line_counts(&self) -> Vec<u32> {
+        match self.beside {
+            Beside::Elements => (1..=MOST_LINES).collect(),
+            Beside::Turned => (0..=MOST_LINES.ilog2()).map(|bits| 1 << bits).collect(),
+            Beside::Lines(lines) => {
+                let powers = (0..=MOST_LINES.ilog2()).map(|bits| 1 << bits);
+                powers.filter(|&power| power < lines).chain((lines <= MOST_LINES).then_some(lines)).collect()
+            }
+        }
+    }
+
+    /// The cost of a block of so many threads and lines.
+    fn choice(&self, radices: &[u32], threads: u32, lines: u32) -> Option<Choice> {
+        let Self { real, n, beside, half, room } = *self;
+        let (block, number) = (threads * lines, real.number());
+        let in_a_row = beside == Beside::Elements;
+        if block > MOST_THREADS[usize::from(lines == 1 || !in_a_row)] || beside == Beside::Turned && radices.len() < 2 {
+            return None;
+        }
+        let words = number / 8;
+        let last = radices.len() - 1;
+        let many = |i: usize| {
+            let apart = n / radices[i];
+            if half && i == last { 2 * (apart / 2).div_ceil(threads) } else { apart.div_ceil(threads) }
+        };
+        let numbers = (0..=last).map(|i| many(i) * radices[i]).max()?;
+        if numbers > MOST_NUMBERS {
+            return None;
+        }
+        // Of all threads' butterflies, those that are there.
+        let used = |i: usize| f64::from(n / radices[i]) / f64::from(threads * many(i));
+        let stage = |i: usize| {
+            let exchanges = 5 * u32::from(i > 0) + 5 * u32::from(i < last);
+            (f64::from(instructions(radices[i])) / f64::from(radices[i]) + f64::from(exchanges)) / used(i)
+        };
+        let mut cost = 6.0 + (0..=last).map(stage).sum::<f64>();
+        if (0..=last).any(|i| used(i) < 1.0) {
+            cost *= 1.12;
+        }
+        // Registers of a thread, and the blocks that there are then.
+        let large = u32::from(radices.iter().any(|&radix| radix > 16));
+        let registers = if (numbers, words, large, half) == (16, 1, 0, false) {
+            // As measured: without spills.
+            64
+        } else {
+            let of_half = if half { OF_HALF * words } else { 0 };
+            let large = large * if words == 1 { 24 } else { 32 };
+            (2 * numbers * words + 40 + large + of_half).next_multiple_of(8).min(255)
+        };
+        let warps = block.next_multiple_of(32);
+        let mut blocks = (room.registers / (warps * registers)).min(room.blocks);
+        if blocks == 0 {
+            if room.registers / warps < 2 * numbers * words + 28 {
+                return None;
+            }
+            (blocks, cost) = (1, cost * 1.1);
+        }
+        blocks = blocks.min(room.threads / warps);
+        if radices.len() > 1 {
+            let shared = lines * (n + n / 8) * number;
+            if shared > room.block_shared {
+                return None;
+            }
+            blocks = blocks.min(room.shared / (shared + CONTROL));
+        }
+        if blocks == 0 {
+            return None;
+        }
+        let under_way = f64::from(blocks * lines) * f64::from(n * number);
+        let enough = if words == 1 { 14 } else { 12 };
+        cost *= f64::from(warps) / f64::from(block);
+        cost *= 1.0 + 0.02 * f64::from(numbers.saturating_sub(enough));
+        cost *= 1.0 + 0.6 * ((UNDER_WAY - under_way) / UNDER_WAY).max(0.0);
+        if in_a_row {
+            cost *= 1.0 + 0.06 * f64::from(4u32.saturating_sub(blocks));
+            cost *= 1.0 + 0.04 * f64::from(block.saturating_sub(256)) / 256.0;
+        }
+        let along = u64::from(threads * number);
+        cost *= match beside {
+            Beside::Elements if half => pieces(along),
+            // Blocks with many large lines take their registers for waiting.
+            Beside::Elements if along < u64::from(SIDE_BY_SIDE) => {
+                if numbers > 16 && n > MOST_RADIX {
+                    1.3
+                } else {
+                    1.04
+                }
+            }
+            Beside::Elements => 1.0,
+            // All of a block's numbers lie in a row, or pieces of each element do.
+            Beside::Lines(all) if lines == all => pieces(along * u64::from(lines)),
+            Beside::Lines(_) => pieces(u64::from(lines * number)),
+            // Pieces that are written are put together in the cache.
+            Beside::Turned => {
+                let written = 1.0 + 0.6 * (pieces(u64::from(lines * number)) - 1.0);
+                f64::midpoint(pieces(along), written)
+            }
+        };
+        Some(Choice { cost, radices: radices.to_vec(), threads, lines, blocks })
+    }
+
+    /// The pass of a choice, over lines along some axes.
+    pub(super) fn pass(&self, choice: &Choice, axes: Vec<LineAxis>, elements: [u32; 2]) -> Option<LinePass> {
+        let Self { real, n, beside, half, room } = *self;
+        let Choice { radices, threads, lines, blocks, .. } = choice.clone();
+        let lanes = match beside {
+            Beside::Elements => [Lanes::Along; 2],
+            Beside::Lines(_) => [Lanes::Across; 2],
+            Beside::Turned => [Lanes::Along, Lanes::Across],
+        };
+        let in_a_row = beside == Beside::Elements && !half && elements == [1; 2];
+        let mut pass = LinePass {
+            real,
+            radices,
+            threads,
+            lines,
+            blocks,
+            axes,
+            elements,
+            lanes,
+            kind: if half { Kind::RealForward } else { Kind::Complex },
+            inverse: false,
+            factors: None,
+            staged: in_a_row && threads * real.number() < SIDE_BY_SIDE && n <= LONGEST_STAGED,
+            padded: false,
+            fresh: false,
+            streamed: [false; 2],
+            scale: Scale::ONE,
+            shared: 0,
+            split: [false; 2],
+        };
+        let measured = MEASURED.iter().find(|measured| (measured.0, measured.1) == (real, n) && room == Room::of(90));
+        match measured.filter(|_| in_a_row) {
+            Some(&(_, _, order, of_line, of_multiprocessor)) => {
+                (pass.radices, pass.threads) = (order.to_vec(), of_line);
+                (pass.lines, pass.blocks) = (1, of_multiprocessor);
+                pass.shared = shared_of(room, of_multiprocessor);
+            }
+            None => {
+                pass.shared = shared_of(room, blocks);
+                pass = ordered(pass);
+            }
+        }
+        (layout::memory(&pass) <= room.block_shared).then_some(pass)
+    }
+}
+
+/// Bytes of shared memory that each of so many blocks has.
+fn shared_of(room: Room, blocks: u32) -> u32 {
+    (room.shared / blocks - CONTROL).min(room.block_shared)
+}
+
+fn is_better(choice: &Choice, best: &Choice) -> bool {
+    let (a, b) = ((choice.cost * 100.0).round(), (best.cost * 100.0).round());
+    a < b || a == b && choice.block_threads() < best.block_threads()
+}
+
+/// What an access of pieces of so many bytes takes, in accesses of whole lines of the cache. Measured on an H100 where lines lie side by side.
+fn pieces(bytes: u64) -> f64 {
+    match bytes {
+        256.. => 1.0,
+        128.. => 1.014,
+        64.. => 1.1,
+        32.. => 1.35,
+        16.. => 3.0,
+        _ => 5.0,
+    }
+}
+
+/// A pass over `count` lines in a row, if their length has no prime factor above [`MOST_PRIME`](butterfly::MOST_PRIME) and a block holds
+/// one.
+#[cfg(test)]
+pub(super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Option<LinePass> {
+    let search = Search { real, n, beside: Beside::Elements, half: false, room };
+    search.pass(&search.best()?, vec![LineAxis::new(count, [n; 2])], [1; 2])
 }
 
 /// Radices with a product, in falling order: the fewest, or one more.
@@ -128,13 +323,15 @@ fn sequences(n: u32) -> Vec<Vec<u32>> {
 }
 
 /// How many threads a line may have: so that they have some whole butterflies of a stage.
-fn thread_counts(n: u32, radices: &[u32]) -> Vec<u32> {
+fn thread_counts(n: u32, radices: &[u32], half: bool) -> Vec<u32> {
+    let of_half = radices.last().filter(|_| half).map(|last| n / last / 2);
     let mut counts: Vec<u32> = radices
         .iter()
         .flat_map(|radix| (1..=16).map(move |many| radix * many))
         .filter(|numbers| (4..=MOST_NUMBERS).contains(numbers))
         .map(|numbers| n.div_ceil(numbers))
         .chain([1])
+        .chain(of_half)
         .filter(|&threads| threads <= MOST_THREADS[1])
         .collect();
     counts.sort_unstable();
@@ -159,74 +356,17 @@ fn instructions(radix: u32) -> u32 {
     counts[radix as usize]
 }
 
-/// The cost of a block of so many threads and lines, in instructions a number.
-fn choice(real: Real, n: u32, radices: &[u32], threads: u32, lines: u32, room: Room) -> Option<Choice> {
-    let (block, number) = (threads * lines, real.number());
-    if block > MOST_THREADS[usize::from(lines == 1)] {
-        return None;
-    }
-    let words = number / 8;
-    let numbers = radices.iter().map(|radix| (n / radix).div_ceil(threads) * radix).max()?;
-    if numbers > MOST_NUMBERS {
-        return None;
-    }
-    // Of all threads' butterflies, those that are there.
-    let used = |radix: u32| f64::from(n / radix) / f64::from(threads * (n / radix).div_ceil(threads));
-    let last = radices.len() - 1;
-    let stage = |(i, &radix): (usize, &u32)| {
-        let exchanges = 5 * u32::from(i > 0) + 5 * u32::from(i < last);
-        (f64::from(instructions(radix)) / f64::from(radix) + f64::from(exchanges)) / used(radix)
-    };
-    let mut cost = 6.0 + radices.iter().enumerate().map(stage).sum::<f64>();
-    if radices.iter().any(|&radix| used(radix) < 1.0) {
-        cost *= 1.12;
-    }
-    // Registers of a thread, and the blocks that there are then.
-    let large = u32::from(radices.iter().any(|&radix| radix > 16));
-    let registers = if (numbers, words, large) == (16, 1, 0) {
-        // As measured: without spills.
-        64
-    } else {
-        (2 * numbers * words + 40 + large * if words == 1 { 24 } else { 32 }).next_multiple_of(8).min(255)
-    };
-    let warps = block.div_ceil(32) * 32;
-    let mut blocks = (room.registers / (warps * registers)).min(room.blocks);
-    if blocks == 0 {
-        if room.registers / warps < 2 * numbers * words + 28 {
-            return None;
-        }
-        (blocks, cost) = (1, cost * 1.1);
-    }
-    if radices.len() > 1 {
-        let shared = lines * (n + n / 8) * number;
-        blocks = blocks.min(room.shared / (shared + CONTROL));
-    }
-    if blocks == 0 {
-        return None;
-    }
-    let under_way = f64::from(blocks * lines * n * number);
-    let many = if words == 1 { 14 } else { 12 };
-    cost *= f64::from(warps) / f64::from(block);
-    cost *= 1.0 + 0.02 * f64::from(numbers.saturating_sub(many));
-    cost *= 1.0 + 0.06 * f64::from(4u32.saturating_sub(blocks));
-    cost *= 1.0 + 0.6 * ((UNDER_WAY - under_way) / UNDER_WAY).max(0.0);
-    cost *= 1.0 + 0.04 * f64::from(block.saturating_sub(256)) / 256.0;
-    if threads * number < SIDE_BY_SIDE {
-        // Blocks with many large lines take their registers for waiting.
-        cost *= if numbers > 16 && n > MOST_RADIX { 1.3 } else { 1.04 };
-    }
-    Some(Choice { cost, radices: radices.to_vec(), threads, lines, blocks })
-}
-
-/// With the order of the radices that takes the fewest accesses of shared memory, and of roots.
+/// With the order of the radices that takes the fewest accesses of shared memory, and of roots. A half spectrum's stays last.
 fn ordered(pass: LinePass) -> LinePass {
     if pass.radices.len() > MOST_ORDERED {
         return pass;
     }
+    let last = if pass.kind == Kind::Complex { None } else { pass.radices.last().copied() };
     let mut best: Option<(u32, LinePass)> = None;
-    let mut radices = pass.radices.clone();
+    let mut radices = pass.radices[..pass.radices.len() - usize::from(last.is_some())].to_vec();
     orders(&mut radices, 0, &mut |radices| {
-        let pass = LinePass { radices: radices.to_vec(), ..pass.clone() };
+        let radices = radices.iter().copied().chain(last).collect();
+        let pass = LinePass { radices, ..pass.clone() };
         let roots: u32 = pass.stages()[1..].iter().map(|stage| pass.butterflies(stage) * (stage.radix - 1)).sum();
         let cost = layout::accesses(&pass) + 2 * roots;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {

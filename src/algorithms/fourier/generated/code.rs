@@ -121,6 +121,8 @@ pub(super) struct Place {
 pub(super) struct Code {
     pub(super) e: Emitter,
     pub(super) real: Real,
+    /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
+    pub(super) split: [bool; 2],
 }
 
 /// Integers below this are divided by a multiplication. Threads and butterflies are.
@@ -129,7 +131,7 @@ pub(super) const SMALL: u32 = 1 << 16;
 /// Of 32-bit integers.
 impl Code {
     pub(super) fn new(real: Real, arch: u32, version: u32) -> Self {
-        Self { e: Emitter::new(arch, version), real }
+        Self { e: Emitter::new(arch, version), real, split: [false; 2] }
     }
 
     pub(super) fn integer(&mut self, value: u32) -> Reg {
@@ -231,7 +233,8 @@ impl Code {
 
     /// With an offset that an instruction can hold.
     fn near(&mut self, place: Place) -> Place {
-        if i32::try_from(place.offset).is_ok() {
+        // Of both parts.
+        if i32::try_from(place.offset + 8).is_ok() {
             return place;
         }
         let address = self.e.op_with(Class::B64, "add.s64", &[place.address], place.offset);
@@ -242,19 +245,38 @@ impl Code {
         place.guard.map_or(String::new(), |guard| format!("@{guard} "))
     }
 
+    /// Whether a place is one of the input, or of the output, whose numbers are accessed part by part.
+    fn is_split(&self, place: &Place, side: usize) -> bool {
+        self.split[side] && matches!(place.space, "global" | "global.cg" | "global.cs")
+    }
+
     pub(super) fn load(&mut self, place: Place) -> [Reg; 2] {
         let place = self.near(place);
         let [re, im] = [(); 2].map(|()| self.e.reg(self.real.class()));
+        let is_split = self.is_split(&place, 0);
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
-        op!(self.e, "{guard}ld.{space}.v2.{t} {{{re}, {im}}}, [{address}{}];", Offset(offset));
+        if is_split {
+            let half = i64::from(self.real.number() / 2);
+            op!(self.e, "{guard}ld.{space}.{t} {re}, [{address}{}];", Offset(offset));
+            op!(self.e, "{guard}ld.{space}.{t} {im}, [{address}{}];", Offset(offset + half));
+        } else {
+            op!(self.e, "{guard}ld.{space}.v2.{t} {{{re}, {im}}}, [{address}{}];", Offset(offset));
+        }
         [re, im]
     }
 
     pub(super) fn store(&mut self, place: Place, number: Number) {
         let place = self.near(place);
         let [re, im] = [number.re, number.im].map(|part| self.register(part));
+        let is_split = self.is_split(&place, 1);
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
-        op!(self.e, "{guard}st.{space}.v2.{t} [{address}{}], {{{re}, {im}}};", Offset(offset));
+        if is_split {
+            let half = i64::from(self.real.number() / 2);
+            op!(self.e, "{guard}st.{space}.{t} [{address}{}], {re};", Offset(offset));
+            op!(self.e, "{guard}st.{space}.{t} [{address}{}], {im};", Offset(offset + half));
+        } else {
+            op!(self.e, "{guard}st.{space}.v2.{t} [{address}{}], {{{re}, {im}}};", Offset(offset));
+        }
     }
 
     /// A barrier of a warp, or of the block.
@@ -334,7 +356,7 @@ impl Code {
         Value { factor: sum.factor, reg: self.fused(a.reg, a.factor * by / sum.factor, sum.reg) }
     }
 
-    fn zero(&mut self) -> Reg {
+    pub(super) fn zero(&mut self) -> Reg {
         let (class, literal) = (self.real.class(), self.real.literal(0.0));
         self.e.op_with(class, &format!("mov.{}", self.real.ptx()), &[], literal)
     }

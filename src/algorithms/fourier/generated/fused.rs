@@ -35,6 +35,19 @@ pub(in super::super) struct FusedPair {
     pub(super) blocks: u32,
 }
 
+impl FusedPair {
+    /// Numbers of the ring; 0 if there is none.
+    pub(super) fn ring_numbers(&self) -> usize {
+        let chunk = self.passes[1].axes.last().map_or(0, |axis| axis.strides[0]);
+        self.ring as usize * chunk as usize
+    }
+
+    /// Counters of 32 bits: the tickets, then the tiles that are done, of each chunk in the first pass, then in the second.
+    pub(super) fn counters(&self) -> u32 {
+        1 + 2 * self.chunks
+    }
+}
+
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of what lies between, and of the output; of each
 /// pass the roots of its stages and those of its factors; and the counters, which are 0 before the launch.
 pub(in super::super) struct FusedKernel {
@@ -44,8 +57,6 @@ pub(in super::super) struct FusedKernel {
     pub(super) shared: u32,
     pub(super) roots: [Vec<Complex<f64>>; 2],
     pub(super) outer_roots: [Vec<Complex<f64>>; 2],
-    /// Counters of 32 bits: the tickets, then the tiles that are done, of each chunk in the first pass, then in the second.
-    pub(super) counters: u32,
 }
 
 /// What a block does.
@@ -118,7 +129,6 @@ pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
         shared,
         roots,
         outer_roots: [outer_roots(first), outer_roots(second)],
-        counters: 1 + 2 * pair.chunks,
     }
 }
 

@@ -5,7 +5,7 @@
 //! has both elements: number `k` of one and `radix - 1 - k` of the other. For `u = 0` they are the butterflies 0, whose elements are
 //! each other's, and `apart / 2`, whose elements are, too.
 
-use super::code::{Number, Place};
+use super::code::{Code, Number, Place};
 use super::kernel::{Here, Writer};
 use super::pass::Stage;
 use crate::element::root_of_unity;
@@ -86,16 +86,11 @@ impl Writer<'_> {
         }
     }
 
-    /// `X[o] = (e - q) / 2` and `X[m - o] = conj(e + q) / 2`, where `e` and `f` are sum and difference of `Z[o]` and `conj(Z[m - o])`, and
-    /// `q = i * root * f`.
     fn store_pair(&mut self, roots: u32, unit: &Unit, pair: &Pair, [z, other]: [Number; 2]) {
         let root = self.pair_root(roots, unit, pair);
-        let other = other.conjugate();
-        let (e, f) = (self.code.add_number(z, other), self.code.sub_number(z, other));
-        let q = self.code.multiply(f.turned().negated(), root);
-        let results = [self.code.sub_number(e, q), self.code.add_number(e, q).conjugate()];
+        let results = to_half(self.code, [z, other], root);
         for (place, result) in self.pair_places(1, unit, pair).into_iter().zip(results) {
-            self.code.store(place, result.times(0.5));
+            self.code.store(place, result.times(self.pass.scale.get()));
         }
     }
 
@@ -133,19 +128,32 @@ impl Writer<'_> {
         x.into_iter().map(|number| self.directed(number)).collect()
     }
 
-    /// `Z[o] = e + q` and `Z[m - o] = conj(e - q)`, where `e` and `f` are sum and difference of `X[o]` and `conj(X[m - o])`, and
-    /// `q = i * conj(root) * f`.
     fn load_pair(&mut self, roots: u32, unit: &Unit, pair: &Pair, real: Option<Reg>) -> [Number; 2] {
         let root = self.pair_root(roots, unit, pair);
-        let [z, other] = self.pair_places(0, unit, pair).map(|place| {
+        let numbers = self.pair_places(0, unit, pair).map(|place| {
             let number = self.code.load(place);
             Number::of(real.map_or(number, |real| self.code.real_where(real, number)))
         });
-        let other = other.conjugate();
-        let (e, f) = (self.code.add_number(z, other), self.code.sub_number(z, other));
-        // conj(root) * f is the number that root * conj(f) mirrors.
-        let mirrored = self.code.multiply(f.conjugate(), root);
-        let q = mirrored.conjugate().turned().negated();
-        [self.code.add_number(e, q), self.code.sub_number(e, q).conjugate()]
+        from_half(self.code, numbers, root)
     }
+}
+
+/// From elements `o` and `m - o` of a transform to those of the half spectrum: `X[o] = (e - q) / 2` and `X[m - o] = conj(e + q) / 2`, where
+/// `e` and `f` are sum and difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
+pub(super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
+    let other = other.conjugate();
+    let (e, f) = (code.add_number(z, other), code.sub_number(z, other));
+    let q = code.multiply(f.turned().negated(), root);
+    [code.sub_number(e, q), code.add_number(e, q).conjugate()].map(|result| result.times(0.5))
+}
+
+/// The mirror image: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`, where `e` and `f` are sum and difference of `X[o]` and `conj(X[m - o])`,
+/// and `q = i * conj(root) * f`.
+pub(super) fn from_half(code: &mut Code, [x, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
+    let other = other.conjugate();
+    let (e, f) = (code.add_number(x, other), code.sub_number(x, other));
+    // conj(root) * f is the number that root * conj(f) mirrors.
+    let mirrored = code.multiply(f.conjugate(), root);
+    let q = mirrored.conjugate().turned().negated();
+    [code.add_number(e, q), code.sub_number(e, q).conjugate()]
 }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use super::butterfly;
 use super::code::{Code, Number, Place, SMALL};
 use super::factors::{Factors, Levels, stage_roots};
-use super::layout::{Layout, bytes, layouts};
+use super::layout::{Layout, bytes, layouts, numbers};
 use super::pass::{Kind, Lanes, LinePass, Stage};
 use crate::Complex;
 use crate::expr::ptx::emit::{Class, Reg, op};
@@ -17,6 +17,9 @@ use crate::expr::ptx::target_of;
 
 /// The entry's name.
 pub(in super::super) const ENTRY: &str = "kernel_primitives_fft";
+
+/// What the host checks that a kernel's text was made for its launch.
+pub(super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
 
 /// Shared memory that a kernel may declare.
 const DECLARED: u32 = 48 << 10;
@@ -68,11 +71,12 @@ pub(super) fn module(code: &Code, parameters: usize, (threads, blocks): (u32, u3
     };
     let (version, target) = (code.e.version, code.e.arch);
     let mut text = format!(
-        ".version {}.{}\n.target sm_{target}\n.address_size 64\n\n{outside}\n.visible .entry {ENTRY}(\n",
+        "// layout {LAYOUT:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n{outside}\n.visible .entry {ENTRY}(\n",
         version / 10,
         version % 10
     );
-    let list: Vec<String> = (0..parameters).map(|number| format!("    .param .u64 a{number}")).collect();
+    // The last one is the control that every launch passes. These kernels have no faults.
+    let list: Vec<String> = (0..=parameters).map(|number| format!("    .param .u64 a{number}")).collect();
     let _ = write!(
         text,
         "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}}}\n",
@@ -115,8 +119,8 @@ pub(super) struct Writer<'a> {
     pub(super) frame: Frame,
     /// All roots so far: what the kernel's table has.
     roots: &'a mut Vec<Complex<f64>>,
-    stages: Vec<Stage>,
-    layouts: Vec<Layout>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) layouts: Vec<Layout>,
     /// Whether shared memory may still be read.
     pub(super) in_use: bool,
 }
@@ -125,12 +129,17 @@ impl<'a> Writer<'a> {
     pub(super) fn new(code: &'a mut Code, pass: &'a LinePass, frame: Frame, roots: &'a mut Vec<Complex<f64>>) -> Self {
         debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
         let (stages, layouts) = (pass.stages(), layouts(pass));
+        code.split = pass.split;
         Self { code, pass, frame, roots, stages, layouts, in_use: false }
     }
 
     /// Writes everything, and returns how many numbers of shared memory it takes.
     pub(super) fn write(mut self) -> u32 {
         let mut here = self.here(self.pass.lanes[0]);
+        if self.pass.is_convolution() {
+            self.convolve(&mut here);
+            return numbers(self.pass);
+        }
         let mut x = match self.pass.kind {
             _ if self.pass.staged => self.take_rows(&here),
             Kind::RealInverse => self.load_half(&here),
@@ -148,8 +157,7 @@ impl<'a> Writer<'a> {
             Kind::RealForward => self.store_half(&here, &x),
             _ => self.store(&here, &x),
         }
-        let staged = if self.pass.staged { self.pass.lines * self.pass.staged_pitch() } else { 0 };
-        self.layouts.iter().map(|layout| layout.numbers).fold(staged, u32::max)
+        numbers(self.pass)
     }
 
     pub(super) fn first_stage(&self) -> Stage {
@@ -163,6 +171,11 @@ impl<'a> Writer<'a> {
     /// With parts exchanged, if the transform is inverse.
     pub(super) fn directed(&self, number: Number) -> Number {
         if self.pass.inverse { number.exchanged() } else { number }
+    }
+
+    /// A number as it is written.
+    pub(super) fn result(&self, number: Number) -> Number {
+        self.directed(number).times(self.pass.scale.get())
     }
 
     /// Adds roots to the table, and returns where they begin.
@@ -271,7 +284,11 @@ impl<'a> Writer<'a> {
     fn load(&mut self, here: &Here) -> Vec<Number> {
         let stage = self.first_stage();
         let address = self.pointer(0, here, here.thread);
-        let space = if self.pass.fresh { "global.cg" } else { "global" };
+        let space = match (self.pass.fresh, self.pass.streamed[0]) {
+            (true, _) => "global.cg",
+            (false, true) => "global.cs",
+            (false, false) => "global",
+        };
         let mut x = Vec::new();
         for i in 0..self.pass.butterflies(&stage) {
             let (_, guard) = self.butterfly(here, &stage, i);
@@ -288,19 +305,20 @@ impl<'a> Writer<'a> {
     fn store(&mut self, here: &Here, x: &[Number]) {
         let stage = self.last_stage();
         let address = self.pointer(1, here, here.thread);
+        let space = if self.pass.streamed[1] { "global.cs" } else { "global" };
         for i in 0..self.pass.butterflies(&stage) {
             let (_, guard) = self.butterfly(here, &stage, i);
             let guard = self.code.both(guard, here.there);
             for k in 0..stage.radix {
                 let offset = self.offset(self.element(&stage, i, k) * i64::from(self.pass.elements[1]));
-                let number = self.directed(x[(i * stage.radix + k) as usize]);
-                self.code.store(Place { space: "global", address, offset, guard }, number);
+                let number = self.result(x[(i * stage.radix + k) as usize]);
+                self.code.store(Place { space, address, offset, guard }, number);
             }
         }
     }
 
     /// All stages: from the numbers of the first one's butterflies to the results of the last one's.
-    fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
+    pub(super) fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
         for s in 0..self.stages.len() {
             let stage = self.stages[s];
             self.stage(here, &stage, x, s + 1 == self.stages.len());

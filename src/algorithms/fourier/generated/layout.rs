@@ -1,7 +1,7 @@
 //! Where the numbers of lines lie in shared memory between two stages, by its banks.
 
 use super::code::Real;
-use super::pass::{Lanes, LinePass, Stage};
+use super::pass::{Kind, Lanes, LinePass, Stage};
 
 /// Bytes that a multiprocessor's shared memory moves at a time.
 const WAVEFRONT: u32 = 128;
@@ -48,6 +48,22 @@ pub(super) fn layouts(pass: &LinePass) -> Vec<Layout> {
     layouts
 }
 
+/// Bytes of shared memory that a pass takes.
+pub(super) fn memory(pass: &LinePass) -> u32 {
+    bytes(numbers(pass), pass.real)
+}
+
+/// Numbers of shared memory that a pass takes.
+pub(super) fn numbers(pass: &LinePass) -> u32 {
+    let pitch = match pass.kind {
+        _ if pass.staged => pass.staged_pitch(),
+        Kind::Rader => pass.ordered_pitch(),
+        _ => 0,
+    };
+    let back = pass.back().map_or(Vec::new(), |back| layouts(&back));
+    layouts(pass).iter().chain(&back).map(|layout| layout.numbers).fold(pass.lines * pitch, u32::max)
+}
+
 /// Accesses of shared memory that a warp's numbers take in all exchanges.
 pub(super) fn accesses(pass: &LinePass) -> u32 {
     let stages = pass.stages();
@@ -82,6 +98,10 @@ fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u3
             let places = Places::new(pass, [stage, next], lanes, left_out);
             for pitch in pitches {
                 let layout = Layout { across, left_out, pitch, numbers: pass.lines * if across { top } else { pitch } };
+                // The first one has no place left out.
+                if best.is_some() && bytes(layout.numbers, pass.real) > pass.shared {
+                    break;
+                }
                 let cost = places.cost(&layout, pass, banks);
                 if best.is_none_or(|(least, chosen)| (cost, layout.numbers) < (least, chosen.numbers)) {
                     best = Some((cost, layout));

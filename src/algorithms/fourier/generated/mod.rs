@@ -9,21 +9,28 @@
 //! - [`pass`]: what a kernel does, as a plain value.
 //! - [`layout`]: where numbers lie in shared memory, by its banks.
 //! - [`kernel`], [`half`], [`rows`]: the text of a pass; real arrays; short lines.
+//! - [`convolution`]: lengths with large prime factors.
+//! - [`spectrum`]: half spectra of long real arrays.
 //! - [`fused`]: two passes in a launch.
 //! - [`factors`]: factors between the passes of a long transform.
-//! - [`choose`]: which radices, threads and lines a length takes.
-
-#![allow(dead_code, reason = "plans do not launch these kernels yet")]
+//! - [`choose`]: which radices, threads and lines a length takes, on a multiprocessor that has some [`room`].
+//! - [`plan`]: which passes make the transforms of an array, and which memory each uses.
+//! - [`launch`]: their launches on a GPU.
 
 pub(super) mod butterfly;
 pub(super) mod choose;
 pub(super) mod code;
+pub(super) mod convolution;
 pub(super) mod factors;
 pub(super) mod fused;
 pub(super) mod half;
 pub(super) mod kernel;
+pub(super) mod launch;
 pub(super) mod layout;
 pub(super) mod pass;
+pub(super) mod plan;
+pub(super) mod room;
 pub(super) mod rows;
+pub(super) mod spectrum;
 #[cfg(test)]
 mod tests;

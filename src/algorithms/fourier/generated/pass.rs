@@ -33,6 +33,10 @@ pub(in super::super) enum Kind {
     RealForward,
     /// The mirror image, without a factor.
     RealInverse,
+    /// A line of prime length, as a convolution that is shorter by 1.
+    Rader,
+    /// A line of so many numbers, as a convolution with a chirp.
+    Chirp(u32),
 }
 
 /// Factors between two passes of a longer transform: element `e` of a line, times `exp(-2πi * e * c / length)`, where `c` is the line's
@@ -52,7 +56,7 @@ pub(in super::super) struct OuterFactors {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct LinePass {
     pub(super) real: Real,
-    /// Their product is the length of a line.
+    /// Their product is the length of a line's transforms.
     pub(super) radices: Vec<u32>,
     pub(super) threads: u32,
     pub(super) lines: u32,
@@ -73,6 +77,30 @@ pub(in super::super) struct LinePass {
     pub(super) padded: bool,
     /// Other blocks of the launch have written the input: it is not read from the cache of the first level.
     pub(super) fresh: bool,
+    /// Whether the input, and the output, are not to stay in the caches.
+    pub(super) streamed: [bool; 2],
+    /// What results are multiplied by.
+    pub(super) scale: Scale,
+    /// Bytes of shared memory that a block may take to keep its threads out of each other's banks.
+    pub(super) shared: u32,
+    /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
+    pub(super) split: [bool; 2],
+}
+
+/// A factor, compared by its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct Scale(u64);
+
+impl Scale {
+    pub(super) const ONE: Self = Self(1f64.to_bits());
+
+    pub(super) fn new(factor: f64) -> Self {
+        Self(factor.to_bits())
+    }
+
+    pub(super) fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
 }
 
 /// A stage of a line's transform: from transforms of length `done` to such of length `done * radix` (Stockham's algorithm).
@@ -87,7 +115,7 @@ pub(super) struct Stage {
 }
 
 impl LinePass {
-    /// The length of a line.
+    /// The length of a line's transforms.
     pub(super) fn length(&self) -> u32 {
         self.radices.iter().product()
     }
@@ -148,7 +176,7 @@ impl LinePass {
 
     /// Whether a warp has all threads of its lines in the exchanges, so that it waits for no other.
     pub(super) fn is_of_warps(&self) -> bool {
-        32 % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged
+        32 % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged && !self.is_convolution()
     }
 
     /// Numbers of shared memory from a line to the next where a block's numbers are staged: odd, so that lines begin in different banks.

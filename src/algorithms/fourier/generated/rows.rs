@@ -49,7 +49,7 @@ impl Writer<'_> {
             let (_, guard) = self.butterfly(here, &stage, i);
             for k in 0..stage.radix {
                 let offset = self.offset(self.element(&stage, i, k));
-                let number = self.directed(x[(i * stage.radix + k) as usize]);
+                let number = self.result(x[(i * stage.radix + k) as usize]);
                 self.code.store(Place { space: "shared", address, offset, guard }, number);
             }
         }

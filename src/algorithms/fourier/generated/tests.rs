@@ -2,29 +2,30 @@
 
 use std::ops::Range;
 
-use super::choose::{Room, rows};
+use super::choose::rows;
 use super::code::Real;
 use super::fused::{FusedKernel, FusedPair, fused};
 use super::kernel::{PassKernel, kernel};
 use super::layout;
-use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
+use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors, Scale};
+use super::room::Room;
 use crate::Complex;
 use crate::element::root_of_unity;
 use crate::expr::tests::machine::Machine;
 
-type Numbers = Vec<Complex<f64>>;
+pub(super) type Numbers = Vec<Complex<f64>>;
 
-const NOTHING: Complex<f64> = Complex { re: f64::NAN, im: f64::NAN };
+pub(super) const NOTHING: Complex<f64> = Complex { re: f64::NAN, im: f64::NAN };
 
 /// Complex numbers as a kernel has them, from an address that is a multiple of 16.
-struct Memory {
+pub(super) struct Memory {
     words: Vec<u128>,
     real: Real,
     len: usize,
 }
 
 impl Memory {
-    fn new(real: Real, numbers: &[Complex<f64>]) -> Self {
+    pub(super) fn new(real: Real, numbers: &[Complex<f64>]) -> Self {
         let words = match real {
             Real::F32 => {
                 let word =
@@ -38,7 +39,12 @@ impl Memory {
         Self { words, real, len: numbers.len() }
     }
 
-    fn numbers(&self) -> Numbers {
+    /// Counters of 32 bits, which are 0.
+    pub(super) fn counters(count: u32) -> Self {
+        Self::new(Real::F32, &vec![Complex::ZERO; count.div_ceil(2) as usize])
+    }
+
+    pub(super) fn numbers(&self) -> Numbers {
         let part = |index: usize| match self.real {
             Real::F32 => f64::from(f32::from_bits((self.words[index / 4] >> (index % 4 * 32)) as u32)),
             Real::F64 => f64::from_bits((self.words[index / 2] >> (index % 2 * 64)) as u64),
@@ -53,18 +59,35 @@ impl Memory {
     }
 }
 
+/// A kernel to be run: its text, blocks, threads of a block, and bytes of shared memory that its launch gives.
+pub(super) struct Launch {
+    pub(super) text: String,
+    pub(super) blocks: u64,
+    pub(super) threads: u32,
+    pub(super) shared: u32,
+}
+
+/// Runs a kernel whose parameters are these memories, and returns how often lanes waited for a bank.
+pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
+    let Launch { text, blocks, threads, shared } = kernel;
+    let addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
+    let words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).collect();
+    let writes: Vec<Range<u64>> = writes.iter().map(|&which| addresses[which].clone()).collect();
+    let is_fused = text.contains(" bra ");
+    let machine = Machine::new(&with_shared(text, shared));
+    let machine = if is_fused { machine.parting() } else { machine };
+    machine.run(blocks as usize, threads as usize, &words, &addresses, &writes);
+    machine.conflicts()
+}
+
 /// What the kernel of a pass writes, and how often lanes waited for a bank.
 fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usize) {
     let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, 90);
-    let text = with_shared(text, shared);
     let nothing = vec![NOTHING; outputs];
     let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
     let mut memories = numbers.map(|x| Memory::new(pass.real, x));
-    let addresses = memories.each_mut().map(Memory::addresses);
-    let words = addresses.each_ref().map(|range| range.start);
-    let machine = Machine::new(&text);
-    machine.run(blocks as usize, threads as usize, &words, &addresses, &addresses[1..2]);
-    (memories[1].numbers(), machine.conflicts())
+    let conflicts = launch(Launch { text, blocks, threads, shared }, &mut memories, &[0, 1, 2, 3], &[1]);
+    (memories[1].numbers(), conflicts)
 }
 
 /// The machine has the memory that a kernel declares.
@@ -76,7 +99,7 @@ fn with_shared(text: String, bytes: u32) -> String {
 }
 
 /// Numbers without a pattern.
-fn some(len: usize) -> Numbers {
+pub(super) fn some(len: usize) -> Numbers {
     let mut state = 1u64;
     let mut part = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -86,14 +109,14 @@ fn some(len: usize) -> Numbers {
 }
 
 /// The transform by its definition.
-fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
+pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
     let n = x.len();
     let root = |i: usize| if inverse { root_of_unity((n - i) % n, n) } else { root_of_unity(i, n) };
     (0..n).map(|k| (0..n).map(|j| x[j] * root(j * k % n)).sum()).collect()
 }
 
 #[track_caller]
-fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], real: Real, what: &dyn std::fmt::Debug) {
+pub(super) fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], real: Real, what: &dyn std::fmt::Debug) {
     let largest = expected.iter().map(|x| x.l1_norm()).fold(0.0, f64::max);
     let bound = largest * if real == Real::F32 { 2e-6 } else { 1e-13 };
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
@@ -124,6 +147,10 @@ fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -
         staged: false,
         padded: false,
         fresh: false,
+        streamed: [false; 2],
+        scale: Scale::ONE,
+        shared: u32::MAX,
+        split: [false; 2],
     }
 }
 
@@ -342,22 +369,17 @@ fn lengths_that_were_measured_have_the_plans_that_were_best() {
 
 /// What a fused pair writes.
 fn run_fused(pair: &FusedPair, input: &[Complex<f64>], between: usize, outputs: usize) -> Numbers {
-    let FusedKernel { text, blocks, threads, shared, roots: [roots_1, roots_2], outer_roots, counters } =
-        fused(pair, 90);
+    let FusedKernel { text, blocks, threads, shared, roots: [roots_1, roots_2], outer_roots } = fused(pair, 90);
+    let counters = pair.counters();
     let [outer_1, outer_2] = outer_roots;
     let real = pair.passes[0].real;
     let nothing = [between, outputs].map(|len| vec![NOTHING; len]);
     let numbers: [&[Complex<f64>]; 7] = [input, &nothing[0], &nothing[1], &roots_1, &outer_1, &roots_2, &outer_2];
-    let mut memories = numbers.map(|x| Memory::new(real, x));
-    let mut addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
-    let mut counts = vec![0u32; counters as usize];
-    let start = counts.as_mut_ptr().expose_provenance() as u64;
-    addresses.push(start..start + 4 * u64::from(counters));
-    let words: Vec<u64> = addresses.iter().map(|range| range.start).collect();
-    let writes = [addresses[1].clone(), addresses[2].clone(), addresses[7].clone()];
-    let machine = Machine::new(&with_shared(text, shared)).parting();
-    machine.run(blocks as usize, threads as usize, &words, &addresses, &writes);
-    assert_eq!(u64::from(counts[0]), blocks, "tickets");
+    let mut memories: Vec<Memory> = numbers.iter().map(|x| Memory::new(real, x)).collect();
+    memories.push(Memory::counters(counters));
+    let parameters: Vec<usize> = (0..8).collect();
+    launch(Launch { text, blocks, threads, shared }, &mut memories, &parameters, &[1, 2, 7]);
+    assert_eq!(memories[7].words[0] as u32, blocks as u32, "tickets");
     memories[2].numbers()
 }
 

@@ -1,0 +1,195 @@
+//! The passes of one axis.
+
+use super::{Draft, Work};
+use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
+use crate::algorithms::fourier::generated::code::Real;
+use crate::algorithms::fourier::generated::convolution::{convolution, is_smooth};
+use crate::algorithms::fourier::generated::layout;
+use crate::algorithms::fourier::generated::pass::{Kind, LineAxis, LinePass, OuterFactors};
+use crate::algorithms::fourier::generated::room::Limits;
+
+/// The shortest and the longest line of several that make a longer one.
+const PARTS: std::ops::RangeInclusive<u32> = 16..=1 << 13;
+
+/// An axis of an array: how many coordinates there are before it, along it, and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Along {
+    pub(super) outer: u32,
+    pub(super) n: u32,
+    pub(super) inner: u32,
+}
+
+impl Along {
+    /// Of an array whose numbers 32 bits can count.
+    pub(super) fn new(shape: &[usize], axis: usize) -> Self {
+        let product = |extents: &[usize]| extents.iter().product::<usize>() as u32;
+        Self { outer: product(&shape[..axis]), n: shape[axis] as u32, inner: product(&shape[axis + 1..]) }
+    }
+}
+
+/// Axes that lines are counted along: extents, and the distances of their coordinates in the input and in the output. Those with one
+/// coordinate are left out, but for the first.
+pub(super) fn line_axes(all: &[(u32, u32, u32)]) -> Vec<LineAxis> {
+    let mut axes: Vec<LineAxis> = Vec::with_capacity(all.len());
+    for &(extent, input, output) in all {
+        if extent > 1 {
+            axes.push(LineAxis::new(extent, [input, output]));
+        }
+    }
+    if axes.is_empty() {
+        axes.push(LineAxis::new(1, [0; 2]));
+    }
+    axes
+}
+
+/// The factors of a coordinate of lines, by its distance in the input.
+fn factors(pass: &mut LinePass, distance: u32, length: u32, of_input: bool) {
+    // An axis of one coordinate is left out: its factors are 1.
+    let axis = pass.axes.iter().position(|axis| axis.strides[0] == distance);
+    pass.factors = axis.map(|axis| OuterFactors { axis: axis as u8, length, of_input });
+}
+
+/// The parts that a length is made of: of the first pass, of the second, and of the third.
+struct Parts {
+    cost: f64,
+    parts: Vec<(Search, Choice)>,
+}
+
+/// Appends the passes of an axis; none if its length has a large prime factor or is too long.
+pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) -> Option<()> {
+    if !is_smooth(along.n) {
+        let Along { outer, n, inner } = along;
+        let axes = line_axes(&[(inner, 1, 1), (outer, n * inner, n * inner)]);
+        let pass = convolution(real, n, &axes, [inner; 2], limits.room)?;
+        drafts.push(Draft { work: Work::Pass(pass), moves: false });
+        return Some(());
+    }
+    let one = whole(real, along, limits);
+    let is_enough = along.inner == 1 && one.is_some();
+    let two = if is_enough { None } else { two(real, along, limits) };
+    let three =
+        if is_enough || two.as_ref().is_some_and(|two| two.cost < 150.0) { None } else { three(real, along, limits) };
+    let best = [one, two, three].into_iter().flatten().reduce(|a, b| if b.cost < a.cost { b } else { a })?;
+    let Along { outer, n, inner } = along;
+    let whole = n * inner;
+    let mut push = |pass: LinePass, moves: bool| drafts.push(Draft { work: Work::Pass(pass), moves });
+    match &best.parts[..] {
+        [(search, choice)] => {
+            let axes = match inner {
+                1 => vec![LineAxis::new(outer, [n; 2])],
+                _ => line_axes(&[(inner, 1, 1), (outer, whole, whole)]),
+            };
+            push(search.pass(choice, axes, [inner; 2])?, false);
+        }
+        [(first, of_first), (second, of_second)] => {
+            let row = second.n * inner;
+            let axes = line_axes(&[(row, 1, 1), (outer, whole, whole)]);
+            push(first.pass(of_first, axes, [row; 2])?, false);
+            push(last(second, of_second, along, first.n)?, true);
+        }
+        [(first, of_first), (second, of_second), (third, of_third)] => {
+            // Rows of the first matrix are matrices.
+            let (row, part) = (second.n * third.n, third.n * inner);
+            let axes = line_axes(&[(inner, 1, 1), (row, inner, inner), (outer, whole, whole)]);
+            let mut pass = first.pass(of_first, axes, [row * inner; 2])?;
+            factors(&mut pass, inner, n, false);
+            push(pass, false);
+            let axes = line_axes(&[(part, 1, 1), (outer * first.n, row * inner, row * inner)]);
+            push(second.pass(of_second, axes, [part; 2])?, false);
+            let all = first.n * second.n;
+            let axes = line_axes(&[
+                (inner, 1, 1),
+                (first.n, row * inner, inner),
+                (second.n, part, first.n * inner),
+                (outer, whole, whole),
+            ]);
+            let mut pass = third.pass(of_third, axes, [inner, all * inner])?;
+            factors(&mut pass, part, row, true);
+            push(pass, true);
+        }
+        _ => unreachable!("one, two or three passes"),
+    }
+    Some(())
+}
+
+/// The pass over the rows of a matrix of so many, which become columns.
+fn last(search: &Search, choice: &Choice, along: Along, rows: u32) -> Option<LinePass> {
+    let Along { outer, n, inner } = along;
+    let (row, whole) = (search.n * inner, n * inner);
+    let axes = line_axes(&[(inner, 1, 1), (rows, row, inner), (outer, whole, whole)]);
+    let mut pass = search.pass(choice, axes, [inner, rows * inner])?;
+    factors(&mut pass, row, n, true);
+    Some(pass)
+}
+
+fn found(search: Search) -> Option<(Search, Choice)> {
+    Some((search, search.best()?))
+}
+
+/// One pass.
+fn whole(real: Real, along: Along, limits: Limits) -> Option<Parts> {
+    let beside = if along.inner == 1 { Beside::Elements } else { Beside::Lines(along.inner) };
+    let part = found(Search { real, n: along.n, beside, half: false, room: limits.room })?;
+    Some(Parts { cost: part.1.cost, parts: vec![part] })
+}
+
+/// Two, of the factors that take the least time together.
+fn two(real: Real, along: Along, limits: Limits) -> Option<Parts> {
+    let Along { n, inner, .. } = along;
+    let search = |n: u32, beside: Beside| found(Search { real, n, beside, half: false, room: limits.room });
+    let mut best: Option<Parts> = None;
+    for first in PARTS.filter(|&first| n.is_multiple_of(first) && PARTS.contains(&(n / first))) {
+        let second = n / first;
+        // Of like size.
+        if first > 16 * second || second > 4 * first {
+            continue;
+        }
+        let beside = if inner == 1 { Beside::Turned } else { Beside::Lines(inner) };
+        let Some(columns) = search(first, Beside::Lines(second * inner)) else { continue };
+        let Some(rows) = search(second, beside) else { continue };
+        let cost = columns.1.cost + rows.1.cost;
+        if best.as_ref().is_none_or(|best| cost < best.cost) {
+            best = Some(Parts { cost, parts: vec![columns, rows] });
+        }
+    }
+    best
+}
+
+/// Three.
+fn three(real: Real, along: Along, limits: Limits) -> Option<Parts> {
+    let Along { n, inner, .. } = along;
+    let mut best: Option<Parts> = None;
+    for first in PARTS.filter(|&first| n.is_multiple_of(first)) {
+        let rest = n / first;
+        // Near the cube root.
+        let (cube, rest_of) = (u64::from(first).pow(3), u64::from(n));
+        if cube > 64 * rest_of || 64 * cube < rest_of {
+            continue;
+        }
+        let search = Search { real, n: first, beside: Beside::Lines(rest * inner), half: false, room: limits.room };
+        let (Some(columns), Some(rows)) = (found(search), two(real, Along { n: rest, ..along }, limits)) else {
+            continue;
+        };
+        let cost = columns.1.cost + rows.cost;
+        if best.as_ref().is_none_or(|best| cost < best.cost) {
+            let parts = std::iter::once(columns).chain(rows.parts).collect();
+            best = Some(Parts { cost, parts });
+        }
+    }
+    best
+}
+
+/// The pass between a real array of which `n` numbers lie in a row and its half spectrum, which has the shape of `along`.
+pub(super) fn half(real: Real, n: usize, along: Along, inverse: bool, limits: Limits) -> Option<LinePass> {
+    let pairs = u32::try_from(n / 2).ok()?;
+    let search = Search { real, n: pairs, beside: Beside::Elements, half: true, room: limits.room };
+    let axes = vec![LineAxis::new(along.outer, [pairs, along.n])];
+    let mut pass = search.pass(&search.best()?, axes, [1; 2])?;
+    if inverse {
+        // The mirror image.
+        pass.radices.reverse();
+        pass.kind = Kind::RealInverse;
+        pass.axes[0].strides.reverse();
+    }
+    (layout::memory(&pass) <= limits.room.block_shared).then_some(pass)
+}

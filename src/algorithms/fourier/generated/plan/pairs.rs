@@ -1,0 +1,162 @@
+//! Pairs of passes that are one launch.
+//!
+//! A chunk of the array goes through both while it is in the cache of the second level.
+
+use super::axes::{Along, line_axes};
+use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
+use crate::algorithms::fourier::generated::code::Real;
+use crate::algorithms::fourier::generated::fused::FusedPair;
+use crate::algorithms::fourier::generated::layout;
+use crate::algorithms::fourier::generated::pass::{LineAxis, LinePass, OuterFactors};
+use crate::algorithms::fourier::generated::room::Limits;
+
+/// The part of the cache by which the first pass is ahead.
+const AHEAD: usize = 6;
+
+/// The longest chunk, as a part of the cache.
+const CHUNK: usize = 24;
+
+/// The longest one of which the input and the output do not stay in the cache. With shorter ones that takes registers and gains nothing.
+const STREAMED: usize = 6;
+
+/// The lines of pairs.
+const SHORTEST: u32 = 16;
+const LONGEST: u32 = 1024;
+
+/// How the chunks of an array go through a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Chunks {
+    /// Transforms, or planes, of a chunk.
+    each: u32,
+    count: u32,
+    ahead: u32,
+}
+
+impl Chunks {
+    /// Of `count` parts of so many bytes, if they are at most a part of the cache and there are enough of them.
+    fn new(count: u32, bytes: usize, limits: Limits, part: usize) -> Option<Self> {
+        if bytes > limits.cache / part {
+            return None;
+        }
+        // Short ones together, as many as divide all there are.
+        let most = (limits.cache / CHUNK / 8 / bytes).clamp(1, count as usize) as u32;
+        let each = (1..=most).rev().find(|&each| count.is_multiple_of(each)).unwrap_or(1);
+        let (count, bytes) = (count / each, bytes * each as usize);
+        let ahead = (limits.cache / AHEAD / bytes).max(1) as u32;
+        (count >= 4 * (ahead + 1)).then_some(Self { each, count, ahead })
+    }
+
+    /// Chunks of the ring between the passes.
+    fn ring(self, bytes: usize, limits: Limits) -> u32 {
+        self.ahead + (limits.cache / AHEAD / 2 / (bytes * self.each as usize)).max(2) as u32
+    }
+}
+
+/// The best choices of two searches whose blocks have the same threads.
+fn matching([first, second]: [Search; 2]) -> Option<[Choice; 2]> {
+    let others = second.by_threads();
+    let all = first.by_threads().into_iter().filter_map(|(threads, a)| Some([a, others.get(&threads)?.clone()]));
+    let cost = |pair: &[Choice; 2]| pair[0].cost + pair[1].cost;
+    all.reduce(|best, pair| if cost(&pair) < cost(&best) { pair } else { best })
+}
+
+fn pair([first, mut second]: [LinePass; 2], chunks: Chunks, ring: u32, limits: Limits) -> Option<FusedPair> {
+    second.fresh = true;
+    let blocks = first.blocks.min(second.blocks);
+    let tiles = [first.tiles(), second.tiles()];
+    let whole = tiles.iter().all(|tiles| tiles.is_multiple_of(chunks.count.into()) && *tiles < 1 << 30);
+    let same = first.block_threads() == second.block_threads();
+    let Chunks { count, ahead, .. } = chunks;
+    // What is staged, or not, has other layouts.
+    let fits = [&first, &second].into_iter().all(|pass| layout::memory(pass) <= limits.room.block_shared);
+    (whole && same && fits).then(|| FusedPair { passes: [first, second], chunks: count, ahead, ring, blocks })
+}
+
+/// Rows and columns of the planes of an array, which a chunk has some of; `along` are the rows.
+pub(super) fn planes(real: Real, [rows, n]: [usize; 2], along: Along, limits: Limits) -> Option<FusedPair> {
+    let (rows, n) = (u32::try_from(rows).ok()?, u32::try_from(n).ok()?);
+    if rows < 2 || n < 2 || rows > LONGEST || n > LONGEST {
+        return None;
+    }
+    let plane = rows * n;
+    let chunks = Chunks::new(along.outer / rows, (plane * real.number()) as usize, limits, CHUNK)?;
+    let search = |n, beside| Search { real, n, beside, half: false, room: limits.room };
+    let searches = [search(n, Beside::Elements), search(rows, Beside::Lines(n))];
+    let [of_rows, of_columns] = matching(searches)?;
+    let lines = rows * chunks.each;
+    let axes = vec![LineAxis::new(lines, [n; 2]), LineAxis::new(chunks.count, [n * lines; 2])];
+    let mut first = searches[0].pass(&of_rows, axes, [1; 2])?;
+    // Staged lines are counted along one axis.
+    first.staged = false;
+    first.padded = true;
+    let mut second = searches[1].pass(&of_columns, columns_of(n, plane, chunks), [n; 2])?;
+    second.padded = true;
+    pair([first, second], chunks, 0, limits)
+}
+
+/// As [`planes`], of real rows.
+pub(super) fn real_planes(first: &LinePass, rows: usize, along: Along, limits: Limits) -> Option<FusedPair> {
+    let (rows, n) = (u32::try_from(rows).ok()?, along.n);
+    if rows < 2 || rows > LONGEST || n > LONGEST {
+        return None;
+    }
+    let (real, pairs, plane) = (first.real, first.length(), rows * n);
+    let chunks = Chunks::new(along.outer / rows, (plane * real.number()) as usize, limits, CHUNK)?;
+    let of_rows = Search { real, n: pairs, beside: Beside::Elements, half: true, room: limits.room };
+    let searches = [of_rows, Search { real, n: rows, beside: Beside::Lines(n), half: false, room: limits.room }];
+    let [of_rows, of_columns] = matching(searches)?;
+    let lines = rows * chunks.each;
+    let axes = vec![LineAxis::new(lines, [pairs, n]), LineAxis::new(chunks.count, [pairs * lines, n * lines])];
+    let mut first = searches[0].pass(&of_rows, axes, [1; 2])?;
+    first.padded = true;
+    let mut second = searches[1].pass(&of_columns, columns_of(n, plane, chunks), [n; 2])?;
+    second.padded = true;
+    pair([first, second], chunks, 0, limits)
+}
+
+/// The axes along which columns of planes are counted.
+fn columns_of(n: u32, plane: u32, chunks: Chunks) -> Vec<LineAxis> {
+    line_axes(&[(n, 1, 1), (chunks.each, plane, plane), (chunks.count, plane * chunks.each, plane * chunks.each)])
+}
+
+/// Transforms of rows that a block cannot hold, as columns and rows of a matrix, with a ring between.
+pub(super) fn long_rows(real: Real, along: Along, limits: Limits) -> Option<FusedPair> {
+    let Along { outer, n, inner } = along;
+    if inner != 1 {
+        return None;
+    }
+    let bytes = n as usize * real.number() as usize;
+    let chunks = Chunks::new(outer, bytes, limits, STREAMED)?;
+    let search = |n, beside| Search { real, n, beside, half: false, room: limits.room };
+    // A block that holds a line takes one pass.
+    if search(n, Beside::Elements).best().is_some() {
+        return None;
+    }
+    let mut best: Option<([Search; 2], [Choice; 2])> = None;
+    for n1 in (SHORTEST..=LONGEST).filter(|&n1| n.is_multiple_of(n1) && (SHORTEST..=LONGEST).contains(&(n / n1))) {
+        let searches = [search(n1, Beside::Lines(n / n1)), search(n / n1, Beside::Turned)];
+        let Some(choices) = matching(searches) else { continue };
+        let cost = |choices: &[Choice; 2]| choices[0].cost + choices[1].cost;
+        if best.as_ref().is_none_or(|(_, known)| cost(&choices) < cost(known)) {
+            best = Some((searches, choices));
+        }
+    }
+    let (searches, choices) = best?;
+    let [n1, n2] = [searches[0].n, searches[1].n];
+    let ring = chunks.ring(bytes, limits);
+    let of_chunk = n * chunks.each;
+    let axes = |first: LineAxis, rings: [u32; 2]| -> Vec<LineAxis> {
+        let transforms = (chunks.each > 1).then(|| LineAxis::new(chunks.each, [n; 2]));
+        let all = LineAxis { rings, ..LineAxis::new(chunks.count, [of_chunk; 2]) };
+        std::iter::once(first).chain(transforms).chain([all]).collect()
+    };
+    let mut first = searches[0].pass(&choices[0], axes(LineAxis::new(n2, [1; 2]), [0, ring]), [n2; 2])?;
+    first.padded = true;
+    let mut second = searches[1].pass(&choices[1], axes(LineAxis::new(n1, [n2, 1]), [ring, 0]), [1, n1])?;
+    second.padded = true;
+    second.factors = Some(OuterFactors { axis: 0, length: n, of_input: true });
+    if bytes > limits.cache / CHUNK {
+        (first.streamed[0], second.streamed[1]) = (true, true);
+    }
+    pair([first, second], chunks, ring, limits)
+}

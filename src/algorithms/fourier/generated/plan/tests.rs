@@ -1,0 +1,345 @@
+//! Plans, whose kernels a machine for PTX runs one after the other, against sums by definition.
+
+use super::{Area, Plan, Refusal, Step, Work, plan};
+use crate::Complex;
+use crate::algorithms::fourier::FftKind;
+use crate::algorithms::fourier::generated::code::Real;
+use crate::algorithms::fourier::generated::fused::fused;
+use crate::algorithms::fourier::generated::kernel::kernel;
+use crate::algorithms::fourier::generated::layout;
+use crate::algorithms::fourier::generated::pass::{Kind, LinePass};
+use crate::algorithms::fourier::generated::room::{Limits, Room};
+use crate::algorithms::fourier::generated::spectrum::spectrum;
+use crate::algorithms::fourier::generated::tests::{Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums};
+
+const H100: Limits = Limits { room: Room::H100, cache: 50 << 20 };
+
+/// A multiprocessor whose blocks hold a few hundred numbers, and a cache that is not used.
+const LITTLE: Limits = Limits { room: Room { block_shared: 4 << 10, ..Room::H100 }, cache: 0 };
+
+const ARCHITECTURES: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];
+
+fn limits(arch: u32) -> Limits {
+    Limits::new(arch, Room::of(arch).block_shared as usize, 40 << 20)
+}
+
+/// The memories of a plan's launches: input, output, two temporary ones, the ring.
+struct Memories {
+    all: Vec<Memory>,
+    /// Of the input and the output.
+    ends: [usize; 2],
+}
+
+fn place(memories: &Memories, area: Area) -> usize {
+    match area {
+        Area::Input => memories.ends[0],
+        Area::Output => memories.ends[1],
+        Area::Temporary(which) => 2 + which,
+    }
+}
+
+fn run_step(step: &Step, memories: &mut Memories) {
+    let (from, to, begin) = (place(memories, step.from), place(memories, step.to), memories.all.len());
+    let real = match &step.work {
+        Work::Pass(pass) => pass.real,
+        Work::Pair(pair) => pair.passes[0].real,
+        Work::Spectrum(pass) => pass.real,
+    };
+    let add = |memories: &mut Memories, tables: Vec<Vec<Complex<f64>>>| {
+        memories.all.extend(tables.iter().map(|table| Memory::new(real, table)));
+    };
+    match &step.work {
+        Work::Pass(_) | Work::Spectrum(_) => {
+            let made = match &step.work {
+                Work::Spectrum(pass) => spectrum(pass, 90),
+                Work::Pass(pass) => kernel(pass, 90),
+                Work::Pair(_) => unreachable!("a pass"),
+            };
+            add(memories, vec![made.roots, made.outer_roots]);
+            let kernel = Launch { text: made.text, blocks: made.blocks, threads: made.threads, shared: made.shared };
+            launch(kernel, &mut memories.all, &[from, to, begin, begin + 1], &[to]);
+        }
+        Work::Pair(pair) => {
+            let made = fused(pair, 90);
+            let ([roots_1, roots_2], [outer_1, outer_2]) = (made.roots, made.outer_roots);
+            add(memories, vec![roots_1, outer_1, roots_2, outer_2]);
+            memories.all.push(Memory::counters(pair.counters()));
+            let between = if pair.ring > 0 { 4 } else { to };
+            let kernel = Launch { text: made.text, blocks: made.blocks, threads: made.threads, shared: made.shared };
+            let tables = [begin, begin + 1, begin + 2, begin + 3, begin + 4];
+            let parameters: Vec<usize> = [from, between, to].into_iter().chain(tables).collect();
+            launch(kernel, &mut memories.all, &parameters, &[between, to, begin + 4]);
+        }
+    }
+    memories.all.truncate(begin);
+}
+
+/// What the launches of a plan make of an input; `outputs` is how many numbers they write, 0 if they replace the input.
+fn run(plan: &Plan, real: Real, x: &[Complex<f64>], outputs: usize) -> Numbers {
+    let nothing = |len: usize| Memory::new(real, &vec![NOTHING; len]);
+    let [first, second] = plan.temporary;
+    let all = vec![Memory::new(real, x), nothing(outputs), nothing(first), nothing(second), nothing(plan.ring)];
+    let ends = if outputs == 0 { [0, 0] } else { [0, 1] };
+    let mut memories = Memories { all, ends };
+    for step in &plan.steps {
+        run_step(step, &mut memories);
+    }
+    memories.all[ends[1]].numbers()
+}
+
+/// The transforms of an array along one axis, by their definition.
+fn along(x: &[Complex<f64>], shape: &[usize], axis: usize, inverse: bool) -> Numbers {
+    let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+    let mut y = x.to_vec();
+    for begin in (0..x.len() / n).map(|line| line / inner * n * inner + line % inner) {
+        let line: Numbers = (0..n).map(|e| x[begin + e * inner]).collect();
+        for (e, number) in sums(&line, inverse).into_iter().enumerate() {
+            y[begin + e * inner] = number;
+        }
+    }
+    y
+}
+
+fn along_all(x: &[Complex<f64>], shape: &[usize], axes: &[usize], inverse: bool) -> Numbers {
+    axes.iter().fold(x.to_vec(), |x, &axis| along(&x, shape, axis, inverse))
+}
+
+/// Numbers as kernels have them.
+fn rounded(real: Real, x: &[Complex<f64>]) -> Numbers {
+    Memory::new(real, x).numbers()
+}
+
+/// Checks complex transforms, forward and inverse, in place too; and returns the plan.
+#[track_caller]
+fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
+    let x = rounded(real, &some(shape.iter().product()));
+    let forward = plan(real, shape, axes, FftKind::Forward, limits).expect("a plan");
+    let what = format!("{shape:?} {axes:?} {forward:#?}");
+    let expected = along_all(&x, shape, axes, false);
+    assert_near(&run(&forward, real, &x, x.len()), &expected, real, &what);
+    assert_near(&run(&forward, real, &x, 0), &expected, real, &what);
+    // Part by part, with the same bits.
+    let split = run(&forward.clone().split([true; 2]), real, &x, x.len());
+    assert_eq!(split, run(&forward, real, &x, x.len()), "{what}");
+    let inverse = plan(real, shape, axes, FftKind::Inverse, limits).expect("a plan");
+    assert_eq!(inverse, forward.clone().inverse());
+    let expected: Numbers = along_all(&x, shape, axes, true).into_iter().map(|x| x * 0.25).collect();
+    assert_near(&run(&inverse.scaled(0.25), real, &x, x.len()), &expected, real, &what);
+    forward
+}
+
+/// Checks the half spectrum of a real array and the way back.
+#[track_caller]
+fn check_real(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> [Plan; 2] {
+    let items = shape.iter().product::<usize>();
+    let pairs = rounded(real, &some(items / 2));
+    let x: Numbers = pairs.iter().flat_map(|pair| [pair.re, pair.im].map(|re| Complex { re, im: 0.0 })).collect();
+    let (n, half) = (shape[shape.len() - 1], shape[shape.len() - 1] / 2 + 1);
+    let whole = along_all(&x, shape, axes, false);
+    let expected: Numbers = whole.chunks(n).flat_map(|row| row[..half].to_vec()).collect();
+    let forward = plan(real, shape, axes, FftKind::RealForward, limits).expect("a plan");
+    let found = run(&forward, real, &pairs, expected.len());
+    assert_near(&found, &expected, real, &format!("{shape:?} {axes:?} {forward:#?}"));
+    let all: usize = axes.iter().map(|&axis| shape[axis]).product();
+    let back = plan(real, shape, axes, FftKind::RealInverse, limits).expect("a plan").scaled(1.0 / all as f64);
+    let found = run(&back, real, &expected, items / 2);
+    assert_near(&found, &pairs, real, &format!("{shape:?} {axes:?} {back:#?}"));
+    [forward, back]
+}
+
+fn passes(plan: &Plan) -> usize {
+    plan.steps.len()
+}
+
+#[test]
+fn an_axis_of_any_stride_is_transformed() {
+    for (shape, axis) in [
+        (&[3, 40][..], 1),
+        (&[40, 3], 0),
+        (&[2, 12, 7], 1),
+        (&[2, 36, 40], 1),
+        (&[1, 30, 1], 1),
+        (&[5, 17, 2], 1),
+        (&[64], 0),
+    ] {
+        for real in [Real::F32, Real::F64] {
+            assert_eq!(passes(&check(real, shape, &[axis], H100)), 1, "{shape:?}");
+        }
+    }
+}
+
+#[test]
+fn several_axes_need_no_temporary_memory() {
+    for (shape, axes) in [
+        (&[6, 10][..], &[0, 1][..]),
+        (&[4, 6, 10], &[0, 1, 2]),
+        (&[4, 6, 10], &[2, 0]),
+        (&[4, 6, 10, 3], &[1, 2]),
+        (&[1, 8, 1, 6], &[0, 1, 2, 3]),
+    ] {
+        let plan = check(Real::F64, shape, axes, H100);
+        assert_eq!((plan.temporary, plan.ring), ([0; 2], 0), "{plan:?}");
+    }
+}
+
+#[test]
+fn lines_that_a_block_cannot_hold_take_two_passes() {
+    for shape in [&[2, 1024][..], &[1, 1024, 3], &[2, 600, 1], &[1, 1024, 20]] {
+        let plan = check(Real::F64, shape, &[1], LITTLE);
+        assert_eq!(passes(&plan), 2, "{plan:#?}");
+        assert_eq!(plan.temporary, [shape.iter().product(), 0]);
+    }
+    // Two axes of two passes each.
+    let plan = check(Real::F64, &[256, 256], &[0, 1], LITTLE);
+    assert_eq!((passes(&plan), plan.temporary), (4, [1 << 16, 0]), "{plan:#?}");
+}
+
+#[test]
+fn longer_lines_take_three_passes() {
+    for shape in [&[1, 4096, 1][..], &[2, 4608, 1], &[1, 4096, 2]] {
+        let little = Limits { room: Room { block_shared: 600, ..LITTLE.room }, ..LITTLE };
+        let plan = check(Real::F64, shape, &[1], little);
+        assert_eq!(passes(&plan), 3, "{plan:#?}");
+    }
+}
+
+#[test]
+fn lengths_with_large_prime_factors_are_convolutions() {
+    for (shape, axis) in [
+        (&[3, 37][..], 1),
+        (&[2, 101], 1),
+        (&[3, 74], 1),
+        (&[2, 47, 3], 1),
+        (&[1, 383], 1),
+        (&[59, 4], 0),
+        (&[5, 82], 1),
+    ] {
+        for real in [Real::F32, Real::F64] {
+            assert_eq!(passes(&check(real, shape, &[axis], H100)), 1, "{shape:?}");
+        }
+    }
+    let of = |n| plan(Real::F32, &[64, n], &[1], FftKind::Forward, H100).map(|plan| all_passes(&plan)[0].kind);
+    assert_eq!(of(1009), Ok(Kind::Rader));
+    assert_eq!(of(2 * 1009), Ok(Kind::Chirp(2018)));
+    assert_eq!(of(1_000_003), Err(Refusal::Axis(1)));
+}
+
+#[test]
+fn real_arrays_are_transformed_and_back() {
+    for (shape, axes) in
+        [(&[3, 16][..], &[1][..]), (&[1, 8], &[1]), (&[2, 120], &[1]), (&[6, 20], &[0, 1]), (&[4, 3, 24], &[1, 0, 2])]
+    {
+        for real in [Real::F32, Real::F64] {
+            let [forward, back] = check_real(real, shape, axes, H100);
+            assert_eq!(forward.temporary, [0; 2], "{forward:#?}");
+            assert_eq!(passes(&forward), axes.len());
+            assert_eq!(back.temporary[1], 0, "{back:#?}");
+        }
+    }
+    // Pairs whose transform does not make their half spectrum.
+    for shape in [[3, 10], [1, 2], [5, 6], [2, 74], [1, 2048], [2, 1200], [2, 26]] {
+        for real in [Real::F32, Real::F64] {
+            let plans = check_real(real, &shape, &[1], LITTLE);
+            assert!(plans.iter().all(|plan| plan.steps.iter().any(|step| matches!(step.work, Work::Spectrum(_)))));
+        }
+    }
+    check_real(Real::F64, &[4, 6, 10], &[0, 1, 2], H100);
+    // A strided axis of two passes, before the real one and after it.
+    check_real(Real::F64, &[1024, 8], &[0, 1], LITTLE);
+}
+
+#[test]
+fn passes_are_fused_where_the_cache_holds_what_lies_between() {
+    // Planes of 4 KiB, and a cache that holds 24 of them.
+    let small = Limits { cache: 24 << 12, ..H100 };
+    let plan = check(Real::F64, &[24, 16, 16], &[1, 2], small);
+    assert!(matches!(&plan.steps[..], [Step { work: Work::Pair(pair), .. }] if pair.ring == 0), "{plan:#?}");
+    let plan = check(Real::F64, &[24, 16, 16], &[0, 1, 2], small);
+    assert_eq!((passes(&plan), plan.temporary), (2, [0; 2]));
+    let [forward, back] = check_real(Real::F64, &[24, 16, 24], &[1, 2], small);
+    assert_eq!((passes(&forward), passes(&back)), (1, 2));
+    // Rows of two passes.
+    let little = Limits { cache: 24 << 14, ..LITTLE };
+    let plan = check(Real::F64, &[24, 1024], &[1], little);
+    assert!(matches!(&plan.steps[..], [Step { work: Work::Pair(pair), .. }] if pair.ring > 0), "{plan:#?}");
+    assert_eq!(plan.temporary, [0; 2]);
+    // Longer ones, which are streamed.
+    let plan = check(Real::F64, &[8, 1024], &[1], Limits { cache: 6 << 14, ..LITTLE });
+    assert!(all_passes(&plan)[1].streamed[1], "{plan:#?}");
+    // Too few of them.
+    assert_eq!(passes(&check(Real::F64, &[4, 1024], &[1], little)), 2);
+}
+
+#[test]
+fn what_no_kernel_can_do_is_refused() {
+    let of = |shape: &[usize], axes: &[usize], kind| plan(Real::F32, shape, axes, kind, H100).map(|_| ());
+    assert_eq!(of(&[1 << 16, 1 << 15], &[1], FftKind::Forward), Err(Refusal::Numbers));
+    assert_eq!(of(&[usize::MAX, 2], &[1], FftKind::Forward), Err(Refusal::Numbers));
+    assert_eq!(of(&[0, 8], &[1], FftKind::Forward), Err(Refusal::Nothing));
+    assert_eq!(of(&[5, 1], &[1], FftKind::Forward), Err(Refusal::Nothing));
+    assert_eq!(of(&[8, 4], &[0], FftKind::RealForward), Err(Refusal::RealAxis(0)));
+    assert_eq!(of(&[4, 11], &[1], FftKind::RealInverse), Err(Refusal::RealAxis(1)));
+    assert_eq!(of(&[4, 2 * 1_000_003], &[1], FftKind::RealForward), Err(Refusal::RealAxis(1)));
+}
+
+/// All passes of a plan, on their own or fused.
+fn all_passes(plan: &Plan) -> Vec<LinePass> {
+    plan.clone().steps.iter_mut().flat_map(|step| step.work.passes_mut().to_vec()).collect()
+}
+
+#[test]
+fn blocks_fit_in_every_architecture() {
+    let shapes: [(&[usize], &[usize]); 12] = [
+        (&[4096, 256], &[1]),
+        (&[1024, 1000], &[1]),
+        (&[64, 8192], &[1]),
+        (&[64, 1 << 14], &[1]),
+        (&[1024, 1 << 16], &[1]),
+        (&[64, 1 << 20], &[1]),
+        (&[1, 1 << 24], &[1]),
+        (&[1, 1 << 26], &[1]),
+        (&[4096, 4096], &[0, 1]),
+        (&[256, 256, 256], &[0, 1, 2]),
+        (&[512, 512, 512], &[0, 1, 2]),
+        (&[9, 2187, 10], &[1]),
+    ];
+    for arch in ARCHITECTURES {
+        let limits = limits(arch);
+        for (shape, axes) in shapes {
+            for real in [Real::F32, Real::F64] {
+                for kind in [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse] {
+                    let plan = match plan(real, shape, axes, kind, limits) {
+                        Err(Refusal::RealAxis(_)) if kind != FftKind::Forward => continue,
+                        plan => plan.unwrap_or_else(|why| panic!("sm_{arch}: {shape:?}: {why}")),
+                    };
+                    for pass in all_passes(&plan) {
+                        let threads = pass.block_threads();
+                        assert!(layout::memory(&pass) <= limits.room.block_shared, "sm_{arch}: {pass:?}");
+                        assert!(threads <= 1024 && threads * pass.blocks <= limits.room.threads, "sm_{arch}: {pass:?}");
+                        assert!(pass.blocks >= 1 && pass.blocks <= limits.room.blocks, "sm_{arch}: {pass:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_h100_has_the_plans_that_were_measured() {
+    let of = |shape: &[usize], axes: &[usize]| plan(Real::F32, shape, axes, FftKind::Forward, H100).expect("a plan");
+    let rows = of(&[1 << 16, 1000], &[1]);
+    assert_eq!(all_passes(&rows)[0].radices, [10, 10, 10]);
+    let is_pair = |step: &Step| matches!(step.work, Work::Pair(_));
+    // Planes in the cache, then a pass along the last axis.
+    let cube = of(&[256, 256, 256], &[0, 1, 2]);
+    assert_eq!(cube.steps.iter().map(is_pair).collect::<Vec<_>>(), [true, false], "{cube:#?}");
+    assert!(all_passes(&cube)[2].lines >= 16, "{cube:#?}");
+    // Two passes, of which one chunk goes ahead.
+    assert!(of(&[1024, 1 << 16], &[1]).steps.iter().all(is_pair));
+    let long = of(&[64, 1 << 20], &[1]);
+    assert!(long.steps.iter().all(is_pair) && all_passes(&long)[0].streamed[0], "{long:#?}");
+    assert_eq!(passes(&of(&[4, 1 << 20], &[1])), 2);
+    assert_eq!(passes(&of(&[1, 1 << 24], &[1])), 2);
+    assert_eq!(passes(&of(&[1, 1 << 26], &[1])), 3);
+    assert_eq!(passes(&of(&[4096, 4096], &[0, 1])), 2);
+}

@@ -1,0 +1,95 @@
+//! Half spectra of real arrays in a pass of their own: after transforms of pairs that a block does not hold, or before them.
+//!
+//! The transform of pairs of numbers has `pairs` elements, and the half spectrum one more. A thread has elements `o` and `pairs - o`; see
+//! [`half`](super::half).
+
+use std::fmt::Write;
+
+use super::code::{Code, Number, Place, Real};
+use super::half::{from_half, to_half};
+use super::kernel::{PassKernel, module};
+use super::pass::Scale;
+use crate::element::root_of_unity;
+use crate::expr::ptx::emit::{Class, op};
+use crate::expr::ptx::target_of;
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+/// Blocks that a multiprocessor should hold.
+const BLOCKS: u32 = 4;
+
+/// Half spectra of lines in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct SpectrumPass {
+    pub(super) real: Real,
+    /// Complex numbers of a line's transform.
+    pub(super) pairs: u32,
+    pub(super) lines: u32,
+    /// From half spectra to what an inverse transform takes.
+    pub(super) inverse: bool,
+    pub(super) scale: Scale,
+    /// As that of a [`LinePass`](super::pass::LinePass).
+    pub(super) split: [bool; 2],
+}
+
+impl SpectrumPass {
+    /// Threads of a line.
+    fn of_line(&self) -> u32 {
+        self.pairs / 2 + 1
+    }
+}
+
+/// The kernel of a pass.
+pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
+    let (target, version) = target_of(arch);
+    let mut code = Code::new(pass.real, target, version);
+    code.split = pass.split;
+    let [input, output, roots, _] = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
+    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
+    let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
+    let all = pass.lines * pass.of_line();
+    let index = code.scaled_plus(tile, THREADS, thread);
+    let there = (!all.is_multiple_of(THREADS)).then(|| code.below(index, all));
+    let (line, o) = code.divided(index, pass.of_line(), u32::MAX);
+    let (of_input, of_output) = if pass.inverse { (pass.pairs + 1, pass.pairs) } else { (pass.pairs, pass.pairs + 1) };
+    let back = code.less(pass.pairs, o);
+    let zero = code.is_zero(o);
+    // Of a transform, element 0 is its own other one.
+    let other = if pass.inverse { back } else { code.chosen(zero, 0, back) };
+    let number = |code: &mut Code, memory, of_line, element| {
+        let index = code.scaled_plus(line, of_line, element);
+        code.address(memory, index)
+    };
+    let [from, from_other] = [o, other].map(|element| number(&mut code, input, of_input, element));
+    let [to, to_other] = [o, back].map(|element| number(&mut code, output, of_output, element));
+    let root = code.address(roots, o);
+    let place = |space, address, guard| Place { space, address, offset: 0, guard };
+    let root = code.load(place("global.nc", root, there));
+    let mut numbers = [from, from_other].map(|address| code.load(place("global", address, there)));
+    let results = if pass.inverse {
+        // Elements 0 and `pairs` of the half spectrum of a real array are real.
+        numbers = numbers.map(|number| code.real_where(zero, number));
+        let numbers = numbers.map(Number::of);
+        from_half(&mut code, numbers, root)
+    } else {
+        let numbers = numbers.map(Number::of);
+        to_half(&mut code, numbers, root)
+    };
+    // There is no element `pairs` of what an inverse transform takes.
+    let second = if pass.inverse {
+        let not = code.e.op(Class::Pred, "not.pred", &[zero]);
+        code.both(Some(not), there)
+    } else {
+        there
+    };
+    for ((address, guard), result) in [(to, there), (to_other, second)].into_iter().zip(results) {
+        code.store(place("global", address, guard), result.times(pass.scale.get()));
+    }
+    op!(code.e, "ret;");
+    let (text, shared) = module(&code, 4, (THREADS, BLOCKS), 0);
+    let n = pass.pairs as usize;
+    let roots = (0..pass.of_line() as usize).map(|o| root_of_unity(o, 2 * n)).collect();
+    let blocks = all.div_ceil(THREADS).into();
+    PassKernel { text, blocks, threads: THREADS, shared, roots, outer_roots: Vec::new() }
+}
