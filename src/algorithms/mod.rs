@@ -100,7 +100,7 @@ pub use {
     by_key::call::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
     by_key::call::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
     difference::call::{AdjacentDifference, adjacent_difference},
-    fourier::{Fft, FftKind, FftPlan, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft},
+    fourier::{Fft, FftKind, FftPath, FftPlan, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::call::{Merge, MergePairs, merge, merge_pairs},
     merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},

@@ -24,6 +24,6 @@ mod tables;
 mod transform;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use plan::FftPlan;
+pub use plan::{FftPath, FftPlan};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use transform::{Fft, FftKind, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::generated::launch::Generated;
 use super::passes::{self, Axis, LONGEST_FILTER, Method, Part, Pass};
 use super::radices::{Limits, Line};
 use super::tables::Table;
@@ -20,7 +21,7 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// A plan serves any number of calls of [`fft`](super::fft()), [`ifft`](super::ifft), [`rfft`](super::rfft) and
 /// [`irfft`](super::irfft), also from several threads and streams.
 ///
-/// **Passes.** Each pass is a launch that reads and writes all numbers once.
+/// **Passes.** Each pass is a launch that reads and writes all numbers once. Of the library's own kernels:
 ///
 /// | length of the axis | passes | temporary memory |
 /// |---|---|---|
@@ -34,6 +35,14 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 ///
 /// The passes of several axes follow each other, with one or two temporary arrays between them. On all GPUs, whose blocks have 64 KiB of
 /// shared memory or more, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
+///
+/// **Kernels.** On a GPU, what is read from buffers and written to buffers is transformed by kernels that are written for the plan's
+/// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. They make several passes in one
+/// launch where the cache holds what lies between, replace arrays without temporary memory where no axis takes several passes, and take
+/// lengths with large prime factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own
+/// kernels, as the emulator does, by the table below: computed inputs and outputs, functions of results, real numbers that are to be taken
+/// for complex ones, longer lengths with prime factors above 31, real axes that are not the last one or whose length is odd, and arrays of
+/// 2^31 numbers or more. [`path`](Self::path) says which a plan takes, and why.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
@@ -71,6 +80,26 @@ pub struct FftPlan<T> {
     /// The launches of each kind of transform, planned by the first call.
     passes: [OnceLock<Vec<Pass>>; 4],
     scales: [T; 2],
+    /// The kernels that are written for the plan, on a GPU.
+    pub(super) generated: Option<Generated<T>>,
+}
+
+/// Which kernels a plan launches; see [`FftPlan::path`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FftPath {
+    /// Kernels that are written at run time for the plan's lengths, and compiled by the driver when they are first launched.
+    Generated {
+        /// How many launches a transform takes.
+        launches: usize,
+    },
+    /// Kernels of the library, for any length.
+    Compiled {
+        /// How many launches a transform takes.
+        launches: usize,
+        /// Why there are no others.
+        reason: String,
+    },
 }
 
 impl<T: FftFloat> FftPlan<T> {
@@ -129,14 +158,49 @@ impl<T: FftFloat> FftPlan<T> {
         let (numbers, places) = table.into_parts();
         let (shape, axes, table) = (shape.to_vec(), axes.to_vec(), stream.buffer_from(&numbers)?);
         let (passes, scales) = (Default::default(), [T::ONE; 2]);
-        Ok(Self { shape, axes, methods, pairs, limits, table, places, passes, scales })
+        let generated = Generated::new(stream, &shape, &axes)?;
+        Ok(Self { shape, axes, methods, pairs, limits, table, places, passes, scales, generated })
     }
 
     /// Multiplies the results of transforms by `forward`, and those of inverse ones by `inverse`, in the same pass. Without it, both
     /// factors are 1, and an inverse transform of a transform is the array times the number of items of a transform.
     #[must_use]
     pub fn scaled(self, forward: T, inverse: T) -> Self {
-        Self { scales: [forward, inverse], ..self }
+        let generated = self.generated.map(Generated::rescaled);
+        Self { scales: [forward, inverse], generated, ..self }
+    }
+
+    /// With the library's own kernels alone, which the driver need not compile: for a length that is transformed a few times. On a GPU they take
+    /// several times as long as generated ones.
+    #[must_use]
+    pub fn compiled(self) -> Self {
+        Self { generated: None, ..self }
+    }
+
+    /// Which kernels make the transforms of a kind, of numbers in buffers.
+    ///
+    /// Kernels are [generated](FftPath::Generated) on a GPU. What is computed, such as a window or a function of the results, always takes
+    /// [compiled](FftPath::Compiled) kernels.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::{FftKind, FftPath, FftPlan};
+    /// use kernel_primitives::Device;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let plan = FftPlan::<f32>::new(&Device::emulator().stream()?, &[100, 1000], &[1])?;
+    /// let FftPath::Compiled { launches, reason } = plan.path(FftKind::Forward) else { panic!("the emulator runs no PTX") };
+    /// assert_eq!((launches, &*reason), (1, "the emulator runs compiled kernels"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn path(&self, kind: FftKind) -> FftPath {
+        let compiled = |reason| FftPath::Compiled { launches: self.passes(kind).len(), reason };
+        match self.generated.as_ref().map(|generated| generated.launches(kind)) {
+            Some(Ok(launches)) => FftPath::Generated { launches },
+            Some(Err(refusal)) => compiled(refusal.to_string()),
+            None if self.table.device().is_gpu() => compiled("the plan asks for compiled kernels".into()),
+            None => compiled("the emulator runs compiled kernels".into()),
+        }
     }
 
     /// The shape of arrays.

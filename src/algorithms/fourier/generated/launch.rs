@@ -1,0 +1,360 @@
+//! Generated kernels on a GPU: their texts are made when they are first launched, and kept as long as the program runs; plans have tables.
+//!
+//! The driver compiles a text when its kernel is first launched in a context, while no lock is held.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::hash::BuildHasherDefault;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use super::code::Real;
+use super::fused::{FusedKernel, fused};
+use super::kernel::{ENTRY, LAYOUT, PassKernel, kernel};
+use super::pass::LinePass;
+use super::plan::{Area, Plan, Refusal, Step, Work, plan};
+use super::room::Limits;
+use super::spectrum::spectrum;
+use crate::__private::{Again, AgainMut, KernelInfo, Launch};
+use crate::algorithms::fourier::FftKind;
+use crate::algorithms::run::{Memory, Run, bytes_of};
+use crate::element::FftFloat;
+use crate::expr::program::FastMap;
+use crate::input::Source;
+use crate::output::Sink;
+use crate::simt::Block;
+use crate::view::LaunchBounds;
+use crate::{Buffer, BufferSliceMut, Complex, Device, Dims, Image, InputArg, OutputArg, Result, Stream};
+
+/// The text of a launch's kernel, and what it is launched with.
+struct Written {
+    text: String,
+    blocks: u64,
+    threads: u32,
+    shared: u32,
+    /// The roots of stages and those of factors, of each pass.
+    tables: Vec<Vec<Complex<f64>>>,
+}
+
+fn written(work: &Work, arch: u32) -> Written {
+    match work {
+        Work::Pass(pass) => {
+            let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, arch);
+            Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
+        }
+        Work::Spectrum(pass) => {
+            let PassKernel { text, blocks, threads, shared, roots, outer_roots } = spectrum(pass, arch);
+            Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
+        }
+        Work::Pair(pair) => {
+            let FusedKernel { text, blocks, threads, shared, roots, outer_roots } = fused(pair, arch);
+            let ([roots_1, roots_2], [outer_1, outer_2]) = (roots, outer_roots);
+            Written { text, blocks, threads, shared, tables: vec![roots_1, outer_1, roots_2, outer_2] }
+        }
+    }
+}
+
+/// A kernel as it is launched.
+#[derive(Clone, Copy)]
+struct Kernel {
+    info: &'static KernelInfo,
+    dims: Dims,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.info.name())
+    }
+}
+
+/// By architecture.
+static KERNELS: RwLock<FastMap<(u32, Work), Kernel>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
+
+/// The kernel of a launch. No lock is held while its text is written.
+fn kernel_of(work: &Work, arch: u32) -> Kernel {
+    let key = (arch, work.clone());
+    if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return *known;
+    }
+    let Written { text, blocks, threads, shared, .. } = written(work, arch);
+    let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
+    *kernels.entry(key).or_insert_with(|| {
+        let images: &'static [Image] = vec![(arch, &*text.leak(), None)].leak();
+        let name: &'static str = name(work).leak();
+        let info = KernelInfo::new(name, ENTRY, images, 0, LAYOUT, LaunchBounds::NONE);
+        let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
+        Kernel { info: Box::leak(Box::new(info)), dims }
+    })
+}
+
+/// What errors and traces call a kernel.
+fn name(work: &Work) -> String {
+    let line = |pass: &LinePass| {
+        let real = pass.real.ptx();
+        format!("{} numbers of {real} by {:?}", pass.length(), pass.radices)
+    };
+    match work {
+        Work::Pass(pass) => format!("the generated transform of {}", line(pass)),
+        Work::Spectrum(pass) => format!("the generated half spectrum of {} numbers", 2 * pass.pairs),
+        Work::Pair(pair) => {
+            format!("the generated transforms of {}, then of {}", line(&pair.passes[0]), line(&pair.passes[1]))
+        }
+    }
+}
+
+/// The launches of a kind, and where the tables of each begin, in numbers.
+#[derive(Debug)]
+struct Prepared {
+    plan: Plan,
+    tables: Vec<Vec<u64>>,
+}
+
+/// The generated kernels of a plan, on a GPU.
+#[derive(Debug)]
+pub(in super::super) struct Generated<T> {
+    arch: u32,
+    /// Of complex numbers, of real ones to the half spectrum, and back.
+    kinds: [std::result::Result<Prepared, Refusal>; 3],
+    /// Of the launches of each kind, in order, once they are known.
+    kernels: [OnceLock<Vec<Kernel>>; 4],
+    /// All tables.
+    table: Buffer<Complex<T>>,
+}
+
+fn index(kind: FftKind) -> usize {
+    match kind {
+        FftKind::Forward | FftKind::Inverse => 0,
+        FftKind::RealForward => 1,
+        FftKind::RealInverse => 2,
+    }
+}
+
+/// What a plan sees of a device; none of the emulator, which runs no generated kernels.
+fn limits(device: &Device) -> Option<(u32, Limits)> {
+    let properties = device.properties();
+    let (major, minor) = properties.compute_capability.filter(|_| device.is_gpu())?;
+    let arch = 10 * major + minor;
+    Some((arch, Limits::new(arch, properties.max_shared_bytes, properties.l2_bytes)))
+}
+
+impl<T: FftFloat> Generated<T> {
+    /// Those for an array, if the stream is of a GPU.
+    pub(in super::super) fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Option<Self>> {
+        let Some((arch, limits)) = limits(stream.device()) else { return Ok(None) };
+        let real = if size_of::<T>() == 4 { Real::F32 } else { Real::F64 };
+        let mut numbers: Vec<Complex<T>> = Vec::new();
+        let mut known: Vec<(Vec<Complex<f64>>, u64)> = Vec::new();
+        let mut place = |table: Vec<Complex<f64>>| {
+            if let Some((_, begin)) = known.iter().find(|(other, _)| *other == table) {
+                return *begin;
+            }
+            let begin = numbers.len() as u64;
+            numbers.extend(table.iter().map(|x| Complex { re: T::from_f64(x.re), im: T::from_f64(x.im) }));
+            known.push((table, begin));
+            begin
+        };
+        let prepared = |kind| -> std::result::Result<Prepared, Refusal> {
+            let plan = plan(real, shape, axes, kind, limits)?;
+            let tables =
+                |step: &Step| written(&step.work, arch).tables.into_iter().map(&mut place).collect::<Vec<u64>>();
+            let tables = plan.steps.iter().map(tables).collect();
+            Ok(Prepared { plan, tables })
+        };
+        let kinds = [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse].map(prepared);
+        if numbers.is_empty() {
+            numbers.push(Complex::ONE);
+        }
+        Ok(Some(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
+    }
+
+    /// Without the kernels of the launches so far, whose results have another scale.
+    pub(in super::super) fn rescaled(self) -> Self {
+        Self { kernels: Default::default(), ..self }
+    }
+
+    /// How many launches a kind takes, or why it has none.
+    pub(in super::super) fn launches(&self, kind: FftKind) -> std::result::Result<usize, Refusal> {
+        self.kinds[index(kind)].as_ref().map(|prepared| prepared.plan.steps.len()).map_err(|refusal| *refusal)
+    }
+
+    /// Whether there are kernels of a kind.
+    pub(in super::super) fn has(&self, kind: FftKind) -> bool {
+        self.kinds[index(kind)].is_ok()
+    }
+
+    /// Launches the transform of a kind that [has](Self::has) kernels; the input and the output are at these addresses.
+    ///
+    /// # Safety
+    /// The ends have as many numbers as the plan's kind reads and writes.
+    pub(in super::super) unsafe fn run(
+        &self,
+        run: Run<'_>,
+        kind: FftKind,
+        scale: T,
+        addresses: [usize; 2],
+        mut ends: impl Ends,
+    ) -> Result<()> {
+        let Ok(Prepared { plan, tables }) = &self.kinds[index(kind)] else { return Ok(()) };
+        let stream = run.stream;
+        let make = |split: [bool; 2]| -> Vec<Kernel> {
+            let plan = plan.clone().scaled(to_f64(scale)).split(split);
+            let plan = if kind == FftKind::Inverse { plan.inverse() } else { plan };
+            plan.steps.iter().map(|step| kernel_of(&step.work, self.arch)).collect()
+        };
+        let split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
+        let seldom;
+        let kernels = if split == [false; 2] {
+            self.kernels[kind as usize].get_or_init(|| make(split))
+        } else {
+            seldom = make(split);
+            &seldom
+        };
+        let [first, second] = plan.temporary;
+        let numbers = [first, second, plan.ring].map(bytes_of::<Complex<T>>);
+        let sizes = [numbers[0], numbers[1], numbers[2], bytes_of::<u32>(plan.counters)];
+        let mut memory = if sizes == [0; 4] { None } else { Some(run.memory(&sizes)?) };
+        let mut areas = Areas::<T>::new(memory.as_mut(), plan)?;
+        for ((step, tables), kernel) in plan.steps.iter().zip(tables).zip(kernels) {
+            if let Work::Pair(_) = &step.work {
+                areas.clear(stream)?;
+            }
+            let mut launch = Launch::new(stream, kernel.info, kernel.dims);
+            let table = launch.input("table", &self.table)?.address().addr() as u64;
+            let tables: Vec<u64> = tables.iter().map(|begin| table + begin * size_of::<Complex<T>>() as u64).collect();
+            let [from, to] = areas.ends(&mut launch, step, &mut ends)?;
+            let mut words = vec![from];
+            if let Work::Pair(pair) = &step.work {
+                words.push(if pair.ring > 0 { areas.ring(&mut launch)? } else { to });
+            }
+            words.push(to);
+            words.extend(tables);
+            if let Work::Pair(_) = &step.work {
+                words.push(areas.counters(&mut launch)?);
+            }
+            let mut params: Vec<*mut c_void> =
+                words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+            // The runtime's own.
+            params.push(std::ptr::null_mut());
+            // SAFETY: the words are the kernel's parameters in order; it accesses the numbers of the plan's shape and its tables, which
+            // are all there by the caller's contract.
+            unsafe { launch.run(&mut params, |_: Block<'_>| unreachable!("a kernel of a GPU"))? };
+        }
+        Ok(())
+    }
+}
+
+/// A float that kernels have.
+fn to_f64<T: FftFloat>(x: T) -> f64 {
+    let x: &dyn Any = &x;
+    let single = || x.downcast_ref::<f32>().map(|&x| f64::from(x));
+    x.downcast_ref::<f64>().copied().or_else(single).expect("`f32` and `f64` have transforms")
+}
+
+/// Temporary memory.
+struct Areas<'m, T> {
+    arrays: [Option<BufferSliceMut<'m, Complex<T>>>; 2],
+    ring: Option<BufferSliceMut<'m, Complex<T>>>,
+    counters: Option<BufferSliceMut<'m, u32>>,
+}
+
+impl<'m, T: FftFloat> Areas<'m, T> {
+    fn new(memory: Option<&'m mut Memory<'_>>, plan: &Plan) -> Result<Self> {
+        let Some(memory) = memory else {
+            return Ok(Self { arrays: [None, None], ring: None, counters: None });
+        };
+        let mut parts = memory.parts();
+        let [first, second] = plan.temporary;
+        let arrays = [Some(parts.take(first)?), Some(parts.take(second)?)];
+        let ring = Some(parts.take(plan.ring)?);
+        let counters = Some(parts.take(plan.counters)?);
+        Ok(Self { arrays, ring, counters })
+    }
+
+    /// Sets the counters to zero.
+    fn clear(&mut self, stream: &Stream) -> Result<()> {
+        self.counters.as_mut().expect("a pair has counters").set_zero(stream)
+    }
+
+    fn ring(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        let ring = self.ring.as_mut().expect("a pair has a ring");
+        Ok(launch.output("ring", ring)?.address().addr() as u64)
+    }
+
+    fn counters(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        let counters = self.counters.as_mut().expect("a pair has counters");
+        Ok(launch.output("counters", counters)?.address().addr() as u64)
+    }
+
+    /// The addresses that a step reads and writes.
+    fn ends(&mut self, launch: &mut Launch<'_>, step: &Step, ends: &mut impl Ends) -> Result<[u64; 2]> {
+        let mut array = |launch: &mut Launch<'_>, which: usize| -> Result<u64> {
+            let array = self.arrays[which].as_mut().expect("a plan's temporary array");
+            Ok(launch.output("temporary", array)?.address().addr() as u64)
+        };
+        let to = match step.to {
+            Area::Temporary(which) => array(launch, which)?,
+            _ => ends.output(launch)?,
+        };
+        let from = match step.from {
+            area if area == step.to => to,
+            Area::Temporary(which) => array(launch, which)?,
+            Area::Output => ends.output(launch)?,
+            Area::Input if step.to == Area::Output => ends.input_beside_output(launch, to)?,
+            Area::Input => ends.input(launch)?,
+        };
+        Ok([from, to])
+    }
+}
+
+/// The input and the output of a transform.
+pub(in super::super) trait Ends {
+    /// The input's address, of a launch that reads it.
+    fn input(&mut self, launch: &mut Launch<'_>) -> Result<u64>;
+
+    /// The output's address, of a launch that writes it.
+    fn output(&mut self, launch: &mut Launch<'_>) -> Result<u64>;
+
+    /// The input's address, of a launch that writes the output, at that address.
+    fn input_beside_output(&mut self, launch: &mut Launch<'_>, output: u64) -> Result<u64>;
+}
+
+/// An input and an output that lie apart.
+pub(in super::super) struct Apart<X, A, S, O> {
+    x: X,
+    out: A,
+    kinds: std::marker::PhantomData<(S, O)>,
+}
+
+impl<X: InputArg<S>, A: OutputArg<O>, S: Source, O: Sink> Apart<X, A, S, O> {
+    pub(in super::super) fn new(x: X, out: A) -> Self {
+        Self { x, out, kinds: std::marker::PhantomData }
+    }
+}
+
+impl<X: InputArg<S>, A: OutputArg<O>, S: Source, O: Sink> Ends for Apart<X, A, S, O> {
+    fn input(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        Ok(launch.input("x", Again(&self.x))?.address().addr() as u64)
+    }
+
+    fn output(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        Ok(launch.output("out", AgainMut(&mut self.out))?.address().addr() as u64)
+    }
+
+    fn input_beside_output(&mut self, launch: &mut Launch<'_>, _: u64) -> Result<u64> {
+        self.input(launch)
+    }
+}
+
+/// An array that its transforms replace.
+impl<T: FftFloat> Ends for &mut BufferSliceMut<'_, Complex<T>> {
+    fn input(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        Ok(launch.input("data", &**self)?.address().addr() as u64)
+    }
+
+    fn output(&mut self, launch: &mut Launch<'_>) -> Result<u64> {
+        Ok(launch.output("data", &mut **self)?.address().addr() as u64)
+    }
+
+    fn input_beside_output(&mut self, _: &mut Launch<'_>, output: u64) -> Result<u64> {
+        Ok(output)
+    }
+}
