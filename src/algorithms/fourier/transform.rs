@@ -1,9 +1,12 @@
 //! Fourier transforms of arrays.
 
+use std::any::TypeId;
+
+use super::generated::launch::Apart;
 use super::passes::Pass;
 use super::plan::FftPlan;
 use crate::__algorithms::*;
-use crate::__private::Entry;
+use crate::__private::{Again, AgainMut, Entry};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Memory, Run, bytes_of, check_device, check_output};
 use crate::element::FftFloat;
@@ -41,14 +44,17 @@ pub enum FftKind {
 /// [`fft_in_place`] replaces the array. [`rfft`] computes the half spectrum of a real array. [`fft_by`] applies a function to each result
 /// in the same pass.
 ///
-/// **Determinism.** Results have the same bits on every run and device, if blocks have the same amount of shared memory.
+/// **Determinism.** Results have the same bits on every run. Those of compiled kernels, such as the emulator's, have them on every device whose
+/// blocks have the same amount of shared memory; those of generated ones, which a GPU runs, on every device of its model. See
+/// [`FftPlan::path`].
 ///
 /// **Accuracy.** The root mean square of the errors, divided by that of the results, grows with the square root of the logarithm of
 /// the length `n`: for numbers without a pattern it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
 /// `0.9 * sqrt(log2(n))` for lengths with prime factors larger than 13. That of one short array may be twice as much.
 ///
-/// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory: none for one pass, that of the
-/// array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much.
+/// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory of compiled kernels: none for one
+/// pass, that of the array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much. Of
+/// generated ones: that of the array if an axis takes several passes, or twice that.
 ///
 /// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function:
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
@@ -222,6 +228,16 @@ where
     if items == 0 {
         return Ok(());
     }
+    let mut out = out;
+    if is_in_memory::<T, S, F, O>(kind)
+        && let Some(generated) = &plan.generated
+        && generated.has(kind)
+        && let (Some(from), Some(to)) = (x.buffer_address(), out.buffer_address())
+    {
+        let ends = Apart::<_, _, S, O>::new(Again(&x), AgainMut(&mut out));
+        // SAFETY: the lengths were compared with the plan's above, and the types are those of the kind.
+        return unsafe { generated.run(run, kind, plan.scale(kind), [from, to], ends) };
+    }
     let work = Work { stream: run.stream, plan, kind };
     let (end, before) = work.passes();
     if before.is_empty() {
@@ -230,6 +246,20 @@ where
     let mut memory = run.memory(&area_bytes::<T>(before))?;
     let area = work.launch_before(&mut memory, (first, first_powers), (between, between_powers), x)?;
     work.launch((last, last_powers), end, true, &area, f, out)
+}
+
+/// Whether a transform of a kind reads complex numbers, or the real ones that it is of, from a buffer, and writes such to another.
+fn is_in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> bool {
+    fn is<A: 'static, B: 'static>() -> bool {
+        TypeId::of::<A>() == TypeId::of::<B>()
+    }
+    match kind {
+        FftKind::Forward | FftKind::Inverse => {
+            is::<S, Span<Complex<T>>>() && is::<F, Identity>() && is::<O, SpanMut<Complex<T>>>()
+        }
+        FftKind::RealForward => is::<S, Span<T>>() && is::<F, Identity>() && is::<O, SpanMut<Complex<T>>>(),
+        FftKind::RealInverse => is::<S, Span<Complex<T>>>() && is::<F, RealPart>() && is::<O, SpanMut<T>>(),
+    }
 }
 
 /// [`fft`] of an array that its transforms replace.
@@ -401,17 +431,31 @@ macro_rules! in_place {
                 if data.is_empty() {
                     return Ok(());
                 }
-                let work = Work { stream: run.stream, plan, kind };
+                if let Some(generated) = &plan.generated
+                    && generated.has(kind)
+                    && let Some(address) = OutputArg::buffer_address(&data)
+                {
+                    // SAFETY: the length was compared with the plan's above.
+                    return unsafe { generated.run(run, kind, plan.scale(kind), [address; 2], &mut data) };
+                }
+                let (stream, work) = (run.stream, Work { stream: run.stream, plan, kind });
                 let (end, before) = work.passes();
+                let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
+                let kernels = (any, powers);
+                if before.is_empty() && stream.device().is_gpu() {
+                    // It has no compiled kernels that replace lines, for generated ones do so.
+                    let mut memory = run.memory(&[bytes_of::<Complex<$t>>(data.len())])?;
+                    let mut area = memory.parts().take::<Complex<$t>>(data.len())?;
+                    work.launch(kernels, end, true, &data, Identity, &mut area)?;
+                    return data.copy_from_device(stream, area.as_slice());
+                }
                 if before.is_empty() {
                     let (dims, pass, table) = (work.dims(end), work.parameters(end, true), &plan.table);
                     if end.line.is_power() {
-                        return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, pass, table);
+                        return device::fft_lines_in_place::<$t, true>::launch(stream, dims, &mut data, pass, table);
                     }
-                    return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, pass, table);
+                    return device::fft_lines_in_place::<$t, false>::launch(stream, dims, &mut data, pass, table);
                 }
-                let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
-                let kernels = (any, powers);
                 let mut memory = run.memory(&area_bytes::<$t>(before))?;
                 let area = work.launch_before(&mut memory, kernels, kernels, &data)?;
                 work.launch(kernels, end, true, &area, Identity, &mut data)
