@@ -11,6 +11,7 @@ mod kernels;
 mod accuracy;
 mod calls;
 mod limits;
+mod paths;
 mod real;
 mod reference;
 #[allow(dead_code, reason = "each test binary uses a part")]

@@ -40,9 +40,9 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. They make several passes in one
 /// launch where the cache holds what lies between, replace arrays without temporary memory where no axis takes several passes, and take
 /// lengths with large prime factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own
-/// kernels, as the emulator does, by the table below: computed inputs and outputs, functions of results, real numbers that are to be taken
-/// for complex ones, longer lengths with prime factors above 31, real axes that are not the last one or whose length is odd, and arrays of
-/// 2^31 numbers or more. [`path`](Self::path) says which a plan takes, and why.
+/// kernels, as the emulator does, by the table below: computed inputs and outputs, functions of results, longer lengths with prime factors
+/// above 31, real axes that are not the last one or whose length is odd, and arrays of 2^31 numbers or more. [`path`](Self::path) says
+/// which a plan takes, and why.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,

@@ -229,14 +229,14 @@ where
         return Ok(());
     }
     let mut out = out;
-    if is_in_memory::<T, S, F, O>(kind)
+    if let Some(of_reals) = in_memory::<T, S, F, O>(kind)
         && let Some(generated) = &plan.generated
         && generated.has(kind)
         && let (Some(from), Some(to)) = (x.buffer_address(), out.buffer_address())
     {
         let ends = Apart::<_, _, S, O>::new(Again(&x), AgainMut(&mut out));
         // SAFETY: the lengths were compared with the plan's above, and the types are those of the kind.
-        return unsafe { generated.run(run, kind, plan.scale(kind), [from, to], ends) };
+        return unsafe { generated.run(run, kind, plan.scale(kind), of_reals, [from, to], ends) };
     }
     let work = Work { stream: run.stream, plan, kind };
     let (end, before) = work.passes();
@@ -248,17 +248,17 @@ where
     work.launch((last, last_powers), end, true, &area, f, out)
 }
 
-/// Whether a transform of a kind reads complex numbers, or the real ones that it is of, from a buffer, and writes such to another.
-fn is_in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> bool {
+/// Whether a transform of complex numbers is of real ones, if it reads what it is of from a buffer and writes to another, without a function.
+fn in_memory<T: FftFloat, S: Source, F: 'static, O: Sink>(kind: FftKind) -> Option<bool> {
     fn is<A: 'static, B: 'static>() -> bool {
         TypeId::of::<A>() == TypeId::of::<B>()
     }
+    let (complex, real) = (is::<S, Span<Complex<T>>>(), is::<S, Span<T>>());
+    let as_it_is = is::<F, Identity>() && is::<O, SpanMut<Complex<T>>>();
     match kind {
-        FftKind::Forward | FftKind::Inverse => {
-            is::<S, Span<Complex<T>>>() && is::<F, Identity>() && is::<O, SpanMut<Complex<T>>>()
-        }
-        FftKind::RealForward => is::<S, Span<T>>() && is::<F, Identity>() && is::<O, SpanMut<Complex<T>>>(),
-        FftKind::RealInverse => is::<S, Span<Complex<T>>>() && is::<F, RealPart>() && is::<O, SpanMut<T>>(),
+        FftKind::Forward | FftKind::Inverse => ((complex || real) && as_it_is).then_some(real),
+        FftKind::RealForward => (real && as_it_is).then_some(false),
+        FftKind::RealInverse => (complex && is::<F, RealPart>() && is::<O, SpanMut<T>>()).then_some(false),
     }
 }
 
@@ -436,7 +436,7 @@ macro_rules! in_place {
                     && let Some(address) = OutputArg::buffer_address(&data)
                 {
                     // SAFETY: the length was compared with the plan's above.
-                    return unsafe { generated.run(run, kind, plan.scale(kind), [address; 2], &mut data) };
+                    return unsafe { generated.run(run, kind, plan.scale(kind), false, [address; 2], &mut data) };
                 }
                 let (stream, work) = (run.stream, Work { stream: run.stream, plan, kind });
                 let (end, before) = work.passes();

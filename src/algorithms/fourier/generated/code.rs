@@ -117,12 +117,21 @@ pub(super) struct Place {
     pub(super) guard: Option<Reg>,
 }
 
+impl Place {
+    /// Whether it is one of the input or of the output.
+    fn is_end(&self) -> bool {
+        matches!(self.space, "global" | "global.cg" | "global.cs")
+    }
+}
+
 /// A kernel's text, and the type that it computes with.
 pub(super) struct Code {
     pub(super) e: Emitter,
     pub(super) real: Real,
     /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
     pub(super) split: [bool; 2],
+    /// Whether the input has real numbers, without imaginary parts.
+    pub(super) of_reals: bool,
 }
 
 /// Integers below this are divided by a multiplication. Threads and butterflies are.
@@ -131,7 +140,7 @@ pub(super) const SMALL: u32 = 1 << 16;
 /// Of 32-bit integers.
 impl Code {
     pub(super) fn new(real: Real, arch: u32, version: u32) -> Self {
-        Self { e: Emitter::new(arch, version), real, split: [false; 2] }
+        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false }
     }
 
     pub(super) fn integer(&mut self, value: u32) -> Reg {
@@ -231,6 +240,15 @@ impl Code {
         self.e.op(Class::B64, "add.u64", &[of, bytes])
     }
 
+    /// The address of a number of the input, or of the output.
+    pub(super) fn end_address(&mut self, side: usize, of: Reg, index: Reg) -> Reg {
+        if side == 1 || !self.of_reals {
+            return self.address(of, index);
+        }
+        let bytes = self.e.op_with(Class::B64, "mul.wide.u32", &[index], self.real.number() / 2);
+        self.e.op(Class::B64, "add.u64", &[of, bytes])
+    }
+
     /// With an offset that an instruction can hold.
     fn near(&mut self, place: Place) -> Place {
         // Of both parts.
@@ -245,15 +263,13 @@ impl Code {
         place.guard.map_or(String::new(), |guard| format!("@{guard} "))
     }
 
-    /// Whether a place is one of the input, or of the output, whose numbers are accessed part by part.
-    fn is_split(&self, place: &Place, side: usize) -> bool {
-        self.split[side] && matches!(place.space, "global" | "global.cg" | "global.cs")
-    }
-
     pub(super) fn load(&mut self, place: Place) -> [Reg; 2] {
+        if self.of_reals && place.is_end() {
+            return self.load_real(Place { offset: place.offset / 2, ..place });
+        }
         let place = self.near(place);
         let [re, im] = [(); 2].map(|()| self.e.reg(self.real.class()));
-        let is_split = self.is_split(&place, 0);
+        let is_split = self.split[0] && place.is_end();
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
         if is_split {
             let half = i64::from(self.real.number() / 2);
@@ -265,10 +281,18 @@ impl Code {
         [re, im]
     }
 
+    fn load_real(&mut self, place: Place) -> [Reg; 2] {
+        let place = self.near(place);
+        let re = self.e.reg(self.real.class());
+        let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
+        op!(self.e, "{guard}ld.{space}.{t} {re}, [{address}{}];", Offset(offset));
+        [re, self.zero()]
+    }
+
     pub(super) fn store(&mut self, place: Place, number: Number) {
         let place = self.near(place);
         let [re, im] = [number.re, number.im].map(|part| self.register(part));
-        let is_split = self.is_split(&place, 1);
+        let is_split = self.split[1] && place.is_end();
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
         if is_split {
             let half = i64::from(self.real.number() / 2);

@@ -129,7 +129,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(code: &'a mut Code, pass: &'a LinePass, frame: Frame, roots: &'a mut Vec<Complex<f64>>) -> Self {
         debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
         let (stages, layouts) = (pass.stages(), layouts(pass));
-        code.split = pass.split;
+        (code.split, code.of_reals) = (pass.split, pass.of_reals);
         Self { code, pass, frame, roots, stages, layouts, in_use: false }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
     /// The address of an element of a line.
     pub(super) fn pointer(&mut self, side: usize, here: &Here, element: Reg) -> Reg {
         let index = self.code.scaled_plus(element, self.pass.elements[side], here.begins[side]);
-        self.code.address(self.frame.parameters[side], index)
+        self.code.end_address(side, self.frame.parameters[side], index)
     }
 
     /// The offset of a number, in bytes.

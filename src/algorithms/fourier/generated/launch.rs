@@ -114,8 +114,8 @@ pub(in super::super) struct Generated<T> {
     arch: u32,
     /// Of complex numbers, of real ones to the half spectrum, and back.
     kinds: [std::result::Result<Prepared, Refusal>; 3],
-    /// Of the launches of each kind, in order, once they are known.
-    kernels: [OnceLock<Vec<Kernel>>; 4],
+    /// Of the launches of each kind, in order, once they are known; then those of real numbers as complex ones, forward and inverse.
+    kernels: [OnceLock<Vec<Kernel>>; 6],
     /// All tables.
     table: Buffer<Complex<T>>,
 }
@@ -181,7 +181,8 @@ impl<T: FftFloat> Generated<T> {
         self.kinds[index(kind)].is_ok()
     }
 
-    /// Launches the transform of a kind that [has](Self::has) kernels; the input and the output are at these addresses.
+    /// Launches the transform of a kind that [has](Self::has) kernels; the input and the output are at these addresses. `of_reals`: the input
+    /// has real numbers, and the kind is of complex ones.
     ///
     /// # Safety
     /// The ends have as many numbers as the plan's kind reads and writes.
@@ -190,6 +191,7 @@ impl<T: FftFloat> Generated<T> {
         run: Run<'_>,
         kind: FftKind,
         scale: T,
+        of_reals: bool,
         addresses: [usize; 2],
         mut ends: impl Ends,
     ) -> Result<()> {
@@ -198,12 +200,15 @@ impl<T: FftFloat> Generated<T> {
         let make = |split: [bool; 2]| -> Vec<Kernel> {
             let plan = plan.clone().scaled(to_f64(scale)).split(split);
             let plan = if kind == FftKind::Inverse { plan.inverse() } else { plan };
+            let plan = if of_reals { plan.of_reals() } else { plan };
             plan.steps.iter().map(|step| kernel_of(&step.work, self.arch)).collect()
         };
-        let split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
+        let mut split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
+        split[0] &= !of_reals;
+        let which = kind as usize + if of_reals { FftKind::RealInverse as usize + 1 } else { 0 };
         let seldom;
         let kernels = if split == [false; 2] {
-            self.kernels[kind as usize].get_or_init(|| make(split))
+            self.kernels[which].get_or_init(|| make(split))
         } else {
             seldom = make(split);
             &seldom

@@ -85,6 +85,8 @@ pub(in super::super) struct LinePass {
     pub(super) shared: u32,
     /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
     pub(super) split: [bool; 2],
+    /// Whether the input has real numbers, without imaginary parts.
+    pub(super) of_reals: bool,
 }
 
 /// A factor, compared by its bits.

@@ -279,6 +279,14 @@ impl Plan {
         self
     }
 
+    /// That of real numbers, as complex ones. All are there: no half spectrum.
+    pub(in super::super) fn of_reals(mut self) -> Self {
+        if let Some(pass) = self.steps.first_mut().and_then(|step| step.work.passes_mut().first_mut()) {
+            pass.of_reals = true;
+        }
+        self
+    }
+
     /// That of the inverse transforms.
     pub(in super::super) fn inverse(mut self) -> Self {
         for pass in self.steps.iter_mut().flat_map(|step| step.work.passes_mut()) {

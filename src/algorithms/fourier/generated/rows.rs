@@ -72,7 +72,8 @@ impl Writer<'_> {
         let total = pass.lines * n;
         let all = pass.axes[0].extent * n;
         let first = self.code.scaled_plus(self.frame.tile, total, self.frame.thread);
-        let address = self.code.address(self.frame.parameters[usize::from(out)], first);
+        let side = usize::from(out);
+        let address = self.code.end_address(side, self.frame.parameters[side], first);
         let rounds: Vec<u32> = (0..total.div_ceil(threads)).collect();
         for rounds in rounds.chunks(AT_ONCE) {
             let passing: Vec<Passing> = rounds

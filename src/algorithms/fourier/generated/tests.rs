@@ -151,6 +151,7 @@ fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -
         scale: Scale::ONE,
         shared: u32::MAX,
         split: [false; 2],
+        of_reals: false,
     }
 }
 

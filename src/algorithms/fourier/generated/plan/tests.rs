@@ -121,6 +121,10 @@ fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
     // Part by part, with the same bits.
     let split = run(&forward.clone().split([true; 2]), real, &x, x.len());
     assert_eq!(split, run(&forward, real, &x, x.len()), "{what}");
+    // Of real numbers: a part of a number each.
+    let parts: Numbers = x.iter().flat_map(|x| [x.re, x.im]).map(|re| Complex { re, im: 0.0 }).take(x.len()).collect();
+    let found = run(&forward.clone().of_reals(), real, &x, x.len());
+    assert_near(&found, &along_all(&parts, shape, axes, false), real, &what);
     let inverse = plan(real, shape, axes, FftKind::Inverse, limits).expect("a plan");
     assert_eq!(inverse, forward.clone().inverse());
     let expected: Numbers = along_all(&x, shape, axes, true).into_iter().map(|x| x * 0.25).collect();

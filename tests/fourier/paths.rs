@@ -1,0 +1,167 @@
+//! Generated kernels beside compiled ones: which of them a plan takes, and that both give the same. The emulator has compiled ones alone.
+
+use kernel_primitives::algorithms::{FftKind, FftPath, FftPlan, Run, Workspace, fft, fft_in_place, ifft, irfft, rfft};
+use kernel_primitives::{Complex, ConvertTo, Result, Stream};
+
+use crate::reference::numbers;
+use crate::support::stream;
+use crate::transforms::Calls;
+
+const KINDS: [FftKind; 4] = [FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse];
+
+#[test]
+fn a_plan_tells_which_kernels_it_takes() -> Result<()> {
+    let stream = stream()?;
+    for (shape, axes) in
+        [(&[64, 1000][..], &[1][..]), (&[5, 1009], &[1]), (&[20, 30, 40], &[0, 1, 2]), (&[7, 250], &[1])]
+    {
+        let plan = FftPlan::<f32>::new(&stream, shape, axes)?;
+        for kind in KINDS {
+            let path = plan.path(kind);
+            let is_odd = shape == [5, 1009] && matches!(kind, FftKind::RealForward | FftKind::RealInverse);
+            match &path {
+                FftPath::Generated { launches } => {
+                    assert!(stream.device().is_gpu() && *launches >= axes.len() && !is_odd)
+                }
+                FftPath::Compiled { reason, .. } if is_odd && stream.device().is_gpu() => {
+                    assert!(reason.contains("axis 1"), "{reason}");
+                }
+                FftPath::Compiled { reason, .. } => {
+                    assert!(!stream.device().is_gpu() && reason.contains("emulator"), "{shape:?}: {path:?}");
+                }
+                _ => unreachable!("{path:?}"),
+            }
+        }
+        assert!(matches!(plan.compiled().path(FftKind::Forward), FftPath::Compiled { .. }));
+    }
+    Ok(())
+}
+
+/// The distance of two arrays, by the length of one.
+fn distance<T: ConvertTo<f64> + Copy>(a: &[Complex<T>], b: &[Complex<T>]) -> f64 {
+    let parts = |x: &Complex<T>| -> [f64; 2] { [x.re.convert(), x.im.convert()] };
+    let (mut difference, mut all) = (0.0, 0.0);
+    for (a, b) in a.iter().zip(b).flat_map(|(a, b)| std::iter::zip(parts(a), parts(b))) {
+        (difference, all) = (difference + (a - b) * (a - b), all + b * b);
+    }
+    (difference / all).sqrt()
+}
+
+#[track_caller]
+fn assert_same<T: Calls>(found: &[Complex<T>], expected: &[Complex<T>], what: &dyn std::fmt::Debug) {
+    let (distance, epsilon) = (distance(found, expected), ConvertTo::<f64>::convert(T::EPSILON));
+    assert!(distance < 8.0 * epsilon, "{distance:e}: {what:?}");
+    assert_eq!(found.len(), expected.len());
+}
+
+/// All kinds of transforms of an array, by both kinds of kernels.
+fn compare<T: Calls>(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
+    let plans = [FftPlan::<T>::new(stream, shape, axes)?, FftPlan::<T>::new(stream, shape, axes)?.compiled()];
+    let x = numbers::<T>(plans[0].items(), 7);
+    let input = stream.buffer_from(&x)?;
+    let mut results = Vec::new();
+    for plan in &plans {
+        let (mut forward, mut backward) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+        T::forward(stream, plan, &input, &mut forward)?;
+        T::backward(stream, plan, &forward, &mut backward)?;
+        let mut data = stream.buffer_from(&x)?;
+        T::replace(stream, plan, &mut data, true)?;
+        results.push([forward.to_vec()?, backward.to_vec()?, data.to_vec()?]);
+    }
+    for (found, expected) in results[0].iter().zip(&results[1]) {
+        assert_same(found, expected, &(shape, axes));
+    }
+    Ok(())
+}
+
+/// As [`compare`], of real arrays.
+fn compare_real(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<()> {
+    let plans = [FftPlan::<f32>::new(stream, shape, axes)?, FftPlan::<f32>::new(stream, shape, axes)?.compiled()];
+    let x: Vec<f32> = numbers::<f32>(plans[0].items(), 8).into_iter().map(|x| x.re).collect();
+    let input = stream.buffer_from(&x)?;
+    let mut results = Vec::new();
+    for plan in &plans {
+        let mut half = stream.buffer_zeroed(plan.half_items())?;
+        rfft(stream, plan, &input, &mut half)?;
+        let mut back = stream.buffer_zeroed::<f32>(plan.items())?;
+        irfft(stream, plan, &half, &mut back)?;
+        let back = back.to_vec()?.into_iter().map(Complex::from).collect::<Vec<_>>();
+        results.push([half.to_vec()?, back]);
+    }
+    for (found, expected) in results[0].iter().zip(&results[1]) {
+        assert_same(found, expected, &(shape, axes, "real"));
+    }
+    Ok(())
+}
+
+#[test]
+fn both_paths_give_the_same() -> Result<()> {
+    let stream = stream()?;
+    for (shape, axes) in [(&[3, 120][..], &[1][..]), (&[4, 6, 8], &[0, 2]), (&[2, 37], &[1]), (&[12, 5], &[0])] {
+        compare::<f32>(&stream, shape, axes)?;
+        compare::<f64>(&stream, shape, axes)?;
+    }
+    for (shape, axes) in [(&[3, 120][..], &[1][..]), (&[4, 6, 8], &[0, 1, 2]), (&[2, 74], &[1]), (&[12, 5], &[0])] {
+        compare_real(&stream, shape, axes)?;
+    }
+    if !stream.device().is_gpu() {
+        return Ok(());
+    }
+    // One pass, several, and fused ones; rows, columns, planes.
+    for (shape, axes) in [
+        (&[500, 8192][..], &[1][..]),
+        (&[70, 1 << 14], &[1]),
+        (&[300, 1 << 16], &[1]),
+        (&[24, 1 << 20], &[1]),
+        (&[3, 1 << 21], &[1]),
+        (&[1, 1 << 24], &[1]),
+        (&[3, 30_030], &[1]),
+        (&[100, 1009], &[1]),
+        (&[100, 2018], &[1]),
+        (&[2048, 1000], &[0]),
+        (&[1000, 100, 9], &[1]),
+        (&[1 << 15, 40], &[0]),
+        (&[128, 256, 256], &[0, 1, 2]),
+        (&[200, 100, 60], &[0, 1, 2]),
+    ] {
+        compare::<f32>(&stream, shape, axes)?;
+        compare::<f64>(&stream, shape, axes)?;
+    }
+    for (shape, axes) in [
+        (&[1000, 1024][..], &[1][..]),
+        (&[100, 1000], &[1]),
+        (&[100, 2 * 1009], &[1]),
+        (&[3, 1 << 20], &[1]),
+        (&[128, 256, 512], &[0, 1, 2]),
+        (&[64, 100, 60], &[0, 1, 2]),
+    ] {
+        compare_real(&stream, shape, axes)?;
+    }
+    Ok(())
+}
+
+/// A plan's scale may change, and its kernels are captured as others are.
+#[test]
+fn generated_kernels_are_scaled_and_captured() -> Result<()> {
+    let stream = stream()?;
+    let plan = FftPlan::<f64>::new(&stream, &[6, 60, 4], &[1, 0])?;
+    let x = numbers::<f64>(plan.items(), 3);
+    let input = stream.buffer_from(&x)?;
+    let mut plain = stream.buffer_zeroed(x.len())?;
+    fft(&stream, &plan, &input, &mut plain)?;
+    let plan = plan.scaled(0.5, 1.0 / 360.0);
+    let (mut halved, mut same) = (stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?);
+    fft(&stream, &plan, &input, &mut halved)?;
+    ifft(&stream, &plan, &plain, &mut same)?;
+    let twice: Vec<_> = halved.to_vec()?.into_iter().map(|x| x * 2.0).collect();
+    assert_same(&twice, &plain.to_vec()?, &"halved");
+    assert_same(&same.to_vec()?, &x, &"back");
+
+    let (mut data, mut workspace) = (stream.buffer_from(&x)?, Workspace::new());
+    fft_in_place(Run::on(&stream).with(&mut workspace), &plan, &mut data)?;
+    data.copy_from(&x)?;
+    let graph = stream.capture(|stream| fft_in_place(Run::on(stream).with(&mut workspace), &plan, &mut data))?;
+    graph.launch(&stream)?;
+    assert_same(&data.to_vec()?, &halved.to_vec()?, &"captured");
+    Ok(())
+}
