@@ -34,6 +34,9 @@ const LONGEST_STAGED: u32 = 512;
 /// Stages whose orders are all looked at.
 const MOST_ORDERED: usize = 4;
 
+/// Instructions a number that take as long as its bytes.
+pub(super) const OF_BYTES: f64 = 50.0;
+
 /// Registers that half spectra take beside those of their transforms.
 const OF_HALF: u32 = 16;
 
@@ -59,6 +62,8 @@ pub(super) enum Beside {
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) cost: f64,
+    /// The part of it that is due to short pieces of memory.
+    pieces: f64,
     /// In falling order; of a half spectrum the last one is that of its stage.
     radices: Vec<u32>,
     threads: u32,
@@ -68,6 +73,17 @@ pub(super) struct Choice {
 }
 
 impl Choice {
+    /// The cost of two passes in one launch. While a block waits for its turn, others of its multiprocessor should work.
+    pub(super) fn of_pair(&self, other: &Self) -> f64 {
+        let blocks = self.blocks.min(other.blocks);
+        (self.of_pass() + other.of_pass()) * (1.0 + 0.04 * f64::from(3u32.saturating_sub(blocks)))
+    }
+
+    /// The cost of the pass beside those of others: at least that of its bytes.
+    pub(super) fn of_pass(&self) -> f64 {
+        (self.cost / self.pieces).max(OF_BYTES) * self.pieces
+    }
+
     pub(super) fn block_threads(&self) -> u32 {
         self.threads * self.lines
     }
@@ -193,7 +209,11 @@ impl Search {
             return None;
         }
         let under_way = f64::from(blocks * lines) * f64::from(n * number);
-        let enough = if words == 1 { 14 } else { 12 };
+        let enough = match (in_a_row, words) {
+            (false, _) => 16,
+            (true, 1) => 14,
+            (true, _) => 12,
+        };
         cost *= f64::from(warps) / f64::from(block);
         cost *= 1.0 + 0.02 * f64::from(numbers.saturating_sub(enough));
         cost *= 1.0 + 0.6 * ((UNDER_WAY - under_way) / UNDER_WAY).max(0.0);
@@ -202,8 +222,8 @@ impl Search {
             cost *= 1.0 + 0.04 * f64::from(block.saturating_sub(256)) / 256.0;
         }
         let along = u64::from(threads * number);
-        cost *= match beside {
-            Beside::Elements if half => pieces(along),
+        let pieces = match beside {
+            Beside::Elements if half => of_pieces(along),
             // Blocks with many large lines take their registers for waiting.
             Beside::Elements if along < u64::from(SIDE_BY_SIDE) => {
                 if numbers > 16 && n > MOST_RADIX {
@@ -214,15 +234,15 @@ impl Search {
             }
             Beside::Elements => 1.0,
             // All of a block's numbers lie in a row, or pieces of each element do.
-            Beside::Lines(all) if lines == all => pieces(along * u64::from(lines)),
-            Beside::Lines(_) => pieces(u64::from(lines * number)),
+            Beside::Lines(all) if lines == all => of_pieces(along * u64::from(lines)),
+            Beside::Lines(_) => of_pieces(u64::from(lines * number)),
             // Pieces that are written are put together in the cache.
             Beside::Turned => {
-                let written = 1.0 + 0.6 * (pieces(u64::from(lines * number)) - 1.0);
-                f64::midpoint(pieces(along), written)
+                let written = 1.0 + 0.6 * (of_pieces(u64::from(lines * number)) - 1.0);
+                f64::midpoint(of_pieces(along), written)
             }
         };
-        Some(Choice { cost, radices: radices.to_vec(), threads, lines, blocks })
+        Some(Choice { cost: cost * pieces, pieces, radices: radices.to_vec(), threads, lines, blocks })
     }
 
     /// The pass of a choice, over lines along some axes.
@@ -283,7 +303,7 @@ fn is_better(choice: &Choice, best: &Choice) -> bool {
 }
 
 /// What an access of pieces of so many bytes takes, in accesses of whole lines of the cache. Measured on an H100 where lines lie side by side.
-fn pieces(bytes: u64) -> f64 {
+fn of_pieces(bytes: u64) -> f64 {
     match bytes {
         256.. => 1.0,
         128.. => 1.014,

@@ -1,7 +1,7 @@
 //! The passes of one axis.
 
 use super::{Draft, Work};
-use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
+use crate::algorithms::fourier::generated::choose::{Beside, Choice, OF_BYTES, Search};
 use crate::algorithms::fourier::generated::code::Real;
 use crate::algorithms::fourier::generated::convolution::{convolution, is_smooth};
 use crate::algorithms::fourier::generated::layout;
@@ -67,8 +67,11 @@ pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: 
     let one = whole(real, along, limits);
     let is_enough = along.inner == 1 && one.is_some();
     let two = if is_enough { None } else { two(real, along, limits) };
-    let three =
-        if is_enough || two.as_ref().is_some_and(|two| two.cost < 150.0) { None } else { three(real, along, limits) };
+    let three = if is_enough || two.as_ref().is_some_and(|two| two.cost <= 3.0 * OF_BYTES) {
+        None
+    } else {
+        three(real, along, limits)
+    };
     let best = [one, two, three].into_iter().flatten().reduce(|a, b| if b.cost < a.cost { b } else { a })?;
     let Along { outer, n, inner } = along;
     let whole = n * inner;
@@ -130,7 +133,7 @@ fn found(search: Search) -> Option<(Search, Choice)> {
 fn whole(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     let beside = if along.inner == 1 { Beside::Elements } else { Beside::Lines(along.inner) };
     let part = found(Search { real, n: along.n, beside, half: false, room: limits.room })?;
-    Some(Parts { cost: part.1.cost, parts: vec![part] })
+    Some(Parts { cost: part.1.of_pass(), parts: vec![part] })
 }
 
 /// Two, of the factors that take the least time together.
@@ -147,7 +150,7 @@ fn two(real: Real, along: Along, limits: Limits) -> Option<Parts> {
         let beside = if inner == 1 { Beside::Turned } else { Beside::Lines(inner) };
         let Some(columns) = search(first, Beside::Lines(second * inner)) else { continue };
         let Some(rows) = search(second, beside) else { continue };
-        let cost = columns.1.cost + rows.1.cost;
+        let cost = columns.1.of_pass() + rows.1.of_pass();
         if best.as_ref().is_none_or(|best| cost < best.cost) {
             best = Some(Parts { cost, parts: vec![columns, rows] });
         }
@@ -170,7 +173,7 @@ fn three(real: Real, along: Along, limits: Limits) -> Option<Parts> {
         let (Some(columns), Some(rows)) = (found(search), two(real, Along { n: rest, ..along }, limits)) else {
             continue;
         };
-        let cost = columns.1.cost + rows.cost;
+        let cost = columns.1.of_pass() + rows.cost;
         if best.as_ref().is_none_or(|best| cost < best.cost) {
             let parts = std::iter::once(columns).chain(rows.parts).collect();
             best = Some(Parts { cost, parts });

@@ -56,7 +56,7 @@ impl Chunks {
 fn matching([first, second]: [Search; 2]) -> Option<[Choice; 2]> {
     let others = second.by_threads();
     let all = first.by_threads().into_iter().filter_map(|(threads, a)| Some([a, others.get(&threads)?.clone()]));
-    let cost = |pair: &[Choice; 2]| pair[0].cost + pair[1].cost;
+    let cost = |[first, second]: &[Choice; 2]| first.of_pair(second);
     all.reduce(|best, pair| if cost(&pair) < cost(&best) { pair } else { best })
 }
 
@@ -136,7 +136,7 @@ pub(super) fn long_rows(real: Real, along: Along, limits: Limits) -> Option<Fuse
     for n1 in (SHORTEST..=LONGEST).filter(|&n1| n.is_multiple_of(n1) && (SHORTEST..=LONGEST).contains(&(n / n1))) {
         let searches = [search(n1, Beside::Lines(n / n1)), search(n / n1, Beside::Turned)];
         let Some(choices) = matching(searches) else { continue };
-        let cost = |choices: &[Choice; 2]| choices[0].cost + choices[1].cost;
+        let cost = |[first, second]: &[Choice; 2]| first.of_pair(second);
         if best.as_ref().is_none_or(|(_, known)| cost(&choices) < cost(known)) {
             best = Some((searches, choices));
         }
