@@ -46,8 +46,8 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
-/// three quarters of the length more. These are computed on the host in double precision, which takes up to 100 bytes a number of the axis
-/// meanwhile, and seconds for the longest.
+/// three quarters of the length more. On a GPU the tables of generated kernels take about as much again. All are computed on the host in
+/// double precision, which takes up to 100 bytes a number of the axis meanwhile, and seconds for the longest.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
