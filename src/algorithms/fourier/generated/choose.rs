@@ -109,6 +109,10 @@ impl Search {
     /// The best choices of each number of a block's threads.
     pub(super) fn by_threads(&self) -> BTreeMap<u32, Choice> {
         let mut all: BTreeMap<u32, Choice> = BTreeMap::new();
+        // No block has the threads for more.
+        if self.n > MOST_NUMBERS * MOST_THREADS[1] {
+            return all;
+        }
         for radices in sequences(self.n).into_iter().flat_map(|radices| self.last_ones(radices)) {
             for threads in thread_counts(self.n, &radices, self.half) {
                 for lines in self.line_counts() {

@@ -185,7 +185,7 @@ impl Writer<'_> {
         Ordered { line, orders, first, sum: None, leader }
     }
 
-    /// The address in shared memory of a number that an order names, by where that lies in the table; and which threads have it.
+    /// The address in shared memory of a number that an order names, by where that lies in the table.
     fn in_order(&mut self, ordered: &Ordered, table: Place, which: usize) -> Reg {
         let order = self.code.load(table)[which];
         let name = format!("cvt.rzi.u32.{}", self.pass.real.ptx());
@@ -193,8 +193,8 @@ impl Writer<'_> {
         self.code.e.op(Class::B32, "add.u32", &[ordered.line, bytes])
     }
 
-    /// Of number `k` of a thread's butterfly `i`: the place in a part of the table that begins at `begin`.
-    fn of_table(&mut self, table: Reg, begin: u32, element: i64, guard: Option<Reg>) -> Place {
+    /// Of a thread's element: the place in a part of the table that begins at `begin`.
+    fn of_table(&self, table: Reg, begin: u32, element: i64, guard: Option<Reg>) -> Place {
         Place { space: "global.nc", address: table, offset: self.offset(i64::from(begin) + element), guard }
     }
 
