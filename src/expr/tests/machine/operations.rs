@@ -85,6 +85,8 @@ pub(super) fn operation(name: &[&str]) -> Option<Operation> {
         ["cvt", "f32", "f16"] => of_single(|x| half(x[0])),
         ["cvt", "rn", "f16", "f32"] => of_half(|x| single(x[0])),
         ["cvt", "rn", "f32", "u64"] => of_single(|x| x[0] as f32),
+        ["cvt", "rzi", "u32", "f32"] => Box::new(|x| (single(x[0]) as u32).into()),
+        ["cvt", "rzi", "u32", "f64"] => Box::new(|x| (f64::from_bits(x[0]) as u32).into()),
         ["max", "NaN", "f32"] => of_single(|x| {
             let (a, b) = (single(x[0]), single(x[1]));
             if a.is_nan() || a > b { a } else { b }
