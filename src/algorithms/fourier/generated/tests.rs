@@ -112,7 +112,8 @@ pub(super) fn some(len: usize) -> Numbers {
 pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
     let n = x.len();
     let root = |i: usize| if inverse { root_of_unity((n - i) % n, n) } else { root_of_unity(i, n) };
-    (0..n).map(|k| (0..n).map(|j| x[j] * root(j * k % n)).sum()).collect()
+    let roots: Numbers = (0..n).map(root).collect();
+    (0..n).map(|k| (0..n).map(|j| x[j] * roots[j * k % n]).sum()).collect()
 }
 
 #[track_caller]
