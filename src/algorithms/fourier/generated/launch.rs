@@ -161,7 +161,7 @@ impl<T: FftFloat> Generated<T> {
         };
         let kinds = [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse].map(prepared);
         if numbers.is_empty() {
-            numbers.push(Complex::ONE);
+            numbers.push(Complex { re: T::ONE, im: T::ZERO });
         }
         Ok(Some(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
     }
