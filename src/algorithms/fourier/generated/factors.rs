@@ -1,4 +1,4 @@
-//! Factors between the passes of a long transform, and tables of roots of unity.
+//! Roots of unity: tables of them, and factors between the passes of a long transform.
 
 use super::code::{Code, Number, Place};
 use crate::Complex;
@@ -44,34 +44,42 @@ pub(super) fn stage_roots(radix: u32, done: u32) -> impl Iterator<Item = Complex
     (1..radix).flat_map(move |k| (0..done).map(move |j| root_of_unity(j * k, done * radix)))
 }
 
-/// The factors of a butterfly's numbers: of number `k`, the root `coordinate * (first + k * step)`.
+/// The tables of the roots of a length, as a kernel reads them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Factors {
+pub(super) struct Roots {
     pub(super) levels: Levels,
     /// The address of the tables.
     pub(super) table: Reg,
-    pub(super) coordinate: Reg,
-    pub(super) first: Reg,
-    pub(super) step: u32,
-    /// Threads that have such numbers: others would read past the tables.
+    /// Threads that need roots: others would read past the tables.
     pub(super) guard: Option<Reg>,
 }
 
-/// A root, by its index.
-fn root(code: &mut Code, factors: &Factors, index: Reg) -> [Reg; 2] {
-    let Levels { length, near, far } = factors.levels;
-    let load = |code: &mut Code, index: Reg, after: u32| {
-        let address = code.address(factors.table, index);
-        let offset = i64::from(after) * i64::from(code.real.number());
-        code.load(Place { space: "global.nc", address, offset, guard: factors.guard })
-    };
-    if far == 1 {
-        return load(code, index, 0);
+impl Roots {
+    /// A root, by its index.
+    pub(super) fn root(&self, code: &mut Code, index: Reg) -> [Reg; 2] {
+        let Levels { length, near, far } = self.levels;
+        let load = |code: &mut Code, index: Reg, after: u32| {
+            let address = code.address(self.table, index);
+            let offset = i64::from(after) * i64::from(code.real.number());
+            code.load(Place { space: "global.nc", address, offset, guard: self.guard })
+        };
+        if far == 1 {
+            return load(code, index, 0);
+        }
+        let (index_far, index_near) = code.divided(index, near, length);
+        let (far_root, near_root) = (load(code, index_far, 0), load(code, index_near, far));
+        let product = code.multiply(Number::of(far_root), near_root);
+        [code.register(product.re), code.register(product.im)]
     }
-    let (index_far, index_near) = code.divided(index, near, length);
-    let (far_root, near_root) = (load(code, index_far, 0), load(code, index_near, far));
-    let product = code.multiply(Number::of(far_root), near_root);
-    [code.register(product.re), code.register(product.im)]
+}
+
+/// The factors of a butterfly's numbers: of number `k`, the root `coordinate * (first + k * step)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Factors {
+    pub(super) roots: Roots,
+    pub(super) coordinate: Reg,
+    pub(super) first: Reg,
+    pub(super) step: u32,
 }
 
 /// Multiplies a butterfly's numbers by their factors.
@@ -80,7 +88,7 @@ fn root(code: &mut Code, factors: &Factors, index: Reg) -> [Reg; 2] {
 /// binary tree that is walked depth first: as many roots are alive as it is deep.
 pub(super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut [Number]) {
     let index = code.e.op(Class::B32, "mul.lo.u32", &[factors.coordinate, factors.first]);
-    let first = root(code, factors, index);
+    let first = factors.roots.root(code, index);
     let depth = usize::BITS - (numbers.len() - 1).leading_zeros();
     let mut powers = vec![None; depth as usize];
     walk(code, factors, numbers, &mut powers, (depth as usize, 0), first);
@@ -108,7 +116,7 @@ fn walk(
         Some(power) => power,
         None => {
             let index = code.scaled(factors.coordinate, factors.step << bit);
-            *powers[bit].insert(root(code, factors, index))
+            *powers[bit].insert(factors.roots.root(code, index))
         }
     };
     let product = code.multiply(Number::of(prefix), power);

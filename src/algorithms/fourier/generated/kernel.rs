@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::butterfly;
 use super::code::{Code, Number, Place, SMALL};
-use super::factors::{Factors, Levels, stage_roots};
+use super::factors::{Factors, Levels, Roots, stage_roots};
 use super::layout::{Layout, bytes, layouts, numbers};
 use super::pass::{Kind, Lanes, LinePass, Stage};
 use crate::Complex;
@@ -371,14 +371,9 @@ impl<'a> Writer<'a> {
         let Some(factors) = self.pass.factors else { return };
         let (first, guard) = self.butterfly(here, stage, i);
         let guard = self.code.both(guard, here.there);
-        let factors = Factors {
-            levels: Levels::new(factors.length),
-            table: self.frame.parameters[3],
-            coordinate: here.coordinates[usize::from(factors.axis)],
-            first,
-            step: stage.apart,
-            guard,
-        };
+        let roots = Roots { levels: Levels::new(factors.length), table: self.frame.parameters[3], guard };
+        let coordinate = here.coordinates[usize::from(factors.axis)];
+        let factors = Factors { roots, coordinate, first, step: stage.apart };
         let numbers = (i * stage.radix) as usize..((i + 1) * stage.radix) as usize;
         super::factors::apply(self.code, &factors, &mut x[numbers]);
     }

@@ -6,10 +6,10 @@
 use std::fmt::Write;
 
 use super::code::{Code, Number, Place, Real};
+use super::factors::{Levels, Roots};
 use super::half::{from_half, to_half};
 use super::kernel::{PassKernel, module};
 use super::pass::Scale;
-use crate::element::root_of_unity;
 use crate::expr::ptx::emit::{Class, op};
 use crate::expr::ptx::target_of;
 
@@ -63,10 +63,11 @@ pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
     };
     let [from, from_other] = [o, other].map(|element| number(&mut code, input, of_input, element));
     let [to, to_other] = [o, back].map(|element| number(&mut code, output, of_output, element));
-    let root = code.address(roots, o);
-    let place = |space, address, guard| Place { space, address, offset: 0, guard };
-    let root = code.load(place("global.nc", root, there));
-    let mut numbers = [from, from_other].map(|address| code.load(place("global", address, there)));
+    // Those of the real axis, whose length 32 bits count.
+    let levels = Levels::new(2 * pass.pairs);
+    let root = Roots { levels, table: roots, guard: there }.root(&mut code, o);
+    let place = |address, guard| Place { space: "global", address, offset: 0, guard };
+    let mut numbers = [from, from_other].map(|address| code.load(place(address, there)));
     let results = if pass.inverse {
         // Elements 0 and `pairs` of the half spectrum of a real array are real.
         numbers = numbers.map(|number| code.real_where(zero, number));
@@ -84,12 +85,10 @@ pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
         there
     };
     for ((address, guard), result) in [(to, there), (to_other, second)].into_iter().zip(results) {
-        code.store(place("global", address, guard), result.times(pass.scale.get()));
+        code.store(place(address, guard), result.times(pass.scale.get()));
     }
     op!(code.e, "ret;");
     let (text, shared) = module(&code, 4, (THREADS, BLOCKS), 0);
-    let n = pass.pairs as usize;
-    let roots = (0..pass.of_line() as usize).map(|o| root_of_unity(o, 2 * n)).collect();
     let blocks = all.div_ceil(THREADS).into();
-    PassKernel { text, blocks, threads: THREADS, shared, roots, outer_roots: Vec::new() }
+    PassKernel { text, blocks, threads: THREADS, shared, roots: levels.roots(), outer_roots: Vec::new() }
 }

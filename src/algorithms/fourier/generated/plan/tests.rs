@@ -247,9 +247,24 @@ fn real_arrays_are_transformed_and_back() {
             assert!(plans.iter().all(|plan| plan.steps.iter().any(|step| matches!(step.work, Work::Spectrum(_)))));
         }
     }
+    // One whose roots are in two tables.
+    check_real(Real::F32, &[1, 8400], &[1], LITTLE);
     check_real(Real::F64, &[4, 6, 10], &[0, 1, 2], H100);
     // A strided axis of two passes, before the real one and after it.
     check_real(Real::F64, &[1024, 8], &[0, 1], LITTLE);
+}
+
+#[test]
+fn half_spectra_of_long_arrays_have_short_tables() {
+    for kind in [FftKind::RealForward, FftKind::RealInverse] {
+        let plan = plan(Real::F32, &[1 << 26], &[0], kind, H100).expect("a plan");
+        let table = |step: &Step| match &step.work {
+            Work::Spectrum(pass) => Some(spectrum(pass, 90).roots.len()),
+            _ => None,
+        };
+        let tables: Vec<usize> = plan.steps.iter().filter_map(table).collect();
+        assert!(tables.len() == 1 && tables[0] <= 1 << 15, "{tables:?}");
+    }
 }
 
 #[test]
