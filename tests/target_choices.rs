@@ -59,7 +59,6 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("src/algorithms/sparse/mod.rs", &[(13, ONE_SIDE)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
     ("src/kernels/columns.rs", &[(1, ONE_SIDE)]),
-    ("src/kernels/device/shipped.rs", &[(1, ONE_SIDE)]),
     ("src/kernels/functions.rs", &[(1, ONE_SIDE)]),
     ("src/kernels/mod.rs", &[(2, ONE_SIDE)]),
     ("src/lib.rs", &[(9, ONE_SIDE)]),

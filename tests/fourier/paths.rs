@@ -140,6 +140,19 @@ fn both_paths_give_the_same() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn compiled_kernels_replace_lines_without_memory() -> Result<()> {
+    let stream = stream()?;
+    for shape in [[64, 1024], [60, 1000]] {
+        let plan = FftPlan::<f32>::new(&stream, &shape, &[1])?.compiled();
+        let mut data = stream.buffer_zeroed::<Complex<f32>>(plan.items())?;
+        let mut workspace = Workspace::new();
+        fft_in_place(Run::on(&stream).with(&mut workspace), &plan, &mut data)?;
+        assert_eq!(workspace.capacity(), 0, "{shape:?}");
+    }
+    Ok(())
+}
+
 /// A plan's scale may change, and its kernels are captured as others are.
 #[test]
 fn generated_kernels_are_scaled_and_captured() -> Result<()> {

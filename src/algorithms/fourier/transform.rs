@@ -438,24 +438,17 @@ macro_rules! in_place {
                     // SAFETY: the length was compared with the plan's above.
                     return unsafe { generated.run(run, kind, plan.scale(kind), false, [address; 2], &mut data) };
                 }
-                let (stream, work) = (run.stream, Work { stream: run.stream, plan, kind });
+                let work = Work { stream: run.stream, plan, kind };
                 let (end, before) = work.passes();
-                let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
-                let kernels = (any, powers);
-                if before.is_empty() && stream.device().is_gpu() {
-                    // It has no compiled kernels that replace lines, for generated ones do so.
-                    let mut memory = run.memory(&[bytes_of::<Complex<$t>>(data.len())])?;
-                    let mut area = memory.parts().take::<Complex<$t>>(data.len())?;
-                    work.launch(kernels, end, true, &data, Identity, &mut area)?;
-                    return data.copy_from_device(stream, area.as_slice());
-                }
                 if before.is_empty() {
                     let (dims, pass, table) = (work.dims(end), work.parameters(end, true), &plan.table);
                     if end.line.is_power() {
-                        return device::fft_lines_in_place::<$t, true>::launch(stream, dims, &mut data, pass, table);
+                        return device::fft_lines_in_place::<$t, true>::launch(run.stream, dims, &mut data, pass, table);
                     }
-                    return device::fft_lines_in_place::<$t, false>::launch(stream, dims, &mut data, pass, table);
+                    return device::fft_lines_in_place::<$t, false>::launch(run.stream, dims, &mut data, pass, table);
                 }
+                let (any, powers, ..) = <$t as Fft<Complex<$t>, Identity, Complex<$t>, ()>>::kernels();
+                let kernels = (any, powers);
                 let mut memory = run.memory(&area_bytes::<$t>(before))?;
                 let area = work.launch_before(&mut memory, kernels, kernels, &data)?;
                 work.launch(kernels, end, true, &area, Identity, &mut data)

@@ -61,6 +61,7 @@ kernel_primitives::__shipped! {
         fft<T, Span<T>, Identity, SpanMut<Complex<T>>>,
         fft<T, Span<Complex<T>>, RealPart, SpanMut<T>>,
     }
+    for T in [f32, f64] share { fft_lines_in_place<T, false>, fft_lines_in_place<T, true> }
 
     // Histograms and searches.
     for T in numbers { histogram_even<T, u32>, histogram_ranges<T, u32>, lower_bound<T, T>, upper_bound<T, T> }
@@ -90,12 +91,3 @@ kernel_primitives::__shipped! {
     for T in numbers as moved { select_flagged<T, bool> }
     for K in keys as unsigned, V in numbers as moved { unique_by_key<K, V> }
 }
-
-// Of the emulator alone: a GPU runs generated kernels where lines are replaced, or has temporary memory.
-#[cfg(not(target_arch = "nvptx64"))]
-kernel_primitives::instantiate!(
-    fft_lines_in_place<f32, false>,
-    fft_lines_in_place<f32, true>,
-    fft_lines_in_place<f64, false>,
-    fft_lines_in_place<f64, true>,
-);
