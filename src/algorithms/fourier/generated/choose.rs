@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use super::butterfly::{self, MOST_RADIX};
 use super::code::{Code, Number, Real};
 use super::layout;
-use super::pass::{Kind, Lanes, LineAxis, LinePass, Scale};
+use super::pass::{Kind, Lanes, LineAxis, LinePass};
 use super::room::{CONTROL, Room};
 
 /// Threads of a block: of several lines in a row, and of one or of lines side by side.
@@ -275,7 +275,7 @@ impl Search {
             padded: false,
             fresh: false,
             streamed: [false; 2],
-            scale: Scale::ONE,
+            scaled: false,
             shared: 0,
             split: [false; 2],
             of_reals: false,

@@ -34,10 +34,18 @@ impl Real {
         self.class().ptx()
     }
 
+    /// The bits of the nearest value.
+    pub(super) fn bits(self, value: f64) -> u64 {
+        match self {
+            Self::F32 => (value as f32).to_bits().into(),
+            Self::F64 => value.to_bits(),
+        }
+    }
+
     fn literal(self, value: f64) -> String {
         match self {
-            Self::F32 => format!("0f{:08X}", (value as f32).to_bits()),
-            Self::F64 => format!("0d{:016X}", value.to_bits()),
+            Self::F32 => format!("0f{:08X}", self.bits(value)),
+            Self::F64 => format!("0d{:016X}", self.bits(value)),
         }
     }
 }
@@ -132,6 +140,8 @@ pub(super) struct Code {
     pub(super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
     pub(super) of_reals: bool,
+    /// What numbers of the output are multiplied by, if not by 1.
+    pub(super) scale: Option<Reg>,
 }
 
 /// Integers below this are divided by a multiplication. Threads and butterflies are.
@@ -140,7 +150,12 @@ pub(super) const SMALL: u32 = 1 << 16;
 /// Of 32-bit integers.
 impl Code {
     pub(super) fn new(real: Real, arch: u32, version: u32) -> Self {
-        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false }
+        Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None }
+    }
+
+    /// A parameter that is an integer.
+    pub(super) fn integer_parameter(&mut self, number: usize) -> Reg {
+        self.e.op_with(Class::B32, "ld.param.u32", &[], format_args!("[a{number}]"))
     }
 
     pub(super) fn integer(&mut self, value: u32) -> Reg {
@@ -202,7 +217,7 @@ impl Code {
     }
 
     /// Whether `a < b`.
-    pub(super) fn below(&mut self, a: Reg, b: u32) -> Reg {
+    pub(super) fn below(&mut self, a: Reg, b: impl std::fmt::Display) -> Reg {
         self.e.op_with(Class::Pred, "setp.lt.u32", &[a], b)
     }
 
@@ -291,7 +306,11 @@ impl Code {
 
     pub(super) fn store(&mut self, place: Place, number: Number) {
         let place = self.near(place);
-        let [re, im] = [number.re, number.im].map(|part| self.register(part));
+        let scale = self.scale.filter(|_| place.is_end());
+        let [re, im] = [number.re, number.im].map(|part| {
+            let part = self.register(part);
+            scale.map_or(part, |scale| self.float("mul.rn", &[part, scale]))
+        });
         let is_split = self.split[1] && place.is_end();
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
         if is_split {
@@ -323,6 +342,12 @@ impl std::fmt::Display for Offset {
 
 /// Of real values.
 impl Code {
+    /// A parameter that is a real value.
+    pub(super) fn real_parameter(&mut self, number: usize) -> Reg {
+        let (class, name) = (self.real.class(), format!("ld.param.{}", self.real.ptx()));
+        self.e.op_with(class, &name, &[], format_args!("[a{number}]"))
+    }
+
     fn float(&mut self, name: &str, arguments: &[Reg]) -> Reg {
         self.e.op(self.real.class(), &format!("{name}.{}", self.real.ptx()), arguments)
     }

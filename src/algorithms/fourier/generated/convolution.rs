@@ -229,13 +229,13 @@ impl Writer<'_> {
             for k in 0..stage.radix {
                 let place = self.of_table(table, ordered.orders, self.element(&stage, i, k), guard);
                 let address = self.in_order(ordered, place, 1);
-                let number = self.result(x[(i * stage.radix + k) as usize]);
+                let number = self.directed(x[(i * stage.radix + k) as usize]);
                 self.code.store(Place { space: "shared", address, offset: 0, guard }, number);
             }
         }
         let sum = ordered.sum.expect("a sum");
         let all = self.code.add_number(ordered.first, sum);
-        let all = self.result(all);
+        let all = self.directed(all);
         self.code.store(Place { space: "shared", address: ordered.line, offset: 0, guard: Some(ordered.leader) }, all);
         self.barrier();
         self.copy_lines(here, ordered.line, true);
@@ -324,7 +324,7 @@ impl Writer<'_> {
                 let place = self.of_table(table, begin, element, guard);
                 let factor = self.code.load(place);
                 let product = self.code.multiply(x[(i * stage.radix + k) as usize], factor);
-                let number = self.result(product);
+                let number = self.directed(product);
                 let offset = self.offset(element * i64::from(self.pass.elements[1]));
                 self.code.store(Place { space: "global", address, offset, guard }, number);
             }

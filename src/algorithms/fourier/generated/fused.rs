@@ -49,7 +49,7 @@ impl FusedPair {
 }
 
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of what lies between, and of the output; of each
-/// pass the roots of its stages and those of its factors; and the counters, which are 0 before the launch.
+/// pass the roots of its stages and those of its factors; the counters, which are 0 before the launch; and what results are multiplied by.
 pub(in super::super) struct FusedKernel {
     pub(super) text: String,
     pub(super) blocks: u64,
@@ -103,7 +103,8 @@ pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
     let mut roots = [Vec::new(), Vec::new()];
     let [roots_of_first, roots_of_second] = &mut roots;
     let tile = code.scaled_plus(ticket.chunk, tiles[0], ticket.tile);
-    let frame = Frame { parameters: [input, between, roots_1, outer_1], thread, tile, shared };
+    let bound = code.integer(first.bound());
+    let frame = Frame { parameters: [input, between, roots_1, outer_1], bound, scale: None, thread, tile, shared };
     let numbers_1 = Writer::new(&mut code, first, frame, roots_of_first).write();
     finish(&mut code, leader, (chunk, done[0]));
     op!(code.e, "ret;");
@@ -111,7 +112,8 @@ pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
     code.e.place(&of_second);
     wait(&mut code, leader, (chunk, done[0]), tiles[0]);
     let tile = code.scaled_plus(ticket.chunk, tiles[1], ticket.tile);
-    let frame = Frame { parameters: [between, output, roots_2, outer_2], thread, tile, shared };
+    let (bound, scale) = (code.integer(second.bound()), second.scaled.then(|| code.real_parameter(parameters.len())));
+    let frame = Frame { parameters: [between, output, roots_2, outer_2], bound, scale, thread, tile, shared };
     let numbers_2 = Writer::new(&mut code, second, frame, roots_of_second).write();
     if pair.ring > 0 {
         finish(&mut code, leader, (chunk, done[1]));
@@ -121,7 +123,7 @@ pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
     // The ticket has room there.
     let memory = bytes(numbers_1.max(numbers_2).max(2), first.real);
     let threads = first.block_threads();
-    let (text, shared) = module(&code, parameters.len(), (threads, pair.blocks), memory);
+    let (text, shared) = module(&code, parameters.len() + 1, (threads, pair.blocks), memory);
     FusedKernel {
         text,
         blocks: u64::from(pair.chunks) * u64::from(tiles[0] + tiles[1]),

@@ -90,7 +90,7 @@ impl Writer<'_> {
         let root = self.pair_root(roots, unit, pair);
         let results = to_half(self.code, [z, other], root);
         for (place, result) in self.pair_places(1, unit, pair).into_iter().zip(results) {
-            self.code.store(place, result.times(self.pass.scale.get()));
+            self.code.store(place, result);
         }
     }
 

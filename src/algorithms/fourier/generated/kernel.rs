@@ -21,11 +21,20 @@ pub(in super::super) const ENTRY: &str = "kernel_primitives_fft";
 /// What the host checks that a kernel's text was made for its launch.
 pub(super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
 
+/// The parameter that is the [bound](LinePass::bound) of a pass. The addresses come before it.
+pub(super) const BOUND: usize = 4;
+
+/// The parameter that results are multiplied by.
+pub(super) const SCALE: usize = 5;
+
+/// How many parameters a pass has.
+pub(super) const PARAMETERS: usize = 6;
+
 /// Shared memory that a kernel may declare.
 const DECLARED: u32 = 48 << 10;
 
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots), and of
-/// [`outer_roots`](Self::outer_roots).
+/// [`outer_roots`](Self::outer_roots); then the pass's [bound](LinePass::bound), and what results are multiplied by.
 pub(in super::super) struct PassKernel {
     pub(super) text: String,
     pub(super) blocks: u64,
@@ -46,12 +55,14 @@ pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
     let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
     let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
     let shared = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
-    let frame = Frame { parameters, thread, tile, shared };
+    let bound = code.integer_parameter(BOUND);
+    let scale = pass.scaled.then(|| code.real_parameter(SCALE));
+    let frame = Frame { parameters, bound, scale, thread, tile, shared };
     let mut roots = Vec::new();
     let numbers = Writer::new(&mut code, pass, frame, &mut roots).write();
     op!(code.e, "ret;");
     let memory = bytes(numbers, pass.real);
-    let (text, shared) = module(&code, parameters.len(), (pass.block_threads(), pass.blocks), memory);
+    let (text, shared) = module(&code, PARAMETERS, (pass.block_threads(), pass.blocks), memory);
     let outer_roots = outer_roots(pass);
     PassKernel { text, blocks: pass.tiles(), threads: pass.block_threads(), shared, roots, outer_roots }
 }
@@ -92,6 +103,10 @@ pub(super) fn module(code: &Code, parameters: usize, (threads, blocks): (u32, u3
 pub(super) struct Frame {
     /// Addresses of the input, the output, the roots of stages, the roots of outer factors.
     pub(super) parameters: [Reg; 4],
+    /// The pass's [bound](LinePass::bound).
+    pub(super) bound: Reg,
+    /// What results are multiplied by, if not by 1.
+    pub(super) scale: Option<Reg>,
     pub(super) thread: Reg,
     pub(super) tile: Reg,
     /// The address of shared memory.
@@ -129,7 +144,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(code: &'a mut Code, pass: &'a LinePass, frame: Frame, roots: &'a mut Vec<Complex<f64>>) -> Self {
         debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
         let (stages, layouts) = (pass.stages(), layouts(pass));
-        (code.split, code.of_reals) = (pass.split, pass.of_reals);
+        (code.split, code.of_reals, code.scale) = (pass.split, pass.of_reals, frame.scale);
         Self { code, pass, frame, roots, stages, layouts, in_use: false }
     }
 
@@ -173,11 +188,6 @@ impl<'a> Writer<'a> {
         if self.pass.inverse { number.exchanged() } else { number }
     }
 
-    /// A number as it is written.
-    pub(super) fn result(&self, number: Number) -> Number {
-        self.directed(number).times(self.pass.scale.get())
-    }
-
     /// Adds roots to the table, and returns where they begin.
     pub(super) fn add_roots(&mut self, roots: impl Iterator<Item = Complex<f64>>) -> u32 {
         let begin = self.roots.len() as u32;
@@ -206,7 +216,7 @@ impl<'a> Writer<'a> {
         let (mut rest, mut there) = (self.frame.tile, None);
         if pass.goes_on() {
             rest = self.line_of_tile(rest, line);
-            there = Some(self.code.below(rest, u32::try_from(pass.all_lines()).expect("32 bits count lines")));
+            there = Some(self.code.below(rest, self.frame.bound));
         }
         let mut begins: Option<[Reg; 2]> = None;
         let mut coordinates = Vec::with_capacity(pass.axes.len());
@@ -220,7 +230,7 @@ impl<'a> Writer<'a> {
             if by_tile {
                 coordinate = self.line_of_tile(coordinate, line);
                 if !axis.extent.is_multiple_of(pass.lines) {
-                    there = Some(self.code.below(coordinate, axis.extent));
+                    there = Some(self.code.below(coordinate, self.frame.bound));
                 }
             }
             coordinates.push(coordinate);
@@ -311,7 +321,7 @@ impl<'a> Writer<'a> {
             let guard = self.code.both(guard, here.there);
             for k in 0..stage.radix {
                 let offset = self.offset(self.element(&stage, i, k) * i64::from(self.pass.elements[1]));
-                let number = self.result(x[(i * stage.radix + k) as usize]);
+                let number = self.directed(x[(i * stage.radix + k) as usize]);
                 self.code.store(Place { space, address, offset, guard }, number);
             }
         }

@@ -19,6 +19,7 @@ use crate::algorithms::fourier::FftKind;
 use crate::algorithms::run::{Memory, Run, bytes_of};
 use crate::element::FftFloat;
 use crate::expr::program::FastMap;
+use crate::expr::ptx::target_of;
 use crate::input::Source;
 use crate::output::Sink;
 use crate::simt::Block;
@@ -66,24 +67,33 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// By architecture.
-static KERNELS: RwLock<FastMap<(u32, Work), Kernel>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
+/// By text.
+static KERNELS: RwLock<FastMap<&str, &KernelInfo>> = RwLock::new(FastMap::with_hasher(BuildHasherDefault::new()));
 
 /// The kernel of a launch. No lock is held while its text is written.
 fn kernel_of(work: &Work, arch: u32) -> Kernel {
-    let key = (arch, work.clone());
-    if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return *known;
-    }
     let Written { text, blocks, threads, shared, .. } = written(work, arch);
+    let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
+    Kernel { info: info_of(text, arch, || name(work)), dims }
+}
+
+/// The one kernel that has a text, for an architecture that runs it. Launches that differ in the number of lines share it.
+fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static KernelInfo {
+    if let Some(known) = KERNELS.read().unwrap_or_else(PoisonError::into_inner).get(&*text).copied() {
+        return known;
+    }
     let mut kernels = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
-    *kernels.entry(key).or_insert_with(|| {
-        let images: &'static [Image] = vec![(arch, &*text.leak(), None)].leak();
-        let name: &'static str = name(work).leak();
-        let info = KernelInfo::new(name, ENTRY, images, 0, LAYOUT, LaunchBounds::NONE);
-        let dims = Dims::for_blocks(blocks as usize).block(threads).shared_bytes(shared as usize);
-        Kernel { info: Box::leak(Box::new(info)), dims }
-    })
+    if let Some(known) = kernels.get(&*text).copied() {
+        return known;
+    }
+    let text: &'static str = text.leak();
+    // What the text is for: others run it, too.
+    let (target, _) = target_of(arch);
+    let images: &'static [Image] = vec![(target, text, None)].leak();
+    let info = KernelInfo::new(name().leak(), ENTRY, images, 0, LAYOUT, LaunchBounds::NONE);
+    let info: &'static KernelInfo = Box::leak(Box::new(info));
+    kernels.insert(text, info);
+    info
 }
 
 /// What errors and traces call a kernel.
@@ -140,7 +150,6 @@ impl<T: FftFloat> Generated<T> {
     /// Those for an array, if the stream is of a GPU.
     pub(in super::super) fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Option<Self>> {
         let Some((arch, limits)) = limits(stream.device()) else { return Ok(None) };
-        let real = if size_of::<T>() == 4 { Real::F32 } else { Real::F64 };
         let mut numbers: Vec<Complex<T>> = Vec::new();
         let mut known: Vec<(Vec<Complex<f64>>, u64)> = Vec::new();
         let mut place = |table: Vec<Complex<f64>>| {
@@ -153,7 +162,7 @@ impl<T: FftFloat> Generated<T> {
             begin
         };
         let prepared = |kind| -> std::result::Result<Prepared, Refusal> {
-            let plan = plan(real, shape, axes, kind, limits)?;
+            let plan = plan(real::<T>(), shape, axes, kind, limits)?;
             let tables =
                 |step: &Step| written(&step.work, arch).tables.into_iter().map(&mut place).collect::<Vec<u64>>();
             let tables = plan.steps.iter().map(tables).collect();
@@ -166,7 +175,7 @@ impl<T: FftFloat> Generated<T> {
         Ok(Some(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
     }
 
-    /// Without the kernels of the launches so far, whose results have another scale.
+    /// Without the kernels of the launches so far, whose results are multiplied by a scale, or are not.
     pub(in super::super) fn rescaled(self) -> Self {
         Self { kernels: Default::default(), ..self }
     }
@@ -198,7 +207,8 @@ impl<T: FftFloat> Generated<T> {
         let Ok(Prepared { plan, tables }) = &self.kinds[index(kind)] else { return Ok(()) };
         let stream = run.stream;
         let make = |split: [bool; 2]| -> Vec<Kernel> {
-            let plan = plan.clone().scaled(to_f64(scale)).split(split);
+            let plan = plan.clone().split(split);
+            let plan = if scale == T::ONE { plan } else { plan.scaled() };
             let plan = if kind == FftKind::Inverse { plan.inverse() } else { plan };
             let plan = if of_reals { plan.of_reals() } else { plan };
             plan.steps.iter().map(|step| kernel_of(&step.work, self.arch)).collect()
@@ -213,6 +223,7 @@ impl<T: FftFloat> Generated<T> {
             seldom = make(split);
             &seldom
         };
+        let scale = real::<T>().bits(to_f64(scale));
         let [first, second] = plan.temporary;
         let numbers = [first, second, plan.ring].map(bytes_of::<Complex<T>>);
         let sizes = [numbers[0], numbers[1], numbers[2], bytes_of::<u32>(plan.counters)];
@@ -235,6 +246,7 @@ impl<T: FftFloat> Generated<T> {
             if let Work::Pair(_) = &step.work {
                 words.push(areas.counters(&mut launch)?);
             }
+            words.extend(step.work.words(scale));
             let mut params: Vec<*mut c_void> =
                 words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
             // The runtime's own.
@@ -245,6 +257,10 @@ impl<T: FftFloat> Generated<T> {
         }
         Ok(())
     }
+}
+
+fn real<T>() -> Real {
+    if size_of::<T>() == 4 { Real::F32 } else { Real::F64 }
 }
 
 /// A float that kernels have.

@@ -1,4 +1,5 @@
-//! Passes: what a kernel does, as a plain value. Equal values have the same text.
+//! Passes: what a kernel does, as a plain value. Equal values have the same text. So have those whose last axes differ in length, if blocks
+//! have all of their lines in both or may lack some in both: the launch gives the number of lines.
 
 use super::code::Real;
 
@@ -79,30 +80,14 @@ pub(in super::super) struct LinePass {
     pub(super) fresh: bool,
     /// Whether the input, and the output, are not to stay in the caches.
     pub(super) streamed: [bool; 2],
-    /// What results are multiplied by.
-    pub(super) scale: Scale,
+    /// Whether results are multiplied by a factor, which the launch gives.
+    pub(super) scaled: bool,
     /// Bytes of shared memory that a block may take to keep its threads out of each other's banks.
     pub(super) shared: u32,
     /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
     pub(super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
     pub(super) of_reals: bool,
-}
-
-/// A factor, compared by its bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct Scale(u64);
-
-impl Scale {
-    pub(super) const ONE: Self = Self(1f64.to_bits());
-
-    pub(super) fn new(factor: f64) -> Self {
-        Self(factor.to_bits())
-    }
-
-    pub(super) fn get(self) -> f64 {
-        f64::from_bits(self.0)
-    }
 }
 
 /// A stage of a line's transform: from transforms of length `done` to such of length `done * radix` (Stockham's algorithm).
@@ -165,6 +150,12 @@ impl LinePass {
     /// Whether the lines of a block may lie along several axes.
     pub(super) fn goes_on(&self) -> bool {
         self.axes.len() > 1 && !self.padded && !self.axes[0].extent.is_multiple_of(self.lines)
+    }
+
+    /// How many lines there are where blocks may have some that are not there: in all, or along the first axis.
+    pub(super) fn bound(&self) -> u32 {
+        let lines = if self.goes_on() { self.all_lines() } else { self.axes[0].extent.into() };
+        u32::try_from(lines).expect("32 bits count lines")
     }
 
     /// Blocks of a launch.

@@ -15,7 +15,7 @@ use std::fmt;
 use super::butterfly::MOST_PRIME;
 use super::code::Real;
 use super::fused::FusedPair;
-use super::pass::{LinePass, Scale};
+use super::pass::LinePass;
 use super::room::Limits;
 use super::spectrum::SpectrumPass;
 use crate::algorithms::fourier::FftKind;
@@ -193,7 +193,7 @@ fn complex(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: Limits) ->
 
 /// Appends the passes of the transforms of pairs of real numbers, and that of their half spectra.
 fn spectrum(drafts: &mut Vec<Draft>, real: Real, pairs: Along, inverse: bool, limits: Limits) -> Option<()> {
-    let pass = SpectrumPass { real, pairs: pairs.n, lines: pairs.outer, inverse, scale: Scale::ONE, split: [false; 2] };
+    let pass = SpectrumPass { real, pairs: pairs.n, lines: pairs.outer, inverse, scaled: false, split: [false; 2] };
     let draft = Draft { work: Work::Spectrum(pass), moves: true };
     if inverse {
         drafts.push(draft);
@@ -246,16 +246,24 @@ impl Work {
             Self::Spectrum(_) => &mut [],
         }
     }
+
+    /// The parameters after the addresses. If results are multiplied by a factor, `scale` has its bits.
+    pub(super) fn words(&self, scale: u64) -> Vec<u64> {
+        match self {
+            Self::Pass(pass) => vec![pass.bound().into(), scale],
+            Self::Spectrum(pass) => vec![pass.bound().into(), scale],
+            Self::Pair(_) => vec![scale],
+        }
+    }
 }
 
 impl Plan {
-    /// With results multiplied by a factor.
-    pub(in super::super) fn scaled(mut self, factor: f64) -> Self {
-        let scale = Scale::new(factor);
+    /// With results multiplied by a factor, which the last launch gives.
+    pub(in super::super) fn scaled(mut self) -> Self {
         match self.steps.last_mut().map(|step| &mut step.work) {
-            Some(Work::Pass(pass)) => pass.scale = scale,
-            Some(Work::Pair(pair)) => pair.passes[1].scale = scale,
-            Some(Work::Spectrum(pass)) => pass.scale = scale,
+            Some(Work::Pass(pass)) => pass.scaled = true,
+            Some(Work::Pair(pair)) => pair.passes[1].scaled = true,
+            Some(Work::Spectrum(pass)) => pass.scaled = true,
             None => {}
         }
         self

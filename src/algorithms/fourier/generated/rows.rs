@@ -49,7 +49,7 @@ impl Writer<'_> {
             let (_, guard) = self.butterfly(here, &stage, i);
             for k in 0..stage.radix {
                 let offset = self.offset(self.element(&stage, i, k));
-                let number = self.result(x[(i * stage.radix + k) as usize]);
+                let number = self.directed(x[(i * stage.radix + k) as usize]);
                 self.code.store(Place { space: "shared", address, offset, guard }, number);
             }
         }
@@ -70,7 +70,9 @@ impl Writer<'_> {
     fn pass_rows(&mut self, out: bool) {
         let (pass, threads, n) = (self.pass, self.pass.block_threads(), self.pass.length());
         let total = pass.lines * n;
-        let all = pass.axes[0].extent * n;
+        // How many numbers there are, if the last block may lack some.
+        let is_full = pass.axes[0].extent.is_multiple_of(pass.lines);
+        let all = (!is_full).then(|| self.code.scaled(self.frame.bound, n));
         let first = self.code.scaled_plus(self.frame.tile, total, self.frame.thread);
         let side = usize::from(out);
         let address = self.code.end_address(side, self.frame.parameters[side], first);
@@ -81,7 +83,7 @@ impl Writer<'_> {
                 .map(|round| {
                     let number = self.code.plus(self.frame.thread, round * threads);
                     let mut guard = (total - round * threads < threads).then(|| self.code.below(number, total));
-                    if !pass.axes[0].extent.is_multiple_of(pass.lines) {
+                    if let Some(all) = all {
                         let index = self.code.plus(first, round * threads);
                         let inside = self.code.below(index, all);
                         guard = self.code.both(guard, Some(inside));

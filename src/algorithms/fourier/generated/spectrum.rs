@@ -8,8 +8,7 @@ use std::fmt::Write;
 use super::code::{Code, Number, Place, Real};
 use super::factors::{Levels, Roots};
 use super::half::{from_half, to_half};
-use super::kernel::{PassKernel, module};
-use super::pass::Scale;
+use super::kernel::{BOUND, PARAMETERS, PassKernel, SCALE, module};
 use crate::expr::ptx::emit::{Class, op};
 use crate::expr::ptx::target_of;
 
@@ -28,8 +27,8 @@ pub(in super::super) struct SpectrumPass {
     pub(super) lines: u32,
     /// From half spectra to what an inverse transform takes.
     pub(super) inverse: bool,
-    pub(super) scale: Scale,
-    /// As that of a [`LinePass`](super::pass::LinePass).
+    /// As that of a [`LinePass`](super::pass::LinePass), as is the next.
+    pub(super) scaled: bool,
     pub(super) split: [bool; 2],
 }
 
@@ -38,19 +37,23 @@ impl SpectrumPass {
     fn of_line(&self) -> u32 {
         self.pairs / 2 + 1
     }
+
+    /// Threads that have something to do.
+    pub(super) fn bound(&self) -> u32 {
+        self.lines * self.of_line()
+    }
 }
 
 /// The kernel of a pass.
 pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
-    code.split = pass.split;
+    (code.split, code.scale) = (pass.split, pass.scaled.then(|| code.real_parameter(SCALE)));
     let [input, output, roots, _] = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
     let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
     let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
-    let all = pass.lines * pass.of_line();
-    let index = code.scaled_plus(tile, THREADS, thread);
-    let there = (!all.is_multiple_of(THREADS)).then(|| code.below(index, all));
+    let (index, bound) = (code.scaled_plus(tile, THREADS, thread), code.integer_parameter(BOUND));
+    let there = Some(code.below(index, bound));
     let (line, o) = code.divided(index, pass.of_line(), u32::MAX);
     let (of_input, of_output) = if pass.inverse { (pass.pairs + 1, pass.pairs) } else { (pass.pairs, pass.pairs + 1) };
     let back = code.less(pass.pairs, o);
@@ -85,10 +88,10 @@ pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
         there
     };
     for ((address, guard), result) in [(to, there), (to_other, second)].into_iter().zip(results) {
-        code.store(place(address, guard), result.times(pass.scale.get()));
+        code.store(place(address, guard), result);
     }
     op!(code.e, "ret;");
-    let (text, shared) = module(&code, 4, (THREADS, BLOCKS), 0);
-    let blocks = all.div_ceil(THREADS).into();
+    let (text, shared) = module(&code, PARAMETERS, (THREADS, BLOCKS), 0);
+    let blocks = pass.bound().div_ceil(THREADS).into();
     PassKernel { text, blocks, threads: THREADS, shared, roots: levels.roots(), outer_roots: Vec::new() }
 }

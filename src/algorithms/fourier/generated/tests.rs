@@ -7,7 +7,8 @@ use super::code::Real;
 use super::fused::{FusedKernel, FusedPair, fused};
 use super::kernel::{PassKernel, kernel};
 use super::layout;
-use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors, Scale};
+use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
+use super::plan::Work;
 use super::room::Room;
 use crate::Complex;
 use crate::element::root_of_unity;
@@ -59,19 +60,21 @@ impl Memory {
     }
 }
 
-/// A kernel to be run: its text, blocks, threads of a block, and bytes of shared memory that its launch gives.
+/// A kernel to be run: its text, blocks, threads of a block, bytes of shared memory that its launch gives, and the parameters after the
+/// addresses.
 pub(super) struct Launch {
     pub(super) text: String,
     pub(super) blocks: u64,
     pub(super) threads: u32,
     pub(super) shared: u32,
+    pub(super) words: Vec<u64>,
 }
 
 /// Runs a kernel whose parameters are these memories, and returns how often lanes waited for a bank.
 pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
-    let Launch { text, blocks, threads, shared } = kernel;
+    let Launch { text, blocks, threads, shared, words } = kernel;
     let addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
-    let words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).collect();
+    let words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).chain(words).collect();
     let writes: Vec<Range<u64>> = writes.iter().map(|&which| addresses[which].clone()).collect();
     let is_fused = text.contains(" bra ");
     let machine = Machine::new(&with_shared(text, shared));
@@ -86,7 +89,8 @@ fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usi
     let nothing = vec![NOTHING; outputs];
     let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
     let mut memories = numbers.map(|x| Memory::new(pass.real, x));
-    let conflicts = launch(Launch { text, blocks, threads, shared }, &mut memories, &[0, 1, 2, 3], &[1]);
+    let words = Work::Pass(pass.clone()).words(0);
+    let conflicts = launch(Launch { text, blocks, threads, shared, words }, &mut memories, &[0, 1, 2, 3], &[1]);
     (memories[1].numbers(), conflicts)
 }
 
@@ -149,7 +153,7 @@ fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -
         padded: false,
         fresh: false,
         streamed: [false; 2],
-        scale: Scale::ONE,
+        scaled: false,
         shared: u32::MAX,
         split: [false; 2],
         of_reals: false,
@@ -380,7 +384,8 @@ fn run_fused(pair: &FusedPair, input: &[Complex<f64>], between: usize, outputs: 
     let mut memories: Vec<Memory> = numbers.iter().map(|x| Memory::new(real, x)).collect();
     memories.push(Memory::counters(counters));
     let parameters: Vec<usize> = (0..8).collect();
-    launch(Launch { text, blocks, threads, shared }, &mut memories, &parameters, &[1, 2, 7]);
+    let words = Work::Pair(pair.clone()).words(0);
+    launch(Launch { text, blocks, threads, shared, words }, &mut memories, &parameters, &[1, 2, 7]);
     assert_eq!(memories[7].words[0] as u32, blocks as u32, "tickets");
     memories[2].numbers()
 }

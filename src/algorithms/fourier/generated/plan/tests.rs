@@ -4,8 +4,8 @@ use super::{Area, Plan, Refusal, Step, Work, plan};
 use crate::Complex;
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::fourier::generated::code::Real;
-use crate::algorithms::fourier::generated::fused::fused;
-use crate::algorithms::fourier::generated::kernel::kernel;
+use crate::algorithms::fourier::generated::fused::{FusedKernel, fused};
+use crate::algorithms::fourier::generated::kernel::{PassKernel, kernel};
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LinePass};
 use crate::algorithms::fourier::generated::room::{Limits, Room};
@@ -38,13 +38,14 @@ fn place(memories: &Memories, area: Area) -> usize {
     }
 }
 
-fn run_step(step: &Step, memories: &mut Memories) {
+fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
     let (from, to, begin) = (place(memories, step.from), place(memories, step.to), memories.all.len());
     let real = match &step.work {
         Work::Pass(pass) => pass.real,
         Work::Pair(pair) => pair.passes[0].real,
         Work::Spectrum(pass) => pass.real,
     };
+    let words = step.work.words(real.bits(scale));
     let add = |memories: &mut Memories, tables: Vec<Vec<Complex<f64>>>| {
         memories.all.extend(tables.iter().map(|table| Memory::new(real, table)));
     };
@@ -55,17 +56,18 @@ fn run_step(step: &Step, memories: &mut Memories) {
                 Work::Pass(pass) => kernel(pass, 90),
                 Work::Pair(_) => unreachable!("a pass"),
             };
-            add(memories, vec![made.roots, made.outer_roots]);
-            let kernel = Launch { text: made.text, blocks: made.blocks, threads: made.threads, shared: made.shared };
+            let PassKernel { text, blocks, threads, shared, roots, outer_roots } = made;
+            add(memories, vec![roots, outer_roots]);
+            let kernel = Launch { text, blocks, threads, shared, words };
             launch(kernel, &mut memories.all, &[from, to, begin, begin + 1], &[to]);
         }
         Work::Pair(pair) => {
-            let made = fused(pair, 90);
-            let ([roots_1, roots_2], [outer_1, outer_2]) = (made.roots, made.outer_roots);
+            let FusedKernel { text, blocks, threads, shared, roots, outer_roots } = fused(pair, 90);
+            let ([roots_1, roots_2], [outer_1, outer_2]) = (roots, outer_roots);
             add(memories, vec![roots_1, outer_1, roots_2, outer_2]);
             memories.all.push(Memory::counters(pair.counters()));
             let between = if pair.ring > 0 { 4 } else { to };
-            let kernel = Launch { text: made.text, blocks: made.blocks, threads: made.threads, shared: made.shared };
+            let kernel = Launch { text, blocks, threads, shared, words };
             let tables = [begin, begin + 1, begin + 2, begin + 3, begin + 4];
             let parameters: Vec<usize> = [from, between, to].into_iter().chain(tables).collect();
             launch(kernel, &mut memories.all, &parameters, &[between, to, begin + 4]);
@@ -76,13 +78,18 @@ fn run_step(step: &Step, memories: &mut Memories) {
 
 /// What the launches of a plan make of an input; `outputs` is how many numbers they write, 0 if they replace the input.
 fn run(plan: &Plan, real: Real, x: &[Complex<f64>], outputs: usize) -> Numbers {
+    run_scaled(plan, 1.0, real, x, outputs)
+}
+
+/// As [`run`], of a plan whose last launch multiplies by a factor.
+fn run_scaled(plan: &Plan, scale: f64, real: Real, x: &[Complex<f64>], outputs: usize) -> Numbers {
     let nothing = |len: usize| Memory::new(real, &vec![NOTHING; len]);
     let [first, second] = plan.temporary;
     let all = vec![Memory::new(real, x), nothing(outputs), nothing(first), nothing(second), nothing(plan.ring)];
     let ends = if outputs == 0 { [0, 0] } else { [0, 1] };
     let mut memories = Memories { all, ends };
     for step in &plan.steps {
-        run_step(step, &mut memories);
+        run_step(step, scale, &mut memories);
     }
     memories.all[ends[1]].numbers()
 }
@@ -128,7 +135,7 @@ fn check(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> Plan {
     let inverse = plan(real, shape, axes, FftKind::Inverse, limits).expect("a plan");
     assert_eq!(inverse, forward.clone().inverse());
     let expected: Numbers = along_all(&x, shape, axes, true).into_iter().map(|x| x * 0.25).collect();
-    assert_near(&run(&inverse.scaled(0.25), real, &x, x.len()), &expected, real, &what);
+    assert_near(&run_scaled(&inverse.scaled(), 0.25, real, &x, x.len()), &expected, real, &what);
     forward
 }
 
@@ -145,8 +152,8 @@ fn check_real(real: Real, shape: &[usize], axes: &[usize], limits: Limits) -> [P
     let found = run(&forward, real, &pairs, expected.len());
     assert_near(&found, &expected, real, &format!("{shape:?} {axes:?} {forward:#?}"));
     let all: usize = axes.iter().map(|&axis| shape[axis]).product();
-    let back = plan(real, shape, axes, FftKind::RealInverse, limits).expect("a plan").scaled(1.0 / all as f64);
-    let found = run(&back, real, &expected, items / 2);
+    let back = plan(real, shape, axes, FftKind::RealInverse, limits).expect("a plan").scaled();
+    let found = run_scaled(&back, 1.0 / all as f64, real, &expected, items / 2);
     assert_near(&found, &pairs, real, &format!("{shape:?} {axes:?} {back:#?}"));
     [forward, back]
 }
@@ -299,6 +306,32 @@ fn what_no_kernel_can_do_is_refused() {
     assert_eq!(of(&[8, 4], &[0], FftKind::RealForward), Err(Refusal::RealAxis(0)));
     assert_eq!(of(&[4, 11], &[1], FftKind::RealInverse), Err(Refusal::RealAxis(1)));
     assert_eq!(of(&[4, 2 * 1_000_003], &[1], FftKind::RealForward), Err(Refusal::RealAxis(1)));
+}
+
+/// The texts of a plan's kernels.
+fn texts(plan: &Plan, arch: u32) -> Vec<String> {
+    let text = |step: &Step| match &step.work {
+        Work::Pass(pass) => kernel(pass, arch).text,
+        Work::Pair(pair) => fused(pair, arch).text,
+        Work::Spectrum(pass) => spectrum(pass, arch).text,
+    };
+    plan.steps.iter().map(text).collect()
+}
+
+#[test]
+fn batches_have_the_same_kernels() {
+    let of =
+        |shape: &[usize], axes: &[usize], kind| texts(&plan(Real::F32, shape, axes, kind, H100).expect("a plan"), 90);
+    for kind in [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse] {
+        // Lines in a row, some of them short, in whole blocks and in others; then long ones.
+        for (some, more) in [(67, 71), (64, 128)] {
+            assert_eq!(of(&[some, 256], &[1], kind), of(&[more, 256], &[1], kind), "{some}");
+            assert_eq!(of(&[some, 60], &[1], kind), of(&[more, 60], &[1], kind), "{some}");
+        }
+        assert_eq!(of(&[3, 1 << 20], &[1], kind), of(&[7, 1 << 20], &[1], kind));
+    }
+    let of = |count| of(&[count, 1000, 24], &[1], FftKind::Forward);
+    assert_eq!(of(67), of(71));
 }
 
 /// All passes of a plan, on their own or fused.
