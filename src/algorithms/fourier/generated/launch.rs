@@ -124,8 +124,9 @@ pub(in super::super) struct Generated<T> {
     arch: u32,
     /// Of complex numbers, of real ones to the half spectrum, and back.
     kinds: [std::result::Result<Prepared, Refusal>; 3],
-    /// Of the launches of each kind, in order, once they are known; then those of real numbers as complex ones, forward and inverse.
-    kernels: [OnceLock<Vec<Kernel>>; 6],
+    /// Of the launches of each kind, in order, once they are known; then those of real numbers as complex ones, forward and inverse. Four of
+    /// each: of inputs and outputs whose numbers are whole, or split.
+    kernels: [[OnceLock<Vec<Kernel>>; 4]; 6],
     /// All tables.
     table: Buffer<Complex<T>>,
 }
@@ -206,23 +207,17 @@ impl<T: FftFloat> Generated<T> {
     ) -> Result<()> {
         let Ok(Prepared { plan, tables }) = &self.kinds[index(kind)] else { return Ok(()) };
         let stream = run.stream;
-        let make = |split: [bool; 2]| -> Vec<Kernel> {
+        let mut split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
+        split[0] &= !of_reals;
+        let make = || -> Vec<Kernel> {
             let plan = plan.clone().split(split);
             let plan = if scale == T::ONE { plan } else { plan.scaled() };
             let plan = if kind == FftKind::Inverse { plan.inverse() } else { plan };
             let plan = if of_reals { plan.of_reals() } else { plan };
             plan.steps.iter().map(|step| kernel_of(&step.work, self.arch)).collect()
         };
-        let mut split = addresses.map(|address| !address.is_multiple_of(size_of::<Complex<T>>()));
-        split[0] &= !of_reals;
         let which = kind as usize + if of_reals { FftKind::RealInverse as usize + 1 } else { 0 };
-        let seldom;
-        let kernels = if split == [false; 2] {
-            self.kernels[which].get_or_init(|| make(split))
-        } else {
-            seldom = make(split);
-            &seldom
-        };
+        let kernels = self.kernels[which][usize::from(split[0]) + 2 * usize::from(split[1])].get_or_init(make);
         let scale = real::<T>().bits(to_f64(scale));
         let [first, second] = plan.temporary;
         let numbers = [first, second, plan.ring].map(bytes_of::<Complex<T>>);
