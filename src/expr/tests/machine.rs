@@ -4,10 +4,12 @@
 
 mod operations;
 mod reader;
+mod run;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use operations::{Operation, bits, cut, operation, signed};
 use reader::{Argument, Reader, parts, table};
@@ -70,16 +72,6 @@ pub(crate) struct Machine {
     conflicts: Cell<usize>,
 }
 
-/// Lanes that have returned are there.
-const NOWHERE: usize = usize::MAX;
-
-/// A warp, between two barriers.
-struct WarpState {
-    registers: Vec<Lanes>,
-    /// Where each lane goes on.
-    at: [usize; LANES],
-}
-
 /// A block's shared memory, and whether each byte was written.
 struct SharedMemory {
     bytes: Vec<u8>,
@@ -137,96 +129,26 @@ impl Machine {
     pub(crate) fn conflicts(&self) -> usize {
         self.conflicts.get()
     }
-
-    /// Runs all blocks, of so many threads, with these parameters. Accesses are of bytes in `reads` or `writes`.
-    pub(crate) fn run(
-        &self,
-        blocks: usize,
-        threads: usize,
-        words: &[u64],
-        reads: &[Range<u64>],
-        writes: &[Range<u64>],
-    ) {
-        let words_in = |table: &Vec<u64>| {
-            let start = table.as_ptr().expose_provenance() as u64;
-            start..start + 8 * table.len() as u64
-        };
-        let constants: Vec<_> = self.constants.iter().map(words_in).collect();
-        for block in 0..blocks {
-            let shared = RefCell::new(SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared] });
-            let launch = |first| Launch {
-                machine: self,
-                block,
-                first,
-                words,
-                reads,
-                writes,
-                constants: &constants,
-                shared: &shared,
-            };
-            // The last warp may have fewer lanes.
-            let begin = |first: usize| WarpState {
-                registers: vec![[0; LANES]; self.registers],
-                at: std::array::from_fn(|lane| if first + lane < threads { 0 } else { NOWHERE }),
-            };
-            let mut warps: Vec<_> = (0..threads).step_by(LANES).map(|first| (launch(first), begin(first))).collect();
-            // From barrier to barrier.
-            while warps.iter().any(|(_, warp)| warp.at.iter().any(|&at| at != NOWHERE)) {
-                for (launch, warp) in &mut warps {
-                    self.warp(launch, warp);
-                }
-            }
-        }
-    }
-
-    /// Runs a warp up to a barrier, or its end.
-    fn warp(&self, launch: &Launch<'_>, warp: &mut WarpState) {
-        loop {
-            let at = warp.at.into_iter().min().expect("lanes");
-            let Some(instruction) = self.code.get(at) else {
-                warp.at = [NOWHERE; LANES];
-                return;
-            };
-            let here = warp.at.map(|lane| lane == at);
-            let active: [bool; LANES] = std::array::from_fn(|lane| {
-                let holds = |(register, not): (usize, bool)| (warp.registers[register][lane] != 0) != not;
-                here[lane] && instruction.guard.is_none_or(holds)
-            });
-            let together = || (0..LANES).all(|lane| here[lane] || warp.at[lane] == NOWHERE);
-            let mut next = at + 1;
-            match &instruction.what {
-                What::Return => next = NOWHERE,
-                What::Branch => {
-                    let Some(Argument::Label(label)) = instruction.arguments.first() else { panic!("a label") };
-                    let parts = active != here && active.contains(&true);
-                    assert!(self.parting || !parts, "lanes part at {}", instruction.text);
-                    for lane in (0..LANES).filter(|&lane| here[lane]) {
-                        warp.at[lane] = if active[lane] { self.labels[label] } else { next };
-                    }
-                    continue;
-                }
-                What::Barrier | What::WarpBarrier => assert!(together(), "some lanes wait at {}", instruction.text),
-                _ => launch.step(instruction, &active, &mut warp.registers),
-            }
-            for lane in (0..LANES).filter(|&lane| here[lane]) {
-                warp.at[lane] = next;
-            }
-            if matches!(instruction.what, What::Barrier) {
-                return;
-            }
-        }
-    }
 }
 
-struct Launch<'a> {
-    machine: &'a Machine,
-    block: usize,
-    first: usize,
+/// What all warps of a launch have in common.
+struct Given<'a> {
+    threads: usize,
+    /// The parameters.
     words: &'a [u64],
     reads: &'a [Range<u64>],
     writes: &'a [Range<u64>],
-    constants: &'a [Range<u64>],
-    shared: &'a RefCell<SharedMemory>,
+    constants: Vec<Range<u64>>,
+}
+
+/// What a warp runs in.
+struct Launch<'a> {
+    machine: &'a Machine,
+    given: &'a Given<'a>,
+    block: usize,
+    /// The number of its first thread in the block.
+    first: usize,
+    shared: Rc<RefCell<SharedMemory>>,
 }
 
 fn what_is(name: &[&str]) -> Option<What> {
@@ -279,12 +201,12 @@ impl Launch<'_> {
         }
         let inside = |range: &Range<u64>| range.start <= from && to <= range.end;
         let ranges = match space {
-            Space::Constant => self.constants,
-            _ if write => self.writes,
-            _ => self.reads,
+            Space::Constant => &self.given.constants[..],
+            _ if write => self.given.writes,
+            _ => self.given.reads,
         };
         // Tables that are too long for constant memory are in global memory.
-        let known = ranges.iter().any(inside) || !write && self.constants.iter().any(inside);
+        let known = ranges.iter().any(inside) || !write && self.given.constants.iter().any(inside);
         assert!(known, "an access outside, to {from:#x} of {ranges:#x?}");
         std::ptr::with_exposed_provenance_mut(address as usize)
     }
@@ -310,7 +232,7 @@ impl Launch<'_> {
             Argument::Register(register) => registers[*register],
             Argument::Number(number) => [*number; LANES],
             Argument::Variable(name) => [self.machine.variables[name]; LANES],
-            Argument::Parameter(number) => [self.words[*number]; LANES],
+            Argument::Parameter(number) => [self.given.words[*number]; LANES],
             Argument::Thread => std::array::from_fn(|lane| (self.first + lane) as u64),
             Argument::Block => [self.block as u64; LANES],
             Argument::Several(parts) => {

@@ -20,6 +20,9 @@ use crate::Complex;
 use crate::expr::ptx::emit::{Class, Reg, op};
 use crate::expr::ptx::target_of;
 
+#[cfg(test)]
+mod tests;
+
 /// Two passes that are launched together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) struct FusedPair {

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::choose::rows;
 use super::code::Real;
-use super::fused::{FusedKernel, FusedPair, fused};
 use super::kernel::{PassKernel, kernel};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
@@ -45,6 +44,10 @@ impl Memory {
         Self::new(Real::F32, &vec![Complex::ZERO; count.div_ceil(2) as usize])
     }
 
+    pub(super) fn first_counter(&self) -> u32 {
+        self.words[0] as u32
+    }
+
     pub(super) fn numbers(&self) -> Numbers {
         let part = |index: usize| match self.real {
             Real::F32 => f64::from(f32::from_bits((self.words[index / 4] >> (index % 4 * 32)) as u32)),
@@ -60,26 +63,31 @@ impl Memory {
     }
 }
 
-/// A kernel to be run: its text, blocks, threads of a block, bytes of shared memory that its launch gives, and the parameters after the
-/// addresses.
+/// A kernel to be run: its text, blocks, threads of a block, bytes of shared memory that its launch gives, the parameters after the
+/// addresses, and in which order its blocks go on, if they wait for each other.
 pub(super) struct Launch {
     pub(super) text: String,
     pub(super) blocks: u64,
     pub(super) threads: u32,
     pub(super) shared: u32,
     pub(super) words: Vec<u64>,
+    pub(super) seed: u64,
 }
 
-/// Runs a kernel whose parameters are these memories, and returns how often lanes waited for a bank.
+/// Runs a kernel whose parameters are these memories, and returns how often lanes waited for a bank, if its blocks run one after the other.
 pub(super) fn launch(kernel: Launch, memories: &mut [Memory], parameters: &[usize], writes: &[usize]) -> usize {
-    let Launch { text, blocks, threads, shared, words } = kernel;
+    let Launch { text, blocks, threads, shared, words, seed } = kernel;
     let addresses: Vec<Range<u64>> = memories.iter_mut().map(Memory::addresses).collect();
     let words: Vec<u64> = parameters.iter().map(|&which| addresses[which].start).chain(words).collect();
     let writes: Vec<Range<u64>> = writes.iter().map(|&which| addresses[which].clone()).collect();
     let is_fused = text.contains(" bra ");
     let machine = Machine::new(&with_shared(text, shared));
-    let machine = if is_fused { machine.parting() } else { machine };
-    machine.run(blocks as usize, threads as usize, &words, &addresses, &writes);
+    let (blocks, threads) = (blocks as usize, threads as usize);
+    if is_fused {
+        machine.parting().run_at_once(blocks, threads, &words, &addresses, &writes, seed);
+        return 0;
+    }
+    machine.run(blocks, threads, &words, &addresses, &writes);
     machine.conflicts()
 }
 
@@ -90,7 +98,8 @@ fn run(pass: &LinePass, input: &[Complex<f64>], outputs: usize) -> (Numbers, usi
     let numbers: [&[Complex<f64>]; 4] = [input, &nothing, &roots, &outer_roots];
     let mut memories = numbers.map(|x| Memory::new(pass.real, x));
     let words = Work::Pass(pass.clone()).words(0);
-    let conflicts = launch(Launch { text, blocks, threads, shared, words }, &mut memories, &[0, 1, 2, 3], &[1]);
+    let kernel = Launch { text, blocks, threads, shared, words, seed: 0 };
+    let conflicts = launch(kernel, &mut memories, &[0, 1, 2, 3], &[1]);
     (memories[1].numbers(), conflicts)
 }
 
@@ -120,22 +129,27 @@ pub(super) fn sums(x: &[Complex<f64>], inverse: bool) -> Numbers {
     (0..n).map(|k| (0..n).map(|j| x[j] * roots[j * k % n]).sum()).collect()
 }
 
+/// How far numbers may be from what is expected.
+pub(super) fn bound(expected: &[Complex<f64>], real: Real) -> f64 {
+    let largest = expected.iter().map(|x| x.l1_norm()).fold(0.0, f64::max);
+    largest * if real == Real::F32 { 2e-6 } else { 1e-13 }
+}
+
 #[track_caller]
 pub(super) fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>], real: Real, what: &dyn std::fmt::Debug) {
-    let largest = expected.iter().map(|x| x.l1_norm()).fold(0.0, f64::max);
-    let bound = largest * if real == Real::F32 { 2e-6 } else { 1e-13 };
+    let bound = bound(expected, real);
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         assert!((*found - *expected).l1_norm() <= bound, "{i}: {found} for {expected}: {what:?}");
     }
     assert_eq!(found.len(), expected.len());
 }
 
-fn axis(extent: u32, input: u32, output: u32) -> LineAxis {
+pub(super) fn axis(extent: u32, input: u32, output: u32) -> LineAxis {
     LineAxis::new(extent, [input, output])
 }
 
 /// A pass over lines in a row.
-fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -> LinePass {
+pub(super) fn in_a_row(real: Real, radices: &[u32], threads: u32, lines: u32, count: u32) -> LinePass {
     let n = radices.iter().product();
     LinePass {
         real,
@@ -371,52 +385,4 @@ fn lengths_that_were_measured_have_the_plans_that_were_best() {
     assert_eq!(plan(729), (vec![9, 9, 9], 81, false));
     assert_eq!(plan(1331), (vec![11, 11, 11], 121, false));
     assert_eq!(plan(100), (vec![10, 10], 10, true));
-}
-
-/// What a fused pair writes.
-fn run_fused(pair: &FusedPair, input: &[Complex<f64>], between: usize, outputs: usize) -> Numbers {
-    let FusedKernel { text, blocks, threads, shared, roots: [roots_1, roots_2], outer_roots } = fused(pair, 90);
-    let counters = pair.counters();
-    let [outer_1, outer_2] = outer_roots;
-    let real = pair.passes[0].real;
-    let nothing = [between, outputs].map(|len| vec![NOTHING; len]);
-    let numbers: [&[Complex<f64>]; 7] = [input, &nothing[0], &nothing[1], &roots_1, &outer_1, &roots_2, &outer_2];
-    let mut memories: Vec<Memory> = numbers.iter().map(|x| Memory::new(real, x)).collect();
-    memories.push(Memory::counters(counters));
-    let parameters: Vec<usize> = (0..8).collect();
-    let words = Work::Pair(pair.clone()).words(0);
-    launch(Launch { text, blocks, threads, shared, words }, &mut memories, &parameters, &[1, 2, 7]);
-    assert_eq!(memories[7].words[0] as u32, blocks as u32, "tickets");
-    memories[2].numbers()
-}
-
-#[test]
-fn fused_passes_make_long_transforms() {
-    // Six transforms of 8 * 12 numbers, two of them a chunk.
-    let (n1, n2, count, each) = (8u32, 12u32, 6u32, 2u32);
-    let n = n1 * n2;
-    let chunks = count / each;
-    for ring in 2..=3 {
-        let of_chunks =
-            |input: u32, output: u32| LineAxis { rings: [input, output], ..axis(chunks, each * n, each * n) };
-        let first = LinePass {
-            axes: vec![axis(n2, 1, 1), axis(each, n, n), of_chunks(0, ring)],
-            elements: [n2; 2],
-            lanes: [Lanes::Across; 2],
-            ..in_a_row(Real::F64, &[4, 2], 4, 4, 1)
-        };
-        let second = LinePass {
-            axes: vec![axis(n1, n2, 1), axis(each, n, n), of_chunks(ring, 0)],
-            elements: [1, n1],
-            lanes: [Lanes::Along, Lanes::Across],
-            factors: Some(OuterFactors { axis: 0, length: n, of_input: true }),
-            fresh: true,
-            ..in_a_row(Real::F64, &[4, 3], 4, 4, 1)
-        };
-        let pair = FusedPair { passes: [first, second], chunks, ahead: 1, ring, blocks: 1 };
-        let x = some((count * n) as usize);
-        let found = run_fused(&pair, &x, (ring * each * n) as usize, x.len());
-        let expected: Numbers = x.chunks(n as usize).flat_map(|x| sums(x, false)).collect();
-        assert_near(&found, &expected, Real::F64, &pair);
-    }
 }

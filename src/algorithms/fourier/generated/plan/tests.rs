@@ -58,7 +58,7 @@ fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
             };
             let PassKernel { text, blocks, threads, shared, roots, outer_roots } = made;
             add(memories, vec![roots, outer_roots]);
-            let kernel = Launch { text, blocks, threads, shared, words };
+            let kernel = Launch { text, blocks, threads, shared, words, seed: 1 };
             launch(kernel, &mut memories.all, &[from, to, begin, begin + 1], &[to]);
         }
         Work::Pair(pair) => {
@@ -67,7 +67,7 @@ fn run_step(step: &Step, scale: f64, memories: &mut Memories) {
             add(memories, vec![roots_1, outer_1, roots_2, outer_2]);
             memories.all.push(Memory::counters(pair.counters()));
             let between = if pair.ring > 0 { 4 } else { to };
-            let kernel = Launch { text, blocks, threads, shared, words };
+            let kernel = Launch { text, blocks, threads, shared, words, seed: 1 };
             let tables = [begin, begin + 1, begin + 2, begin + 3, begin + 4];
             let parameters: Vec<usize> = [from, between, to].into_iter().chain(tables).collect();
             launch(kernel, &mut memories.all, &parameters, &[between, to, begin + 4]);

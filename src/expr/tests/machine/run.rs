@@ -1,0 +1,171 @@
+//! How blocks and their warps take turns.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::{Argument, Given, LANES, Lanes, Launch, Machine, SharedMemory, What};
+
+/// Lanes that have returned are there.
+const NOWHERE: usize = usize::MAX;
+
+/// Blocks that are under way at once.
+const AT_ONCE: usize = 64;
+
+/// After so many turns for each block under way that came to a branch back alone, all blocks have looked at what they wait for, and none
+/// will go on.
+const IN_VAIN: usize = 64;
+
+struct Warp<'a> {
+    launch: Launch<'a>,
+    registers: Vec<Lanes>,
+    /// Where each lane goes on.
+    at: [usize; LANES],
+    /// Whether it waits for the other warps of its block.
+    waits: bool,
+}
+
+impl Machine {
+    /// Runs all blocks, of so many threads, with these parameters, one after the other. Accesses are of bytes in `reads` or `writes`.
+    pub(crate) fn run(
+        &self,
+        blocks: usize,
+        threads: usize,
+        words: &[u64],
+        reads: &[Range<u64>],
+        writes: &[Range<u64>],
+    ) {
+        let given = self.given(threads, words, reads, writes);
+        for block in 0..blocks {
+            let mut warps = self.block(&given, block);
+            while !is_done(&warps) {
+                turn(&mut warps, false);
+            }
+        }
+    }
+
+    /// As [`run`](Self::run), with many blocks under way at once: one of them, at random, goes on to a barrier or a branch back. It is a
+    /// panic if all of them wait for good. For kernels whose loops wait for other blocks.
+    pub(crate) fn run_at_once(
+        &self,
+        blocks: usize,
+        threads: usize,
+        words: &[u64],
+        reads: &[Range<u64>],
+        writes: &[Range<u64>],
+        seed: u64,
+    ) {
+        let given = self.given(threads, words, reads, writes);
+        let (mut state, mut in_vain) = (seed, 0);
+        let mut rest = 0..blocks;
+        let mut under_way: Vec<Vec<Warp<'_>>> = Vec::new();
+        loop {
+            let room = AT_ONCE - under_way.len();
+            under_way.extend(rest.by_ref().take(room).map(|block| self.block(&given, block)));
+            if under_way.is_empty() {
+                return;
+            }
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let which = (state >> 33) as usize % under_way.len();
+            in_vain = if turn(&mut under_way[which], true) { 0 } else { in_vain + 1 };
+            assert!(in_vain < IN_VAIN * under_way.len(), "blocks wait for good");
+            if is_done(&under_way[which]) {
+                under_way.swap_remove(which);
+            }
+        }
+    }
+
+    fn given<'a>(
+        &self,
+        threads: usize,
+        words: &'a [u64],
+        reads: &'a [Range<u64>],
+        writes: &'a [Range<u64>],
+    ) -> Given<'a> {
+        let words_in = |table: &Vec<u64>| {
+            let start = table.as_ptr().expose_provenance() as u64;
+            start..start + 8 * table.len() as u64
+        };
+        Given { threads, words, reads, writes, constants: self.constants.iter().map(words_in).collect() }
+    }
+
+    /// The warps of a block, at its beginning.
+    fn block<'a>(&'a self, given: &'a Given<'a>, block: usize) -> Vec<Warp<'a>> {
+        let shared = SharedMemory { bytes: vec![0; self.shared], written: vec![false; self.shared] };
+        let shared = Rc::new(RefCell::new(shared));
+        let warp = |first: usize| Warp {
+            launch: Launch { machine: self, given, block, first, shared: shared.clone() },
+            registers: vec![[0; LANES]; self.registers],
+            // The last warp may have fewer lanes.
+            at: std::array::from_fn(|lane| if first + lane < given.threads { 0 } else { NOWHERE }),
+            waits: false,
+        };
+        (0..given.threads).step_by(LANES).map(warp).collect()
+    }
+}
+
+fn is_done(warps: &[Warp<'_>]) -> bool {
+    warps.iter().all(Warp::is_done)
+}
+
+/// Runs the warps of a block that can go on; see [`Warp::run`]. Returns whether one came to anything but a branch back.
+fn turn(warps: &mut [Warp<'_>], takes_turns: bool) -> bool {
+    let mut has_gone_on = false;
+    for warp in warps.iter_mut().filter(|warp| !warp.waits && !warp.is_done()) {
+        has_gone_on |= warp.run(takes_turns);
+    }
+    if warps.iter().all(|warp| warp.waits || warp.is_done()) {
+        warps.iter_mut().for_each(|warp| warp.waits = false);
+    }
+    has_gone_on
+}
+
+impl Warp<'_> {
+    fn is_done(&self) -> bool {
+        self.at.iter().all(|&at| at == NOWHERE)
+    }
+
+    /// Runs to a barrier, to the end or, if blocks take turns, to a branch back. Returns whether it is none.
+    fn run(&mut self, takes_turns: bool) -> bool {
+        let machine = self.launch.machine;
+        loop {
+            let at = self.at.into_iter().min().expect("lanes");
+            let Some(instruction) = machine.code.get(at) else {
+                self.at = [NOWHERE; LANES];
+                return true;
+            };
+            let here = self.at.map(|lane| lane == at);
+            let active: [bool; LANES] = std::array::from_fn(|lane| {
+                let holds = |(register, not): (usize, bool)| (self.registers[register][lane] != 0) != not;
+                here[lane] && instruction.guard.is_none_or(holds)
+            });
+            let together = || (0..LANES).all(|lane| here[lane] || self.at[lane] == NOWHERE);
+            let mut next = at + 1;
+            match &instruction.what {
+                What::Return => next = NOWHERE,
+                What::Branch => {
+                    let Some(Argument::Label(label)) = instruction.arguments.first() else { panic!("a label") };
+                    let parts = active != here && active.contains(&true);
+                    assert!(machine.parting || !parts, "lanes part at {}", instruction.text);
+                    let to = machine.labels[label];
+                    for lane in (0..LANES).filter(|&lane| here[lane]) {
+                        self.at[lane] = if active[lane] { to } else { next };
+                    }
+                    if takes_turns && to <= at && active.contains(&true) {
+                        return false;
+                    }
+                    continue;
+                }
+                What::Barrier | What::WarpBarrier => assert!(together(), "some lanes wait at {}", instruction.text),
+                _ => self.launch.step(instruction, &active, &mut self.registers),
+            }
+            for lane in (0..LANES).filter(|&lane| here[lane]) {
+                self.at[lane] = next;
+            }
+            if matches!(instruction.what, What::Barrier) {
+                self.waits = true;
+                return true;
+            }
+        }
+    }
+}
