@@ -1,7 +1,11 @@
 //! Generated kernels beside compiled ones: which of them a plan takes, and that both give the same. The emulator has compiled ones alone.
 
+use std::process::Command;
+
 use kernel_primitives::algorithms::{FftKind, FftPath, FftPlan, Run, Workspace, fft, fft_in_place, ifft, irfft, rfft};
-use kernel_primitives::{Complex, ConvertTo, Result, Stream};
+use kernel_primitives::functor::Add;
+use kernel_primitives::kernels::map_binary;
+use kernel_primitives::{Complex, ConvertTo, Device, Result, Stream};
 
 use crate::reference::numbers;
 use crate::support::stream;
@@ -137,6 +141,37 @@ fn both_paths_give_the_same() -> Result<()> {
     ] {
         compare_real(&stream, shape, axes)?;
     }
+    Ok(())
+}
+
+/// Whether the library has compiled kernels for a device, which its driver need not compile.
+fn has_machine_code(device: &Device) -> bool {
+    let Some((major, minor)) = device.properties().compute_capability else { return false };
+    let images = map_binary::<f32, f32, Add, 4>::info().images();
+    images.iter().any(|(arch, _, code)| code.is_some() && arch / 10 == major && *arch <= 10 * major + minor)
+}
+
+#[test]
+fn a_driver_without_a_compiler_runs_compiled_kernels() -> Result<()> {
+    const CHILD: &str = "FOURIER_CHILD";
+    let stream = stream()?;
+    if std::env::var_os(CHILD).is_some() {
+        let plan = FftPlan::<f32>::new(&stream, &[3, 60], &[1])?;
+        let path = plan.path(FftKind::Forward);
+        assert!(matches!(&path, FftPath::Compiled { reason, .. } if reason.contains("CUDA_ERROR")), "{path:?}");
+        return compare::<f32>(&stream, &[3, 60], &[1]);
+    }
+    if !has_machine_code(stream.device()) {
+        return Ok(());
+    }
+    // The driver reads its environment once. What it has compiled before counts as compiled.
+    let output = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "paths::a_driver_without_a_compiler_runs_compiled_kernels", "--nocapture"])
+        .envs([(CHILD, "1"), ("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")])
+        .output()
+        .expect("this test runs again");
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{}\n{said}\n{errors}", output.status);
     Ok(())
 }
 

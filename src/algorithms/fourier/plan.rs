@@ -40,9 +40,9 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. They make several passes in one
 /// launch where the cache holds what lies between, replace arrays without temporary memory where no axis takes several passes, and take
 /// lengths with large prime factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own
-/// kernels, as the emulator does, by the table below: computed inputs and outputs, functions of results, longer lengths with prime factors
-/// above 31, real axes that are not the last one or whose length is odd, and arrays of 2^31 numbers or more. [`path`](Self::path) says
-/// which a plan takes, and why.
+/// kernels, as the emulator does, by the table above: computed inputs and outputs, functions of results, longer lengths with prime factors
+/// above 31, real axes that are not the last one or whose length is odd, and arrays of 2^31 numbers or more. So does all that runs on a
+/// driver without a compiler. [`path`](Self::path) says which a plan takes, and why.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
@@ -80,8 +80,8 @@ pub struct FftPlan<T> {
     /// The launches of each kind of transform, planned by the first call.
     passes: [OnceLock<Vec<Pass>>; 4],
     scales: [T; 2],
-    /// The kernels that are written for the plan, on a GPU.
-    pub(super) generated: Option<Generated<T>>,
+    /// The kernels that are written for the plan, or why there are none.
+    pub(super) generated: std::result::Result<Generated<T>, String>,
 }
 
 /// Which kernels a plan launches; see [`FftPlan::path`].
@@ -174,7 +174,7 @@ impl<T: FftFloat> FftPlan<T> {
     /// several times as long as generated ones.
     #[must_use]
     pub fn compiled(self) -> Self {
-        Self { generated: None, ..self }
+        Self { generated: Err("the plan asks for compiled kernels".into()), ..self }
     }
 
     /// Which kernels make the transforms of a kind, of numbers in buffers.
@@ -195,11 +195,12 @@ impl<T: FftFloat> FftPlan<T> {
     /// ```
     pub fn path(&self, kind: FftKind) -> FftPath {
         let compiled = |reason| FftPath::Compiled { launches: self.passes(kind).len(), reason };
-        match self.generated.as_ref().map(|generated| generated.launches(kind)) {
-            Some(Ok(launches)) => FftPath::Generated { launches },
-            Some(Err(refusal)) => compiled(refusal.to_string()),
-            None if self.table.device().is_gpu() => compiled("the plan asks for compiled kernels".into()),
-            None => compiled("the emulator runs compiled kernels".into()),
+        match &self.generated {
+            Ok(generated) => match generated.launches(kind) {
+                Ok(launches) => FftPath::Generated { launches },
+                Err(refusal) => compiled(refusal.to_string()),
+            },
+            Err(reason) => compiled(reason.clone()),
         }
     }
 

@@ -230,7 +230,7 @@ where
     }
     let mut out = out;
     if let Some(of_reals) = in_memory::<T, S, F, O>(kind)
-        && let Some(generated) = &plan.generated
+        && let Ok(generated) = &plan.generated
         && generated.has(kind)
         && let (Some(from), Some(to)) = (x.buffer_address(), out.buffer_address())
     {
@@ -431,7 +431,7 @@ macro_rules! in_place {
                 if data.is_empty() {
                     return Ok(());
                 }
-                if let Some(generated) = &plan.generated
+                if let Ok(generated) = &plan.generated
                     && generated.has(kind)
                     && let Some(address) = OutputArg::buffer_address(&data)
                 {

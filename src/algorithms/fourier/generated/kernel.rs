@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use super::butterfly;
-use super::code::{Code, Number, Place, SMALL};
+use super::code::{Code, Number, Place, Real, SMALL};
 use super::factors::{Factors, Levels, Roots, stage_roots};
 use super::layout::{Layout, bytes, layouts, numbers};
 use super::pass::{Kind, Lanes, LinePass, Stage};
@@ -65,6 +65,14 @@ pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
     let (text, shared) = module(&code, PARAMETERS, (pass.block_threads(), pass.blocks), memory);
     let outer_roots = outer_roots(pass);
     PassKernel { text, blocks: pass.tiles(), threads: pass.block_threads(), shared, roots, outer_roots }
+}
+
+/// The text of a kernel that does nothing, without parameters of its own.
+pub(super) fn nothing(arch: u32) -> String {
+    let (target, version) = target_of(arch);
+    let mut code = Code::new(Real::F32, target, version);
+    op!(code.e, "ret;");
+    module(&code, 0, (1, 1), 0).0
 }
 
 /// The roots of a pass's factors between passes.

@@ -9,7 +9,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use super::code::Real;
 use super::fused::{FusedKernel, fused};
-use super::kernel::{ENTRY, LAYOUT, PassKernel, kernel};
+use super::kernel::{ENTRY, LAYOUT, PassKernel, kernel, nothing};
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, plan};
 use super::room::Limits;
@@ -24,7 +24,7 @@ use crate::input::Source;
 use crate::output::Sink;
 use crate::simt::Block;
 use crate::view::LaunchBounds;
-use crate::{Buffer, BufferSliceMut, Complex, Device, Dims, Image, InputArg, OutputArg, Result, Stream};
+use crate::{Buffer, BufferSliceMut, Complex, Device, Dims, Error, Image, InputArg, OutputArg, Result, Stream};
 
 /// The text of a launch's kernel, and what it is launched with.
 struct Written {
@@ -96,6 +96,21 @@ fn info_of(text: String, arch: u32, name: impl FnOnce() -> String) -> &'static K
     info
 }
 
+/// Why the driver compiles no kernels for a device, if it does not: it is too old, or its compiler is missing or turned off.
+fn no_compiler(stream: &Stream, arch: u32) -> Result<Option<String>> {
+    let info = info_of(nothing(arch), arch, || "a generated kernel that does nothing".into());
+    // A launch of no blocks loads its kernel, and leaves the stream as it is.
+    let launch = Launch::new(stream, info, Dims::for_blocks(0).block(1u32));
+    // SAFETY: nothing runs; the kernel has no parameters but the control.
+    match unsafe { launch.run(&mut [std::ptr::null_mut()], |_: Block<'_>| unreachable!("a kernel of a GPU")) } {
+        Ok(()) => Ok(None),
+        Err(why @ (Error::Load { .. } | Error::DriverTooOld { .. } | Error::NoImage { .. })) => {
+            Ok(Some(why.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// What errors and traces call a kernel.
 fn name(work: &Work) -> String {
     let line = |pass: &LinePass| {
@@ -148,9 +163,18 @@ fn limits(device: &Device) -> Option<(u32, Limits)> {
 }
 
 impl<T: FftFloat> Generated<T> {
-    /// Those for an array, if the stream is of a GPU.
-    pub(in super::super) fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Option<Self>> {
-        let Some((arch, limits)) = limits(stream.device()) else { return Ok(None) };
+    /// Those for an array, or why there are none for any.
+    pub(in super::super) fn new(
+        stream: &Stream,
+        shape: &[usize],
+        axes: &[usize],
+    ) -> Result<std::result::Result<Self, String>> {
+        let Some((arch, limits)) = limits(stream.device()) else {
+            return Ok(Err("the emulator runs compiled kernels".into()));
+        };
+        if let Some(reason) = no_compiler(stream, arch)? {
+            return Ok(Err(reason));
+        }
         let mut numbers: Vec<Complex<T>> = Vec::new();
         let mut known: Vec<(Vec<Complex<f64>>, u64)> = Vec::new();
         let mut place = |table: Vec<Complex<f64>>| {
@@ -173,7 +197,7 @@ impl<T: FftFloat> Generated<T> {
         if numbers.is_empty() {
             numbers.push(Complex { re: T::ONE, im: T::ZERO });
         }
-        Ok(Some(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
+        Ok(Ok(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
     }
 
     /// Without the kernels of the launches so far, whose results are multiplied by a scale, or are not.
