@@ -12,6 +12,9 @@ use crate::algorithms::fourier::generated::room::{Limits, Room};
 use crate::algorithms::fourier::generated::spectrum::spectrum;
 use crate::algorithms::fourier::generated::tests::{Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums};
 
+#[cfg(feature = "cuda")]
+mod assembly;
+
 const H100: Limits = Limits { room: Room::H100, cache: 50 << 20 };
 
 /// A multiprocessor whose blocks hold a few hundred numbers, and a cache that is not used.
