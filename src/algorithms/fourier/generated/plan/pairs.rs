@@ -16,7 +16,13 @@ const AHEAD: usize = 6;
 /// The longest chunk, as a part of the cache.
 const CHUNK: usize = 24;
 
-/// The longest one of which the input and the output do not stay in the cache. With shorter ones that takes registers and gains nothing.
+/// The part of the cache up to which short transforms, or planes, are put together in a chunk.
+const TOGETHER: usize = 8 * CHUNK;
+
+/// The shortest chunk, as a part of the cache: for less, tickets and waits take longer than what the cache saves.
+const SHORTEST_CHUNK: usize = 2 * TOGETHER;
+
+/// The longest chunk of which the input and the output do not stay in the cache. With shorter ones that takes registers and gains nothing.
 const STREAMED: usize = 6;
 
 /// The lines of pairs.
@@ -33,15 +39,18 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Of `count` parts of so many bytes, if they are at most a part of the cache and there are enough of them.
+    /// Of `count` parts of so many bytes, if they are at most a part of the cache, and there are enough of them in long enough chunks.
     fn new(count: u32, bytes: usize, limits: Limits, part: usize) -> Option<Self> {
         if bytes > limits.cache / part {
             return None;
         }
         // Short ones together, as many as divide all there are.
-        let most = (limits.cache / CHUNK / 8 / bytes).clamp(1, count as usize) as u32;
+        let most = (limits.cache / TOGETHER / bytes).clamp(1, count as usize) as u32;
         let each = (1..=most).rev().find(|&each| count.is_multiple_of(each)).unwrap_or(1);
         let (count, bytes) = (count / each, bytes * each as usize);
+        if bytes < limits.cache / SHORTEST_CHUNK {
+            return None;
+        }
         let ahead = (limits.cache / AHEAD / bytes).max(1) as u32;
         (count >= 4 * (ahead + 1)).then_some(Self { each, count, ahead })
     }

@@ -300,6 +300,16 @@ fn passes_are_fused_where_the_cache_holds_what_lies_between() {
 }
 
 #[test]
+fn planes_are_fused_in_long_chunks_alone() {
+    let is_fused = |planes: usize| {
+        let plan = plan(Real::F32, &[planes, 16, 16], &[1, 2], FftKind::Forward, H100).expect("a plan");
+        matches!(plan.steps[0].work, Work::Pair(_))
+    };
+    // The second number is a prime, so that a chunk would have one plane.
+    assert!(is_fused(50_020) && !is_fused(50_021));
+}
+
+#[test]
 fn what_no_kernel_can_do_is_refused() {
     let of = |shape: &[usize], axes: &[usize], kind| plan(Real::F32, shape, axes, kind, H100).map(|_| ());
     assert_eq!(of(&[1 << 16, 1 << 15], &[1], FftKind::Forward), Err(Refusal::Numbers));
