@@ -26,7 +26,6 @@ const LARGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block", "a file a collective"),
     ("primitives-host/src", "to be split: memory, launches, streams"),
     ("primitives-host/src/emulator", "to be split: fibers, memory, reports"),
-    ("src/algorithms/fourier/generated", "to be split: the text of kernels, plans"),
     ("src/expr", "to be split: the graph, the host's interpreter"),
     ("tests/algorithms", "a file an algorithm"),
     ("tests/suite", "the twin of several folders: a file each of theirs"),

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::butterfly::{self, MOST_RADIX};
-use super::code::{Code, Number, Real};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass};
 use super::room::{CONTROL, Room};
+use super::text::butterfly::{self, MOST_RADIX};
+use super::text::code::{Code, Number, Real};
 
 /// Threads of a block: of several lines in a row, and of one or of lines side by side.
 const MOST_THREADS: [u32; 2] = [512, 1024];

@@ -7,13 +7,13 @@ use std::ffi::c_void;
 use std::hash::BuildHasherDefault;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use super::code::Real;
-use super::fused::{FusedKernel, fused};
-use super::kernel::{ENTRY, LAYOUT, PassKernel, kernel, nothing};
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, plan};
 use super::room::Limits;
-use super::spectrum::spectrum;
+use super::text::code::Real;
+use super::text::fused::{FusedKernel, fused};
+use super::text::kernel::{ENTRY, LAYOUT, PassKernel, kernel, nothing};
+use super::text::spectrum::spectrum;
 use crate::__private::{Again, AgainMut, KernelInfo, Launch};
 use crate::algorithms::fourier::FftKind;
 use crate::algorithms::run::{Memory, Run, bytes_of};

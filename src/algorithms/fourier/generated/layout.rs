@@ -1,7 +1,7 @@
 //! Where the numbers of lines lie in shared memory between two stages, by its banks.
 
-use super::code::Real;
 use super::pass::{Kind, Lanes, LinePass, Stage};
+use super::text::code::Real;
 
 /// Bytes that a multiprocessor's shared memory moves at a time.
 const WAVEFRONT: u32 = 128;

@@ -4,33 +4,19 @@
 //! spends 40 to 50 a number, and runs at the speed of a copy (H100, driver 580.159.04: 2^26 complex `f32` in lines of 1000 in 0.357 ms;
 //! cuFFT 12.0 0.361, a copy 0.356).
 //!
-//! - [`code`]: registers, integers, and real values with pending factors.
-//! - [`butterfly`]: transforms of the numbers of one thread.
 //! - [`pass`]: what a kernel does, as a plain value.
+//! - [`text`]: the kernel of a pass, or of two that are fused.
 //! - [`layout`]: where numbers lie in shared memory, by its banks.
-//! - [`kernel`], [`half`], [`rows`]: the text of a pass; real arrays; short lines.
-//! - [`convolution`]: lengths with large prime factors.
-//! - [`spectrum`]: half spectra of long real arrays.
-//! - [`fused`]: two passes in a launch.
-//! - [`factors`]: factors between the passes of a long transform.
 //! - [`choose`]: which radices, threads and lines a length takes, on a multiprocessor that has some [`room`].
 //! - [`plan`]: which passes make the transforms of an array, and which memory each uses.
 //! - [`launch`]: their launches on a GPU.
 
-pub(super) mod butterfly;
 pub(super) mod choose;
-pub(super) mod code;
-pub(super) mod convolution;
-pub(super) mod factors;
-pub(super) mod fused;
-pub(super) mod half;
-pub(super) mod kernel;
 pub(super) mod launch;
 pub(super) mod layout;
 pub(super) mod pass;
 pub(super) mod plan;
 pub(super) mod room;
-pub(super) mod rows;
-pub(super) mod spectrum;
 #[cfg(test)]
 mod tests;
+pub(super) mod text;

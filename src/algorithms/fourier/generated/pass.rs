@@ -1,7 +1,7 @@
 //! Passes: what a kernel does, as a plain value. Equal values have the same text. So have those whose last axes differ in length, if blocks
 //! have all of their lines in both or may lack some in both: the launch gives the number of lines.
 
-use super::code::Real;
+use super::text::code::Real;
 
 /// Lanes of a warp are neighbours along the line, or across lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,12 +12,12 @@
 
 use std::fmt;
 
-use super::butterfly::MOST_PRIME;
-use super::code::Real;
-use super::fused::FusedPair;
 use super::pass::LinePass;
 use super::room::Limits;
-use super::spectrum::SpectrumPass;
+use super::text::butterfly::MOST_PRIME;
+use super::text::code::Real;
+use super::text::fused::FusedPair;
+use super::text::spectrum::SpectrumPass;
 use crate::algorithms::fourier::FftKind;
 
 mod axes;

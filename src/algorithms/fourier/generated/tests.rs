@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::choose::rows;
-use super::code::Real;
-use super::kernel::{PassKernel, kernel};
 use super::layout;
 use super::pass::{Kind, Lanes, LineAxis, LinePass, OuterFactors};
 use super::plan::Work;
 use super::room::Room;
+use super::text::code::Real;
+use super::text::kernel::{PassKernel, kernel};
 use crate::Complex;
 use crate::element::root_of_unity;
 use crate::expr::tests::machine::Machine;

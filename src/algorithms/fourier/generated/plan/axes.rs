@@ -2,11 +2,11 @@
 
 use super::{Draft, Work};
 use crate::algorithms::fourier::generated::choose::{Beside, Choice, OF_BYTES, Search};
-use crate::algorithms::fourier::generated::code::Real;
-use crate::algorithms::fourier::generated::convolution::{convolution, is_smooth};
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LineAxis, LinePass, OuterFactors};
 use crate::algorithms::fourier::generated::room::Limits;
+use crate::algorithms::fourier::generated::text::code::Real;
+use crate::algorithms::fourier::generated::text::convolution::{convolution, is_smooth};
 
 /// The shortest and the longest line of several that make a longer one.
 const PARTS: std::ops::RangeInclusive<u32> = 16..=1 << 13;

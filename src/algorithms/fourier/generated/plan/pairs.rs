@@ -4,11 +4,11 @@
 
 use super::axes::{Along, line_axes};
 use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
-use crate::algorithms::fourier::generated::code::Real;
-use crate::algorithms::fourier::generated::fused::FusedPair;
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{LineAxis, LinePass, OuterFactors};
 use crate::algorithms::fourier::generated::room::Limits;
+use crate::algorithms::fourier::generated::text::code::Real;
+use crate::algorithms::fourier::generated::text::fused::FusedPair;
 
 /// The part of the cache by which the first pass is ahead.
 const AHEAD: usize = 6;

@@ -3,14 +3,14 @@
 use super::{Area, Plan, Refusal, Step, Work, plan};
 use crate::Complex;
 use crate::algorithms::fourier::FftKind;
-use crate::algorithms::fourier::generated::code::Real;
-use crate::algorithms::fourier::generated::fused::{FusedKernel, fused};
-use crate::algorithms::fourier::generated::kernel::{PassKernel, kernel};
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LinePass};
 use crate::algorithms::fourier::generated::room::{Limits, Room};
-use crate::algorithms::fourier::generated::spectrum::spectrum;
 use crate::algorithms::fourier::generated::tests::{Launch, Memory, NOTHING, Numbers, assert_near, launch, some, sums};
+use crate::algorithms::fourier::generated::text::code::Real;
+use crate::algorithms::fourier::generated::text::fused::{FusedKernel, fused};
+use crate::algorithms::fourier::generated::text::kernel::{PassKernel, kernel};
+use crate::algorithms::fourier::generated::text::spectrum::spectrum;
 
 #[cfg(feature = "cuda")]
 mod assembly;

@@ -7,8 +7,8 @@ use primitives_build::Toolchain;
 
 use super::{ARCHITECTURES, limits, texts};
 use crate::algorithms::fourier::FftKind;
-use crate::algorithms::fourier::generated::code::Real;
 use crate::algorithms::fourier::generated::plan::{Plan, plan};
+use crate::algorithms::fourier::generated::text::code::Real;
 
 /// A folder that goes in the end.
 struct Folder(PathBuf);

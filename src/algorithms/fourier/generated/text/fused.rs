@@ -14,9 +14,9 @@ use std::fmt::Write;
 
 use super::code::Code;
 use super::kernel::{Frame, Writer, module, outer_roots};
-use super::layout::bytes;
-use super::pass::LinePass;
 use crate::Complex;
+use crate::algorithms::fourier::generated::layout::bytes;
+use crate::algorithms::fourier::generated::pass::LinePass;
 use crate::expr::ptx::emit::{Class, Reg, op};
 use crate::expr::ptx::target_of;
 
@@ -25,41 +25,41 @@ mod tests;
 
 /// Two passes that are launched together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct FusedPair {
+pub(in super::super::super) struct FusedPair {
     /// Blocks have the same threads. The second one's input is [`fresh`](LinePass::fresh).
-    pub(super) passes: [LinePass; 2],
+    pub(in super::super) passes: [LinePass; 2],
     /// Each has the same tiles of the first pass, in their order, and the same of the second.
-    pub(super) chunks: u32,
+    pub(in super::super) chunks: u32,
     /// How many chunks the first pass is ahead.
-    pub(super) ahead: u32,
+    pub(in super::super) ahead: u32,
     /// Chunks of the ring between the passes; 0 if there is none.
-    pub(super) ring: u32,
+    pub(in super::super) ring: u32,
     /// Blocks that a multiprocessor should hold.
-    pub(super) blocks: u32,
+    pub(in super::super) blocks: u32,
 }
 
 impl FusedPair {
     /// Numbers of the ring; 0 if there is none.
-    pub(super) fn ring_numbers(&self) -> usize {
+    pub(in super::super) fn ring_numbers(&self) -> usize {
         let chunk = self.passes[1].axes.last().map_or(0, |axis| axis.strides[0]);
         self.ring as usize * chunk as usize
     }
 
     /// Counters of 32 bits: the tickets, then the tiles that are done, of each chunk in the first pass, then in the second.
-    pub(super) fn counters(&self) -> u32 {
+    pub(in super::super) fn counters(&self) -> u32 {
         1 + 2 * self.chunks
     }
 }
 
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of what lies between, and of the output; of each
 /// pass the roots of its stages and those of its factors; the counters, which are 0 before the launch; and what results are multiplied by.
-pub(in super::super) struct FusedKernel {
-    pub(super) text: String,
-    pub(super) blocks: u64,
-    pub(super) threads: u32,
-    pub(super) shared: u32,
-    pub(super) roots: [Vec<Complex<f64>>; 2],
-    pub(super) outer_roots: [Vec<Complex<f64>>; 2],
+pub(in super::super::super) struct FusedKernel {
+    pub(in super::super) text: String,
+    pub(in super::super) blocks: u64,
+    pub(in super::super) threads: u32,
+    pub(in super::super) shared: u32,
+    pub(in super::super) roots: [Vec<Complex<f64>>; 2],
+    pub(in super::super) outer_roots: [Vec<Complex<f64>>; 2],
 }
 
 /// What a block does.
@@ -72,7 +72,7 @@ struct Ticket {
 }
 
 /// The kernel of two passes.
-pub(in super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
+pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel {
     let [first, second] = &pair.passes;
     debug_assert!(first.block_threads() == second.block_threads() && first.real == second.real && second.fresh);
     debug_assert!(pair.ahead >= 1 && pair.ahead < pair.chunks && (pair.ring == 0 || pair.ring > pair.ahead));

@@ -6,13 +6,13 @@
 //! one before left them: in the thread's registers.
 
 use super::butterfly::{MOST_PRIME, least_factor};
-use super::choose::{Beside, Choice, Search};
 use super::code::{Number, Place, Real};
 use super::kernel::{Here, Writer};
-use super::layout::{self, layouts};
-use super::pass::{Kind, LineAxis, LinePass};
-use super::room::Room;
 use crate::Complex;
+use crate::algorithms::fourier::generated::choose::{Beside, Choice, Search};
+use crate::algorithms::fourier::generated::layout::{self, layouts};
+use crate::algorithms::fourier::generated::pass::{Kind, LineAxis, LinePass};
+use crate::algorithms::fourier::generated::room::Room;
 use crate::element::root_of_unity;
 use crate::expr::ptx::emit::{Class, Reg};
 
@@ -39,12 +39,18 @@ fn largest_factor(mut n: u32) -> u32 {
 }
 
 /// Whether lines of a length are transformed without a convolution.
-pub(super) fn is_smooth(n: u32) -> bool {
+pub(in super::super) fn is_smooth(n: u32) -> bool {
     largest_factor(n) <= MOST_PRIME
 }
 
 /// A pass over lines of a length that has a large prime factor, if a block holds its convolution.
-pub(super) fn convolution(real: Real, n: u32, axes: &[LineAxis], elements: [u32; 2], room: Room) -> Option<LinePass> {
+pub(in super::super) fn convolution(
+    real: Real,
+    n: u32,
+    axes: &[LineAxis],
+    elements: [u32; 2],
+    room: Room,
+) -> Option<LinePass> {
     if n > LONGEST {
         return None;
     }
@@ -69,7 +75,7 @@ pub(super) fn convolution(real: Real, n: u32, axes: &[LineAxis], elements: [u32;
 
 impl LinePass {
     /// Numbers of a line in memory.
-    pub(super) fn line_length(&self) -> u32 {
+    pub(in super::super) fn line_length(&self) -> u32 {
         match self.kind {
             Kind::Rader => self.length() + 1,
             Kind::Chirp(n) => n,
@@ -77,18 +83,18 @@ impl LinePass {
         }
     }
 
-    pub(super) fn is_convolution(&self) -> bool {
+    pub(in super::super) fn is_convolution(&self) -> bool {
         matches!(self.kind, Kind::Rader | Kind::Chirp(_))
     }
 
     /// The pass whose stages are those of the inverse transform of a convolution, if it is one.
-    pub(super) fn back(&self) -> Option<Self> {
+    pub(in super::super) fn back(&self) -> Option<Self> {
         let radices = || self.radices.iter().rev().copied().collect();
         self.is_convolution().then(|| Self { radices: radices(), ..self.clone() })
     }
 
     /// Numbers of shared memory from a line to the next where its elements are put in order: odd, so that lines begin in different banks.
-    pub(super) fn ordered_pitch(&self) -> u32 {
+    pub(in super::super) fn ordered_pitch(&self) -> u32 {
         self.line_length() | 1
     }
 }
@@ -110,7 +116,7 @@ struct Ordered {
 
 impl Writer<'_> {
     /// Writes a convolution.
-    pub(super) fn convolve(&mut self, here: &mut Here) {
+    pub(in super::super) fn convolve(&mut self, here: &mut Here) {
         let mut ordered = (self.pass.kind == Kind::Rader).then(|| self.put_in_order(here));
         let (mut x, chirp) = match &ordered {
             Some(ordered) => (self.gather(here, ordered), 0),

@@ -9,33 +9,33 @@ use crate::expr::ptx::emit::{Class, Emitter, Reg, op};
 
 /// The type of a complex number's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Real {
+pub(in super::super::super) enum Real {
     F32,
     F64,
 }
 
 impl Real {
     /// Bytes of a complex number.
-    pub(super) fn number(self) -> u32 {
+    pub(in super::super) fn number(self) -> u32 {
         match self {
             Self::F32 => 8,
             Self::F64 => 16,
         }
     }
 
-    pub(super) fn class(self) -> Class {
+    pub(in super::super) fn class(self) -> Class {
         match self {
             Self::F32 => Class::F32,
             Self::F64 => Class::F64,
         }
     }
 
-    pub(super) fn ptx(self) -> &'static str {
+    pub(in super::super) fn ptx(self) -> &'static str {
         self.class().ptx()
     }
 
     /// The bits of the nearest value.
-    pub(super) fn bits(self, value: f64) -> u64 {
+    pub(in super::super) fn bits(self, value: f64) -> u64 {
         match self {
             Self::F32 => (value as f32).to_bits().into(),
             Self::F64 => value.to_bits(),
@@ -52,22 +52,22 @@ impl Real {
 
 /// A real value: a register times a factor. Signs, halves and √½ wait for the next addition, which takes them as the multiplier of an `fma`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Value {
-    pub(super) factor: f64,
-    pub(super) reg: Reg,
+pub(in super::super) struct Value {
+    pub(in super::super) factor: f64,
+    pub(in super::super) reg: Reg,
 }
 
 impl Value {
-    pub(super) fn of(reg: Reg) -> Self {
+    pub(in super::super) fn of(reg: Reg) -> Self {
         Self { factor: 1.0, reg }
     }
 
-    pub(super) fn negated(self) -> Self {
+    pub(in super::super) fn negated(self) -> Self {
         self.times(-1.0)
     }
 
     /// Without an instruction.
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub(in super::super) fn times(self, factor: f64) -> Self {
         Self { factor: self.factor * factor, ..self }
     }
 
@@ -79,50 +79,50 @@ impl Value {
 
 /// A complex value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Number {
-    pub(super) re: Value,
-    pub(super) im: Value,
+pub(in super::super) struct Number {
+    pub(in super::super) re: Value,
+    pub(in super::super) im: Value,
 }
 
 impl Number {
-    pub(super) fn of([re, im]: [Reg; 2]) -> Self {
+    pub(in super::super) fn of([re, im]: [Reg; 2]) -> Self {
         Self { re: Value::of(re), im: Value::of(im) }
     }
 
     /// With parts exchanged: an inverse transform is a forward one of such numbers.
-    pub(super) fn exchanged(self) -> Self {
+    pub(in super::super) fn exchanged(self) -> Self {
         Self { re: self.im, im: self.re }
     }
 
     /// Times -i.
-    pub(super) fn turned(self) -> Self {
+    pub(in super::super) fn turned(self) -> Self {
         Self { re: self.im, im: self.re.negated() }
     }
 
-    pub(super) fn negated(self) -> Self {
+    pub(in super::super) fn negated(self) -> Self {
         Self { re: self.re.negated(), im: self.im.negated() }
     }
 
-    pub(super) fn conjugate(self) -> Self {
+    pub(in super::super) fn conjugate(self) -> Self {
         Self { re: self.re, im: self.im.negated() }
     }
 
     /// Times a real number, without an instruction.
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub(in super::super) fn times(self, factor: f64) -> Self {
         Self { re: self.re.times(factor), im: self.im.times(factor) }
     }
 }
 
 /// A memory access: whose numbers, and how they are cached.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(in super::super) struct Place {
     /// `global`, `global.nc`, `shared` and the like.
-    pub(super) space: &'static str,
-    pub(super) address: Reg,
+    pub(in super::super) space: &'static str,
+    pub(in super::super) address: Reg,
     /// In bytes.
-    pub(super) offset: i64,
+    pub(in super::super) offset: i64,
     /// The predicate of threads that access it.
-    pub(super) guard: Option<Reg>,
+    pub(in super::super) guard: Option<Reg>,
 }
 
 impl Place {
@@ -133,37 +133,37 @@ impl Place {
 }
 
 /// A kernel's text, and the type that it computes with.
-pub(super) struct Code {
-    pub(super) e: Emitter,
-    pub(super) real: Real,
+pub(in super::super) struct Code {
+    pub(in super::super) e: Emitter,
+    pub(in super::super) real: Real,
     /// Whether numbers of the input, and those of the output, are accessed part by part: they may lie between two whole ones.
-    pub(super) split: [bool; 2],
+    pub(in super::super) split: [bool; 2],
     /// Whether the input has real numbers, without imaginary parts.
-    pub(super) of_reals: bool,
+    pub(in super::super) of_reals: bool,
     /// What numbers of the output are multiplied by, if not by 1.
-    pub(super) scale: Option<Reg>,
+    pub(in super::super) scale: Option<Reg>,
 }
 
 /// Integers below this are divided by a multiplication. Threads and butterflies are.
-pub(super) const SMALL: u32 = 1 << 16;
+pub(in super::super) const SMALL: u32 = 1 << 16;
 
 /// Of 32-bit integers.
 impl Code {
-    pub(super) fn new(real: Real, arch: u32, version: u32) -> Self {
+    pub(in super::super) fn new(real: Real, arch: u32, version: u32) -> Self {
         Self { e: Emitter::new(arch, version), real, split: [false; 2], of_reals: false, scale: None }
     }
 
     /// A parameter that is an integer.
-    pub(super) fn integer_parameter(&mut self, number: usize) -> Reg {
+    pub(in super::super) fn integer_parameter(&mut self, number: usize) -> Reg {
         self.e.op_with(Class::B32, "ld.param.u32", &[], format_args!("[a{number}]"))
     }
 
-    pub(super) fn integer(&mut self, value: u32) -> Reg {
+    pub(in super::super) fn integer(&mut self, value: u32) -> Reg {
         self.e.op_with(Class::B32, "mov.u32", &[], value)
     }
 
     /// `a * by`.
-    pub(super) fn scaled(&mut self, a: Reg, by: u32) -> Reg {
+    pub(in super::super) fn scaled(&mut self, a: Reg, by: u32) -> Reg {
         match by {
             1 => a,
             _ if by.is_power_of_two() => self.e.op_with(Class::B32, "shl.b32", &[a], by.ilog2()),
@@ -172,7 +172,7 @@ impl Code {
     }
 
     /// `a * by + b`.
-    pub(super) fn scaled_plus(&mut self, a: Reg, by: u32, b: Reg) -> Reg {
+    pub(in super::super) fn scaled_plus(&mut self, a: Reg, by: u32, b: Reg) -> Reg {
         match by {
             0 => b,
             1 => self.e.op(Class::B32, "add.u32", &[a, b]),
@@ -181,19 +181,19 @@ impl Code {
     }
 
     /// `a + b`.
-    pub(super) fn plus(&mut self, a: Reg, b: u32) -> Reg {
+    pub(in super::super) fn plus(&mut self, a: Reg, b: u32) -> Reg {
         if b == 0 { a } else { self.e.op_with(Class::B32, "add.u32", &[a], b) }
     }
 
     /// `a - b`.
-    pub(super) fn less(&mut self, a: u32, b: Reg) -> Reg {
+    pub(in super::super) fn less(&mut self, a: u32, b: Reg) -> Reg {
         let to = self.e.reg(Class::B32);
         op!(self.e, "sub.u32 {to}, {a}, {b};");
         to
     }
 
     /// The quotient of a number that is less than `most`.
-    pub(super) fn quotient(&mut self, a: Reg, by: u32, most: u32) -> Reg {
+    pub(in super::super) fn quotient(&mut self, a: Reg, by: u32, most: u32) -> Reg {
         match by {
             1 => a,
             _ if by.is_power_of_two() => self.e.op_with(Class::B32, "shr.u32", &[a], by.ilog2()),
@@ -204,7 +204,7 @@ impl Code {
     }
 
     /// Quotient and remainder of a number that is less than `most`.
-    pub(super) fn divided(&mut self, a: Reg, by: u32, most: u32) -> (Reg, Reg) {
+    pub(in super::super) fn divided(&mut self, a: Reg, by: u32, most: u32) -> (Reg, Reg) {
         if by == 1 {
             return (a, self.integer(0));
         }
@@ -217,23 +217,23 @@ impl Code {
     }
 
     /// Whether `a < b`.
-    pub(super) fn below(&mut self, a: Reg, b: impl std::fmt::Display) -> Reg {
+    pub(in super::super) fn below(&mut self, a: Reg, b: impl std::fmt::Display) -> Reg {
         self.e.op_with(Class::Pred, "setp.lt.u32", &[a], b)
     }
 
-    pub(super) fn is_zero(&mut self, a: Reg) -> Reg {
+    pub(in super::super) fn is_zero(&mut self, a: Reg) -> Reg {
         self.e.op_with(Class::Pred, "setp.eq.u32", &[a], 0)
     }
 
     /// `a` where `which` holds, else `b`.
-    pub(super) fn chosen(&mut self, which: Reg, a: u32, b: Reg) -> Reg {
+    pub(in super::super) fn chosen(&mut self, which: Reg, a: u32, b: Reg) -> Reg {
         let to = self.e.reg(Class::B32);
         op!(self.e, "selp.b32 {to}, {a}, {b}, {which};");
         to
     }
 
     /// The threads for which both hold.
-    pub(super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+    pub(in super::super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.e.op(Class::Pred, "and.pred", &[a, b])),
             _ => a.or(b),
@@ -244,19 +244,19 @@ impl Code {
 /// Of addresses and accesses.
 impl Code {
     /// A parameter that is an address of global memory.
-    pub(super) fn pointer_parameter(&mut self, number: usize) -> Reg {
+    pub(in super::super) fn pointer_parameter(&mut self, number: usize) -> Reg {
         let address = self.e.op_with(Class::B64, "ld.param.u64", &[], format_args!("[a{number}]"));
         self.e.op(Class::B64, "cvta.to.global.u64", &[address])
     }
 
     /// The address of a complex number.
-    pub(super) fn address(&mut self, of: Reg, index: Reg) -> Reg {
+    pub(in super::super) fn address(&mut self, of: Reg, index: Reg) -> Reg {
         let bytes = self.e.op_with(Class::B64, "mul.wide.u32", &[index], self.real.number());
         self.e.op(Class::B64, "add.u64", &[of, bytes])
     }
 
     /// The address of a number of the input, or of the output.
-    pub(super) fn end_address(&mut self, side: usize, of: Reg, index: Reg) -> Reg {
+    pub(in super::super) fn end_address(&mut self, side: usize, of: Reg, index: Reg) -> Reg {
         if side == 1 || !self.of_reals {
             return self.address(of, index);
         }
@@ -278,7 +278,7 @@ impl Code {
         place.guard.map_or(String::new(), |guard| format!("@{guard} "))
     }
 
-    pub(super) fn load(&mut self, place: Place) -> [Reg; 2] {
+    pub(in super::super) fn load(&mut self, place: Place) -> [Reg; 2] {
         if self.of_reals && place.is_end() {
             return self.load_real(Place { offset: place.offset / 2, ..place });
         }
@@ -304,7 +304,7 @@ impl Code {
         [re, self.zero()]
     }
 
-    pub(super) fn store(&mut self, place: Place, number: Number) {
+    pub(in super::super) fn store(&mut self, place: Place, number: Number) {
         let place = self.near(place);
         let scale = self.scale.filter(|_| place.is_end());
         let [re, im] = [number.re, number.im].map(|part| {
@@ -323,7 +323,7 @@ impl Code {
     }
 
     /// A barrier of a warp, or of the block.
-    pub(super) fn barrier(&mut self, warp: bool) {
+    pub(in super::super) fn barrier(&mut self, warp: bool) {
         op!(self.e, "{}", if warp { "bar.warp.sync -1;" } else { "bar.sync 0;" });
     }
 }
@@ -343,7 +343,7 @@ impl std::fmt::Display for Offset {
 /// Of real values.
 impl Code {
     /// A parameter that is a real value.
-    pub(super) fn real_parameter(&mut self, number: usize) -> Reg {
+    pub(in super::super) fn real_parameter(&mut self, number: usize) -> Reg {
         let (class, name) = (self.real.class(), format!("ld.param.{}", self.real.ptx()));
         self.e.op_with(class, &name, &[], format_args!("[a{number}]"))
     }
@@ -365,7 +365,7 @@ impl Code {
     }
 
     /// A register that has the value itself.
-    pub(super) fn register(&mut self, a: Value) -> Reg {
+    pub(in super::super) fn register(&mut self, a: Value) -> Reg {
         match a.factor {
             1.0 => a.reg,
             -1.0 => self.float("neg", &[a.reg]),
@@ -377,7 +377,7 @@ impl Code {
         if a.is_plain() { a } else { Value::of(self.register(a)) }
     }
 
-    pub(super) fn add(&mut self, a: Value, b: Value) -> Value {
+    pub(in super::super) fn add(&mut self, a: Value, b: Value) -> Value {
         if a.factor == b.factor {
             return Value { factor: a.factor, reg: self.float("add.rn", &[a.reg, b.reg]) };
         }
@@ -390,22 +390,22 @@ impl Code {
         Value { factor: a.factor, reg: self.fused(b.reg, b.factor / a.factor, a.reg) }
     }
 
-    pub(super) fn sub(&mut self, a: Value, b: Value) -> Value {
+    pub(in super::super) fn sub(&mut self, a: Value, b: Value) -> Value {
         self.add(a, b.negated())
     }
 
     /// `a * by`, rounded.
-    pub(super) fn scale(&mut self, a: Value, by: f64) -> Value {
+    pub(in super::super) fn scale(&mut self, a: Value, by: f64) -> Value {
         Value::of(self.product(a.reg, a.factor * by))
     }
 
     /// `sum + a * by`.
-    pub(super) fn add_product(&mut self, sum: Value, a: Value, by: f64) -> Value {
+    pub(in super::super) fn add_product(&mut self, sum: Value, a: Value, by: f64) -> Value {
         let sum = self.plain(sum);
         Value { factor: sum.factor, reg: self.fused(a.reg, a.factor * by / sum.factor, sum.reg) }
     }
 
-    pub(super) fn zero(&mut self) -> Reg {
+    pub(in super::super) fn zero(&mut self) -> Reg {
         let (class, literal) = (self.real.class(), self.real.literal(0.0));
         self.e.op_with(class, &format!("mov.{}", self.real.ptx()), &[], literal)
     }
@@ -413,16 +413,16 @@ impl Code {
 
 /// Of complex values.
 impl Code {
-    pub(super) fn add_number(&mut self, a: Number, b: Number) -> Number {
+    pub(in super::super) fn add_number(&mut self, a: Number, b: Number) -> Number {
         Number { re: self.add(a.re, b.re), im: self.add(a.im, b.im) }
     }
 
-    pub(super) fn sub_number(&mut self, a: Number, b: Number) -> Number {
+    pub(in super::super) fn sub_number(&mut self, a: Number, b: Number) -> Number {
         self.add_number(a, b.negated())
     }
 
     /// `a * w`, of registers: two products and two `fma`.
-    pub(super) fn multiply(&mut self, a: Number, w: [Reg; 2]) -> Number {
+    pub(in super::super) fn multiply(&mut self, a: Number, w: [Reg; 2]) -> Number {
         let a = if a.re.factor.abs() == a.im.factor.abs() {
             a
         } else {
@@ -440,7 +440,7 @@ impl Code {
     }
 
     /// `a` where `which` holds, else `b`.
-    pub(super) fn choose_number(&mut self, which: Reg, a: Number, b: Number) -> Number {
+    pub(in super::super) fn choose_number(&mut self, which: Reg, a: Number, b: Number) -> Number {
         let parts = [(a.re, b.re), (a.im, b.im)].map(|(a, b)| {
             let (a, b) = (self.register(a), self.register(b));
             self.e.op(self.real.class(), &format!("selp.{}", self.real.ptx()), &[a, b, which])
@@ -449,7 +449,7 @@ impl Code {
     }
 
     /// Without an imaginary part, where `which` holds.
-    pub(super) fn real_where(&mut self, which: Reg, a: [Reg; 2]) -> [Reg; 2] {
+    pub(in super::super) fn real_where(&mut self, which: Reg, a: [Reg; 2]) -> [Reg; 2] {
         let zero = self.zero();
         [a[0], self.e.op(self.real.class(), &format!("selp.{}", self.real.ptx()), &[zero, a[1], which])]
     }

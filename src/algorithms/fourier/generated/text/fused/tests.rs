@@ -2,12 +2,12 @@
 
 use super::{FusedKernel, FusedPair, fused};
 use crate::Complex;
-use crate::algorithms::fourier::generated::code::Real;
 use crate::algorithms::fourier::generated::pass::{Lanes, LineAxis, LinePass, OuterFactors};
 use crate::algorithms::fourier::generated::plan::Work;
 use crate::algorithms::fourier::generated::tests::{
     Launch, Memory, NOTHING, Numbers, assert_near, axis, bound, in_a_row, launch, some, sums,
 };
+use crate::algorithms::fourier::generated::text::code::Real;
 
 /// Transforms of 8 * 12 numbers; how many there are, and how many are a chunk.
 const N1: u32 = 8;

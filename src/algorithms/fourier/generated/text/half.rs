@@ -7,7 +7,7 @@
 
 use super::code::{Code, Number, Place};
 use super::kernel::{Here, Writer};
-use super::pass::Stage;
+use crate::algorithms::fourier::generated::pass::Stage;
 use crate::element::root_of_unity;
 use crate::expr::ptx::emit::Reg;
 
@@ -59,7 +59,7 @@ impl Writer<'_> {
     }
 
     /// The half spectrum, from the results of the last stage.
-    pub(super) fn store_half(&mut self, here: &Here, x: &[Number]) {
+    pub(in super::super) fn store_half(&mut self, here: &Here, x: &[Number]) {
         let stage = self.last_stage();
         let roots = self.half_roots();
         let Stage { radix, apart, .. } = stage;
@@ -95,7 +95,7 @@ impl Writer<'_> {
     }
 
     /// The numbers of the first stage, from a half spectrum.
-    pub(super) fn load_half(&mut self, here: &Here) -> Vec<Number> {
+    pub(in super::super) fn load_half(&mut self, here: &Here) -> Vec<Number> {
         let stage = self.first_stage();
         let roots = self.half_roots();
         let Stage { radix, apart, .. } = stage;
@@ -140,7 +140,7 @@ impl Writer<'_> {
 
 /// From elements `o` and `m - o` of a transform to those of the half spectrum: `X[o] = (e - q) / 2` and `X[m - o] = conj(e + q) / 2`, where
 /// `e` and `f` are sum and difference of `Z[o]` and `conj(Z[m - o])`, and `q = i * root * f`.
-pub(super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
+pub(in super::super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
     let other = other.conjugate();
     let (e, f) = (code.add_number(z, other), code.sub_number(z, other));
     let q = code.multiply(f.turned().negated(), root);
@@ -149,7 +149,7 @@ pub(super) fn to_half(code: &mut Code, [z, other]: [Number; 2], root: [Reg; 2]) 
 
 /// The mirror image: `Z[o] = e + q` and `Z[m - o] = conj(e - q)`, where `e` and `f` are sum and difference of `X[o]` and `conj(X[m - o])`,
 /// and `q = i * conj(root) * f`.
-pub(super) fn from_half(code: &mut Code, [x, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
+pub(in super::super) fn from_half(code: &mut Code, [x, other]: [Number; 2], root: [Reg; 2]) -> [Number; 2] {
     let other = other.conjugate();
     let (e, f) = (code.add_number(x, other), code.sub_number(x, other));
     // conj(root) * f is the number that root * conj(f) mirrors.

@@ -6,18 +6,18 @@ use super::code::{Code, Number, Value};
 use crate::element::root_of_unity;
 
 /// The largest prime that a butterfly may have: it takes about half the square of it in fused multiplications and additions.
-pub(in super::super) const MOST_PRIME: u32 = 31;
+pub(in super::super::super) const MOST_PRIME: u32 = 31;
 
 /// The largest radix: registers for more numbers are spilled.
-pub(in super::super) const MOST_RADIX: u32 = 32;
+pub(in super::super::super) const MOST_RADIX: u32 = 32;
 
 /// The least prime factor of a number above 1.
-pub(super) fn least_factor(n: u32) -> u32 {
+pub(in super::super) fn least_factor(n: u32) -> u32 {
     (2..).find(|&p| n.is_multiple_of(p) || p * p > n).map_or(n, |p| if n.is_multiple_of(p) { p } else { n })
 }
 
 /// The transform: result `k` is the sum of `x[j] * exp(-2πi j k / n)`.
-pub(super) fn transform(code: &mut Code, x: &[Number]) -> Vec<Number> {
+pub(in super::super) fn transform(code: &mut Code, x: &[Number]) -> Vec<Number> {
     match *x {
         [] | [_] => x.to_vec(),
         [a, b] => vec![code.add_number(a, b), code.sub_number(a, b)],

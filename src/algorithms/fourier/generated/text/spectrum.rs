@@ -20,16 +20,16 @@ const BLOCKS: u32 = 4;
 
 /// Half spectra of lines in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) struct SpectrumPass {
-    pub(super) real: Real,
+pub(in super::super::super) struct SpectrumPass {
+    pub(in super::super) real: Real,
     /// Complex numbers of a line's transform.
-    pub(super) pairs: u32,
-    pub(super) lines: u32,
+    pub(in super::super) pairs: u32,
+    pub(in super::super) lines: u32,
     /// From half spectra to what an inverse transform takes.
-    pub(super) inverse: bool,
-    /// As that of a [`LinePass`](super::pass::LinePass), as is the next.
-    pub(super) scaled: bool,
-    pub(super) split: [bool; 2],
+    pub(in super::super) inverse: bool,
+    /// As that of a [`LinePass`](super::super::pass::LinePass), as is the next.
+    pub(in super::super) scaled: bool,
+    pub(in super::super) split: [bool; 2],
 }
 
 impl SpectrumPass {
@@ -39,13 +39,13 @@ impl SpectrumPass {
     }
 
     /// Threads that have something to do.
-    pub(super) fn bound(&self) -> u32 {
+    pub(in super::super) fn bound(&self) -> u32 {
         self.lines * self.of_line()
     }
 }
 
 /// The kernel of a pass.
-pub(in super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
+pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
     (code.split, code.scale) = (pass.split, pass.scaled.then(|| code.real_parameter(SCALE)));

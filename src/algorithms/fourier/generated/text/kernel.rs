@@ -9,46 +9,46 @@ use std::fmt::Write;
 use super::butterfly;
 use super::code::{Code, Number, Place, Real, SMALL};
 use super::factors::{Factors, Levels, Roots, stage_roots};
-use super::layout::{Layout, bytes, layouts, numbers};
-use super::pass::{Kind, Lanes, LinePass, Stage};
 use crate::Complex;
+use crate::algorithms::fourier::generated::layout::{Layout, bytes, layouts, numbers};
+use crate::algorithms::fourier::generated::pass::{Kind, Lanes, LinePass, Stage};
 use crate::expr::ptx::emit::{Class, Reg, op};
 use crate::expr::ptx::target_of;
 
 /// The entry's name.
-pub(in super::super) const ENTRY: &str = "kernel_primitives_fft";
+pub(in super::super::super) const ENTRY: &str = "kernel_primitives_fft";
 
 /// What the host checks that a kernel's text was made for its launch.
-pub(super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
+pub(in super::super) const LAYOUT: u64 = 0x6b70_666f_7572_0001;
 
 /// The parameter that is the [bound](LinePass::bound) of a pass. The addresses come before it.
-pub(super) const BOUND: usize = 4;
+pub(in super::super) const BOUND: usize = 4;
 
 /// The parameter that results are multiplied by.
-pub(super) const SCALE: usize = 5;
+pub(in super::super) const SCALE: usize = 5;
 
 /// How many parameters a pass has.
-pub(super) const PARAMETERS: usize = 6;
+pub(in super::super) const PARAMETERS: usize = 6;
 
 /// Shared memory that a kernel may declare.
 const DECLARED: u32 = 48 << 10;
 
 /// A kernel, and what a launch of it needs. Its parameters are the addresses of the input, of the output, of [`roots`](Self::roots), and of
 /// [`outer_roots`](Self::outer_roots); then the pass's [bound](LinePass::bound), and what results are multiplied by.
-pub(in super::super) struct PassKernel {
-    pub(super) text: String,
-    pub(super) blocks: u64,
-    pub(super) threads: u32,
+pub(in super::super::super) struct PassKernel {
+    pub(in super::super) text: String,
+    pub(in super::super) blocks: u64,
+    pub(in super::super) threads: u32,
     /// Bytes of shared memory that the launch has to give, if the kernel declares none.
-    pub(super) shared: u32,
+    pub(in super::super) shared: u32,
     /// The roots of all stages, and those of a half spectrum.
-    pub(super) roots: Vec<Complex<f64>>,
+    pub(in super::super) roots: Vec<Complex<f64>>,
     /// The roots of the factors between passes.
-    pub(super) outer_roots: Vec<Complex<f64>>,
+    pub(in super::super) outer_roots: Vec<Complex<f64>>,
 }
 
 /// The kernel of a pass.
-pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
+pub(in super::super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
     let parameters = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
@@ -68,7 +68,7 @@ pub(in super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel {
 }
 
 /// The text of a kernel that does nothing, without parameters of its own.
-pub(super) fn nothing(arch: u32) -> String {
+pub(in super::super) fn nothing(arch: u32) -> String {
     let (target, version) = target_of(arch);
     let mut code = Code::new(Real::F32, target, version);
     op!(code.e, "ret;");
@@ -76,13 +76,18 @@ pub(super) fn nothing(arch: u32) -> String {
 }
 
 /// The roots of a pass's factors between passes.
-pub(super) fn outer_roots(pass: &LinePass) -> Vec<Complex<f64>> {
+pub(in super::super) fn outer_roots(pass: &LinePass) -> Vec<Complex<f64>> {
     pass.factors.map_or(Vec::new(), |factors| Levels::new(factors.length).roots())
 }
 
 /// The text of a kernel of so many parameters, threads of a block, blocks of a multiprocessor and bytes of shared memory; and how many bytes
 /// a launch has to give.
-pub(super) fn module(code: &Code, parameters: usize, (threads, blocks): (u32, u32), memory: u32) -> (String, u32) {
+pub(in super::super) fn module(
+    code: &Code,
+    parameters: usize,
+    (threads, blocks): (u32, u32),
+    memory: u32,
+) -> (String, u32) {
     let (outside, inside) = match memory {
         0 => (String::new(), "    .shared .align 16 .b8 numbers[16];\n".into()),
         1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{memory}];\n")),
@@ -108,48 +113,53 @@ pub(super) fn module(code: &Code, parameters: usize, (threads, blocks): (u32, u3
 
 /// Registers that a tile's work begins with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(in super::super) struct Frame {
     /// Addresses of the input, the output, the roots of stages, the roots of outer factors.
-    pub(super) parameters: [Reg; 4],
+    pub(in super::super) parameters: [Reg; 4],
     /// The pass's [bound](LinePass::bound).
-    pub(super) bound: Reg,
+    pub(in super::super) bound: Reg,
     /// What results are multiplied by, if not by 1.
-    pub(super) scale: Option<Reg>,
-    pub(super) thread: Reg,
-    pub(super) tile: Reg,
+    pub(in super::super) scale: Option<Reg>,
+    pub(in super::super) thread: Reg,
+    pub(in super::super) tile: Reg,
     /// The address of shared memory.
-    pub(super) shared: Reg,
+    pub(in super::super) shared: Reg,
 }
 
 /// A thread's place.
 #[derive(Clone, Debug)]
-pub(super) struct Here {
+pub(in super::super) struct Here {
     /// Its line of the block; none if there is one.
-    pub(super) line: Option<Reg>,
+    pub(in super::super) line: Option<Reg>,
     /// Its number among the line's threads.
-    pub(super) thread: Reg,
+    pub(in super::super) thread: Reg,
     /// Where the line begins in the input and in the output, in numbers.
-    pub(super) begins: [Reg; 2],
+    pub(in super::super) begins: [Reg; 2],
     coordinates: Vec<Reg>,
     /// Whether there is such a line, if some may not be.
-    pub(super) there: Option<Reg>,
+    pub(in super::super) there: Option<Reg>,
 }
 
 /// Writes the work of a tile.
-pub(super) struct Writer<'a> {
-    pub(super) code: &'a mut Code,
-    pub(super) pass: &'a LinePass,
-    pub(super) frame: Frame,
+pub(in super::super) struct Writer<'a> {
+    pub(in super::super) code: &'a mut Code,
+    pub(in super::super) pass: &'a LinePass,
+    pub(in super::super) frame: Frame,
     /// All roots so far: what the kernel's table has.
     roots: &'a mut Vec<Complex<f64>>,
-    pub(super) stages: Vec<Stage>,
-    pub(super) layouts: Vec<Layout>,
+    pub(in super::super) stages: Vec<Stage>,
+    pub(in super::super) layouts: Vec<Layout>,
     /// Whether shared memory may still be read.
-    pub(super) in_use: bool,
+    pub(in super::super) in_use: bool,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(code: &'a mut Code, pass: &'a LinePass, frame: Frame, roots: &'a mut Vec<Complex<f64>>) -> Self {
+    pub(in super::super) fn new(
+        code: &'a mut Code,
+        pass: &'a LinePass,
+        frame: Frame,
+        roots: &'a mut Vec<Complex<f64>>,
+    ) -> Self {
         debug_assert!(pass.radices.len() > 1 || pass.lanes[0] == pass.lanes[1], "lanes change in an exchange");
         let (stages, layouts) = (pass.stages(), layouts(pass));
         (code.split, code.of_reals, code.scale) = (pass.split, pass.of_reals, frame.scale);
@@ -157,7 +167,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes everything, and returns how many numbers of shared memory it takes.
-    pub(super) fn write(mut self) -> u32 {
+    pub(in super::super) fn write(mut self) -> u32 {
         let mut here = self.here(self.pass.lanes[0]);
         if self.pass.is_convolution() {
             self.convolve(&mut here);
@@ -183,27 +193,27 @@ impl<'a> Writer<'a> {
         numbers(self.pass)
     }
 
-    pub(super) fn first_stage(&self) -> Stage {
+    pub(in super::super) fn first_stage(&self) -> Stage {
         self.stages[0]
     }
 
-    pub(super) fn last_stage(&self) -> Stage {
+    pub(in super::super) fn last_stage(&self) -> Stage {
         self.stages[self.stages.len() - 1]
     }
 
     /// With parts exchanged, if the transform is inverse.
-    pub(super) fn directed(&self, number: Number) -> Number {
+    pub(in super::super) fn directed(&self, number: Number) -> Number {
         if self.pass.inverse { number.exchanged() } else { number }
     }
 
     /// Adds roots to the table, and returns where they begin.
-    pub(super) fn add_roots(&mut self, roots: impl Iterator<Item = Complex<f64>>) -> u32 {
+    pub(in super::super) fn add_roots(&mut self, roots: impl Iterator<Item = Complex<f64>>) -> u32 {
         let begin = self.roots.len() as u32;
         self.roots.extend(roots);
         begin
     }
 
-    pub(super) fn barrier(&mut self) {
+    pub(in super::super) fn barrier(&mut self) {
         self.code.barrier(self.pass.is_of_warps());
     }
 
@@ -262,7 +272,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A thread's butterfly `i` of a stage, and which threads have it, if not all do.
-    pub(super) fn butterfly(&mut self, here: &Here, stage: &Stage, i: u32) -> (Reg, Option<Reg>) {
+    pub(in super::super) fn butterfly(&mut self, here: &Here, stage: &Stage, i: u32) -> (Reg, Option<Reg>) {
         let (threads, code) = (self.pass.threads, &mut *self.code);
         if !stage.paired {
             let b = code.plus(here.thread, i * threads);
@@ -284,18 +294,18 @@ impl<'a> Writer<'a> {
     }
 
     /// The address of an element of a line.
-    pub(super) fn pointer(&mut self, side: usize, here: &Here, element: Reg) -> Reg {
+    pub(in super::super) fn pointer(&mut self, side: usize, here: &Here, element: Reg) -> Reg {
         let index = self.code.scaled_plus(element, self.pass.elements[side], here.begins[side]);
         self.code.end_address(side, self.frame.parameters[side], index)
     }
 
     /// The offset of a number, in bytes.
-    pub(super) fn offset(&self, numbers: i64) -> i64 {
+    pub(in super::super) fn offset(&self, numbers: i64) -> i64 {
         numbers * i64::from(self.pass.real.number())
     }
 
     /// The elements that lie between a thread's first number of a stage and number `k` of its butterfly `i`.
-    pub(super) fn element(&self, stage: &Stage, i: u32, k: u32) -> i64 {
+    pub(in super::super) fn element(&self, stage: &Stage, i: u32, k: u32) -> i64 {
         i64::from(i * self.pass.threads + k * stage.apart)
     }
 
@@ -336,7 +346,7 @@ impl<'a> Writer<'a> {
     }
 
     /// All stages: from the numbers of the first one's butterflies to the results of the last one's.
-    pub(super) fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
+    pub(in super::super) fn transform(&mut self, here: &mut Here, x: &mut Vec<Number>) {
         for s in 0..self.stages.len() {
             let stage = self.stages[s];
             self.stage(here, &stage, x, s + 1 == self.stages.len());

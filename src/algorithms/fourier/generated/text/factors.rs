@@ -10,16 +10,16 @@ const ONE_LEVEL: u32 = 8192;
 
 /// The roots of unity of a length, in one table or in two: root `e` is `far[e / near] * near[e % near]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Levels {
-    pub(super) length: u32,
+pub(in super::super) struct Levels {
+    pub(in super::super) length: u32,
     /// Roots that lie side by side.
-    pub(super) near: u32,
+    pub(in super::super) near: u32,
     /// Roots that are so many apart.
-    pub(super) far: u32,
+    pub(in super::super) far: u32,
 }
 
 impl Levels {
-    pub(super) fn new(length: u32) -> Self {
+    pub(in super::super) fn new(length: u32) -> Self {
         if length <= ONE_LEVEL {
             return Self { length, near: length, far: 1 };
         }
@@ -28,7 +28,7 @@ impl Levels {
     }
 
     /// The tables, the far one first.
-    pub(super) fn roots(self) -> Vec<Complex<f64>> {
+    pub(in super::super) fn roots(self) -> Vec<Complex<f64>> {
         let n = self.length as usize;
         let near = (0..self.near as usize).map(|i| root_of_unity(i, n));
         if self.far == 1 {
@@ -39,24 +39,24 @@ impl Levels {
 }
 
 /// The roots of a stage, `exp(-2πi * j * k / (done * radix))`: for each `k` from 1, those of all `j` below `done`.
-pub(super) fn stage_roots(radix: u32, done: u32) -> impl Iterator<Item = Complex<f64>> {
+pub(in super::super) fn stage_roots(radix: u32, done: u32) -> impl Iterator<Item = Complex<f64>> {
     let (radix, done) = (radix as usize, done as usize);
     (1..radix).flat_map(move |k| (0..done).map(move |j| root_of_unity(j * k, done * radix)))
 }
 
 /// The tables of the roots of a length, as a kernel reads them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Roots {
-    pub(super) levels: Levels,
+pub(in super::super) struct Roots {
+    pub(in super::super) levels: Levels,
     /// The address of the tables.
-    pub(super) table: Reg,
+    pub(in super::super) table: Reg,
     /// Threads that need roots: others would read past the tables.
-    pub(super) guard: Option<Reg>,
+    pub(in super::super) guard: Option<Reg>,
 }
 
 impl Roots {
     /// A root, by its index.
-    pub(super) fn root(&self, code: &mut Code, index: Reg) -> [Reg; 2] {
+    pub(in super::super) fn root(&self, code: &mut Code, index: Reg) -> [Reg; 2] {
         let Levels { length, near, far } = self.levels;
         let load = |code: &mut Code, index: Reg, after: u32| {
             let address = code.address(self.table, index);
@@ -75,18 +75,18 @@ impl Roots {
 
 /// The factors of a butterfly's numbers: of number `k`, the root `coordinate * (first + k * step)`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Factors {
-    pub(super) roots: Roots,
-    pub(super) coordinate: Reg,
-    pub(super) first: Reg,
-    pub(super) step: u32,
+pub(in super::super) struct Factors {
+    pub(in super::super) roots: Roots,
+    pub(in super::super) coordinate: Reg,
+    pub(in super::super) first: Reg,
+    pub(in super::super) step: u32,
 }
 
 /// Multiplies a butterfly's numbers by their factors.
 ///
 /// The roots of the first number and of `step * 1`, `step * 2`, `step * 4` and so on come from the tables. The rest are products, along a
 /// binary tree that is walked depth first: as many roots are alive as it is deep.
-pub(super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut [Number]) {
+pub(in super::super) fn apply(code: &mut Code, factors: &Factors, numbers: &mut [Number]) {
     let index = code.e.op(Class::B32, "mul.lo.u32", &[factors.coordinate, factors.first]);
     let first = factors.roots.root(code, index);
     let depth = usize::BITS - (numbers.len() - 1).leading_zeros();

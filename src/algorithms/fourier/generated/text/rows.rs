@@ -19,7 +19,7 @@ struct Passing {
 
 impl Writer<'_> {
     /// The numbers of the first stage.
-    pub(super) fn take_rows(&mut self, here: &Here) -> Vec<Number> {
+    pub(in super::super) fn take_rows(&mut self, here: &Here) -> Vec<Number> {
         self.pass_rows(false);
         self.barrier();
         self.in_use = true;
@@ -39,7 +39,7 @@ impl Writer<'_> {
     }
 
     /// The results of the last stage.
-    pub(super) fn give_rows(&mut self, here: &Here, x: &[Number]) {
+    pub(in super::super) fn give_rows(&mut self, here: &Here, x: &[Number]) {
         if self.pass.radices.len() > 1 {
             self.barrier();
         }

@@ -1,0 +1,19 @@
+//! The texts of kernels.
+//!
+//! - [`code`]: registers, integers, and real values with pending factors.
+//! - [`butterfly`]: transforms of the numbers of one thread.
+//! - [`factors`]: tables of roots of unity, and factors between the passes of a long transform.
+//! - [`kernel`], [`half`], [`rows`]: a pass; real arrays; short lines.
+//! - [`convolution`]: lengths with large prime factors.
+//! - [`spectrum`]: half spectra of long real arrays.
+//! - [`fused`]: two passes in a launch.
+
+pub(super) mod butterfly;
+pub(super) mod code;
+pub(super) mod convolution;
+mod factors;
+pub(super) mod fused;
+mod half;
+pub(super) mod kernel;
+mod rows;
+pub(super) mod spectrum;
