@@ -1,4 +1,5 @@
-//! Generated kernels beside compiled ones: which of them a plan takes, and that both give the same. The emulator has compiled ones alone.
+//! Generated kernels beside compiled ones: which of them a plan takes, and that both give the same. The emulator has compiled ones alone,
+//! which are then compared with themselves.
 
 use std::process::Command;
 
@@ -172,6 +173,42 @@ fn a_driver_without_a_compiler_runs_compiled_kernels() -> Result<()> {
         .expect("this test runs again");
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 passed"), "{}\n{said}\n{errors}", output.status);
+    Ok(())
+}
+
+#[test]
+fn several_threads_make_the_first_calls_of_a_plan() -> Result<()> {
+    let stream = stream()?;
+    let plan = FftPlan::<f32>::new(&stream, &[50, 250], &[1])?;
+    let x = numbers::<f32>(plan.items(), 5);
+    let call = || -> Result<Vec<Complex<f32>>> {
+        let stream = stream.device().stream()?;
+        let (input, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed(x.len())?);
+        fft(&stream, &plan, &input, &mut out)?;
+        out.to_vec()
+    };
+    let results = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(&call));
+        threads.map(|thread| thread.join().expect("a thread"))
+    });
+    for result in results {
+        assert!(result? == call()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_first_call_of_a_plan_can_be_captured() -> Result<()> {
+    let stream = stream()?;
+    let [plan, other] =
+        [FftPlan::<f32>::new(&stream, &[9, 350], &[1])?, FftPlan::<f32>::new(&stream, &[9, 350], &[1])?];
+    let x = numbers::<f32>(plan.items(), 6);
+    let input = stream.buffer_from(&x)?;
+    let [mut out, mut expected] = [stream.buffer_zeroed(x.len())?, stream.buffer_zeroed(x.len())?];
+    let graph = stream.capture(|stream| fft(stream, &plan, &input, &mut out))?;
+    graph.launch(&stream)?;
+    fft(&stream, &other, &input, &mut expected)?;
+    assert!(out.to_vec()? == expected.to_vec()?);
     Ok(())
 }
 

@@ -374,13 +374,14 @@ fn blocks_fit_in_every_architecture() {
             for real in [Real::F32, Real::F64] {
                 for kind in [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse] {
                     let plan = match plan(real, shape, axes, kind, limits) {
-                        Err(Refusal::RealAxis(_)) if kind != FftKind::Forward => continue,
+                        // Of a real array, the last axis is to be transformed.
+                        Err(Refusal::RealAxis(1)) if shape == [9, 2187, 10] => continue,
                         plan => plan.unwrap_or_else(|why| panic!("sm_{arch}: {shape:?}: {why}")),
                     };
                     for pass in all_passes(&plan) {
-                        let threads = pass.block_threads();
+                        let (threads, warps) = (pass.block_threads(), pass.block_threads().next_multiple_of(32));
                         assert!(layout::memory(&pass) <= limits.room.block_shared, "sm_{arch}: {pass:?}");
-                        assert!(threads <= 1024 && threads * pass.blocks <= limits.room.threads, "sm_{arch}: {pass:?}");
+                        assert!(threads <= 1024 && warps * pass.blocks <= limits.room.threads, "sm_{arch}: {pass:?}");
                         assert!(pass.blocks >= 1 && pass.blocks <= limits.room.blocks, "sm_{arch}: {pass:?}");
                     }
                 }
