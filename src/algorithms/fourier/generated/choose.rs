@@ -4,6 +4,7 @@
 //! on an H100: one butterfly a thread and stage, radices of like size, 7 to 16 numbers a thread, 100 to 250 threads a block, three blocks
 //! or more a multiprocessor. Lines that lie side by side want 128 bytes of neighbours, however many threads that takes.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -103,7 +104,14 @@ pub(super) struct Search {
 impl Search {
     /// The least cost, then the fewest threads.
     pub(super) fn best(&self) -> Option<Choice> {
-        self.by_threads().into_values().reduce(|best, choice| if is_better(&choice, &best) { choice } else { best })
+        self.by_threads().into_values().min_by(order)
+    }
+
+    /// The pass of the best choice whose layout a block has room for, over lines along some axes.
+    pub(super) fn best_pass(&self, axes: &[LineAxis], elements: [u32; 2]) -> Option<LinePass> {
+        let mut all: Vec<Choice> = self.by_threads().into_values().collect();
+        all.sort_by(order);
+        all.iter().find_map(|choice| self.pass(choice, axes.to_vec(), elements))
     }
 
     /// The best choices of each number of a block's threads.
@@ -118,7 +126,7 @@ impl Search {
                 for lines in self.line_counts() {
                     let Some(choice) = self.choice(&radices, threads, lines) else { continue };
                     let known = all.get(&choice.block_threads());
-                    if known.is_none_or(|known| is_better(&choice, known)) {
+                    if known.is_none_or(|known| order(&choice, known).is_lt()) {
                         all.insert(choice.block_threads(), choice);
                     }
                 }
@@ -249,7 +257,7 @@ impl Search {
         Some(Choice { cost: cost * pieces, pieces, radices: radices.to_vec(), threads, lines, blocks })
     }
 
-    /// The pass of a choice, over lines along some axes.
+    /// The pass of a choice, over lines along some axes, if a block has room for its layout.
     pub(super) fn pass(&self, choice: &Choice, axes: Vec<LineAxis>, elements: [u32; 2]) -> Option<LinePass> {
         let Self { real, n, beside, half, room } = *self;
         let Choice { radices, threads, lines, blocks, .. } = choice.clone();
@@ -301,9 +309,10 @@ fn shared_of(room: Room, blocks: u32) -> u32 {
     (room.shared / blocks - CONTROL).min(room.block_shared)
 }
 
-fn is_better(choice: &Choice, best: &Choice) -> bool {
-    let (a, b) = ((choice.cost * 100.0).round(), (best.cost * 100.0).round());
-    a < b || a == b && choice.block_threads() < best.block_threads()
+/// By cost, to a hundredth of an instruction, then by threads.
+fn order(a: &Choice, b: &Choice) -> Ordering {
+    let hundredths = |choice: &Choice| (choice.cost * 100.0).round();
+    hundredths(a).total_cmp(&hundredths(b)).then(a.block_threads().cmp(&b.block_threads()))
 }
 
 /// What an access of pieces of so many bytes takes, in accesses of whole lines of the cache. Measured on an H100 where lines lie side by side.
@@ -323,7 +332,7 @@ fn of_pieces(bytes: u64) -> f64 {
 #[cfg(test)]
 pub(super) fn rows(real: Real, n: u32, count: u32, room: Room) -> Option<LinePass> {
     let search = Search { real, n, beside: Beside::Elements, half: false, room };
-    search.pass(&search.best()?, vec![LineAxis::new(count, [n; 2])], [1; 2])
+    search.best_pass(&[LineAxis::new(count, [n; 2])], [1; 2])
 }
 
 /// Radices with a product, in falling order: the fewest, or one more.

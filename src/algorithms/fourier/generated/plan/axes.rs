@@ -1,7 +1,7 @@
 //! The passes of one axis.
 
 use super::{Draft, Work};
-use crate::algorithms::fourier::generated::choose::{Beside, Choice, OF_BYTES, Search};
+use crate::algorithms::fourier::generated::choose::{Beside, OF_BYTES, Search};
 use crate::algorithms::fourier::generated::layout;
 use crate::algorithms::fourier::generated::pass::{Kind, LineAxis, LinePass, OuterFactors};
 use crate::algorithms::fourier::generated::room::Limits;
@@ -52,7 +52,7 @@ fn factors(pass: &mut LinePass, distance: u32, length: u32, of_input: bool) {
 /// The parts that a length is made of: of the first pass, of the second, and of the third.
 struct Parts {
     cost: f64,
-    parts: Vec<(Search, Choice)>,
+    parts: Vec<Search>,
 }
 
 /// Appends the passes of an axis; none if its length has a large prime factor or is too long.
@@ -64,76 +64,79 @@ pub(super) fn append(drafts: &mut Vec<Draft>, real: Real, along: Along, limits: 
         drafts.push(Draft { work: Work::Pass(pass), moves: false });
         return Some(());
     }
-    let one = whole(real, along, limits);
+    let of = |parts: Option<Parts>| parts.and_then(|parts| Some((parts.cost, parts.passes(along)?)));
+    let one = of(whole(real, along, limits));
     let is_enough = along.inner == 1 && one.is_some();
-    let two = if is_enough { None } else { two(real, along, limits) };
-    let three = if is_enough || two.as_ref().is_some_and(|two| two.cost <= 3.0 * OF_BYTES) {
+    let two = if is_enough { None } else { of(two(real, along, limits)) };
+    let three = if is_enough || two.as_ref().is_some_and(|(cost, _)| *cost <= 3.0 * OF_BYTES) {
         None
     } else {
-        three(real, along, limits)
+        of(three(real, along, limits))
     };
-    let best = [one, two, three].into_iter().flatten().reduce(|a, b| if b.cost < a.cost { b } else { a })?;
-    let Along { outer, n, inner } = along;
-    let whole = n * inner;
-    let mut push = |pass: LinePass, moves: bool| drafts.push(Draft { work: Work::Pass(pass), moves });
-    match &best.parts[..] {
-        [(search, choice)] => {
-            let axes = match inner {
-                1 => vec![LineAxis::new(outer, [n; 2])],
-                _ => line_axes(&[(inner, 1, 1), (outer, whole, whole)]),
-            };
-            push(search.pass(choice, axes, [inner; 2])?, false);
-        }
-        [(first, of_first), (second, of_second)] => {
-            let row = second.n * inner;
-            let axes = line_axes(&[(row, 1, 1), (outer, whole, whole)]);
-            push(first.pass(of_first, axes, [row; 2])?, false);
-            push(last(second, of_second, along, first.n)?, true);
-        }
-        [(first, of_first), (second, of_second), (third, of_third)] => {
-            // Rows of the first matrix are matrices.
-            let (row, part) = (second.n * third.n, third.n * inner);
-            let axes = line_axes(&[(inner, 1, 1), (row, inner, inner), (outer, whole, whole)]);
-            let mut pass = first.pass(of_first, axes, [row * inner; 2])?;
-            factors(&mut pass, inner, n, false);
-            push(pass, false);
-            let axes = line_axes(&[(part, 1, 1), (outer * first.n, row * inner, row * inner)]);
-            push(second.pass(of_second, axes, [part; 2])?, false);
-            let all = first.n * second.n;
-            let axes = line_axes(&[
-                (inner, 1, 1),
-                (first.n, row * inner, inner),
-                (second.n, part, first.n * inner),
-                (outer, whole, whole),
-            ]);
-            let mut pass = third.pass(of_third, axes, [inner, all * inner])?;
-            factors(&mut pass, part, row, true);
-            push(pass, true);
-        }
-        _ => unreachable!("one, two or three passes"),
-    }
+    let (_, passes) = [one, two, three].into_iter().flatten().reduce(|a, b| if b.0 < a.0 { b } else { a })?;
+    // Of several passes, the last one turns the matrix.
+    let last = passes.len() - 1;
+    let draft = |(i, pass)| Draft { work: Work::Pass(pass), moves: i > 0 && i == last };
+    drafts.extend(passes.into_iter().enumerate().map(draft));
     Some(())
 }
 
-/// The pass over the rows of a matrix of so many, which become columns.
-fn last(search: &Search, choice: &Choice, along: Along, rows: u32) -> Option<LinePass> {
-    let Along { outer, n, inner } = along;
-    let (row, whole) = (search.n * inner, n * inner);
-    let axes = line_axes(&[(inner, 1, 1), (rows, row, inner), (outer, whole, whole)]);
-    let mut pass = search.pass(choice, axes, [inner, rows * inner])?;
-    factors(&mut pass, row, n, true);
-    Some(pass)
+impl Parts {
+    /// The passes, if blocks have room for all of them.
+    fn passes(&self, along: Along) -> Option<Vec<LinePass>> {
+        let Along { outer, n, inner } = along;
+        let whole = n * inner;
+        Some(match &self.parts[..] {
+            [search] => {
+                let axes = match inner {
+                    1 => vec![LineAxis::new(outer, [n; 2])],
+                    _ => line_axes(&[(inner, 1, 1), (outer, whole, whole)]),
+                };
+                vec![search.best_pass(&axes, [inner; 2])?]
+            }
+            [first, second] => {
+                let row = second.n * inner;
+                let axes = line_axes(&[(row, 1, 1), (outer, whole, whole)]);
+                let columns = first.best_pass(&axes, [row; 2])?;
+                let axes = line_axes(&[(inner, 1, 1), (first.n, row, inner), (outer, whole, whole)]);
+                let mut rows = second.best_pass(&axes, [inner, first.n * inner])?;
+                factors(&mut rows, row, n, true);
+                vec![columns, rows]
+            }
+            [first, second, third] => {
+                // Rows of the first matrix are matrices.
+                let (row, part) = (second.n * third.n, third.n * inner);
+                let axes = line_axes(&[(inner, 1, 1), (row, inner, inner), (outer, whole, whole)]);
+                let mut columns = first.best_pass(&axes, [row * inner; 2])?;
+                factors(&mut columns, inner, n, false);
+                let axes = line_axes(&[(part, 1, 1), (outer * first.n, row * inner, row * inner)]);
+                let middle = second.best_pass(&axes, [part; 2])?;
+                let all = first.n * second.n;
+                let axes = line_axes(&[
+                    (inner, 1, 1),
+                    (first.n, row * inner, inner),
+                    (second.n, part, first.n * inner),
+                    (outer, whole, whole),
+                ]);
+                let mut rows = third.best_pass(&axes, [inner, all * inner])?;
+                factors(&mut rows, part, row, true);
+                vec![columns, middle, rows]
+            }
+            _ => unreachable!("one, two or three passes"),
+        })
+    }
 }
 
-fn found(search: Search) -> Option<(Search, Choice)> {
-    Some((search, search.best()?))
+/// With the cost of its best choice, if it has one.
+fn found(search: Search) -> Option<(Search, f64)> {
+    Some((search, search.best()?.of_pass()))
 }
 
 /// One pass.
 fn whole(real: Real, along: Along, limits: Limits) -> Option<Parts> {
     let beside = if along.inner == 1 { Beside::Elements } else { Beside::Lines(along.inner) };
-    let part = found(Search { real, n: along.n, beside, half: false, room: limits.room })?;
-    Some(Parts { cost: part.1.of_pass(), parts: vec![part] })
+    let (search, cost) = found(Search { real, n: along.n, beside, half: false, room: limits.room })?;
+    Some(Parts { cost, parts: vec![search] })
 }
 
 /// Two, of the factors that take the least time together.
@@ -150,9 +153,9 @@ fn two(real: Real, along: Along, limits: Limits) -> Option<Parts> {
         let beside = if inner == 1 { Beside::Turned } else { Beside::Lines(inner) };
         let Some(columns) = search(first, Beside::Lines(second * inner)) else { continue };
         let Some(rows) = search(second, beside) else { continue };
-        let cost = columns.1.of_pass() + rows.1.of_pass();
+        let cost = columns.1 + rows.1;
         if best.as_ref().is_none_or(|best| cost < best.cost) {
-            best = Some(Parts { cost, parts: vec![columns, rows] });
+            best = Some(Parts { cost, parts: vec![columns.0, rows.0] });
         }
     }
     best
@@ -173,9 +176,9 @@ fn three(real: Real, along: Along, limits: Limits) -> Option<Parts> {
         let (Some(columns), Some(rows)) = (found(search), two(real, Along { n: rest, ..along }, limits)) else {
             continue;
         };
-        let cost = columns.1.of_pass() + rows.cost;
+        let cost = columns.1 + rows.cost;
         if best.as_ref().is_none_or(|best| cost < best.cost) {
-            let parts = std::iter::once(columns).chain(rows.parts).collect();
+            let parts = std::iter::once(columns.0).chain(rows.parts).collect();
             best = Some(Parts { cost, parts });
         }
     }
@@ -187,7 +190,7 @@ pub(super) fn half(real: Real, n: usize, along: Along, inverse: bool, limits: Li
     let pairs = u32::try_from(n / 2).ok()?;
     let search = Search { real, n: pairs, beside: Beside::Elements, half: true, room: limits.room };
     let axes = vec![LineAxis::new(along.outer, [pairs, along.n])];
-    let mut pass = search.pass(&search.best()?, axes, [1; 2])?;
+    let mut pass = search.best_pass(&axes, [1; 2])?;
     if inverse {
         // The mirror image.
         pass.radices.reverse();

@@ -55,17 +55,17 @@ pub(in super::super) fn convolution(
         return None;
     }
     let search = |n| Search { real, n, beside: Beside::Elements, half: false, room };
-    let (search, choice, kind) = if least_factor(n) == n && is_smooth(n - 1) {
-        (search(n - 1), search(n - 1).best()?, Kind::Rader)
+    let (search, kind) = if least_factor(n) == n && is_smooth(n - 1) {
+        (search(n - 1), Kind::Rader)
     } else {
         // The least time, of lengths that are little longer than they have to be.
         let long = 2 * n - 1..=2 * n + n / 3 + 1;
         let all = long.filter(|&m| largest_factor(m) <= MOST_OF_CHIRP).filter_map(|m| Some((m, search(m).best()?)));
         let cost = |(m, choice): &(u32, Choice)| choice.cost * f64::from(*m);
-        let (m, choice) = all.reduce(|best, other| if cost(&other) < cost(&best) { other } else { best })?;
-        (search(m), choice, Kind::Chirp(n))
+        let (m, _) = all.reduce(|best, other| if cost(&other) < cost(&best) { other } else { best })?;
+        (search(m), Kind::Chirp(n))
     };
-    let mut pass = search.pass(&choice, axes.to_vec(), elements)?;
+    let mut pass = search.best_pass(axes, elements)?;
     (pass.kind, pass.staged) = (kind, false);
     if pass.threads >= WARP {
         pass.lines = 1;
