@@ -37,17 +37,18 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// shared memory or more, powers of two have a plan up to 2^36 for `f32` and 2^33 for `f64`. All lengths have one up to 2^25.
 ///
 /// **Kernels.** On a GPU, what is read from buffers and written to buffers is transformed by kernels that are written for the plan's
-/// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. They make several passes in one
-/// launch where the cache holds what lies between, replace arrays without temporary memory where no axis takes several passes, and take
-/// lengths with large prime factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own
-/// kernels, as the emulator does, by the table above: computed inputs and outputs, functions of results, longer lengths with prime factors
-/// above 31, real axes that are not the last one or whose length is odd, and arrays of 2^31 numbers or more. So does all that runs on a
-/// driver without a compiler. [`path`](Self::path) says which a plan takes, and why.
+/// lengths when it is first used, and compiled by the driver, which takes up to a second for each launch. Plans that differ in their scales
+/// share kernels. So do those that differ in the batch, unless two passes are one launch. Generated kernels make two passes in one launch
+/// where the cache holds what lies between, need no temporary array where each axis takes one pass, and take lengths with large prime
+/// factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own kernels, as the emulator
+/// does, by the table above: computed inputs and outputs, functions of results, longer lengths with prime factors above 31, real axes that
+/// are not the last one or whose length is odd, and arrays of 2^31 numbers or more. So does all that runs on a driver without a compiler.
+/// [`path`](Self::path) says which a plan takes, and why.
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,
-/// three quarters of the length more. On a GPU the tables of generated kernels take about as much again. All are computed on the host in
-/// double precision, which takes up to 100 bytes a number of the axis meanwhile, and seconds for the longest.
+/// three quarters of the length more. On a GPU the tables of generated kernels take up to twice as much again. All are computed on the host
+/// in double precision, which takes up to 100 bytes a number of the axis meanwhile, and seconds for the longest.
 ///
 /// ```
 /// use kernel_primitives::algorithms::{FftPlan, fft, ifft};
@@ -170,8 +171,8 @@ impl<T: FftFloat> FftPlan<T> {
         Self { scales: [forward, inverse], generated, ..self }
     }
 
-    /// With the library's own kernels alone, which the driver need not compile: for a length that is transformed a few times. On a GPU they take
-    /// several times as long as generated ones.
+    /// With the library's own kernels alone, for a length that is transformed a few times: the driver need not compile them. On a GPU they take
+    /// several times as long as generated ones. [`new`](Self::new) takes as long as without this.
     #[must_use]
     pub fn compiled(self) -> Self {
         Self { generated: Err("the plan asks for compiled kernels".into()), ..self }

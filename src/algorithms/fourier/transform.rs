@@ -45,8 +45,8 @@ pub enum FftKind {
 /// in the same pass.
 ///
 /// **Determinism.** Results have the same bits on every run. Those of compiled kernels, such as the emulator's, have them on every device whose
-/// blocks have the same amount of shared memory; those of generated ones, which a GPU runs, on every device of its model. See
-/// [`FftPlan::path`].
+/// blocks have the same amount of shared memory; those of generated ones, which a GPU runs, on every device of its model, whole or in slices
+/// of the same size. See [`FftPlan::path`].
 ///
 /// **Accuracy.** The root mean square of the errors, divided by that of the results, grows with the square root of the logarithm of
 /// the length `n`: for numbers without a pattern it is on average at most `0.5 * sqrt(log2(n))` machine epsilons, and
@@ -54,7 +54,8 @@ pub enum FftKind {
 ///
 /// Cost: a launch a [pass](FftPlan), each of which reads and writes all numbers once. Temporary memory of compiled kernels: none for one
 /// pass, that of the array for two, and twice that for more; for lengths with prime factors larger than 13 two to four times as much. Of
-/// generated ones: that of the array if an axis takes several passes, or twice that.
+/// generated ones: none if each axis takes one pass, else that of the array, or a quarter of the cache where two passes are one launch.
+/// [`irfft`] along several axes takes that of the half spectrum, or twice that.
 ///
 /// Ready for `f32` and `f64`: complex and real inputs, complex outputs. For others, such as a window or a function:
 /// `instantiate!(kernel_primitives::algorithms::fft<f32, MyInput, MyFn, MyOutput>);`.
