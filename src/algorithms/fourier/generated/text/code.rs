@@ -267,7 +267,7 @@ impl Code {
     /// With an offset that an instruction can hold.
     fn near(&mut self, place: Place) -> Place {
         // Of both parts.
-        if i32::try_from(place.offset + 8).is_ok() {
+        if [place.offset, place.offset + 8].into_iter().all(|offset| i32::try_from(offset).is_ok()) {
             return place;
         }
         let address = self.e.op_with(Class::B64, "add.s64", &[place.address], place.offset);
