@@ -137,6 +137,36 @@ impl<'k, T: Element> Global<'k, T> {
         unsafe { self.elements.read_inside(index) }
     }
 
+    /// Whether [`read_vector_inside`](Self::read_vector_inside) can read `N` elements from `first`, and from each multiple of `N` further:
+    /// by their addresses.
+    #[inline(always)]
+    pub fn is_aligned<const N: usize>(self, first: usize) -> bool {
+        self.elements.is_aligned::<N>(first)
+    }
+
+    /// Reads the `N` elements from `first`, by accesses of up to 16 bytes, and looks at nothing before: for many vectors after one
+    /// comparison, so that no branch lies between their loads.
+    ///
+    /// # Safety
+    /// All `N` elements from `first` lie inside, and [are aligned](Self::is_aligned). The emulator raises a fault otherwise.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_vector_inside<const N: usize>(self, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract; nobody writes the elements.
+        unsafe { self.elements.read_vector_inside(first) }
+    }
+
+    /// As [`read_vector_inside`](Self::read_vector_inside), of elements that need not be aligned.
+    ///
+    /// # Safety
+    /// As there, but for the alignment.
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn read_items_inside<const N: usize>(self, first: usize) -> [T; N] {
+        // SAFETY: the caller's contract; nobody writes the elements.
+        unsafe { self.elements.read_items_inside(first) }
+    }
+
     /// Whether the view starts on the boundary of an access of `N` elements and has a multiple of `N`: what
     /// [`read_vectors`](Self::read_vectors) reads.
     #[inline(always)]
