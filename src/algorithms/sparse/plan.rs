@@ -3,8 +3,8 @@
 use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
-    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STEPS, CSR_THREADS,
-    CSR_UNSEEN, CSR_WAYS,
+    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STAGED_THREADS,
+    CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -114,7 +114,7 @@ impl Rows {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
             let work = if 1 << way <= CSR_STAGED_LANES {
-                let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
+                let of_block = self.entries as f64 / batches * (CSR_STAGED_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
                 self.entries as f64 / f64::from(WARP) * STAGE + steps as f64 * ADD + (ROW + WAIT * waits) * batches
             } else {

@@ -315,8 +315,8 @@ where
     if let SpmvMethod::Rows { lanes } = method {
         let stages = device::csr_stages::<R::Accum>(lanes);
         let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
-        let blocks = rows.saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
-        let dims = dims(blocks, device::CSR_THREADS);
+        let threads = if stages { device::CSR_STAGED_THREADS } else { device::CSR_THREADS };
+        let dims = dims(rows.saturating_mul(lanes as usize).div_ceil(threads), threads);
         if stages {
             return device::csr_staged_rows::launch_entry(
                 staged_kernel,
