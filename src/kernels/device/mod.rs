@@ -65,7 +65,7 @@ pub use crate::algorithms::sparse::kernel::csr_build::{
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
 pub use crate::algorithms::sparse::kernel::csr_path::{
-    CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
+    CSR_ENDS_THREADS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
 };
 pub use crate::algorithms::sparse::kernel::csr_staged::{
     CSR_CHUNK, CSR_STAGED_LANES, CSR_STAGED_THREADS, CsrStaged, csr_staged_rows, csr_stages,

@@ -9,7 +9,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, read};
-use super::entry_vectors::{Vectors, width};
+use super::entry_vectors::{Vectors, vector_blocks, width};
 
 /// Threads of a block of [`csr_staged_rows`](struct@csr_staged_rows).
 pub const CSR_STAGED_THREADS: usize = 256;
@@ -44,15 +44,6 @@ const fn chunk<A>() -> usize {
 const fn vector<V, I, A>() -> usize {
     let each = chunk::<A>() / CSR_STAGED_THREADS;
     width::<V, I>(if each > 1 { each } else { 1 })
-}
-
-/// Blocks of a multiprocessor at once, for results that accumulate in `A`. The registers of more do not hold two vectors and their items.
-const fn blocks<A>() -> usize {
-    match size_of::<A>() {
-        0..=4 => 5,
-        5..=8 => 4,
-        _ => 2,
-    }
 }
 
 /// Whether [`csr_staged_rows`](struct@csr_staged_rows) has rows of so many lanes, for results that accumulate in `A`. Where their products
@@ -99,7 +90,7 @@ unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
 /// outside.
 ///
 /// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_STAGED_THREADS), min_blocks(blocks::<R::Accum>()))]
+#[kernel(launch(pub(crate)), threads(CSR_STAGED_THREADS), min_blocks(vector_blocks::<R::Accum>()))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_staged_rows<V, S, I, R, E>(
     cx: Block,
