@@ -18,6 +18,7 @@ mod staged;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
+mod tiles;
 mod vectors;
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod};

@@ -1,0 +1,113 @@
+//! Products along the merge path: rows that begin and end at the edges of tiles, and runs of empty rows.
+
+use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by};
+use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
+use kernel_primitives::kernels::device::csr_tile_steps;
+use kernel_primitives::{Complex, Result};
+
+use crate::Host;
+use crate::kernels::Powers;
+use crate::products::{dense, whole};
+use crate::support::{Random, stream};
+
+/// Lengths of rows around the edges of tiles of so many steps, each with entries before them so that vectors begin elsewhere.
+fn edges(tile: usize) -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    let all_before: [Vec<usize>; 5] = [vec![], vec![1], vec![0, 2], vec![3, 0, 0], vec![4, 1, 1, 0, 1]];
+    for before in all_before {
+        // The steps of the rows before.
+        let steps: usize = before.iter().map(|entries| entries + 1).sum();
+        let left = tile - steps;
+        let rows = [
+            // The end is the tile's last step, the one after, or the one before. Or there is a tile of entries alone.
+            vec![left - 1, 5, tile - 7, tile],
+            vec![left, 0, 3],
+            vec![left - 2, 1, tile],
+            vec![left + 1, tile - 2, 0, 2],
+            vec![left + tile - 1, 1],
+            vec![left + 3 * tile, 9],
+            // A tile begins or ends with ends of empty rows, or has nothing else.
+            [vec![left - 1], vec![0; tile], vec![2]].concat(),
+            [vec![left], vec![0; 2 * tile - 1], vec![7], vec![0; tile]].concat(),
+            [vec![0; left - 1], vec![1, 1, 1]].concat(),
+            vec![0; left + 1],
+            // As many ends as entries.
+            vec![1; 2 * tile],
+        ];
+        all.extend(rows.map(|rows| [before.clone(), rows].concat()));
+    }
+    all
+}
+
+#[test]
+fn rows_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(22);
+    for lengths in edges(csr_tile_steps::<f32>()) {
+        let matrix = Host::of_lengths(8, lengths, &mut random, whole);
+        let x: Vec<f32> = (0..8).map(|_| whole(random.bits())).collect();
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_from(&vec![77.0f32; matrix.rows() + 1])?;
+        spmv(&stream, &a, &stream.buffer_from(&x)?, &mut y)?;
+        let found: Vec<f64> = y.to_vec()?.into_iter().map(f64::from).collect();
+        let expected: Vec<f64> = dense(&matrix, &x).into_iter().chain([77.0]).collect();
+        assert_eq!(found, expected);
+    }
+    Ok(())
+}
+
+/// Results of 16 and of 24 bytes, of which a thread has fewer.
+#[test]
+fn wide_results_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(23);
+    for lengths in edges(csr_tile_steps::<Complex<f64>>()) {
+        let complex = |bits: u64| Complex::new(f64::from(whole(bits)), f64::from(whole(bits >> 20)));
+        let matrix = Host::of_lengths(8, lengths, &mut random, complex);
+        let x: Vec<Complex<f64>> = (0..8).map(|_| complex(random.bits())).collect();
+        let sum = |row| matrix.row(row).map(|(column, value)| value * x[column]).sum();
+        let expected: Vec<Complex<f64>> = (0..matrix.rows()).map(sum).collect();
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_zeroed(matrix.rows())?;
+        spmv(&stream, &a, &stream.buffer_from(&x)?, &mut y)?;
+        assert_eq!(y.to_vec()?, expected);
+    }
+    for lengths in edges(csr_tile_steps::<[f64; 3]>()) {
+        let matrix = Host::of_lengths(8, lengths, &mut random, |bits| f64::from(whole(bits)));
+        let x: Vec<f64> = (0..8).map(|_| f64::from(whole(random.bits()))).collect();
+        let sum = |row| {
+            matrix.row(row).map(|(column, value)| value * x[column]).fold([0.0; 3], |[a, b, c], product| {
+                [a + product, b + product * product, c + product * product * product]
+            })
+        };
+        let expected: Vec<[f64; 3]> = (0..matrix.rows()).map(sum).collect();
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_from(&vec![[77.0; 3]; matrix.rows()])?;
+        spmv_by(&stream, &a, &stream.buffer_from(&x)?, Powers::<3>, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+/// Also where a tile has nothing but their ends.
+#[test]
+fn empty_rows_become_what_the_epilogue_makes_of_nothing() -> Result<()> {
+    let stream = stream()?;
+    let tile = csr_tile_steps::<f32>();
+    let mut random = Random::new(24);
+    let lengths = [vec![0; 3 * tile], vec![3], vec![0; tile + 5], vec![2 * tile + 1], vec![0; 2 * tile]].concat();
+    let matrix = Host::of_lengths(8, lengths, &mut random, whole);
+    let (rows, x) = (matrix.rows(), vec![1.0f32; 8]);
+    let mut a = Csr::new(&stream, (rows, 8), &matrix.offsets, &matrix.indices, &matrix.values)?;
+    a.set_method(SpmvMethod::MergePath)?;
+    let old: Vec<f32> = (0..rows).map(|row| (row % 100) as f32).collect();
+    let mut y = stream.buffer_from(&old)?;
+    spmv_by(&stream, &a, &stream.buffer_from(&x)?, PlusTimes, Axpby { alpha: 2.0, beta: -1.0 }, &mut y)?;
+    let products = dense(&matrix, &x);
+    let expected: Vec<f64> = products.iter().zip(&old).map(|(product, &old)| 2.0 * product - f64::from(old)).collect();
+    assert_eq!(y.to_vec()?.into_iter().map(f64::from).collect::<Vec<_>>(), expected);
+    Ok(())
+}
