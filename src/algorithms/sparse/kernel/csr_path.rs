@@ -140,6 +140,12 @@ pub fn csr_tiles<V, S, I, R, E>(
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
+    const {
+        let (items, steps) = (thread_items::<R::Accum>(), csr_tile_steps::<R::Accum>());
+        let lead = width::<V, I>(items) - 1;
+        assert!(lead + steps <= CSR_TILE_THREADS * items, "threads have all entries of the vectors of a tile");
+        assert!(steps <= OPEN as usize, "no row of a tile has the number that means none");
+    };
     let a = Csr { offsets, columns, values };
     let (tile_steps, items) = const { (csr_tile_steps::<R::Accum>(), thread_items::<R::Accum>()) };
     let (tile, thread) = (cx.block_rank(), cx.thread_rank() as usize);
@@ -174,7 +180,8 @@ pub fn csr_tiles<V, S, I, R, E>(
         let mut row = thread;
         while row < row_count {
             if let Some(entry) = last_entry(bounds_of(row)) {
-                // SAFETY: nobody reads it before the next barrier. If another launch has given two rows the same end, it is either's number.
+                // SAFETY: nobody reads it before the next barrier. If another launch has given two rows the same end, it is either's number: two
+                // bytes are one access.
                 unsafe { marks.set(entry / items * ITEMS + entry % items, row as u16) };
             }
             row += CSR_TILE_THREADS;
@@ -187,9 +194,11 @@ pub fn csr_tiles<V, S, I, R, E>(
         _ => products::<V, S, I, R, 1, 8>(&a, entries, thread, x, &op, mark),
     };
     for (k, product) in found.iter_mut().enumerate() {
-        // One before the tile has a large number.
-        let entry = ((thread * items + k) as u32).wrapping_sub(lead as u32);
-        *product = select_unpredictable(entry < count as u32, *product, op.identity());
+        if k < items {
+            // One before the tile has a large number.
+            let entry = ((thread * items + k) as u32).wrapping_sub(lead as u32);
+            *product = select_unpredictable(entry < count as u32, *product, op.identity());
+        }
     }
     let mut ends = [OPEN; ITEMS];
     if row_count > 0 {
@@ -207,7 +216,7 @@ pub fn csr_tiles<V, S, I, R, E>(
                 if first_end == OPEN {
                     (first_end, head) = (end, total);
                 } else {
-                    // SAFETY: a row of the tile, which ends here only.
+                    // SAFETY: a row of the tile, which has one last entry. Nobody reads its total before the barriers.
                     unsafe { totals.store(end as usize, total) };
                 }
                 total = op.identity();
@@ -235,7 +244,8 @@ pub fn csr_tiles<V, S, I, R, E>(
     while row < row_count {
         let (begin, end) = bounds_of(row);
         let total = match last_entry((begin, end)) {
-            // SAFETY: the thread that has the row's last entry has written it before the barrier, and nobody writes it again.
+            // SAFETY: the thread that has the row's last entry has written it before the barrier, and nobody writes it again. If another
+            // launch has given two rows the same end, nobody has written one of them, and any bits will do.
             Some(_) => unsafe { totals.load(row) },
             None => op.identity(),
         };
@@ -308,7 +318,7 @@ impl<A: Element> Carried<A> {
         let (lane, warp) = (cx.lane(), cx.warp());
         // The lanes in which a row ends, and the last of them up to this one.
         let lanes = cx.ballot(FULL_MASK, ends);
-        let start = 31 - (lanes & (FULL_MASK >> (31 - lane)) | 1).leading_zeros();
+        let start = 31 - ((lanes & (FULL_MASK >> (31 - lane))) | 1).leading_zeros();
         let mut scanned = total;
         let mut delta = 1;
         while delta < WARP {
