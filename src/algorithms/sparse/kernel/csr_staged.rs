@@ -20,7 +20,8 @@ pub const CSR_STAGED_LANES: u32 = 4;
 /// The most entries that a block of [`csr_staged_rows`](struct@csr_staged_rows) has in shared memory at a time.
 pub const CSR_CHUNK: usize = 2048;
 
-/// Vectors of entries that a thread has under way. A multiprocessor's threads then wait for some 60 KiB at once.
+/// Vectors of entries that a thread has under way. A multiprocessor's threads then wait for 48 KiB of `f64` and their columns at once, or for
+/// 80 KiB of `f32`.
 const AHEAD: usize = 2;
 
 /// Products of a row that a thread reads from shared memory at once.
