@@ -6,6 +6,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+mod changed;
 mod expressions;
 mod kernels;
 

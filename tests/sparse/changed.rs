@@ -1,0 +1,106 @@
+//! Products of matrices that a launch has changed since they were checked: faults or wrong numbers, and no access outside.
+
+use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, transform};
+use kernel_primitives::functor::Identity;
+use kernel_primitives::simt::FaultKind;
+use kernel_primitives::{Buffer, Diagnosis, Error, Graph, Result, Stream};
+
+use crate::products::{dense, whole};
+use crate::support::{Random, stream};
+use crate::{Host, METHODS};
+
+/// A buffer of `before`, and a graph that makes it `after`.
+fn changing(stream: &Stream, before: &[u32], after: &[u32]) -> Result<(Buffer<u32>, Graph)> {
+    let (mut buffer, after) = (stream.buffer_zeroed::<u32>(before.len())?, stream.buffer_from(after)?);
+    // The kernel is loaded now, and not while the stream captures.
+    transform(stream, &after, Identity, &mut buffer)?;
+    let graph = stream.capture(|stream| transform(stream, &after, Identity, &mut buffer))?;
+    buffer.copy_from(before)?;
+    Ok((buffer, graph))
+}
+
+/// Rows over several tiles and several chunks, the last of which ends inside a vector.
+fn matrix(random: &mut Random) -> Host<f32> {
+    let lengths = (0..900).map(|row| if row == 500 { 2503 } else { row % 10 });
+    let matrix = Host::of_lengths(40, lengths, random, whole);
+    assert_eq!(matrix.values.len() % 4, 1);
+    matrix
+}
+
+#[test]
+fn a_column_outside_counts_as_the_last_one() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(26);
+    let mut matrix = matrix(&mut random);
+    let x: Vec<f32> = (0..40).map(|_| whole(random.bits())).collect();
+    let after: Vec<u32> = (0u32..)
+        .zip(&matrix.indices)
+        .map(|(entry, &column)| [column, 40 + entry, u32::MAX - entry, column][entry as usize % 4])
+        .collect();
+    let there = stream.buffer_from(&x)?;
+    let (indices, change) = changing(&stream, &matrix.indices, &after)?;
+    let (offsets, values) = (stream.buffer_from(&matrix.offsets)?, stream.buffer_from(&matrix.values)?);
+    let mut a = Csr::from_buffers(&stream, (matrix.rows(), 40), offsets, indices, values)?;
+    change.launch(&stream)?;
+    matrix.indices = after.iter().map(|&column| column.min(39)).collect();
+    let expected = dense(&matrix, &x);
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_zeroed::<f32>(matrix.rows())?;
+        spmv(&stream, &a, &there, &mut y)?;
+        let found: Vec<f64> = y.to_vec()?.into_iter().map(f64::from).collect();
+        assert_eq!(found, expected, "{method:?}");
+    }
+    Ok(())
+}
+
+/// A product of a matrix whose offsets have become others: `y`, or the error.
+fn product(matrix: &Host<f32>, after: &[u32], method: SpmvMethod) -> Result<Vec<f32>> {
+    let stream = stream()?;
+    let (offsets, change) = changing(&stream, &matrix.offsets, after)?;
+    let (indices, values) = (stream.buffer_from(&matrix.indices)?, stream.buffer_from(&matrix.values)?);
+    let mut a = Csr::from_buffers(&stream, (matrix.rows(), 40), offsets, indices, values)?;
+    a.set_method(method)?;
+    change.launch(&stream)?;
+    let mut y = stream.buffer_from(&vec![77.0f32; matrix.rows() + 1])?;
+    spmv(&stream, &a, &stream.buffer_from(&[1.0f32; 40])?, &mut y)?;
+    y.to_vec()
+}
+
+#[test]
+fn offsets_that_are_none_lead_to_no_access_outside() -> Result<()> {
+    let mut random = Random::new(27);
+    let matrix = matrix(&mut random);
+    let (places, entries) = (matrix.offsets.len(), matrix.values.len() as u32);
+    let ends = |end: &dyn Fn(usize) -> u32| (0..places).map(end).collect::<Vec<u32>>();
+    let at_random: Vec<u32> = (0..places).map(|_| random.below(2 * u64::from(entries)) as u32).collect();
+    let all = [
+        ends(&|_| 0),
+        ends(&|_| entries),
+        ends(&|_| u32::MAX),
+        ends(&|place| matrix.offsets[places - 1 - place]),
+        ends(&|place| if place % 2 == 0 { 0 } else { u32::MAX }),
+        ends(&|place| if place % 2 == 0 { entries } else { 0 }),
+        ends(&|place| if place + 1 == places { u32::MAX } else { matrix.offsets[place] }),
+        ends(&|place| matrix.offsets[place].saturating_add(3)),
+        at_random,
+    ];
+    for (number, after) in all.iter().enumerate() {
+        for method in METHODS {
+            match product(&matrix, after, method) {
+                Ok(y) => assert_eq!(y[matrix.rows()], 77.0, "{number}, {method:?}"),
+                Err(Error::Fault(fault)) => match fault.diagnosis {
+                    // Entries that do not lie inside.
+                    Diagnosis::Raised(raised) => {
+                        assert_eq!(raised.kind, FaultKind::TileOutOfBounds, "{number}, {method:?}");
+                    }
+                    // Two rows with one end, or with one step of the path.
+                    Diagnosis::DataRace { .. } | Diagnosis::Unwritten { .. } => {}
+                    other => panic!("{number}, {method:?}: {other:?}"),
+                },
+                Err(other) => return Err(other),
+            }
+        }
+    }
+    Ok(())
+}
