@@ -1,7 +1,7 @@
 //! Products along the merge path: rows that begin and end at the edges of tiles, and runs of empty rows.
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by};
-use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
+use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::kernels::device::csr_tile_steps;
 use kernel_primitives::{Complex, Result};
 
@@ -87,6 +87,26 @@ fn wide_results_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
         a.set_method(SpmvMethod::MergePath)?;
         let mut y = stream.buffer_from(&vec![[77.0; 3]; matrix.rows()])?;
         spmv_by(&stream, &a, &stream.buffer_from(&x)?, Powers::<3>, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+/// Places of a tile without an entry take part in nothing: not even zeros would do with this semiring.
+#[test]
+fn shortest_paths_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(25);
+    for lengths in edges(csr_tile_steps::<f32>()) {
+        let matrix = Host::of_lengths(8, lengths, &mut random, |bits| (bits % 90 + 1) as f32);
+        let x: Vec<f32> = (0..8).map(|_| (random.below(50) + 1) as f32).collect();
+        let least = |row| matrix.row(row).map(|(column, length)| length + x[column]).fold(f32::INFINITY, f32::min);
+        let expected: Vec<f32> = (0..matrix.rows()).map(least).collect();
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_zeroed::<f32>(matrix.rows())?;
+        let shortest = Semiring { plus: Min, times: Add };
+        spmv_by(&stream, &a, &stream.buffer_from(&x)?, shortest, Overwrite, &mut y)?;
         assert_eq!(y.to_vec()?, expected);
     }
     Ok(())
