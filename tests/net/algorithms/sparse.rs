@@ -144,7 +144,7 @@ impl<T: Item + Gather<u32, T, ()>> Inputs for InSlices<T> {
 
 pub fn subjects() -> Vec<Subject> {
     let tile = csr_tile_steps::<f64>();
-    let lengths = || Lengths::near(&[CSR_THREADS, CSR_STAGED_THREADS, CSR_CHUNK, tile, 20 * tile]).most(40_000);
+    let lengths = || Lengths::near(&[CSR_THREADS, CSR_STAGED_THREADS, CSR_CHUNK, tile, 18 * tile]).most(40_000);
     let mut all = Vec::new();
     all.extend(types(&lengths));
     all.push(several_with());
