@@ -141,8 +141,14 @@ algorithm! {
 /// **Determinism.** The order of combination depends on the offsets, on the number and the type of the items, on where in 16 bytes of
 /// memory the input begins, and on [tuning](crate::algorithms::Tuning) values that the table has the same for all devices.
 ///
-/// Cost: one read of the input, two of the offsets and one write, by one kernel. Its chain is cleared before; a
-/// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain. A block takes a tile of some 50 KB of items,
+/// Cost: one read of the input, two of the offsets and one write, by one launch.
+///
+/// Few items in short segments need no temporary memory: [some lanes](struct@device::segment_scan_warps), a warp or a block take a segment,
+/// by the average length. A call goes this way with up to 2^20 items of up to four bytes, 2^19 of eight or 2^18 of more (the tuning value
+/// `scan.segments`), if segments have up to 16 384 items of up to four bytes on average, or 64 KB, and if there are four items an offset,
+/// or up to 8192 offsets. One long segment among short ones is then the work of one block.
+///
+/// Otherwise a block takes a tile of some 50 KB of items,
 /// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
 /// together or among many items. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
 /// [pipeline](struct@device::segment_scan_pipeline), which reads and writes tiles while others wait, unless there are more than two offsets
@@ -151,7 +157,8 @@ algorithm! {
 /// A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty segments between any
 /// two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes about as long as those
 /// reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
-/// ([`grid`](crate::grid)). Temporary memory: 16 bytes, and 8 for each 4 of an item, a tile.
+/// ([`grid`](crate::grid)). Temporary memory is then 16 bytes, and 8 for each 4 of an item, a tile. It is cleared before; a
+/// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has none.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
@@ -247,12 +254,13 @@ where
     scan("segmented_exclusive_scan", kernels, run.into(), (x, offsets), (first, true), op, out.into())
 }
 
-/// The kernels of a scan of segments: for any input, and for long ones in memory.
-type ScanKernels<S, O, R> = (Entry<segment_scan_tiles<S, O, R>>, Entry<segment_scan_pipeline<S, O, R>>);
+/// The kernels of a scan of segments: for few items, for any input, and for many items in memory.
+type ScanKernels<S, O, R> =
+    (Entry<segment_scan_warps<S, O, R>>, Entry<segment_scan_tiles<S, O, R>>, Entry<segment_scan_pipeline<S, O, R>>);
 
 fn scan<I, J, S, O, R>(
     algorithm: &str,
-    (tiles_kernel, pipeline): ScanKernels<S, O, R>,
+    (warps, tiles_kernel, pipeline): ScanKernels<S, O, R>,
     run: Run<'_>,
     (x, offsets): (I, J),
     (first, exclusive): (S::Item, bool),
@@ -280,6 +288,17 @@ where
                 pipeline, stream, dims, x, offsets, first, &mut out, chain, launch, slots, exclusive, op,
             )
         });
+    }
+    // One long segment is the work of one block, of no more items than these.
+    let lane_bits = device::segment_scan_lane_bits::<S>(len, ends);
+    let most = run.tuning(Parameter::ScanSegments, bytes)?;
+    if let Some(bits) = lane_bits.filter(|_| len <= most) {
+        let threads = device::SEGMENT_SCAN_WARPS_THREADS;
+        // Of the items after the last offset, too.
+        let dims = Dims::new((ends + 1).div_ceil(threads >> bits) as u32, threads as u32);
+        return device::segment_scan_warps::launch_entry(
+            warps, run.stream, dims, x, offsets, first, &mut out, bits, exclusive, op,
+        );
     }
     let enough = run.tuning(Parameter::RunTiles, bytes)?;
     let tiles = device::SegmentScanItems::<S>::tiles(len, enough);

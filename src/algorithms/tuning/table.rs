@@ -85,6 +85,9 @@ table! {
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
     ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan`, `exclusive_scan` and scans of segments, of items in memory, are a pipeline"
         [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192];
+    ScanSegments "scan.segments" "items up to which scans of short segments have some lanes, a warp or a block for each, by the bytes of an item"
+        [1 << 20, 1 << 20, 1 << 20, 1 << 19, 1 << 18], Range(0, 1 << 31),
+        &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22];
     RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
     SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
@@ -177,6 +180,7 @@ mod tests {
                     | Parameter::ReduceAlone
                     | Parameter::ScanTiles
                     | Parameter::ScanPipeline
+                    | Parameter::ScanSegments
                     | Parameter::RunTiles
             );
             assert!(!orders, "{}: results are the same on all architectures", row.name);

@@ -41,6 +41,9 @@ pub use crate::algorithms::segmented::pipeline::{
     SEGMENT_PIPELINE_THREADS, SegmentPipelineMarks, segment_pipeline_shared, segment_scan_pipeline,
 };
 pub use crate::algorithms::segmented::scan::segment_scan_tiles;
+pub use crate::algorithms::segmented::scan_warps::{
+    SEGMENT_SCAN_WARPS_THREADS, segment_scan_lane_bits, segment_scan_warp_items, segment_scan_warps,
+};
 pub use crate::algorithms::segmented::warps::{
     SEGMENT_PAIRS, SEGMENT_WARPS_THREADS, segment_warp_items, segment_warps,
 };
