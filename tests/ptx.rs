@@ -264,6 +264,7 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("scan_by_key", "scan_by_key_tiles__Span_u32_Span_f32_Add", 60, 30),
         ("segmented_scan", "segment_scan_tiles__Span_f32_Span_u32_Add", 30, 30),
         ("segmented_scan", "segment_scan_pipeline__Span_f32_Span_u32_Add", 7, 7),
+        ("segmented_few", "segment_scan_warps__Span_f32_Span_u32_Add", 12, 12),
         ("histogram", "histogram_tiles__Span_u8_EvenBins_u8_u32", 4, 0),
         ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
         ("difference", "difference_tiles__Span_f32_Sub", 4, 4),

@@ -391,7 +391,10 @@ instantiate!(
     kernel_primitives::algorithms::segmented_inclusive_scan<u32, i64, Add>,
     kernel_primitives::algorithms::segmented_inclusive_scan<[u64; 2], u32, AddEach>,
     kernel_primitives::algorithms::segmented_exclusive_scan<[u64; 2], u32, AddEach>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<[u64; 4], u32, AddEach>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<[u64; 8], u32, AddEach>,
     kernel_primitives::algorithms::segmented_inclusive_scan<[u64; 16], u32, AddEach>,
+    kernel_primitives::algorithms::segmented_inclusive_scan<Counting<u64>, u32, Add>,
     kernel_primitives::algorithms::inclusive_scan<[u64; 16], AddEach>
 );
 instantiate!(

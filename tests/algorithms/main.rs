@@ -27,6 +27,7 @@ mod search;
 mod segmented;
 mod segmented_pipeline;
 mod segmented_sort;
+mod segmented_warps;
 mod select;
 mod sort;
 #[allow(dead_code, reason = "each test binary uses a part")]
