@@ -11,6 +11,7 @@ use kernel_primitives::{Error, Result, f16};
 use crate::LENGTHS;
 use crate::kernels::{AddEach, Compose, Map, Times};
 use crate::runs::{Runs, lengths, repeated};
+use crate::segmented::tiles;
 use crate::support::{stream, streams, values};
 
 /// Each run's values, combined.
@@ -321,7 +322,9 @@ fn keys_without_values_and_outputs_that_are_too_short_are_errors() -> Result<()>
 /// Sums of −0 are −0 in runs of any length, by key and by segment; exclusive ones begin with what is given.
 #[test]
 fn sums_by_key_keep_a_negative_zero_sanitize() -> Result<()> {
-    let stream = stream()?;
+    let (stream, tuning) = (stream()?, tiles()?);
+    // By tiles, and where there are few items without.
+    let runs = || [Run::on(&stream).tuned(&tuning), Run::on(&stream)];
     for (len, run) in [(1usize, 1), (40, 7), (9001, 3000), (9001, 1), (60_000, 100_000), (400_000, 13_000)] {
         let keys: Vec<u32> = (0..len).map(|i| (i / run) as u32).collect();
         let offsets: Vec<u32> = (0..len.div_ceil(run)).map(|i| (i * run) as u32).chain([len as u32]).collect();
@@ -331,13 +334,17 @@ fn sums_by_key_keep_a_negative_zero_sanitize() -> Result<()> {
         let all = |found: Vec<f32>, zero: f32| found.iter().all(|x| x.to_bits() == zero.to_bits());
         inclusive_scan_by_key(&stream, &keys, &x, Add, &mut out)?;
         assert!(all(out.to_vec()?, -0.0), "by key, {len} items");
-        segmented_inclusive_scan(&stream, &x, &offsets, Add, &mut out)?;
-        assert!(all(out.to_vec()?, -0.0), "by segment, {len} items");
+        for run in runs() {
+            segmented_inclusive_scan(run, &x, &offsets, Add, &mut out)?;
+            assert!(all(out.to_vec()?, -0.0), "by segment, {len} items");
+        }
         for first in [-0.0, 0.0] {
             exclusive_scan_by_key(&stream, &keys, &x, first, Add, &mut out)?;
             assert!(all(out.to_vec()?, first), "by key from {first}, {len} items");
-            segmented_exclusive_scan(&stream, &x, &offsets, first, Add, &mut out)?;
-            assert!(all(out.to_vec()?, first), "by segment from {first}, {len} items");
+            for run in runs() {
+                segmented_exclusive_scan(run, &x, &offsets, first, Add, &mut out)?;
+                assert!(all(out.to_vec()?, first), "by segment from {first}, {len} items");
+            }
         }
         let (mut found, mut sums) = (stream.buffer_zeroed::<u32>(len)?, stream.buffer_from(&vec![1.0f32; len])?);
         let mut count = stream.buffer_zeroed::<u64>(1)?;

@@ -138,6 +138,9 @@ pub const ALL: &[Case] = &[
     ("segmented_reduce", |run, d| segmented_reduce(run, &d.floats, &d.offsets, Sum, &mut d.numbers)),
     ("segmented_reduce by All", |run, d| segmented_reduce(run, &d.flags, &d.offsets, All, &mut d.truths)),
     ("segmented_inclusive_scan", |run, d| segmented_inclusive_scan(run, &d.x, &d.offsets, Add, &mut d.out)),
+    ("segmented_inclusive_scan of a long segment", |run, d| {
+        segmented_inclusive_scan(run, &d.x, d.offsets.slice(..2)?, Add, &mut d.out)
+    }),
     ("segmented_exclusive_scan", |run, d| segmented_exclusive_scan(run, &d.x, &d.offsets, 5, Add, &mut d.out)),
     ("inclusive_scan", |run, d| inclusive_scan(run, &d.x, Add, &mut d.out)),
     ("exclusive_scan", |run, d| exclusive_scan(run, &d.x, 5, Add, &mut d.out)),

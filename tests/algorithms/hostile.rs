@@ -13,6 +13,7 @@ use kernel_primitives::{BufferSliceMut, Dims, Element, Error, Result, Stream};
 
 use crate::kernels::Order;
 use crate::kernels::hostile::{Coin, Drift, Fickle};
+use crate::segmented::tiles;
 use crate::support::{stream, values};
 
 /// One tile, and several.
@@ -121,6 +122,8 @@ fn offsets_that_move() -> Result<()> {
     let mut tuning = Tuning::of(stream.device())?.clone();
     tuning.set(Parameter::ScanPipeline, None, 2)?;
     let piped = || Run::on(&stream).tuned(&tuning);
+    let tiles = tiles()?;
+    let tiled = || Run::on(&stream).tuned(&tiles);
     for (len, segments) in [(300, 10), (40_000, 100), (40_000, 9000)] {
         let x = stream.buffer_from(&values::<u32>(len, 7))?;
         let offsets: Vec<u32> = (0..=segments).map(|i| (i * len / segments) as u32).collect();
@@ -130,6 +133,7 @@ fn offsets_that_move() -> Result<()> {
             works_or_faults(guarded(&stream, segments, 7, |out| segmented_reduce(&stream, &x, at(), Sum, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Order::COIN, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(&stream, &x, at(), Add, out)));
+            works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(tiled(), &x, at(), Add, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(piped(), &x, at(), Add, out)));
         }
     }

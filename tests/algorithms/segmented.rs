@@ -197,15 +197,28 @@ pub fn sums<T: Copy + Default>(x: &[T], offsets: &[u32], first: T, add: impl Fn(
     sums
 }
 
+/// By tiles, however few items there are.
+pub fn tiles() -> Result<Tuning> {
+    let mut tuning = Tuning::of(stream()?.device())?.clone();
+    tuning.set(Parameter::ScanSegments, None, 0)?;
+    Ok(tuning)
+}
+
 #[test]
 fn scans_begin_anew_with_each_segment() -> Result<()> {
+    scans_of_shapes(&tiles()?)
+}
+
+/// As of few items, of which no tiles are made.
+#[test]
+fn scans_of_few_items_begin_anew_with_each_segment() -> Result<()> {
     scans_of_shapes(&Tuning::of(stream()?.device())?.clone())
 }
 
 /// As of inputs that are so long that all tiles are.
 #[test]
 fn scans_of_long_tiles_begin_anew_with_each_segment() -> Result<()> {
-    let mut tuning = Tuning::of(stream()?.device())?.clone();
+    let mut tuning = tiles()?;
     tuning.set(Parameter::RunTiles, None, 1)?;
     scans_of_shapes(&tuning)
 }
@@ -230,7 +243,8 @@ fn scans_of_shapes(tuning: &Tuning) -> Result<()> {
 /// Vectors of 8, 4 and 2 items, of which a word of marks is of 4.
 #[test]
 fn scans_of_items_of_any_size_sanitize() -> Result<()> {
-    let stream = stream()?;
+    let (stream, tuning) = (stream()?, tiles()?);
+    let run = || Run::on(&stream).tuned(&tuning);
     let offsets = offsets(2, [0, 3, 1, 1, 1, 2, 5000, 20, 1, 0, 300]);
     let at = stream.buffer_from(&offsets)?;
     macro_rules! check {
@@ -239,9 +253,9 @@ fn scans_of_items_of_any_size_sanitize() -> Result<()> {
             let expected = sums(&x, &offsets, 7 as $t, $add);
             let buffer = stream.buffer_from(&x)?;
             let mut out = stream.buffer_zeroed::<$t>(x.len())?;
-            segmented_inclusive_scan(&stream, &buffer, &at, Add, &mut out)?;
+            segmented_inclusive_scan(run(), &buffer, &at, Add, &mut out)?;
             assert!(out.to_vec()? == expected[0], stringify!($t));
-            segmented_exclusive_scan(&stream, &buffer, &at, 7 as $t, Add, &mut out)?;
+            segmented_exclusive_scan(run(), &buffer, &at, 7 as $t, Add, &mut out)?;
             assert!(out.to_vec()? == expected[1], stringify!($t));
         })*};
     }
@@ -257,7 +271,7 @@ fn scans_of_items_of_any_size_sanitize() -> Result<()> {
 /// Around as many as a block checks, at the beginning, inside and at the end of an input of one tile, of several, and of none.
 #[test]
 fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
-    let stream = stream()?;
+    let (stream, tuning) = (stream()?, tiles()?);
     let tile = SegmentScanItems::<Span<u32>>::tiles(1, 256).tile;
     for len in [0, 1, 100, 3 * tile + 1] {
         let x = values::<u32>(len, 9);
@@ -268,9 +282,13 @@ fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
                 offsets.push((place + (len - place) / 3) as u32);
                 let at = stream.buffer_from(&offsets)?;
                 let mut out = stream.buffer_zeroed::<u32>(len)?;
-                segmented_inclusive_scan(&stream, &stream.buffer_from(&x)?, &at, Add, &mut out)?;
                 let [expected, _] = sums(&x, &offsets, 0, u32::wrapping_add);
-                assert!(out.to_vec()? == expected, "{empty} at {place} of {len}");
+                // More are for tiles in any case.
+                let runs = [Run::on(&stream).tuned(&tuning), Run::on(&stream)];
+                for run in runs.into_iter().take(if empty == 200 { 2 } else { 1 }) {
+                    segmented_inclusive_scan(run, &stream.buffer_from(&x)?, &at, Add, &mut out)?;
+                    assert!(out.to_vec()? == expected, "{empty} at {place} of {len}");
+                }
             }
         }
     }
@@ -279,19 +297,20 @@ fn any_number_of_empty_segments_changes_nothing() -> Result<()> {
 
 #[test]
 fn segments_are_scanned_in_order_sanitize() -> Result<()> {
-    let stream = stream()?;
+    let (stream, tuning) = (stream()?, tiles()?);
+    let run = || Run::on(&stream).tuned(&tuning);
     let offsets = [0u64, 3, 3, 700, 5000];
     let x: Vec<Map<u32>> = (0..5000).map(|i| Map { a: 2 * (i % 7) + 1, b: i }).collect();
     let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
     let mut out = stream.buffer_from(&x)?;
-    segmented_inclusive_scan(&stream, &buffer, &at, Compose, &mut out)?;
+    segmented_inclusive_scan(run(), &buffer, &at, Compose, &mut out)?;
     let mut expected = x.clone();
     for i in (1..5000).filter(|i| !offsets.contains(i)) {
         expected[i as usize] = Compose.apply(expected[i as usize - 1], x[i as usize]);
     }
     assert!(out.to_vec()? == expected);
     let first = Map { a: 3, b: 1 };
-    segmented_exclusive_scan(&stream, &buffer, &at, first, Compose, &mut out)?;
+    segmented_exclusive_scan(run(), &buffer, &at, first, Compose, &mut out)?;
     let before = |i: usize| if offsets.contains(&(i as u64)) { first } else { Compose.apply(first, expected[i - 1]) };
     assert!(out.to_vec()? == (0..5000).map(before).collect::<Vec<_>>());
     Ok(())
@@ -315,7 +334,7 @@ fn any_number_of_empty_segments_parts_two_items() -> Result<()> {
 
 #[test]
 fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> {
-    let stream = stream()?;
+    let (stream, tuning) = (stream()?, tiles()?);
     let x = stream.buffer_from(&[1.0f32; 10])?;
     // Among empty segments, of which scans look at the first ones and the last ones.
     let mut hidden = vec![4; 5000];
@@ -323,7 +342,8 @@ fn offsets_of_scans_that_decrease_or_leave_the_input_are_faults() -> Result<()> 
     for (offsets, numbers) in [(vec![0u32, 7, 5], ["7", "5"]), (vec![0, 5, 11], ["11", "10"]), (hidden, ["9", "4"])] {
         let mut out = stream.buffer_zeroed::<f32>(10)?;
         let at = stream.buffer_from(&offsets)?;
-        let error = segmented_inclusive_scan(&stream, &x, &at, Add, &mut out).and_then(|()| stream.synchronize());
+        let run = Run::on(&stream).tuned(&tuning);
+        let error = segmented_inclusive_scan(run, &x, &at, Add, &mut out).and_then(|()| stream.synchronize());
         let error = error.unwrap_err().to_string();
         assert!(numbers.iter().all(|number| error.contains(number)), "{error}");
     }

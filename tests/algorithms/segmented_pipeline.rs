@@ -9,14 +9,19 @@ use kernel_primitives::kernels::device::{SCAN_PIPELINE_SLOTS, scan_pipeline_tile
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
 use crate::kernels::{AddEach, Compose, Map};
-use crate::segmented::{offsets, sums};
+use crate::segmented::{offsets, sums, tiles};
 use crate::support::{stream, streams, values};
 
-/// From two tiles on.
+/// From two tiles on, and fewer by tiles.
 fn tuning() -> Result<Tuning> {
-    let mut tuning = Tuning::of(&Device::emulator())?.clone();
+    let mut tuning = tiles()?;
     tuning.set(Parameter::ScanPipeline, None, 2)?;
     Ok(tuning)
+}
+
+/// By the pipeline, by tiles, and as of few items.
+fn tunings() -> Result<[Tuning; 3]> {
+    Ok([tuning()?, tiles()?, Tuning::of(stream()?.device())?.clone()])
 }
 
 /// Items of a tile, of four bytes each, and of the share of it that a warp marks.
@@ -165,7 +170,7 @@ fn items_too_large_for_a_pipeline_are_scanned_by_tiles() -> Result<()> {
 
 #[test]
 fn offsets_of_each_type_are_taken() -> Result<()> {
-    let (stream, tuning) = (stream()?, tuning()?);
+    let (stream, tunings) = (stream()?, tunings()?);
     let offsets = offsets(1, [5, 0, TILE, 3, TILE - 5]);
     let x = values::<u32>(2 * TILE + 9, 4);
     let buffer = stream.buffer_from(&x)?;
@@ -173,10 +178,9 @@ fn offsets_of_each_type_are_taken() -> Result<()> {
     macro_rules! check {
         ($($o:ty),*) => {$({
             let at = stream.buffer_from(&offsets.iter().map(|&at| at as $o).collect::<Vec<_>>())?;
-            for tuned in [true, false] {
+            for tuning in &tunings {
                 let mut out = stream.buffer_zeroed::<u32>(x.len())?;
-                let run = if tuned { Run::on(&stream).tuned(&tuning) } else { Run::on(&stream) };
-                segmented_inclusive_scan(run, &buffer, &at, Add, &mut out)?;
+                segmented_inclusive_scan(Run::on(&stream).tuned(tuning), &buffer, &at, Add, &mut out)?;
                 assert!(out.to_vec()? == expected, stringify!($o));
             }
         })*};
@@ -212,17 +216,17 @@ fn segments_keep_the_order_of_an_operator_that_does_not_commute_sanitize() -> Re
     Ok(())
 }
 
-/// Zeros whose sign an added +0 would lose, by tiles and by the pipeline.
+/// Zeros whose sign an added +0 would lose, by any of the kernels.
 #[test]
 fn sums_of_segments_of_negative_zeros_are_negative() -> Result<()> {
-    let (stream, tuning) = (stream()?, tuning()?);
+    let (stream, tunings) = (stream()?, tunings()?);
     macro_rules! negative_zeros {
         ($($t:ty),*) => {$({
             let tile = scan_pipeline_tile::<Span<$t>>();
             let x = stream.buffer_from(&vec![-0.0 as $t; 2 * tile + 3])?;
             let at = stream.buffer_from(&offsets(1, [5, 0, tile + 100, 1, 1]))?;
-            for tuned in [true, false] {
-                let run = || if tuned { Run::on(&stream).tuned(&tuning) } else { Run::on(&stream) };
+            for tuning in &tunings {
+                let run = || Run::on(&stream).tuned(tuning);
                 let mut out = stream.buffer_from(&vec![1.0 as $t; x.len()])?;
                 segmented_inclusive_scan(run(), &x, &at, Add, &mut out)?;
                 assert_eq!(out.to_vec()?.iter().position(|sum| sum.to_bits() != (-0.0 as $t).to_bits()), None);
