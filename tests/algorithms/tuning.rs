@@ -4,7 +4,7 @@ use std::process::Command;
 
 use kernel_primitives::algorithms::{
     Parameter, Run, TUNING_VARIABLE, Tuning, adjacent_difference, histogram_even, inclusive_scan, lower_bound, merge,
-    partition, reduce, scatter, sort_by, sort_keys, top_k, transform, unique,
+    partition, reduce, scatter, segmented_inclusive_scan, sort_by, sort_keys, top_k, transform, unique,
 };
 use kernel_primitives::functor::{Greater, Less, LessThan, Square, Sub, Sum, bind_second};
 use kernel_primitives::prelude::*;
@@ -38,6 +38,9 @@ fn results(stream: &Stream, len: usize, tuning: &Tuning) -> Result<Vec<Vec<u32>>
     reduce(run(), &x, Sum, &mut sum)?;
     results.push(sum.to_vec()?);
     inclusive_scan(run(), &x, Add, &mut out)?;
+    results.push(out.to_vec()?);
+    let ends: Vec<u32> = (0..=len as u32).step_by(50).collect();
+    segmented_inclusive_scan(run(), &x, &stream.buffer_from(&ends)?, Add, &mut out)?;
     results.push(out.to_vec()?);
     // Inside a vector.
     inclusive_scan(run(), x.slice(1..)?, Add, &mut out.slice_mut(1..)?)?;
