@@ -213,15 +213,23 @@ impl Bench<'_> {
         let weights: Vec<f32> = (0..width).map(|k| (k % 5) as f32 / 8.0).collect();
         let table = self.stream.buffer_from(&weights)?;
         let origin = width as isize / 2;
-        self.row(
-            &format!("stencil, width {width}, f32 {n}"),
-            [x, y],
-            || y.assign(convolve(x, &weights, origin, Boundary::Clamp)),
-            (&format!("row_{width}"), &[addresses[0], addresses[1], table.address()]),
-            |i| {
-                let terms = weights.iter().enumerate();
-                terms.map(|(k, weight)| weight * value(clamped(i, k as isize - origin, n))).sum()
-            },
-        )
+        let expected = |i: usize| {
+            let terms = weights.iter().enumerate();
+            terms.map(|(k, weight)| weight * value(clamped(i, k as isize - origin, n))).sum()
+        };
+        // The peers' compilers fuse products and sums.
+        for (how, contracted) in [("", false), (", contracted", true)] {
+            self.row(
+                &format!("stencil, width {width}, f32 {n}{how}"),
+                [x, y],
+                || {
+                    let sum = convolve(x, &weights, origin, Boundary::Clamp);
+                    y.assign(if contracted { sum.contract() } else { sum })
+                },
+                (&format!("row_{width}"), &[addresses[0], addresses[1], table.address()]),
+                expected,
+            )?;
+        }
+        Ok(())
     }
 }

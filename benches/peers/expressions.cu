@@ -3,6 +3,7 @@
 #include "algorithms.cuh"
 
 #include <cuda/std/tuple>
+#include <thrust/tuple.h>
 #include <thrust/device_vector.h>
 #include <thrust/iterator/zip_iterator.h>
 #include <thrust/transform.h>
