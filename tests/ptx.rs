@@ -263,7 +263,6 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("run_length", "run_length_tiles__Span_u32_u32", 25, 0),
         ("scan_by_key", "scan_by_key_tiles__Span_u32_Span_f32_Add", 60, 30),
         ("segmented_scan", "segment_scan_tiles__Span_f32_Span_u32_Add", 30, 30),
-        ("segmented_scan", "segment_scan_pipeline__Span_f32_Span_u32_Add", 7, 7),
         ("segmented_few", "segment_scan_warps__Span_f32_Span_u32_Add", 12, 12),
         ("histogram", "histogram_tiles__Span_u8_EvenBins_u8_u32", 4, 0),
         ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
@@ -307,14 +306,13 @@ fn algorithms_access_16_bytes_at_a_time() {
 /// begin. By the ranks of blocks they could wait for one that never begins, which no test of the emulator sees if GPUs alone do so.
 #[test]
 fn tiles_that_wait_for_others_are_taken_by_a_ticket() {
-    const CHAINED: [&str; 12] = [
+    const CHAINED: [&str; 11] = [
         "reduce_by_key_tiles",
         "reduce_tiles",
         "run_length_tiles",
         "scan_by_key_tiles",
         "scan_pipeline",
         "scan_tiles",
-        "segment_scan_pipeline",
         "segment_scan_tiles",
         "select_tiles",
         "sort_sweep",

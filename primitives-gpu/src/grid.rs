@@ -194,19 +194,6 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
         self.prefix_from(tile, total, op, is_start)
     }
 
-    /// What [`prefix_since`](Self::prefix_since) returns, with the same arguments, for a tile that another warp of the block announces: by
-    /// [`announce_start`](Self::announce_start) if its value is a start, else by [`announce`](Self::announce).
-    #[track_caller]
-    pub fn prefix_since_announced<R: Reducer<T>>(
-        &self,
-        tile: usize,
-        total: T,
-        op: &R,
-        is_start: impl Fn(&T) -> bool,
-    ) -> T {
-        self.prefix_from(tile, total, op, is_start)
-    }
-
     /// As [`prefix_since`](Self::prefix_since) of a value that is a start, by a tile that has no use for what is before: it waits for
     /// nobody.
     #[track_caller]

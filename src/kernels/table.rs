@@ -90,14 +90,12 @@ macro_rules! __algorithm {
         $crate::$then! { $given SegmentedInclusiveScan [O, R] [Self: AsSource, O: AsSource] [
             segment_scan_warps<Of<Self>, Of<O>, R>,
             segment_scan_tiles<Of<Self>, Of<O>, R>,
-            segment_scan_pipeline<Of<Self>, Of<O>, R>,
         ] }
     };
     (segmented_exclusive_scan $then:ident $given:tt) => {
         $crate::$then! { $given SegmentedExclusiveScan [O, R] [Self: AsSource, O: AsSource] [
             segment_scan_warps<Of<Self>, Of<O>, R>,
             segment_scan_tiles<Of<Self>, Of<O>, R>,
-            segment_scan_pipeline<Of<Self>, Of<O>, R>,
         ] }
     };
     (reduce_by_key $then:ident $given:tt) => {

@@ -12,8 +12,7 @@ use kernel_primitives::grid::Chain;
 use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result};
 
 use crate::kernels::{
-    Compose, Map, prefixes_after_others, prefixes_of_announced_tiles, prefixes_of_tiles, prefixes_since_a_head,
-    total_of_tiles, truths_of_a_tile,
+    Compose, Map, prefixes_after_others, prefixes_of_tiles, prefixes_since_a_head, total_of_tiles, truths_of_a_tile,
 };
 use crate::support::{stream, values};
 
@@ -107,29 +106,6 @@ fn a_tile_looks_no_further_back_than_to_the_last_head_sanitize() -> Result<()> {
             prefixes_since_a_head::launch(&stream, dims, &heads, &x, &mut out, &mut chain, first as u32)?;
             assert!(out.to_vec()?[first + 1..] == expected[first + 1..], "{tiles} tiles, {threads} threads");
         }
-    }
-    Ok(())
-}
-
-/// Of no heads, of tiles that close a group or a section and have one or none, and of heads everywhere.
-#[test]
-fn a_warp_looks_back_from_a_tile_that_another_one_announces_sanitize() -> Result<()> {
-    let stream = stream()?;
-    for (tiles, first, every) in [(2, 2, 1), (40, 31, 7), (70, 33, 40), (1100, 1100, 1), (1100, 1023, 99), (33, 0, 1)] {
-        let heads: Vec<u32> = (0..tiles).map(|i| (i >= first && (i - first) % every == 0) as u32).collect();
-        let (x, _) = totals(tiles);
-        let mut expected = vec![Map { a: 1, b: 0 }; tiles];
-        for tile in 1..tiles {
-            expected[tile] = match heads[tile - 1] {
-                0 => Compose.apply(expected[tile - 1], x[tile - 1]),
-                _ => x[tile - 1],
-            };
-        }
-        let mut out = stream.buffer_zeroed::<Map<u32>>(tiles)?;
-        let mut chain = stream.buffer_zeroed::<u64>(Chain::<Segmented<Map<u32>>>::words(tiles))?;
-        let (heads, x) = (stream.buffer_from(&heads)?, stream.buffer_from(&x)?);
-        prefixes_of_announced_tiles::launch(&stream, (tiles as u32, 64), &heads, &x, &mut out, &mut chain)?;
-        assert!(out.to_vec()? == expected, "{tiles} tiles, heads from {first} by {every}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! inputs is read (which the emulator reports), and every call ends.
 
 use kernel_primitives::algorithms::{
-    Parameter, Run, Tuning, inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode,
+    Run, inclusive_scan_by_key, merge, merge_pairs, partition, reduce_by_key, run_length_encode,
     segmented_inclusive_scan, segmented_reduce, segmented_sort, select_if, sort_by, sort_pairs_by, stable_partition,
     unique_by_key,
 };
@@ -118,10 +118,6 @@ fn bins_that_are_none() -> Result<()> {
 #[test]
 fn offsets_that_move() -> Result<()> {
     let stream = stream()?;
-    // For scans by a pipeline of warps.
-    let mut tuning = Tuning::of(stream.device())?.clone();
-    tuning.set(Parameter::ScanPipeline, None, 2)?;
-    let piped = || Run::on(&stream).tuned(&tuning);
     let tiles = tiles()?;
     let tiled = || Run::on(&stream).tuned(&tiles);
     for (len, segments) in [(300, 10), (40_000, 100), (40_000, 9000)] {
@@ -134,7 +130,6 @@ fn offsets_that_move() -> Result<()> {
             works_or_faults(guarded(&stream, len, 7, |out| segmented_sort(&stream, &x, at(), Order::COIN, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(&stream, &x, at(), Add, out)));
             works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(tiled(), &x, at(), Add, out)));
-            works_or_faults(guarded(&stream, len, 7, |out| segmented_inclusive_scan(piped(), &x, at(), Add, out)));
         }
     }
     Ok(())

@@ -273,29 +273,6 @@ pub fn prefixes_since_a_head(
     }
 }
 
-/// As [`prefixes_since_a_head`], of all tiles; the second warp of a block announces its tile, and the first one looks back.
-#[kernel]
-pub fn prefixes_of_announced_tiles(
-    cx: Block,
-    heads: Global<u32>,
-    x: Global<Map<u32>>,
-    mut out: GlobalMut<Map<u32>, PerBlock>,
-    chain: GlobalMut<u64, Atomic>,
-    mut word: Shared<[u64; 1]>,
-) {
-    let chain = Chain::new(cx, &chain, x.len());
-    let tile = chain.take_tile(&mut word);
-    let total = Segmented { heads: heads[tile] as u64, total: x[tile] };
-    if cx.warp() > 0 {
-        return if total.heads > 0 { chain.announce_start(tile, total) } else { chain.announce(tile, total) };
-    }
-    let before = chain.prefix_since_announced(tile, total, &BySegment(Compose), |total| total.heads > 0);
-    if cx.lane() == 0 {
-        // SAFETY: of all blocks only this one has the tile.
-        unsafe { out.write(tile, before.total) };
-    }
-}
-
 /// The first of two that is not all false.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct FirstTruth;

@@ -25,7 +25,6 @@ mod reduce;
 mod scan;
 mod search;
 mod segmented;
-mod segmented_pipeline;
 mod segmented_sort;
 mod segmented_warps;
 mod select;

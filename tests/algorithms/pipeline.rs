@@ -8,7 +8,7 @@ use kernel_primitives::kernels::device::{SCAN_PIPELINE_SLOTS, scan_pipeline_tile
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Device, EmulatorOptions, Result, Stream};
 
-use crate::kernels::{Compose, Map};
+use crate::kernels::{AddEach, Compose, Map};
 use crate::support::{stream, streams, values};
 
 /// From two tiles on.
@@ -124,6 +124,17 @@ fn items_of_each_size_go_through_the_pipeline() -> Result<()> {
     let mut out = stream.buffer_zeroed::<f16>(len / 2)?;
     inclusive_scan(run(), &stream.buffer_from(&x)?, Max, &mut out)?;
     assert!(out.to_vec()? == scanned(&x, f16::ZERO, |a, b| a.max(b)).0);
+    Ok(())
+}
+
+/// A pipeline of them would take more shared memory than any block has, though none is ever launched.
+#[test]
+fn items_too_large_for_a_pipeline_are_scanned_by_tiles() -> Result<()> {
+    let (stream, tuning) = (stream()?, tuning()?);
+    let x = values::<[u64; 16]>(1000, 3);
+    let mut out = stream.buffer_zeroed::<[u64; 16]>(x.len())?;
+    inclusive_scan(Run::on(&stream).tuned(&tuning), &stream.buffer_from(&x)?, AddEach, &mut out)?;
+    assert!(out.to_vec()? == scanned(&x, [0; 16], |a, b| AddEach.apply(a, b)).0);
     Ok(())
 }
 

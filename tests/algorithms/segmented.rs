@@ -6,9 +6,9 @@ use kernel_primitives::algorithms::{
 use kernel_primitives::functor::{Add, All, ArgMax, BinaryFn, Less, MaxOf, MinOf, Reduction, Sum};
 use kernel_primitives::input::{Counting, Span, counting, map};
 use kernel_primitives::kernels::device::{SEGMENT_SCAN_OFFSETS, SegmentScanItems, segment_tile_items};
-use kernel_primitives::{Diagnosis, Error, Result, Stream, f16};
+use kernel_primitives::{Device, Diagnosis, EmulatorOptions, Error, Result, Stream, f16};
 
-use crate::kernels::{Compose, ManyEmpty, Map, Moments};
+use crate::kernels::{AddEach, Compose, ManyEmpty, Map, Moments};
 use crate::support::{stream, values};
 
 /// Small whole numbers, of which sums are exact in any order.
@@ -329,6 +329,64 @@ fn any_number_of_empty_segments_parts_two_items() -> Result<()> {
         let expected: Vec<u32> = [1].into_iter().chain(1..300).collect();
         assert_eq!(out.to_vec()?, expected, "{times} offsets");
     }
+    Ok(())
+}
+
+/// By tiles, and as of few items.
+#[test]
+fn offsets_of_each_type_are_taken() -> Result<()> {
+    let (stream, tuning) = (stream()?, tiles()?);
+    let tile = SegmentScanItems::<Span<u32>>::tiles(1, 256).tile;
+    let offsets = offsets(1, [5, 0, tile, 3, tile - 5]);
+    let x = values::<u32>(2 * tile + 9, 4);
+    let buffer = stream.buffer_from(&x)?;
+    let [expected, _] = sums(&x, &offsets, 0, u32::wrapping_add);
+    macro_rules! check {
+        ($($o:ty),*) => {$({
+            let at = stream.buffer_from(&offsets.iter().map(|&at| at as $o).collect::<Vec<_>>())?;
+            for run in [Run::on(&stream).tuned(&tuning), Run::on(&stream)] {
+                let mut out = stream.buffer_zeroed::<u32>(x.len())?;
+                segmented_inclusive_scan(run, &buffer, &at, Add, &mut out)?;
+                assert!(out.to_vec()? == expected, stringify!($o));
+            }
+        })*};
+    }
+    check!(u32, u64, i32, i64);
+    Ok(())
+}
+
+#[test]
+fn large_items_are_scanned_by_tiles() -> Result<()> {
+    let (stream, tuning) = (stream()?, tiles()?);
+    let (x, offsets) = (values::<[u64; 16]>(1000, 3), offsets(1, [5, 0, 700]));
+    let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+    let mut out = stream.buffer_zeroed::<[u64; 16]>(x.len())?;
+    segmented_inclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, &at, AddEach, &mut out)?;
+    assert!(out.to_vec()? == sums(&x, &offsets, [0; 16], |a, b| AddEach.apply(a, b))[0]);
+    Ok(())
+}
+
+/// Of tiles that one block has, two or seven at once.
+#[test]
+fn sums_of_segments_have_the_same_bits_for_any_number_of_blocks() -> Result<()> {
+    let tuning = tiles()?;
+    let tile = SegmentScanItems::<Span<f32>>::tiles(1, 256).tile;
+    let offsets = offsets(3, [5, 2 * tile, 1, 0, 100]);
+    let x: Vec<f32> = values::<u32>(9 * tile + 3, 8).iter().map(|&x| x as f32 * 1e-5).collect();
+    let mut bits = Vec::new();
+    let emulators = [1, 2, 7].map(|threads| {
+        let mut options = EmulatorOptions::default();
+        (options.checked, options.threads) = (false, threads);
+        Device::emulator_with(options)
+    });
+    for device in emulators.into_iter().chain(Some(Device::auto()?).filter(Device::is_gpu)) {
+        let stream = device.stream()?;
+        let (buffer, at) = (stream.buffer_from(&x)?, stream.buffer_from(&offsets)?);
+        let mut sums = stream.buffer_zeroed::<f32>(x.len())?;
+        segmented_inclusive_scan(Run::on(&stream).tuned(&tuning), &buffer, &at, Add, &mut sums)?;
+        bits.push(sums.to_vec()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+    }
+    assert!(bits.windows(2).all(|two| two[0] == two[1]));
     Ok(())
 }
 

@@ -30,7 +30,7 @@ fn parameters(algorithm: &str) -> &'static [Parameter] {
         "reduce" => &[ReduceBlocks, ReduceAlone],
         "inclusive_scan" | "exclusive_scan" => &[ScanTiles, ScanPipeline],
         "reduce_by_key" | "scan_by_key" | "run_length_encode" => &[RunTiles],
-        "segmented_scan" => &[RunTiles, ScanPipeline, ScanSegments],
+        "segmented_scan" => &[RunTiles, ScanSegments],
         "select" | "partition" => &[SelectBlocks],
         "unique" => &[UniqueBlocks],
         "histogram_even" => &[HistogramBlocks, HistogramCopies],

@@ -2,14 +2,14 @@
 
 use crate::__algorithms::*;
 use crate::__private::Entry;
-use crate::algorithms::chained::{PipelineLaunch, chained};
+use crate::algorithms::chained::chained;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, check_output};
 use crate::algorithms::tuning::Parameter;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
-use crate::{BufferSliceMut, Element, InputArg, KernelParam, Result, Stream};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
@@ -153,10 +153,27 @@ where
     let bytes = size_of::<S::Item>();
     let tile = const { device::scan_pipeline_tile::<S>() };
     if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
-        let (threads, shared) = (device::SCAN_PIPELINE_THREADS, device::scan_pipeline_shared::<S::Item>());
-        let PipelineLaunch { dims, slots, len } = PipelineLaunch::new(&run, (len, bytes), tile, threads, shared);
+        let device = run.stream.device().properties();
+        let free = device.max_shared_bytes.saturating_sub(device::scan_pipeline_shared::<S::Item>() + 16);
+        let slots = (free / (tile * bytes)).clamp(1, device::SCAN_PIPELINE_SLOTS);
+        // The first tile may begin before the input, by less than a vector.
+        let len = len + 16 / bytes - 1;
+        let blocks = len.div_ceil(tile).min(device.multiprocessors.max(1) as usize) as u32;
+        let threads = device::SCAN_PIPELINE_THREADS;
+        let dims = Dims::new(blocks, threads as u32).shared_bytes(slots * tile * bytes);
         return chained::<S::Item>(run, len, (tile, threads), |stream, _, chain, launch| {
-            device::scan_pipeline::launch_entry(pipeline, stream, dims, x, first, &mut out, chain, launch, slots, op)
+            device::scan_pipeline::launch_entry(
+                pipeline,
+                stream,
+                dims,
+                x,
+                first,
+                &mut out,
+                chain,
+                launch,
+                slots as u32,
+                op,
+            )
         });
     }
     let tiles = ScanTiles::new::<S>(len, run.tuning(Parameter::ScanTiles, bytes)?);

@@ -1,20 +1,34 @@
 //! The kernel of scans of many items: a pipeline of warps with a task each.
 
+use core::marker::PhantomData;
+
 use kernel_primitives::grid::{Chain, Known};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
-use kernel_primitives::view::{SharedArray, SharedSlice, SharedStorage, SplitBarriers};
+use kernel_primitives::view::{Parity, SharedArray, SharedSlice, SharedStorage, SplitBarriers};
 
 use crate::algorithms::scan::kernel::{in_order, scan_in_order, scan_vector};
-use crate::algorithms::tile::ring::{
-    PARTS, PIPELINE_VALUES, Ring, RingParts, RingState, SCAN_PIPELINE_SLOTS, ScanPipelineStorage, VECTORS,
-    before_share, before_tile, scan_pipeline_tile, total_of_part,
-};
 use crate::algorithms::tile::staged::lead;
+
+/// Parts of a tile, for each of which a block has a warp that loads and combines and one that scans and writes.
+const PARTS: usize = 8;
+
+/// Vectors of a lane in a part: an odd number, so that lanes which read their own meet in no bank.
+const VECTORS: usize = 7;
 
 /// Threads of a block of [`scan_pipeline`](struct@scan_pipeline).
 pub const SCAN_PIPELINE_THREADS: usize = (3 + 2 * PARTS) * WARP as usize;
+
+/// Tiles that a block has under way at most.
+pub const SCAN_PIPELINE_SLOTS: usize = 7;
+
+/// Items of a tile of [`scan_pipeline`](struct@scan_pipeline), 28 KiB; 0 if the source is not for it: it is for items that are read from
+/// memory, a power of two of bytes up to 16 each.
+pub const fn scan_pipeline_tile<S: Source>() -> usize {
+    let vector = scan_vector::<S>();
+    if S::IN_MEMORY && vector * size_of::<S::Item>() == 16 { PARTS * WARP as usize * VECTORS * vector } else { 0 }
+}
 
 /// What happens to a slot of a tile, each with a split barrier.
 #[derive(Clone, Copy)]
@@ -28,14 +42,30 @@ enum Event {
     /// All is written, and the next tile may come.
     Done,
 }
-const BARRIERS: usize = 4 * SCAN_PIPELINE_SLOTS;
+const EVENTS: usize = 4;
 
-/// How many warps arrive for each event: of the last one those that scan, and the one that publishes.
-const ARRIVALS: [usize; 4] = [1, PARTS, 1, PARTS + 1];
+/// Whether vectors of 16 bytes are of whole items of this type: others have no pipeline.
+const fn divides_vectors<T>() -> bool {
+    matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16)
+}
+
+/// What the warps of [`scan_pipeline`](struct@scan_pipeline) tell each other of their tiles besides the items: for each slot what comes
+/// before each lane's share in its part, what the parts amount to, and what all tiles before. Of items that have no pipeline one value: they
+/// may be so large that no block has room for more.
+pub struct ScanPipelineStorage<T>(PhantomData<T>);
+
+/// Its values of a slot.
+const VALUES: usize = PARTS * WARP as usize + PARTS + 1;
+
+// SAFETY: uninitialised elements.
+unsafe impl<T: Element> SharedStorage for ScanPipelineStorage<T> {
+    const BYTES: usize = size_of::<T>() * if divides_vectors::<T>() { SCAN_PIPELINE_SLOTS * VALUES } else { 1 };
+    const ALIGN: usize = align_of::<T>();
+}
 
 /// Bytes of a block's shared memory besides the slots.
 pub const fn scan_pipeline_shared<T: Element>() -> usize {
-    let words = SplitBarriers::<BARRIERS>::BYTES + SCAN_PIPELINE_SLOTS * size_of::<u64>();
+    let words = SplitBarriers::<{ EVENTS * SCAN_PIPELINE_SLOTS }>::BYTES + SCAN_PIPELINE_SLOTS * size_of::<u64>();
     (words + ScanPipelineStorage::<T>::BYTES).next_multiple_of(16)
 }
 
@@ -63,7 +93,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     epoch: u32,
     slots: u32,
     op: R,
-    barriers: Shared<SplitBarriers<BARRIERS>>,
+    barriers: Shared<SplitBarriers<{ EVENTS * SCAN_PIPELINE_SLOTS }>>,
     tiles: Shared<[u64; SCAN_PIPELINE_SLOTS]>,
     values: Shared<ScanPipelineStorage<S::Item>>,
     items: SharedSlice<S::Item>,
@@ -78,15 +108,12 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
             $(if const { scan_pipeline_tile::<S>() > 0 && scan_vector::<S>() == $n } {
                 let tile = const { scan_pipeline_tile::<S>() };
                 let chain = Chain::new(cx, &chain, (x.len() + lead::<S, $n>(x)).div_ceil(tile)).epoch(epoch);
+                let values = values.array(0, SCAN_PIPELINE_SLOTS * VALUES);
                 let slots = (slots as usize).clamp(1, SCAN_PIPELINE_SLOTS);
                 cx.require_at_most(slots * tile, items.len());
-                let tiles = tiles.array(0, SCAN_PIPELINE_SLOTS);
                 Pipeline::<S, R, $n, EXCLUSIVE> {
-                    ring: Ring { cx, chain: &chain, barriers: &barriers, tiles, slots },
-                    parts: RingParts { cx, x, items: items.array(), nothing: op.identity() },
-                    values: values.array(0, PIPELINE_VALUES),
-                    first,
-                    op,
+                    cx, x, first, op, slots,
+                    chain: &chain, barriers: &barriers, tiles: tiles.array(0, SCAN_PIPELINE_SLOTS), values, items: items.array(),
                 }
                 .run(&mut out)
             } else)* {
@@ -98,23 +125,62 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
 
 /// What the warps of a block have in common.
 struct Pipeline<'a, 'k, S: Source, R, const N: usize, const EXCLUSIVE: bool> {
-    ring: Ring<'a, 'k, S::Item, BARRIERS>,
-    parts: RingParts<'k, S, N>,
-    values: SharedArray<'k, S::Item>,
+    cx: Block<'k>,
+    x: Input<'k, S>,
     first: S::Item,
     op: R,
+    slots: usize,
+    chain: &'a Chain<'a, 'k, S::Item>,
+    barriers: &'a Shared<'k, SplitBarriers<{ EVENTS * SCAN_PIPELINE_SLOTS }>>,
+    tiles: SharedArray<'k, u64>,
+    values: SharedArray<'k, S::Item>,
+    items: SharedArray<'k, S::Item>,
 }
 
-impl<S, R, const N: usize, const EXCLUSIVE: bool> Pipeline<'_, '_, S, R, N, EXCLUSIVE>
+/// A slot of the ring, and the parity of its round: a warp's place in the pipeline.
+#[derive(Clone, Copy, Default)]
+struct PipelineState {
+    slot: usize,
+    parity: Parity,
+}
+
+/// A part of a tile in the input: whole vectors of a warp's lanes side by side.
+struct Part {
+    /// The first item's place: before the input, by less than a vector, if that begins inside one.
+    start: usize,
+    /// Whether all of it is inside, and its vectors are aligned.
+    is_whole: bool,
+}
+
+/// Items of a round of a vector a lane, and of a part.
+const fn round<const N: usize>() -> usize {
+    WARP as usize * N
+}
+const fn part_items<const N: usize>() -> usize {
+    VECTORS * round::<N>()
+}
+
+impl<'k, S, R, const N: usize, const EXCLUSIVE: bool> Pipeline<'_, 'k, S, R, N, EXCLUSIVE>
 where
     S: Source<Item: Element>,
     R: Reducer<S::Item> + Copy,
 {
     /// Does the warp's task for all tiles of the block.
     fn run(&self, out: &mut GlobalMut<S::Item>) {
-        self.ring.begin(&ARRIVALS);
-        match self.ring.cx.warp() as usize {
-            0 => self.ring.give(Event::Given as usize, Event::Done as usize),
+        let Self { cx, barriers, .. } = *self;
+        if cx.thread_rank() == 0 {
+            for slot in 0..self.slots {
+                let begin = |event: Event, warps: usize| barriers.begin(slot * EVENTS + event as usize, warps as u32);
+                begin(Event::Given, 1);
+                begin(Event::Combined, PARTS);
+                begin(Event::Known, 1);
+                // Those that scan, and the one that publishes.
+                begin(Event::Done, PARTS + 1);
+            }
+        }
+        cx.barrier();
+        match cx.warp() as usize {
+            0 => self.give(),
             1 => self.learn(),
             2 => self.publish(),
             warp if warp < 3 + PARTS => self.combine(warp - 3),
@@ -124,114 +190,247 @@ where
 
     #[inline(always)]
     #[track_caller]
-    fn wait(&self, event: Event, state: RingState) {
-        self.ring.wait(event as usize, state);
+    fn wait(&self, event: Event, state: PipelineState) {
+        self.barriers.wait(state.slot * EVENTS + event as usize, state.parity);
     }
 
     #[inline(always)]
     #[track_caller]
-    fn arrive(&self, event: Event, state: RingState) {
-        self.ring.arrive(event as usize, state);
+    fn arrive(&self, event: Event, state: PipelineState) {
+        self.barriers.arrive(state.slot * EVENTS + event as usize);
+    }
+
+    #[inline(always)]
+    fn next(&self, PipelineState { slot, parity }: PipelineState) -> PipelineState {
+        if slot + 1 < self.slots {
+            PipelineState { slot: slot + 1, parity }
+        } else {
+            PipelineState { slot: 0, parity: parity.other() }
+        }
+    }
+
+    /// The slot's tile; none if there are no more.
+    #[inline(always)]
+    #[track_caller]
+    fn tile(&self, state: PipelineState) -> Option<usize> {
+        // SAFETY: inside; it was written before the slot was given, for which the caller has waited.
+        let tile = unsafe { self.tiles.load(state.slot) } as usize;
+        if tile < self.chain.tiles() { Some(tile) } else { None }
+    }
+
+    /// Where the slot has what comes before the lane's share of a part, what a part amounts to, and what all tiles before do.
+    #[inline(always)]
+    fn before_share(&self, state: PipelineState, part: usize) -> usize {
+        state.slot * VALUES + part * WARP as usize + self.cx.lane() as usize
+    }
+    #[inline(always)]
+    fn total(&self, state: PipelineState, part: usize) -> usize {
+        state.slot * VALUES + PARTS * WARP as usize + part
+    }
+    #[inline(always)]
+    fn before_tile(&self, state: PipelineState) -> usize {
+        self.total(state, PARTS)
+    }
+
+    /// Gives each slot a tile once it is free, and at last none.
+    fn give(&self) {
+        let (cx, mut state) = (self.cx, PipelineState::default());
+        // The first lane's; the others only wait and arrive.
+        let mut tile = if cx.lane() == 0 { self.chain.first_tile() } else { 0 };
+        loop {
+            // The number of the next one is on its way meanwhile.
+            let next = if cx.lane() == 0 && tile < self.chain.tiles() { self.chain.next_tile() } else { tile };
+            self.wait(Event::Done, PipelineState { parity: state.parity.other(), ..state });
+            if cx.lane() == 0 {
+                // SAFETY: inside; those who had the slot are done with it, and others read it once it is given.
+                unsafe { self.tiles.store(state.slot, tile as u64) };
+            }
+            self.arrive(Event::Given, state);
+            if cx.any(FULL_MASK, tile >= self.chain.tiles()) {
+                return;
+            }
+            (state, tile) = (self.next(state), next);
+        }
     }
 
     /// Learns what all tiles before amount to.
     fn learn(&self) {
-        let (mut state, mut known) = (RingState::default(), Known::nothing(&self.op));
+        let (mut state, mut known) = (PipelineState::default(), Known::nothing(&self.op));
         loop {
             self.wait(Event::Given, state);
-            let Some(tile) = self.ring.tile(state) else { return };
-            let before = self.op.apply(self.first, self.ring.chain.prefix_after(&mut known, tile, &self.op));
-            if self.ring.cx.lane() == 0 {
+            let Some(tile) = self.tile(state) else { return };
+            let before = self.op.apply(self.first, self.chain.prefix_after(&mut known, tile, &self.op));
+            if self.cx.lane() == 0 {
                 // SAFETY: inside; others read it once it is known.
-                unsafe { self.values.store(before_tile(state.slot), before) };
+                unsafe { self.values.store(self.before_tile(state), before) };
             }
             self.arrive(Event::Known, state);
-            state = self.ring.next(state);
+            state = self.next(state);
         }
     }
 
     /// Publishes what each tile amounts to.
     fn publish(&self) {
-        let mut state = RingState::default();
+        let mut state = PipelineState::default();
         loop {
             self.wait(Event::Combined, state);
-            let Some(tile) = self.ring.tile(state) else { return };
+            let Some(tile) = self.tile(state) else { return };
             let mut totals = [self.op.identity(); PARTS];
             for (part, total) in totals.iter_mut().enumerate() {
                 // SAFETY: inside; written before it was combined.
-                *total = unsafe { self.values.load(total_of_part(state.slot, part)) };
+                *total = unsafe { self.values.load(self.total(state, part)) };
             }
-            self.ring.chain.announce(tile, in_order(&totals, &self.op));
+            self.chain.announce(tile, in_order(&totals, &self.op));
             self.arrive(Event::Done, state);
-            state = self.ring.next(state);
+            state = self.next(state);
         }
+    }
+
+    fn part(&self, tile: usize, part: usize) -> Part {
+        let lead = lead::<S, N>(self.x);
+        let first = (tile * PARTS + part) * part_items::<N>();
+        let start = first.wrapping_sub(lead);
+        let is_inside = first >= lead && first + part_items::<N>() <= self.x.len() + lead;
+        Part { start, is_whole: is_inside && self.x.is_aligned::<N>(start) }
+    }
+
+    /// Where the part is in shared memory.
+    #[inline(always)]
+    fn first_item(&self, state: PipelineState, part: usize) -> usize {
+        (state.slot * PARTS + part) * part_items::<N>()
+    }
+
+    /// Begins to load a part of a tile.
+    fn load(&self, state: PipelineState, tile: usize, part: usize) {
+        let lane = self.cx.lane() as usize;
+        let (Part { start, is_whole }, staged) = (self.part(tile, part), self.first_item(state, part));
+        for v in 0..VECTORS {
+            let beside = v * round::<N>() + lane * N;
+            let (from, at) = (start.wrapping_add(beside), staged + beside);
+            // SAFETY: those who had the slot are done with it; each lane of the part's warp writes its own vectors, and others read them
+            // once they are combined. Of the input what is known to be inside.
+            unsafe {
+                if is_whole {
+                    self.x.copy_vector_inside::<N>(from, self.items, at);
+                } else if !self.x.copy::<N>(from, self.items, at) {
+                    // What lies before the beginning or after the end changes nothing.
+                    for i in 0..N {
+                        let item = self.x.get(from.wrapping_add(i)).unwrap_or(self.op.identity());
+                        self.items.store(at + i, item);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins to load a part of the slot's tile, if there is one, and says whether there was; what it loads is a group of copies.
+    fn load_next(&self, state: &mut PipelineState, part: usize) -> bool {
+        self.wait(Event::Given, *state);
+        let tile = self.tile(*state);
+        if let Some(tile) = tile {
+            self.load(*state, tile, part);
+        }
+        self.x.group_copies();
+        *state = self.next(*state);
+        tile.is_some()
     }
 
     /// What a vector in shared memory amounts to.
     #[inline(always)]
     fn combined(&self, at: usize) -> S::Item {
         // SAFETY: inside; the warp has loaded it.
-        in_order(&unsafe { self.parts.items.load_items::<N>(at) }, &self.op)
+        in_order(&unsafe { self.items.load_items::<N>(at) }, &self.op)
     }
 
-    /// Loads a part of each tile, and combines each lane's share of it.
+    /// Loads a part of each tile, and combines each lane's share of it: the vectors that lie one after the other, an odd number.
     fn combine(&self, part: usize) {
-        let (cx, op) = (self.ring.cx, self.op);
-        self.parts.load_each(
-            &self.ring,
-            (Event::Given as usize, Event::Combined as usize),
-            part,
-            |RingState { slot, .. }| {
-                let own = self.parts.share(slot, part);
-                let mut share = self.combined(own);
-                for v in 1..VECTORS {
-                    share = op.apply(share, self.combined(own + v * N));
+        let (cx, lane) = (self.cx, self.cx.lane() as usize);
+        // With one slot a tile is loaded when the one before is done.
+        let is_ahead = self.slots > 1;
+        let (mut state, mut loading) = (PipelineState::default(), PipelineState::default());
+        let mut are_more = !is_ahead || self.load_next(&mut loading, part);
+        loop {
+            if are_more {
+                are_more = self.load_next(&mut loading, part);
+            } else {
+                self.x.group_copies();
+            }
+            if self.tile(state).is_none() {
+                return self.arrive(Event::Combined, state);
+            }
+            if is_ahead {
+                self.x.wait_for_copies_but_last()
+            } else {
+                self.x.wait_for_copies()
+            }
+            cx.sync_warp(FULL_MASK);
+            let own = self.first_item(state, part) + lane * (VECTORS * N);
+            let mut share = self.combined(own);
+            for v in 1..VECTORS {
+                share = self.op.apply(share, self.combined(own + v * N));
+            }
+            let (before, total) = warp_exclusive_scan(cx, share, self.op);
+            // What comes before all lanes' shares is combined with more, and must not change it: no sum of nothing.
+            let before = if lane == 0 { self.op.identity() } else { before };
+            // SAFETY: inside; others read it once it is combined.
+            unsafe {
+                self.values.store(self.before_share(state, part), before);
+                if lane == 0 {
+                    self.values.store(self.total(state, part), total);
                 }
-                let (before, total) = warp_exclusive_scan(cx, share, op);
-                // What comes before all lanes' shares is combined with more, and must not change it: no sum of nothing.
-                let before = if cx.lane() == 0 { op.identity() } else { before };
-                // SAFETY: inside; others read it once it is combined.
-                unsafe {
-                    self.values.store(before_share(slot, part, cx.lane()), before);
-                    if cx.lane() == 0 {
-                        self.values.store(total_of_part(slot, part), total);
-                    }
-                }
-            },
-        );
+            }
+            self.arrive(Event::Combined, state);
+            state = self.next(state);
+        }
     }
 
     /// Scans a part of each tile, and writes it.
     fn scan(&self, part: usize, out: &mut GlobalMut<S::Item>) {
-        let (cx, op) = (self.ring.cx, self.op);
-        let mut state = RingState::default();
+        let (cx, op, lane) = (self.cx, self.op, self.cx.lane() as usize);
+        let mut state = PipelineState::default();
         loop {
             self.wait(Event::Combined, state);
-            let Some(tile) = self.ring.tile(state) else { return };
+            let Some(tile) = self.tile(state) else { return };
             self.wait(Event::Known, state);
             // SAFETY: inside; written before it was combined and known.
             let value = |at: usize| unsafe { self.values.load(at) };
-            let mut before = value(before_tile(state.slot));
+            let mut before = value(self.before_tile(state));
             for other in 0..PARTS {
-                let total = value(total_of_part(state.slot, other));
+                let total = value(self.total(state, other));
                 if other < part {
                     before = op.apply(before, total);
                 }
             }
-            before = op.apply(before, value(before_share(state.slot, part, cx.lane())));
-            let own = self.parts.share(state.slot, part);
+            before = op.apply(before, value(self.before_share(state, part)));
+            let staged = self.first_item(state, part);
+            let own = staged + lane * (VECTORS * N);
             for v in 0..VECTORS {
                 // SAFETY: the lane's share, which was loaded before it was combined; the warp's lanes read it after the next wait.
                 unsafe {
-                    let mut results = self.parts.items.load_items::<N>(own + v * N);
+                    let mut results = self.items.load_items::<N>(own + v * N);
                     scan_in_order::<_, _, N, EXCLUSIVE>(&mut before, &mut results, &op);
-                    self.parts.items.store_items(own + v * N, &results);
+                    self.items.store_items(own + v * N, &results);
                 }
             }
-            // SAFETY: written above; of all warps of the grid only this one has the part.
-            unsafe { self.parts.write(state.slot, tile, part, out) };
+            cx.sync_warp(FULL_MASK);
+            let Part { start, is_whole } = self.part(tile, part);
+            if is_whole && out.is_aligned::<N>(start) {
+                for v in 0..VECTORS {
+                    let at = v * round::<N>() + lane * N;
+                    // SAFETY: inside both; of all threads of the grid only this one has these places of the result.
+                    unsafe { out.write_vector_inside(start + at, &self.items.load_items::<N>(staged + at)) };
+                }
+            } else {
+                for at in (lane..part_items::<N>()).step_by(WARP as usize) {
+                    let to = start.wrapping_add(at);
+                    if to < self.x.len() {
+                        // SAFETY: as above.
+                        unsafe { out.write(to, self.items.load(staged + at)) };
+                    }
+                }
+            }
             self.arrive(Event::Done, state);
-            state = self.ring.next(state);
+            state = self.next(state);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::__private::Entry;
-use crate::algorithms::chained::{PipelineLaunch, chained};
+use crate::algorithms::chained::chained;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
 use crate::algorithms::tuning::Parameter;
@@ -148,17 +148,12 @@ algorithm! {
 /// `scan.segments`), if segments have up to 16 384 items of up to four bytes on average, or 64 KB, and if there are four items an offset,
 /// or up to 8192 offsets. One long segment among short ones is then the work of one block.
 ///
-/// Otherwise a block takes a tile of some 50 KB of items,
-/// or fewer if there are few items, whatever segments the tile has: segments of any lengths are balanced, and so are empty ones that lie
-/// together or among many items. Many items in memory, of 1, 2, 4, 8 or 16 bytes, go through a
-/// [pipeline](struct@device::segment_scan_pipeline), which reads and writes tiles while others wait, unless there are more than two offsets
-/// an item.
-///
-/// A warp reads the offsets of its part of a tile by 256 at a time, one read after the other: with hundreds of empty segments between any
-/// two items, such as a million segments of a few thousand items, a few warps read all of them, and the scan takes about as long as those
-/// reads wait. A tile waits for the tiles before it, back to the last one in which a segment begins
-/// ([`grid`](crate::grid)). Temporary memory is then 16 bytes, and 8 for each 4 of an item, a tile. It is cleared before; a
-/// [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has none.
+/// Otherwise a block takes a tile of some 50 KB of items, or fewer if there are few items, whatever segments the tile has: segments of any
+/// lengths are balanced, and so are empty ones that lie together or among many items. A warp reads the offsets of its part of a tile by 256
+/// at a time, one read after the other: with hundreds of empty segments between any two items, such as a million segments of a few thousand
+/// items, a few warps read all of them, and the scan takes about as long as those reads wait. A tile waits for the tiles before it, back to
+/// the last one in which a segment begins ([`grid`](crate::grid)). Temporary memory is then 16 bytes, and 8 for each 4 of an item, a tile.
+/// It is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has none.
 ///
 /// Ready for numbers with offsets of `u32`, with `Add`. For others:
 /// `instantiate!(kernel_primitives::algorithms::segmented_inclusive_scan<f32, u32, Max>);`.
@@ -254,13 +249,12 @@ where
     scan("segmented_exclusive_scan", kernels, run.into(), (x, offsets), (first, true), op, out.into())
 }
 
-/// The kernels of a scan of segments: for few items, for any input, and for many items in memory.
-type ScanKernels<S, O, R> =
-    (Entry<segment_scan_warps<S, O, R>>, Entry<segment_scan_tiles<S, O, R>>, Entry<segment_scan_pipeline<S, O, R>>);
+/// The kernels of a scan of segments: for few items, and for any input.
+type ScanKernels<S, O, R> = (Entry<segment_scan_warps<S, O, R>>, Entry<segment_scan_tiles<S, O, R>>);
 
 fn scan<I, J, S, O, R>(
     algorithm: &str,
-    (warps, tiles_kernel, pipeline): ScanKernels<S, O, R>,
+    (warps, tiles_kernel): ScanKernels<S, O, R>,
     run: Run<'_>,
     (x, offsets): (I, J),
     (first, exclusive): (S::Item, bool),
@@ -278,17 +272,6 @@ where
     segments_of(algorithm, ends)?;
     check_output(algorithm, "out", out.len(), len)?;
     let bytes = size_of::<S::Item>();
-    let tile = const { device::scan_pipeline_tile::<S>() };
-    // Each tile checks a share of the offsets, which many empty segments would make a long one.
-    if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? && ends / 2 <= len {
-        let (threads, shared) = (device::SEGMENT_PIPELINE_THREADS, device::segment_pipeline_shared::<S>());
-        let PipelineLaunch { dims, slots, len } = PipelineLaunch::new(&run, (len, bytes), tile, threads, shared);
-        return chained::<Segmented<S::Item>>(run, len, (tile, threads), |stream, _, chain, launch| {
-            device::segment_scan_pipeline::launch_entry(
-                pipeline, stream, dims, x, offsets, first, &mut out, chain, launch, slots, exclusive, op,
-            )
-        });
-    }
     // One long segment is the work of one block, of no more items than these.
     let lane_bits = device::segment_scan_lane_bits::<S>(len, ends);
     let most = run.tuning(Parameter::ScanSegments, bytes)?;

@@ -1,4 +1,4 @@
-//! The kernel of scans of segments, tile by tile.
+//! The kernel of scans of segments.
 
 use kernel_primitives::element::Segmented;
 use kernel_primitives::grid::Chain;
@@ -6,9 +6,19 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::marks::{MarkWords, Offsets};
+use super::kernel::offsets_before;
 use crate::algorithms::scan::kernel::SCAN_THREADS;
+use crate::algorithms::search::kernel::warp_bound;
 use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, SegmentScanItems};
+
+#[cfg(test)]
+mod tests;
+
+/// Offsets of a lane that are on their way at a time.
+const AHEAD: usize = 8;
+
+/// Offsets that a block of [`segment_scan_tiles`](struct@segment_scan_tiles) checks at most: a launch has enough blocks for all.
+pub const SEGMENT_SCAN_OFFSETS: usize = 128 * SCAN_THREADS;
 
 /// The kernel of [`algorithms::segmented_inclusive_scan`](kernel_primitives::algorithms::segmented_inclusive_scan) and the algorithms like
 /// it: `out[i]` is `first`, and the items of the segment of `x[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
@@ -45,6 +55,13 @@ pub fn segment_scan_tiles<S, O, R>(
     scan.tile(vectors, (tile, chain), &mut out, &items, &mut shared);
 }
 
+/// Items between two offsets are a run, and so are those before the first offset.
+#[derive(Clone, Copy)]
+struct Offsets<'k, O: Source> {
+    offsets: Input<'k, O>,
+    items: usize,
+}
+
 impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
     #[inline(always)]
     fn len(self) -> usize {
@@ -59,11 +76,104 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Runs for Offsets<'_, O> {
     /// The block checks its share of the offsets before: those are close to the ones that it marks, if segments are alike.
     fn mark<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
         let MarkedPart { cx, start, words, first_vector, .. } = part;
-        let first_word = first_vector / size_of::<u32>();
-        let to = MarkWords { cx, words, first_word, first: start, len: STAGED * WARP as usize * N, lead: 0 };
-        to.clear::<N>();
-        self.check_share(cx, (cx.block_rank(), cx.grid_blocks()), cx.thread_rank() as usize);
+        let lane = cx.lane() as usize;
+        for word in (lane..STAGED * WARP as usize / VECTORS).step_by(WARP as usize) {
+            // The input's first item begins a run.
+            let marks = (start + word == 0) as u32;
+            // SAFETY: the warp's own words, of which each lane writes some; the others wait.
+            unsafe { words.store(first_vector / VECTORS + word, marks) };
+        }
+        check_share(cx, self.offsets, self.items);
         cx.sync_warp(FULL_MASK);
-        self.put::<N>(to);
+        self.mark_offsets::<N, STAGED>(part);
+    }
+}
+
+impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
+    /// Marks the items of a warp's part that an offset is at, beside the marks that there are.
+    fn mark_offsets<const N: usize, const STAGED: usize>(self, part: MarkedPart) {
+        let Self { offsets, items } = self;
+        let MarkedPart { cx, start, .. } = part;
+        let lane = cx.lane() as usize;
+        let end = (start + STAGED * WARP as usize * N) as u64;
+        // After the last offset there are none in the part.
+        let at = |index: usize| offsets.get(index).map_or(u64::MAX, ConvertTo::convert);
+        let mut next = offsets_before(cx, offsets, offsets.len(), (start as u64, items as u64));
+        loop {
+            let mut begins = [u64::MAX; AHEAD];
+            for (k, begin) in begins.iter_mut().enumerate() {
+                *begin = at(next + k * WARP as usize + lane);
+            }
+            for &begin in &begins {
+                put::<N>(part, begin, end);
+            }
+            let [least, greatest] =
+                [(begins[0], 0), (begins[AHEAD - 1], WARP - 1)].map(|(begin, lane)| warp_broadcast(cx, begin, lane));
+            // By a vote: a lane that found a wrong offset has left, and what is shuffled out of it is anything.
+            if cx.any(FULL_MASK, begins[AHEAD - 1] >= end) {
+                return;
+            }
+            next += AHEAD * WARP as usize;
+            if least == greatest {
+                // Empty segments, any number of them.
+                next += warp_bound(cx, offsets.len().saturating_sub(next), |index| at(next + index) <= greatest);
+            }
+        }
+    }
+}
+
+/// Faults unless the block's share of all offsets is in order and inside.
+#[track_caller]
+fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, items: usize) {
+    let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
+    let share = offsets.len().div_ceil(cx.grid_blocks());
+    let first = cx.block_rank() * share;
+    let end = (first + share).min(offsets.len());
+    let mut next = first + cx.thread_rank() as usize;
+    while next < end {
+        let mut segments = [(0u64, 0u64); AHEAD];
+        for (k, segment) in segments.iter_mut().enumerate() {
+            let index = next + k * SCAN_THREADS;
+            if index < end {
+                *segment = (at(index.wrapping_sub(1)), at(index));
+            }
+        }
+        for &(begin, end) in &segments {
+            cx.require_at_most(begin as usize, end as usize);
+            cx.require_at_most(end as usize, items);
+        }
+        next += AHEAD * SCAN_THREADS;
+    }
+}
+
+/// Vectors whose marks are in a word.
+const VECTORS: usize = size_of::<u32>();
+
+/// Marks the item at `begin`, of each lane of a warp, if it is in the part, which ends before `end`. The lanes' items do not decrease.
+fn put<const N: usize>(part: MarkedPart, begin: u64, end: u64) {
+    let MarkedPart { cx, start, words, first_vector, .. } = part;
+    let is_inside = begin >= start as u64 && begin < end;
+    if !cx.any(FULL_MASK, is_inside) {
+        return;
+    }
+    let place = begin.wrapping_sub(start as u64) as u32;
+    let (vector, item) = (place / N as u32, place % N as u32);
+    let word = if is_inside { vector / VECTORS as u32 } else { u32::MAX };
+    let mut marks = if is_inside { 1u32 << (vector % VECTORS as u32 * u8::BITS + item) } else { 0 };
+    // Lanes of one word are neighbours: the last of them has the marks of all, and the word to itself.
+    let lane = cx.lane();
+    let is_shared = word == cx.shuffle_down(FULL_MASK, word, 1, WARP) && lane < WARP - 1;
+    if cx.any(FULL_MASK, is_shared && is_inside) {
+        let mut apart = 1;
+        while apart < WARP {
+            let [other, others] = [word, marks].map(|value| cx.shuffle_up(FULL_MASK, value, apart, WARP));
+            // A lane with none so far below gets its own.
+            marks |= if other == word { others } else { 0 };
+            apart *= 2;
+        }
+    }
+    if is_inside && !is_shared {
+        // SAFETY: inside the part; atomic between the waits of the warp.
+        unsafe { words.at(first_vector / VECTORS + word as usize).fetch_or(marks) };
     }
 }

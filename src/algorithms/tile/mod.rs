@@ -1,10 +1,8 @@
-//! What kernels of several algorithms share: how warps and blocks divide the items, tiles in shared memory, the warps of a pipeline, and the
-//! runs in a tile.
+//! What kernels of several algorithms share: how warps and blocks divide the items, tiles in shared memory, and the runs in a tile.
 
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-pub(crate) mod ring;
 pub(crate) mod runs;
 pub(crate) mod scan_runs;
 pub(crate) mod staged;

@@ -83,7 +83,7 @@ table! {
         [1; 5], Range(1, 1024), &[1, 2, 4, 8];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
         [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
-    ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan`, `exclusive_scan` and scans of segments, of items in memory, are a pipeline"
+    ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"
         [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192];
     ScanSegments "scan.segments" "items up to which scans of short segments have some lanes, a warp or a block for each, by the bytes of an item"
         [1 << 20, 1 << 20, 1 << 20, 1 << 19, 1 << 18], Range(0, 1 << 31),

@@ -31,16 +31,15 @@ pub use crate::algorithms::merge_sort::kernel::{
 };
 pub use crate::algorithms::reduce::kernel::{REDUCE_THREADS, REDUCE_VECTORS, reduce_tiles};
 pub use crate::algorithms::scan::kernel::{SCAN_THREADS, ScanItems, ScanTiles, scan_tiles, scan_vector};
-pub use crate::algorithms::scan::pipeline::{SCAN_PIPELINE_THREADS, scan_pipeline, scan_pipeline_shared};
+pub use crate::algorithms::scan::pipeline::{
+    SCAN_PIPELINE_SLOTS, SCAN_PIPELINE_THREADS, ScanPipelineStorage, scan_pipeline, scan_pipeline_shared,
+    scan_pipeline_tile,
+};
 pub use crate::algorithms::search::kernel::search_tiles;
 pub use crate::algorithms::segmented::kernel::{
     SEGMENT_ENDS_THREADS, SEGMENT_THREADS, SegmentStorage, segment_ends, segment_tile_items, segment_tiles,
 };
-pub use crate::algorithms::segmented::marks::SEGMENT_SCAN_OFFSETS;
-pub use crate::algorithms::segmented::pipeline::{
-    SEGMENT_PIPELINE_THREADS, SegmentPipelineMarks, segment_pipeline_shared, segment_scan_pipeline,
-};
-pub use crate::algorithms::segmented::scan::segment_scan_tiles;
+pub use crate::algorithms::segmented::scan::{SEGMENT_SCAN_OFFSETS, segment_scan_tiles};
 pub use crate::algorithms::segmented::scan_warps::{
     SEGMENT_SCAN_WARPS_THREADS, segment_scan_lane_bits, segment_scan_warp_items, segment_scan_warps,
 };
@@ -75,7 +74,6 @@ pub use crate::algorithms::sparse::kernel::csr_staged::{
 };
 pub use crate::algorithms::sparse::kernel::csr_vectors::csr_row_vectors;
 pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
-pub use crate::algorithms::tile::ring::{SCAN_PIPELINE_SLOTS, ScanPipelineStorage, scan_pipeline_tile};
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};

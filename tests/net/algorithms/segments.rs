@@ -5,8 +5,8 @@ use kernel_primitives::algorithms::{segmented_exclusive_scan, segmented_inclusiv
 use kernel_primitives::functor::{Add, Any, BinaryFn, MaxOf, Sum};
 use kernel_primitives::input::Span;
 use kernel_primitives::kernels::device::{
-    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SegmentScanItems, scan_pipeline_tile, segment_scan_warp_items,
-    segment_tile_items, segment_warp_items,
+    SEGMENT_ENDS_THREADS, SEGMENT_PAIRS, SegmentScanItems, segment_scan_warp_items, segment_tile_items,
+    segment_warp_items,
 };
 
 use crate::case::Lengths;
@@ -22,12 +22,11 @@ macro_rules! as_offsets {
     };
 }
 
-/// Large tiles, small ones and those of the pipeline; what a warp has of few items, and more than a block does.
+/// Large tiles and small ones; what a warp has of few items, and more than a block does.
 fn of_scans<T: Element>() -> Lengths {
     let [large, small] = [1, 1 << 15].map(|enough| SegmentScanItems::<Span<T>>::tiles(1 << 22, enough).tile);
-    let pipeline = scan_pipeline_tile::<Span<T>>().max(small);
     let warp = segment_scan_warp_items::<Span<T>>();
-    Lengths::near(&[large, small, pipeline, 2 * pipeline, warp, 8 * warp])
+    Lengths::near(&[large, small, warp, 8 * warp])
 }
 
 pub fn subjects() -> Vec<Subject> {

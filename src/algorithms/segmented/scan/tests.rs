@@ -30,28 +30,26 @@ impl UnaryFn<u64> for Empty {
     }
 }
 
-/// The marks of the first four vectors at `first` in tiles that begin so many items before the input, with so many offsets at the second
-/// item of the input that is there.
-fn marks(empty: u64, lead: usize, first: usize) -> Result<u32> {
+/// The marks of the first four vectors of a warp's part, which begins at the item `first`, with so many offsets at its second item.
+fn marks(empty: u64, first: usize) -> Result<u32> {
     let stream = Device::emulator().stream()?;
     let found = Arc::new(AtomicU32::new(0));
     let to = Arc::clone(&found);
     let body = move |cx: Block<'_>| {
         // SAFETY: the offsets are computed; the launch has the memory.
         let (offsets, shared) = unsafe {
-            let first = first.saturating_sub(lead) as u64;
-            let offsets = map(counting(0u64, empty as usize + 2), Empty { count: empty, first });
+            let offsets = map(counting(0u64, empty as usize + 2), Empty { count: empty, first: first as u64 });
             (Input::from_raw(cx, offsets), Shared::<[u32; 64]>::from_arena(cx, 0))
         };
-        let words = shared.array::<u32>(0, 64);
-        let place = MarkWords { cx, words, first_word: 0, first, len: 128, lead };
+        let (heads, words) = (shared.array::<u8>(0, 256), shared.array::<u32>(0, 64));
+        let part = MarkedPart { cx, start: first, heads, words, first_vector: 0 };
         // SAFETY: a lane's own words, which the others access after they have waited.
         unsafe {
             for word in 0..2 {
                 words.store(2 * cx.lane() as usize + word, 0);
             }
             cx.sync_warp(FULL_MASK);
-            Offsets { offsets, items: first + 128 }.put::<4>(place);
+            Offsets { offsets, items: first + 128 }.mark_offsets::<4, 1>(part);
             cx.sync_warp(FULL_MASK);
             if cx.lane() == 0 {
                 to.store(words.load(0), Relaxed);
@@ -69,20 +67,15 @@ fn marks(empty: u64, lead: usize, first: usize) -> Result<u32> {
 fn any_number_of_offsets_at_one_item_is_one_mark() -> Result<()> {
     for empty in [1, 31, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40] {
         // The items 0, 1 and 3.
-        assert_eq!(marks(empty, 0, 0)?, 0b1011, "{empty} empty segments");
+        assert_eq!(marks(empty, 0)?, 0b1011, "{empty} empty segments");
     }
     Ok(())
 }
 
-/// Vectors of four items have a byte each.
 #[test]
-fn marks_are_where_the_tile_has_the_items() -> Result<()> {
-    assert_eq!(marks(5, 1, 0)?, 0b0001_0000_0110);
-    assert_eq!(marks(5, 3, 0)?, 0b0101_0000_1000);
-    // The items before the input are before the first tile.
+fn marks_are_where_the_part_has_the_items() -> Result<()> {
     for first in [128, 1 << 31, (1 << 32) - 128, 1 << 32, 1 << 40] {
-        assert_eq!(marks(5, 0, first)?, 0b1011, "{first}");
-        assert_eq!(marks(5, 3, first)?, 0b1011, "{first}");
+        assert_eq!(marks(5, first)?, 0b1011, "{first}");
     }
     Ok(())
 }
