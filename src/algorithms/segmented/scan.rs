@@ -126,7 +126,8 @@ impl<O: Source<Item: Integer + ConvertTo<u64>>> Offsets<'_, O> {
 #[track_caller]
 fn check_share<O: Source<Item: Integer + ConvertTo<u64>>>(cx: Block, offsets: Input<O>, items: usize) {
     let at = |index: usize| offsets.get(index).map_or(0, ConvertTo::convert);
-    let share = offsets.len().div_ceil(cx.grid_blocks());
+    // At least one, or a division by zero would make the kernel prepare for a panic.
+    let share = offsets.len().div_ceil(cx.grid_blocks().max(1));
     let first = cx.block_rank() * share;
     let end = (first + share).min(offsets.len());
     let mut next = first + cx.thread_rank() as usize;
