@@ -7,7 +7,7 @@ use kernel_primitives::kernels::device::{SEGMENT_SCAN_WARPS_THREADS, segment_sca
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
 use crate::kernels::{AddEach, Compose, Map};
-use crate::segmented::{offsets, sums};
+use crate::segmented::{offsets, sums, tiles};
 use crate::support::{stream, streams, values};
 
 /// Items of four bytes that a lane has under way, those of the longest segment of a warp, and those that a block has under way.
@@ -253,6 +253,35 @@ fn wrong_offsets_of_few_items_are_faults() -> Result<()> {
             },
             other => panic!("{other:?}"),
         }
+    }
+    Ok(())
+}
+
+/// By tiles, and as of few items: below zero, just after the input, and as great as they can be.
+#[test]
+fn offsets_of_each_type_that_no_input_has_are_faults() -> Result<()> {
+    let tuning = tiles()?;
+    macro_rules! check {
+        ($($o:ty: $($wrong:expr),*;)*) => {$(for wrong in [$($wrong),*] {
+            let all: [[$o; 3]; 3] = [[wrong, 3, 9], [0, wrong, 9], [0, 3, wrong]];
+            for (offsets, by_tiles) in all.into_iter().flat_map(|offsets| [(offsets, true), (offsets, false)]) {
+                let stream = stream()?;
+                let (x, at) = (stream.buffer_zeroed::<u32>(10)?, stream.buffer_from(&offsets)?);
+                let mut out = stream.buffer_zeroed::<u32>(10)?;
+                let run = if by_tiles { Run::on(&stream).tuned(&tuning) } else { Run::on(&stream) };
+                let result = segmented_inclusive_scan(run, &x, &at, Add, &mut out);
+                match result.and_then(|()| stream.synchronize()) {
+                    Err(Error::Fault(fault)) if matches!(fault.diagnosis, Diagnosis::Raised(_)) => {}
+                    other => panic!("{offsets:?}, by tiles: {by_tiles}: {other:?}"),
+                }
+            }
+        })*};
+    }
+    check! {
+        u32: 11, u32::MAX;
+        u64: 11, 1 << 32, u64::MAX;
+        i32: 11, -1, i32::MIN, i32::MAX;
+        i64: 11, -1, 1 << 32, i64::MIN, i64::MAX;
     }
     Ok(())
 }
