@@ -161,10 +161,11 @@ impl Line {
     }
 }
 
-/// Every `unsafe` before the tests of a source.
+/// Every `unsafe` before the tests of a source. Tests in a file of their own end nothing.
 fn uses(source: &str) -> Vec<Use> {
     let lines = lines(source);
-    let tests = lines.windows(2).position(|pair| pair[0].code == "#[cfg(test)]" && pair[1].code.starts_with("mod "));
+    let is_of_tests = |code: &str| code.starts_with("mod ") && code.ends_with('{');
+    let tests = lines.windows(2).position(|pair| pair[0].code == "#[cfg(test)]" && is_of_tests(&pair[1].code));
     let mut uses = Vec::new();
     for number in 0..tests.unwrap_or(lines.len()) {
         let code = &lines[number].code;
@@ -379,6 +380,9 @@ fn finds_every_kind() {
         const RAW: &str = r#"unsafe " "#;
         const QUOTE: char = '"';
         type Pointer = unsafe extern "C" fn(u32);
+
+        #[cfg(test)]
+        mod apart;
 
         /// Reads.
         ///
