@@ -1,6 +1,6 @@
 //! Launches of tiles in a chain.
 
-use super::run::{Run, bytes_of};
+use super::run::{Run, bytes_of, grid};
 use crate::grid::Chain;
 use crate::{BufferSliceMut, Dims, Element, Result, Stream};
 
@@ -14,7 +14,7 @@ pub(super) fn chained<T: Element>(
 ) -> Result<()> {
     let stream = run.stream;
     let tiles = len.div_ceil(tile).max(1);
-    let dims = Dims::new(tiles.try_into().unwrap_or(u32::MAX), threads as u32);
+    let dims = grid(tiles, threads);
     let words = if tiles > 1 { Chain::<T>::words(tiles) } else { 0 };
     let run = match run.chain(words)? {
         Ok((mut chain, number)) => return launch(stream, dims, &mut chain, number),

@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         let (all, most) = (len.div_ceil(items), self.tuning(threads, bytes)? / WARP as usize);
         let processors = self.stream.device().properties().multiprocessors.max(1) as usize;
         let warps = all.div_ceil(processors).clamp(1, most);
-        Ok(Dims::new(all.div_ceil(warps).try_into().unwrap_or(u32::MAX), warps as u32 * WARP))
+        Ok(grid(all.div_ceil(warps), warps * WARP as usize))
     }
 
     /// For a part of the algorithm that needs no memory.
@@ -154,6 +154,11 @@ impl<'a> Run<'a> {
         let bytes = Bytes::Kept(buffer.as_mut().expect("it was just looked at"));
         Ok(Memory { stream, bytes, typed: Some(typed) })
     }
+}
+
+/// A grid of so many blocks of `threads` threads. If there are more than a grid can have, the launch returns the error.
+pub(super) fn grid(blocks: usize, threads: usize) -> Dims {
+    Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32)
 }
 
 /// Bytes of so many elements, or the most that there can be.

@@ -3,7 +3,7 @@
 use crate::__algorithms::*;
 use crate::__private::Again;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, bytes_of, check_output, check_values};
+use crate::algorithms::run::{Run, bytes_of, check_output, check_values, grid};
 use crate::algorithms::tuning::Parameter;
 use crate::functor::Comparator;
 use crate::input::Source;
@@ -211,11 +211,11 @@ impl MergeTiles {
 
     pub(crate) fn split_dims(self) -> Dims {
         let threads = device::MERGE_SPLIT_THREADS;
-        Dims::new(self.tiles().div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32)
+        grid(self.tiles().div_ceil(threads), threads)
     }
 
     pub(crate) fn dims(self) -> Dims {
-        Dims::new(self.tiles().try_into().unwrap_or(u32::MAX), device::MERGE_THREADS as u32)
+        grid(self.tiles(), device::MERGE_THREADS)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::merge::call::MergeTiles;
-use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values, grid};
 use crate::functor::Comparator;
 use crate::input::{Source, Span};
 use crate::kernels::device::{self, MergePass, MergeSortShape};
@@ -282,8 +282,7 @@ impl Passes {
 
     /// The blocks of pass 0.
     fn dims(&self) -> Dims {
-        let blocks = self.len.div_ceil(self.shape.tile).try_into().unwrap_or(u32::MAX);
-        Dims::new(blocks, device::MERGE_SORT_THREADS as u32).shared_bytes(self.shape.shared_bytes)
+        grid(self.len.div_ceil(self.shape.tile), device::MERGE_SORT_THREADS).shared_bytes(self.shape.shared_bytes)
     }
 
     /// Elements of the two copies: one that passes write alternately with the output, and one in place of that where it is short.

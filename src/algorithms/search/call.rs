@@ -2,7 +2,7 @@
 
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::run::{Run, check_output, grid};
 use crate::algorithms::tuning::Parameter;
 use crate::input::Source;
 use crate::kernels::device;
@@ -106,5 +106,5 @@ where
 /// A thread a query.
 fn dims(run: &Run<'_>, queries: usize, bytes: usize) -> Result<Dims> {
     let threads = run.tuning(Parameter::SearchThreads, bytes)?;
-    Ok(Dims::new(queries.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32))
+    Ok(grid(queries.div_ceil(threads), threads))
 }

@@ -5,7 +5,7 @@ use crate::__private::Again;
 use crate::__private::Entry;
 use crate::algorithms::chained::chained;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, grid};
 use crate::algorithms::tuning::Parameter;
 use crate::element::Segmented;
 use crate::functor::{Reducer, Reduction};
@@ -96,7 +96,7 @@ where
     let (mut partials, mut crossing) = (Scratch::take(&mut parts, 2 * tiles)?, parts.take::<u64>(tiles)?);
     let mut partials = partials.as_mut_slice()?;
     let threads = device::SEGMENT_THREADS;
-    let dims = Dims::new((tiles * 32).div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
+    let dims = grid((tiles * 32).div_ceil(threads), threads);
     device::segment_tiles::launch_entry(
         tiles_kernel,
         stream,
@@ -112,7 +112,7 @@ where
         return Ok(());
     }
     let threads = device::SEGMENT_ENDS_THREADS;
-    let dims = Dims::new(tiles.div_ceil(threads).try_into().unwrap_or(u32::MAX), threads as u32);
+    let dims = grid(tiles.div_ceil(threads), threads);
     let bits = tile.ilog2();
     device::segment_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, &mut out, op, bits)
 }

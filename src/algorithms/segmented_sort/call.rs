@@ -3,7 +3,7 @@
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::merge::call::MergeTiles;
-use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, check_values, grid};
 use crate::algorithms::segmented::call::segments_of;
 use crate::functor::Comparator;
 use crate::input::Source;
@@ -264,8 +264,7 @@ impl Passes {
 
     /// The blocks of pass 0: one at least, which looks at the offsets.
     fn dims(&self) -> Dims {
-        let blocks = self.len.div_ceil(self.tile).max(1);
-        Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::SEGMENT_SORT_THREADS as u32)
+        grid(self.len.div_ceil(self.tile).max(1), device::SEGMENT_SORT_THREADS)
     }
 
     /// The blocks that merge by ranks.

@@ -6,13 +6,13 @@ use super::planned::Planned;
 use super::sell::Sell;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, Scratch, bytes_of, check_output};
+use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, grid};
 use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
 use crate::simt::WARP;
-use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -285,11 +285,10 @@ where
     let (mut y, nothing) = y.split_at(all)?;
     let z = z.unwrap_or(nothing.as_slice());
     let stream = run.stream;
-    let dims = |blocks: usize, threads: usize| Dims::new(blocks.try_into().unwrap_or(u32::MAX), threads as u32);
     let a = match a {
         Format::Rows(a) => a,
         Format::Slices(a) => {
-            let dims = dims(rows.div_ceil(device::CSR_THREADS), device::CSR_THREADS);
+            let dims = grid(rows.div_ceil(device::CSR_THREADS), device::CSR_THREADS);
             return device::sell_rows::launch_entry(
                 slices_kernel,
                 stream,
@@ -316,7 +315,7 @@ where
         let stages = device::csr_stages::<R::Accum>(lanes);
         let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
         let threads = if stages { device::CSR_STAGED_THREADS } else { device::CSR_THREADS };
-        let dims = dims(rows.saturating_mul(lanes as usize).div_ceil(threads), threads);
+        let dims = grid(rows.saturating_mul(lanes as usize).div_ceil(threads), threads);
         if stages {
             return device::csr_staged_rows::launch_entry(
                 staged_kernel,
@@ -360,7 +359,7 @@ where
     device::csr_tiles::launch_entry(
         tiles_kernel,
         stream,
-        dims(tiles, device::CSR_TILE_THREADS),
+        grid(tiles, device::CSR_TILE_THREADS),
         offsets,
         indices,
         values,
@@ -376,6 +375,6 @@ where
     if tiles == 1 {
         return Ok(());
     }
-    let dims = dims(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
+    let dims = grid(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
     device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, z, &mut y, op, epilogue)
 }

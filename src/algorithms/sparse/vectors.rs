@@ -4,13 +4,13 @@ use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, check_output};
+use crate::algorithms::run::{Run, check_output, grid};
 use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
 use crate::simt::WARP;
-use crate::{BufferSlice, BufferSliceMut, Dims, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -221,7 +221,7 @@ where
     let parts = wanted.min(WARP / width);
     let lanes = width * parts;
     let blocks = a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
-    let dims = Dims::new(blocks.try_into().unwrap_or(u32::MAX), device::CSR_THREADS as u32);
+    let dims = grid(blocks, device::CSR_THREADS);
     device::csr_row_vectors::launch_entry(
         kernel,
         run.stream,
