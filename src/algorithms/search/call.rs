@@ -1,12 +1,13 @@
 //! Binary searches.
 
 use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, check_output, grid};
 use crate::algorithms::tuning::Parameter;
 use crate::input::Source;
 use crate::kernels::device;
-use crate::{BufferSliceMut, Dims, InputArg, Ordered, Result};
+use crate::{BufferSliceMut, InputArg, Ordered, Result};
 
 algorithm! {
     /// Inputs and queries that [`lower_bound`] has kernels for.
@@ -58,13 +59,8 @@ where
     Q: Source<Item = S::Item>,
     S::Short: LowerBound<Q::Short, Tag>,
 {
-    let (tiles,) = <S::Short as LowerBound<Q::Short, Tag>>::kernels();
-    let (run, mut positions) = (run.into(), positions.into());
-    run.items("lower_bound", &sorted)?;
-    let len = run.items("lower_bound", &queries)?;
-    check_output("lower_bound", "positions", positions.len(), len)?;
-    let dims = dims(&run, len, size_of::<S::Item>())?;
-    device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
+    let (kernel,) = <S::Short as LowerBound<Q::Short, Tag>>::kernels();
+    search("lower_bound", kernel, run.into(), sorted, queries, positions.into())
 }
 
 algorithm! {
@@ -94,17 +90,29 @@ where
     Q: Source<Item = S::Item>,
     S::Short: UpperBound<Q::Short, Tag>,
 {
-    let (tiles,) = <S::Short as UpperBound<Q::Short, Tag>>::kernels();
-    let (run, mut positions) = (run.into(), positions.into());
-    run.items("upper_bound", &sorted)?;
-    let len = run.items("upper_bound", &queries)?;
-    check_output("upper_bound", "positions", positions.len(), len)?;
-    let dims = dims(&run, len, size_of::<S::Item>())?;
-    device::search_tiles::launch_entry(tiles, run.stream, dims, sorted, queries, &mut positions)
+    let (kernel,) = <S::Short as UpperBound<Q::Short, Tag>>::kernels();
+    search("upper_bound", kernel, run.into(), sorted, queries, positions.into())
 }
 
-/// A thread a query.
-fn dims(run: &Run<'_>, queries: usize, bytes: usize) -> Result<Dims> {
-    let threads = run.tuning(Parameter::SearchThreads, bytes)?;
-    Ok(grid(queries.div_ceil(threads), threads))
+/// The search of the call `algorithm`: a thread a query.
+fn search<I, J, S, Q, const UPPER: bool>(
+    algorithm: &str,
+    kernel: Entry<search_tiles<S, Q, UPPER>>,
+    run: Run<'_>,
+    sorted: I,
+    queries: J,
+    mut positions: BufferSliceMut<'_, u64>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    J: InputArg<Q>,
+    S: Source<Item: Ordered>,
+    Q: Source<Item = S::Item>,
+{
+    run.items(algorithm, &sorted)?;
+    let len = run.items(algorithm, &queries)?;
+    check_output(algorithm, "positions", positions.len(), len)?;
+    let threads = run.tuning(Parameter::SearchThreads, size_of::<S::Item>())?;
+    let dims = grid(len.div_ceil(threads), threads);
+    device::search_tiles::launch_entry(kernel, run.stream, dims, sorted, queries, &mut positions)
 }
