@@ -1,14 +1,14 @@
 //! Merges.
 
 use crate::__algorithms::*;
-use crate::__private::Again;
+use crate::__private::{Again, Entry};
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, bytes_of, check_output, check_values, grid};
 use crate::algorithms::tuning::Parameter;
 use crate::functor::Comparator;
 use crate::input::Source;
 use crate::kernels::device::{self, MergePass};
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
+use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
     /// Inputs and orders that [`merge`] has kernels for.
@@ -70,20 +70,7 @@ where
     let mut out = out.into_slice(..tiles.len)?;
     let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
     let mut splits = memory.parts().take::<u64>(tiles.splits())?;
-    if !splits.is_empty() {
-        let dims = tiles.split_dims();
-        device::merge_splits::launch_entry(
-            splits_kernel,
-            stream,
-            dims,
-            Again(&a),
-            Again(&b),
-            &mut splits,
-            MergePass::INPUTS,
-            tiles.tile,
-            order,
-        )?;
-    }
+    tiles.find_splits(splits_kernel, stream, (Again(&a), Again(&b)), &mut splits, MergePass::INPUTS, order)?;
     device::merge_tiles::launch_entry(merge, stream, tiles.dims(), a, b, &mut out, &splits, MergePass::INPUTS, order)
 }
 
@@ -150,20 +137,7 @@ where
     let (mut keys_out, mut values_out) = (keys_out.into_slice(..tiles.len)?, values_out.into_slice(..tiles.len)?);
     let mut memory = run.memory(&[bytes_of::<u64>(tiles.splits())])?;
     let mut splits = memory.parts().take::<u64>(tiles.splits())?;
-    if !splits.is_empty() {
-        let dims = tiles.split_dims();
-        device::merge_splits::launch_entry(
-            splits_kernel,
-            stream,
-            dims,
-            Again(&a),
-            Again(&b),
-            &mut splits,
-            MergePass::INPUTS,
-            tiles.tile,
-            order,
-        )?;
-    }
+    tiles.find_splits(splits_kernel, stream, (Again(&a), Again(&b)), &mut splits, MergePass::INPUTS, order)?;
     let out = (&mut keys_out, &mut values_out);
     device::merge_tiles_pairs::launch_entry(
         merge,
@@ -209,9 +183,26 @@ impl MergeTiles {
         if self.tiles() > self.searching { self.tiles() } else { 0 }
     }
 
-    pub(crate) fn split_dims(self) -> Dims {
-        let threads = device::MERGE_SPLIT_THREADS;
-        grid(self.tiles().div_ceil(threads), threads)
+    /// Finds where tiles begin, and writes it to `splits`, which has [as many places](Self::splits). Without places there is no launch.
+    pub(crate) fn find_splits<S, T, C>(
+        self,
+        kernel: Entry<merge_splits<S, T, C>>,
+        stream: &Stream,
+        (a, b): (impl InputArg<S>, impl InputArg<T>),
+        splits: &mut BufferSliceMut<'_, u64>,
+        pass: MergePass,
+        order: C,
+    ) -> Result<()>
+    where
+        S: Source<Item: Element>,
+        T: Source<Item = S::Item>,
+        C: Comparator<S::Item> + KernelParam,
+    {
+        if splits.is_empty() {
+            return Ok(());
+        }
+        let dims = grid(self.tiles().div_ceil(device::MERGE_SPLIT_THREADS), device::MERGE_SPLIT_THREADS);
+        device::merge_splits::launch_entry(kernel, stream, dims, a, b, splits, pass, self.tile, order)
     }
 
     pub(crate) fn dims(self) -> Dims {

@@ -108,19 +108,7 @@ where
     for pass in 1..=passes.count {
         let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
         let (tiles, pass) = (passes.merges, passes.pass(pass));
-        if !splits.is_empty() {
-            device::merge_splits::launch_entry(
-                splits_kernel,
-                stream,
-                tiles.split_dims(),
-                from,
-                from,
-                &mut splits,
-                pass,
-                tiles.tile,
-                order,
-            )?;
-        }
+        tiles.find_splits(splits_kernel, stream, (from, from), &mut splits, pass, order)?;
         device::merge_tiles::launch_entry(merge, stream, tiles.dims(), from, from, &mut to, &splits, pass, order)?;
     }
     Ok(())
@@ -230,19 +218,7 @@ where
         let (from, mut to) = passes.ends(pass, &mut memory, &mut out);
         let (values_from, mut values_to) = passes.ends(pass, &mut values_memory, &mut values_out);
         let (tiles, pass) = (passes.merges, passes.pass(pass));
-        if !splits.is_empty() {
-            device::merge_splits::launch_entry(
-                splits_kernel,
-                stream,
-                tiles.split_dims(),
-                from,
-                from,
-                &mut splits,
-                pass,
-                tiles.tile,
-                order,
-            )?;
-        }
+        tiles.find_splits(splits_kernel, stream, (from, from), &mut splits, pass, order)?;
         device::merge_tiles_pairs::launch_entry(
             merge,
             stream,
