@@ -5,6 +5,7 @@ use super::plan::SpmvMethod;
 use super::planned::Planned;
 use super::sell::Sell;
 use crate::__algorithms::*;
+use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, grid};
 use crate::element::Accumulate;
@@ -12,7 +13,7 @@ use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
 use crate::simt::WARP;
-use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmv`] and [`spmv_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -255,44 +256,23 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    let (staged_kernel, rows_kernel, tiles_kernel, ends, slices_kernel) =
+    let (staged_kernel, rows_kernel, tiles_kernel, ends_kernel, slices_kernel) =
         <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
-    let (rows, columns) = a.shape();
-    let len = run.items(call, &x)?;
-    if len != columns {
-        return Err(Error::LengthMismatch {
-            kernel: call.into(),
-            first: "a row of the matrix".into(),
-            first_len: columns,
-            second: "`x`".into(),
-            second_len: len,
-        });
-    }
-    check_output(call, "y", y.len(), rows)?;
-    if let Some(z) = z.filter(|z| z.len() < rows) {
-        return Err(Error::LengthMismatch {
-            kernel: call.into(),
-            first: "a column of the matrix".into(),
-            first_len: rows,
-            second: "`z`".into(),
-            second_len: z.len(),
-        });
-    }
+    let lengths = (run.items(call, &x)?, y.len(), z.map(|z| z.len()));
+    let rows = check_operands(call, a.shape(), None, lengths)?;
     if rows == 0 {
         return Ok(());
     }
     let all = y.len();
     let (mut y, nothing) = y.split_at(all)?;
     let z = z.unwrap_or(nothing.as_slice());
-    let stream = run.stream;
     let a = match a {
         Format::Rows(a) => a,
         Format::Slices(a) => {
-            let dims = grid(rows.div_ceil(device::CSR_THREADS), device::CSR_THREADS);
             return device::sell_rows::launch_entry(
                 slices_kernel,
-                stream,
-                dims,
+                run.stream,
+                grid(rows.div_ceil(device::CSR_THREADS), device::CSR_THREADS),
                 &a.slices,
                 &a.order,
                 &a.lengths,
@@ -306,49 +286,130 @@ where
             );
         }
     };
-    let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
-    let method = match a.method() {
-        SpmvMethod::MergePath if !device::csr_path_fits::<R::Accum>() => SpmvMethod::Rows { lanes: WARP },
-        method => method,
-    };
-    if let SpmvMethod::Rows { lanes } = method {
-        let stages = device::csr_stages::<R::Accum>(lanes);
-        let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
-        let threads = if stages { device::CSR_STAGED_THREADS } else { device::CSR_THREADS };
-        let dims = grid(rows.saturating_mul(lanes as usize).div_ceil(threads), threads);
-        if stages {
-            return device::csr_staged_rows::launch_entry(
-                staged_kernel,
-                stream,
-                dims,
-                offsets,
-                indices,
-                values,
-                x,
-                z,
-                &mut y,
-                op,
-                epilogue,
-                lanes,
-            );
+    let lanes = match a.method() {
+        SpmvMethod::MergePath if device::csr_path_fits::<R::Accum>() => {
+            return by_merge_path((tiles_kernel, ends_kernel), run, a, x, (z, &mut y), (op, epilogue));
         }
-        return device::csr_rows::launch_entry(
-            rows_kernel,
+        SpmvMethod::MergePath => WARP,
+        SpmvMethod::Rows { lanes } => lanes,
+    };
+    by_rows((staged_kernel, rows_kernel), run.stream, (a, lanes), x, (z, &mut y), (op, epilogue))
+}
+
+/// Checks the lengths of a product with a matrix of `(rows, columns)`, and returns the number of results. `x` has an item for each column, and
+/// `y` and `z` have a place for each row; if there are several `vectors`, for each of these.
+pub(super) fn check_operands(
+    call: &str,
+    (rows, columns): (usize, usize),
+    vectors: Option<usize>,
+    (x, y, z): (usize, usize, Option<usize>),
+) -> Result<usize> {
+    let of_vectors = |line: &str| match vectors {
+        None => line.to_owned(),
+        Some(vectors) => format!("{vectors} vectors of {line}"),
+    };
+    let each = vectors.unwrap_or(1);
+    // More than there can be is another number than that of the items.
+    let needed = columns.checked_mul(each);
+    if needed != Some(x) {
+        return Err(Error::LengthMismatch {
+            kernel: call.into(),
+            first: of_vectors("a row of the matrix"),
+            first_len: needed.unwrap_or(usize::MAX),
+            second: "`x`".into(),
+            second_len: x,
+        });
+    }
+    let results = rows.saturating_mul(each);
+    check_output(call, "y", y, results)?;
+    if let Some(z) = z.filter(|&z| z < results) {
+        return Err(Error::LengthMismatch {
+            kernel: call.into(),
+            first: of_vectors("a column of the matrix"),
+            first_len: results,
+            second: "`z`".into(),
+            second_len: z,
+        });
+    }
+    Ok(results)
+}
+
+/// The kernels of products by rows: for short ones, and for others.
+type RowsKernels<V, S, I, R, E> = (Entry<csr_staged_rows<V, S, I, R, E>>, Entry<csr_rows<V, S, I, R, E>>);
+
+/// The product by rows, each of which so many lanes have: one launch.
+fn by_rows<V, I, S, R, E>(
+    (staged_kernel, rows_kernel): RowsKernels<V, S, I, R, E>,
+    stream: &Stream,
+    (a, lanes): (&Csr<V, I>, u32),
+    x: impl InputArg<S>,
+    (z, y): (BufferSlice<'_, E::Output>, &mut BufferSliceMut<'_, E::Output>),
+    (op, epilogue): (R, E),
+) -> Result<()>
+where
+    V: Element,
+    I: CsrIndex,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
+    let dims = |lanes: u32, threads: usize| grid(a.rows().saturating_mul(lanes as usize).div_ceil(threads), threads);
+    if device::csr_stages::<R::Accum>(lanes) {
+        return device::csr_staged_rows::launch_entry(
+            staged_kernel,
             stream,
-            dims,
+            dims(lanes, device::CSR_STAGED_THREADS),
             offsets,
             indices,
             values,
             x,
             z,
-            &mut y,
+            y,
             op,
             epilogue,
             lanes,
         );
     }
+    let lanes = lanes.max(2 * device::CSR_STAGED_LANES);
+    device::csr_rows::launch_entry(
+        rows_kernel,
+        stream,
+        dims(lanes, device::CSR_THREADS),
+        offsets,
+        indices,
+        values,
+        x,
+        z,
+        y,
+        op,
+        epilogue,
+        lanes,
+    )
+}
+
+/// The kernels of products by merge path.
+type PathKernels<V, S, I, R, E> = (Entry<csr_tiles<V, S, I, R, E>>, Entry<csr_ends<V, <S as Source>::Item, I, R, E>>);
+
+/// The product by merge path: three launches, or two if there is one tile.
+fn by_merge_path<V, I, S, R, E>(
+    (tiles_kernel, ends_kernel): PathKernels<V, S, I, R, E>,
+    run: Run<'_>,
+    a: &Csr<V, I>,
+    x: impl InputArg<S>,
+    (z, y): (BufferSlice<'_, E::Output>, &mut BufferSliceMut<'_, E::Output>),
+    (op, epilogue): (R, E),
+) -> Result<()>
+where
+    V: Element,
+    I: CsrIndex,
+    S: Source,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let (stream, offsets) = (run.stream, a.offsets());
     let steps = device::csr_tile_steps::<R::Accum>();
-    let tiles = (rows + a.entries()).div_ceil(steps);
+    let tiles = (a.rows() + a.entries()).div_ceil(steps);
     let bytes = [Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles), bytes_of::<u64>(tiles + 1)];
     let mut memory = run.memory(&bytes)?;
     let mut parts = memory.parts();
@@ -361,14 +422,14 @@ where
         stream,
         grid(tiles, device::CSR_TILE_THREADS),
         offsets,
-        indices,
-        values,
+        a.indices(),
+        a.values(),
         x,
         &splits,
         &mut partials,
         &mut crossing,
         z,
-        &mut y,
+        &mut *y,
         op,
         epilogue,
     )?;
@@ -376,5 +437,5 @@ where
         return Ok(());
     }
     let dims = grid(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
-    device::csr_ends::launch_entry(ends, stream, dims, offsets, &partials, &crossing, z, &mut y, op, epilogue)
+    device::csr_ends::launch_entry(ends_kernel, stream, dims, offsets, &partials, &crossing, z, y, op, epilogue)
 }

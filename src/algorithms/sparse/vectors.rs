@@ -2,15 +2,16 @@
 
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
+use super::product::check_operands;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, check_output, grid};
+use crate::algorithms::run::{Run, grid};
 use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
 use crate::kernels::device;
 use crate::simt::WARP;
-use crate::{BufferSlice, BufferSliceMut, Element, Error, InputArg, KernelParam, Result};
+use crate::{BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Matrices, vectors and operators that [`spmm`] and [`spmm_by`] have kernels for: `Self` is the type of the matrix's values, `X` of
@@ -54,8 +55,8 @@ algorithm! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::LengthMismatch`] unless `x` has as many items as the matrix columns for each vector, or if `y` has fewer elements
-/// than that rows; and the errors of a launch.
+/// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless `x` has as many items as the matrix columns for each vector, or
+/// if `y` has fewer elements than that rows; and the errors of a launch.
 pub fn spmm<'a, 'y, V, I, J, S, Tag>(
     run: impl Into<Run<'a>>,
     a: &Csr<V, I>,
@@ -70,7 +71,7 @@ where
     S: Source<Item: Accumulate<Accum = V::Accum>>,
 {
     let (overwrite, y): (Axpby<V::Accum>, BufferSliceMut<'_, V::Accum>) = (Axpby::OVERWRITE, y.into());
-    several("spmm", run.into(), a, x, vectors, PlusTimes, overwrite, None, y)
+    products("spmm", run.into(), a, x, vectors, PlusTimes, overwrite, None, y)
 }
 
 /// Multiplies a sparse matrix and several vectors by any operators: as [`spmv_by`](super::spmv_by()) for each vector, in the layout of
@@ -111,7 +112,7 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    several("spmm_by", run.into(), a, x, vectors, op, epilogue, None, y.into())
+    products("spmm_by", run.into(), a, x, vectors, op, epilogue, None, y.into())
 }
 
 /// As [`spmm_by`], but the result of row `r` and vector `v` is `epilogue` of the row's reduction and of `z[r * vectors + v]`. What `y` holds is
@@ -137,7 +138,8 @@ where
 /// ```
 ///
 /// # Errors
-/// Returns the errors of [`spmm`], and [`Error::LengthMismatch`] if `z` has fewer elements than that rows for each vector.
+/// Returns the errors of [`spmm`], and [`Error::LengthMismatch`](crate::Error::LengthMismatch) if `z` has fewer elements than the matrix rows
+/// for each vector.
 #[allow(clippy::too_many_arguments, reason = "those of `spmm_by`, and `z`")]
 pub fn spmm_with<'a, 'z, 'y, V, I, J, S, R, E, Tag>(
     run: impl Into<Run<'a>>,
@@ -157,12 +159,12 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    several("spmm_with", run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
+    products("spmm_with", run.into(), a, x, vectors, op, epilogue, Some(z.into()), y.into())
 }
 
 /// The products, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
 #[allow(clippy::too_many_arguments, reason = "those of `spmm_with`, and its name")]
-fn several<V, I, J, S, R, E, Tag>(
+fn products<V, I, J, S, R, E, Tag>(
     call: &str,
     run: Run<'_>,
     a: &Csr<V, I>,
@@ -182,29 +184,8 @@ where
     E: Epilogue<R::Output> + KernelParam,
 {
     let (kernel,) = <V as Spmm<S::Short, I, R, E, Tag>>::kernels();
-    let len = run.items(call, &x)?;
-    // More than there can be is another number than that of the items.
-    let needed = a.columns().checked_mul(vectors);
-    if needed != Some(len) {
-        return Err(Error::LengthMismatch {
-            kernel: call.into(),
-            first: format!("{vectors} vectors of a row of the matrix"),
-            first_len: needed.unwrap_or(usize::MAX),
-            second: "`x`".into(),
-            second_len: len,
-        });
-    }
-    let results = a.rows().saturating_mul(vectors);
-    check_output(call, "y", y.len(), results)?;
-    if let Some(z) = z.filter(|z| z.len() < results) {
-        return Err(Error::LengthMismatch {
-            kernel: call.into(),
-            first: format!("{vectors} vectors of a column of the matrix"),
-            first_len: results,
-            second: "`z`".into(),
-            second_len: z.len(),
-        });
-    }
+    let lengths = (run.items(call, &x)?, y.len(), z.map(|z| z.len()));
+    let results = check_operands(call, (a.rows(), a.columns()), Some(vectors), lengths)?;
     if results == 0 {
         return Ok(());
     }
