@@ -5,6 +5,7 @@ mod matrices;
 mod slices;
 mod vectors;
 
+use std::ffi::c_int;
 use std::time::Instant;
 
 use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmm, Spmv, Workspace, spmv, spmv_with};
@@ -116,28 +117,10 @@ impl Bench<'_> {
             }
         }
         let workspace = &mut self.workspace;
-        let mut ours = || spmv(Run::on(&stream).with(workspace), &a, &x, &mut y);
-        let mut run_theirs: Vec<_> = theirs
-            .iter()
-            .map(|(_, peer)| {
-                move || {
-                    assert_eq!(peer(), 0, "cuSPARSE failed");
-                    Ok(())
-                }
-            })
-            .collect();
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
-        contenders.extend(run_theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-        let times = compare(&stream, &mut contenders)?;
+        let ours = || spmv(Run::on(&stream).with(workspace), &a, &x, &mut y);
+        let (mut figures, fastest) = beside_cusparse(&stream, ours, &theirs, bytes)?;
+        let (_, ms) = figures[0];
         drop(neighbours);
-        let ms = times[0];
-        let mut figures = vec![("ms", ms), ("bytes", bytes), ("GB/s", bytes / ms / 1e6)];
-        let mut best_of = "none";
-        let all = times[1..].iter().zip(&theirs);
-        if let Some((&best, (algorithm, _))) = all.min_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            figures.extend([("cuSPARSE ms", best), ("ratio to cuSPARSE", best / ms)]);
-            best_of = *algorithm;
-        }
         // The same matrix in slices, where that wastes little.
         // The first time loads kernels.
         drop(Sell::from_csr(&stream, &a, WINDOW)?);
@@ -163,7 +146,7 @@ impl Bench<'_> {
         let method = format!("{:?}", a.method());
         let (a, made) = made_again(&stream, a)?;
         figures.push(("made by products", made / ms));
-        self.report.row_of(&product, &[("method", method.as_str()), ("cuSPARSE's", best_of)], &figures);
+        self.report.row_of(&product, &[("method", method.as_str()), ("cuSPARSE's", fastest)], &figures);
 
         let axpby = Axpby { alpha: T::of(-1.0), beta: T::of(1.0) };
         let workspace = &mut self.workspace;
@@ -237,6 +220,38 @@ impl Bench<'_> {
         self.report.row(&name, &[("ms", ms)]);
         Ok(())
     }
+}
+
+/// What a row of the report has, by name.
+type Figures = Vec<(&'static str, f64)>;
+
+/// The figures of a product of so many bytes, the milliseconds first, beside those of the fastest of cuSPARSE's algorithms; and its name.
+fn beside_cusparse(
+    stream: &Stream,
+    mut ours: impl FnMut() -> Result<()>,
+    theirs: &[(&'static str, impl Fn() -> c_int)],
+    bytes: f64,
+) -> Result<(Figures, &'static str)> {
+    let mut run_theirs: Vec<_> = theirs
+        .iter()
+        .map(|(_, peer)| {
+            move || {
+                assert_eq!(peer(), 0, "cuSPARSE failed");
+                Ok(())
+            }
+        })
+        .collect();
+    let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
+    contenders.extend(run_theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+    let times = compare(stream, &mut contenders)?;
+    let ms = times[0];
+    let mut figures = vec![("ms", ms), ("bytes", bytes), ("GB/s", bytes / ms / 1e6)];
+    let mut fastest = "none";
+    if let Some((&best, (algorithm, _))) = times[1..].iter().zip(theirs).min_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        figures.extend([("cuSPARSE ms", best), ("ratio to cuSPARSE", best / ms)]);
+        fastest = *algorithm;
+    }
+    Ok((figures, fastest))
 }
 
 /// The matrix checked and measured anew, as when it was made, and the milliseconds that it took: of the host, since it waits for the result.

@@ -4,8 +4,7 @@ use kernel_primitives::Result;
 use kernel_primitives::algorithms::{Csr, Run, spmm};
 
 use super::matrices::{Matrix, hash};
-use super::{Bench, Value};
-use crate::harness::compare;
+use super::{Bench, Value, beside_cusparse};
 
 /// cuSPARSE's algorithms for compressed rows, in the order of their numbers in `benches/peers/sparse.cu`.
 const ALGORITHMS: [&str; 2] = ["CSR 1", "CSR 2"];
@@ -72,29 +71,12 @@ impl Bench<'_> {
                 Some(wrong) => self.report.failure(format!("{name}, cuSPARSE's {algorithm}: {wrong}")),
             }
         }
-        let mut ours = || spmm(Run::on(&stream), &a, &x, vectors, &mut y);
-        let mut run_theirs: Vec<_> = theirs
-            .iter()
-            .map(|(_, peer)| {
-                move || {
-                    assert_eq!(peer(), 0, "cuSPARSE failed");
-                    Ok(())
-                }
-            })
-            .collect();
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
-        contenders.extend(run_theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-        let times = compare(&stream, &mut contenders)?;
-        let (ms, number) = (times[0], size_of::<T>());
+        let number = size_of::<T>();
         let bytes = (entries * (number + 4) + rows * 4 + (rows + columns) * vectors * number) as f64;
-        let mut figures = vec![("ms", ms), ("bytes", bytes), ("GB/s", bytes / ms / 1e6)];
-        let mut best_of = "none";
-        if let Some((&best, (algorithm, _))) = times[1..].iter().zip(&theirs).min_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            figures.extend([("cuSPARSE ms", best), ("ratio to cuSPARSE", best / ms)]);
-            best_of = *algorithm;
-        }
+        let ours = || spmm(Run::on(&stream), &a, &x, vectors, &mut y);
+        let (figures, fastest) = beside_cusparse(&stream, ours, &theirs, bytes)?;
         let method = format!("{:?}", a.method());
-        self.report.row_of(&name, &[("method", method.as_str()), ("cuSPARSE's", best_of)], &figures);
+        self.report.row_of(&name, &[("method", method.as_str()), ("cuSPARSE's", fastest)], &figures);
         Ok(())
     }
 }
