@@ -247,9 +247,7 @@ mod tests {
     use super::*;
 
     fn layout(extents: &[usize], strides: &[isize], offset: usize) -> Layout {
-        let mut all = [0; MAX_RANK];
-        all[..strides.len()].copy_from_slice(strides);
-        Layout { shape: Shape::new(extents).unwrap(), strides: all, offset }
+        Layout::strided(Shape::new(extents).unwrap(), strides, offset).unwrap()
     }
 
     #[test]

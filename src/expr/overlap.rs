@@ -116,12 +116,10 @@ fn greatest_common_divisor(a: i128, b: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::shape::{MAX_RANK, Shape};
+    use crate::expr::shape::Shape;
 
     fn layout(extents: &[usize], strides: &[isize], offset: usize) -> Layout {
-        let mut all = [0; MAX_RANK];
-        all[..strides.len()].copy_from_slice(strides);
-        Layout { shape: Shape::new(extents).unwrap(), strides: all, offset }
+        Layout::strided(Shape::new(extents).unwrap(), strides, offset).unwrap()
     }
 
     #[test]

@@ -148,6 +148,16 @@ impl Layout {
         Self { shape, strides: shape.contiguous_strides(), offset: 0 }
     }
 
+    /// With a stride for each axis. `None` if there are more or fewer.
+    pub(crate) fn strided(shape: Shape, strides: &[isize], offset: usize) -> Option<Self> {
+        if strides.len() != shape.rank() {
+            return None;
+        }
+        let mut all = [0; MAX_RANK];
+        all[..strides.len()].copy_from_slice(strides);
+        Some(Self { shape, strides: all, offset })
+    }
+
     /// Whether the elements are contiguous, in order.
     pub(crate) fn is_contiguous(&self) -> bool {
         let dense = self.shape.contiguous_strides();

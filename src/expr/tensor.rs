@@ -415,20 +415,14 @@ impl<T: Scalar> Tensor<T> {
     #[track_caller]
     pub fn as_strided(&self, shape: impl IntoShape, strides: &[isize]) -> Result<Self> {
         let shape = checked_shape(&shape, None)?;
-        let mut all = [0; MAX_RANK];
-        let given = strides.len() == shape.rank();
-        if given {
-            all[..strides.len()].copy_from_slice(strides);
-        }
-        let layout = Layout { shape, strides: all, offset: self.view.layout.offset };
-        let elements = self.view.storage.len() / size_of::<T>();
-        if !given || layout.span().is_none_or(|span| span.end > elements) {
+        let (offset, elements) = (self.view.layout.offset, self.view.storage.len() / size_of::<T>());
+        let is_inside = |layout: &Layout| layout.span().is_some_and(|span| span.end <= elements);
+        let Some(layout) = Layout::strided(shape, strides, offset).filter(is_inside) else {
             let reason = format!(
-                "shape {shape} with strides {strides:?} from element {} on is no view of a memory of {elements} elements",
-                layout.offset
+                "shape {shape} with strides {strides:?} from element {offset} on is no view of a memory of {elements} elements"
             );
             return Err(view_error(ExpressionErrorKind::BadStrides, reason));
-        }
+        };
         Ok(self.with_layout(layout))
     }
 

@@ -43,13 +43,10 @@ impl TensorDesc {
                 format!("{extents:?} is no shape: of at most {MAX_RANK} axes, and elements that can be counted");
             return fail(ExpressionErrorKind::BadShape, reason);
         };
-        if strides.len() != shape.rank() {
+        let Some(layout) = Layout::strided(shape, strides, 0) else {
             let reason = format!("strides {strides:?} for a shape of {} axes, {shape}", shape.rank());
             return fail(ExpressionErrorKind::BadStrides, reason);
-        }
-        let mut all = [0; MAX_RANK];
-        all[..strides.len()].copy_from_slice(strides);
-        let layout = Layout { shape, strides: all, offset: 0 };
+        };
         if layout.reach() > isize::MAX as u128 / dtype.size() as u128 {
             let reason = format!("{dtype}{shape} with strides {strides:?} is larger than a memory can be");
             return fail(ExpressionErrorKind::BadStrides, reason);
