@@ -191,18 +191,8 @@ impl Search {
         if (0..=last).any(|i| used(i) < 1.0) {
             cost *= 1.12;
         }
-        // Registers of a thread, and the blocks that there are then.
-        let large = u32::from(radices.iter().any(|&radix| radix > 16));
-        let registers = if (numbers, words, large, half) == (16, 1, 0, false) {
-            // As measured: without spills.
-            64
-        } else {
-            let of_half = if half { OF_HALF * words } else { 0 };
-            let large = large * if words == 1 { 24 } else { 32 };
-            (2 * numbers * words + 40 + large + of_half).next_multiple_of(8).min(255)
-        };
         let warps = block.next_multiple_of(32);
-        let mut blocks = (room.registers / (warps * registers)).min(room.blocks);
+        let mut blocks = (room.registers / (warps * self.registers(radices, numbers))).min(room.blocks);
         if blocks == 0 {
             if room.registers / warps < 2 * numbers * words + 28 {
                 return None;
@@ -233,8 +223,33 @@ impl Search {
             cost *= 1.0 + 0.06 * f64::from(4u32.saturating_sub(blocks));
             cost *= 1.0 + 0.04 * f64::from(block.saturating_sub(256)) / 256.0;
         }
+        let pieces = self.pieces(threads, lines, numbers);
+        Some(Choice { cost: cost * pieces, pieces, radices: radices.to_vec(), threads, lines, blocks })
+    }
+
+    /// Registers of a thread that has so many numbers.
+    fn registers(&self, radices: &[u32], numbers: u32) -> u32 {
+        let words = self.real.number() / 8;
+        let large = radices.iter().any(|&radix| radix > 16);
+        if (numbers, words, large, self.half) == (16, 1, false, false) {
+            // As measured: without spills.
+            return 64;
+        }
+        let of_half = if self.half { OF_HALF * words } else { 0 };
+        let of_large = match (large, words) {
+            (false, _) => 0,
+            (true, 1) => 24,
+            (true, _) => 32,
+        };
+        (2 * numbers * words + 40 + of_large + of_half).next_multiple_of(8).min(255)
+    }
+
+    /// What the accesses of a block take, by how long the pieces of memory are that its numbers lie in. A thread has so many `numbers`.
+    fn pieces(&self, threads: u32, lines: u32, numbers: u32) -> f64 {
+        let Self { real, n, beside, half, .. } = *self;
+        let number = real.number();
         let along = u64::from(threads * number);
-        let pieces = match beside {
+        match beside {
             Beside::Elements if half => of_pieces(along),
             // Blocks with many large lines take their registers for waiting.
             Beside::Elements if along < u64::from(SIDE_BY_SIDE) => {
@@ -253,8 +268,7 @@ impl Search {
                 let written = 1.0 + 0.6 * (of_pieces(u64::from(lines * number)) - 1.0);
                 f64::midpoint(of_pieces(along), written)
             }
-        };
-        Some(Choice { cost: cost * pieces, pieces, radices: radices.to_vec(), threads, lines, blocks })
+        }
     }
 
     /// The pass of a choice, over lines along some axes, if a block has room for its layout.
