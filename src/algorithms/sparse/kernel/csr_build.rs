@@ -98,14 +98,8 @@ where
     u64: ConvertTo<I>,
 {
     for item in cx.items(row_indices.len()) {
-        // How many rows end before the entry.
-        let (mut before, mut end) = (0, offsets.len() - 1);
-        while before < end {
-            let middle = (before + end) / 2;
-            let row_end: u64 = offsets[middle + 1].convert();
-            if row_end <= item.index() as u64 { before = middle + 1 } else { end = middle }
-        }
-        row_indices.set(item, (before as u64).convert());
+        let ends_before = |row: usize| ConvertTo::<u64>::convert(offsets[row + 1]) <= item.index() as u64;
+        row_indices.set(item, (bound(offsets.len() - 1, ends_before) as u64).convert());
     }
 }
 
@@ -152,13 +146,18 @@ pub fn csr_rows_of_keys<I>(
         indices.set(item, (keys[item] % divisor).convert());
     }
     for item in cx.items(offsets.len()) {
-        // How many keys are of rows before.
         let first = item.index() as u64 * columns;
-        let (mut before, mut end) = (0, keys.len());
-        while before < end {
-            let middle = (before + end) / 2;
-            if keys[middle] < first { before = middle + 1 } else { end = middle }
-        }
-        offsets.set(item, (before as u64).convert());
+        offsets.set(item, (bound(keys.len(), |key| keys[key] < first) as u64).convert());
     }
+}
+
+/// How many of `count` places come before the bound: those, at the beginning, of which `before` is true.
+#[inline(always)]
+fn bound(count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut at, mut end) = (0, count);
+    while at < end {
+        let middle = (at + end) / 2;
+        if before(middle) { at = middle + 1 } else { end = middle }
+    }
+    at
 }

@@ -5,7 +5,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::csr::{CSR_THREADS, Entries, blocks, read};
+use super::csr::{CSR_THREADS, Entries, blocks, bounds, read};
 use super::csr_build::CSR_BUILD_THREADS;
 
 /// Rows of a slice: a warp's lanes have one each.
@@ -36,8 +36,7 @@ pub fn sell_keys<I>(
 {
     for item in cx.items(keys.len()) {
         let row = item.index();
-        let [begin, end] = [offsets[row], offsets[row + 1]].map(ConvertTo::<u64>::convert);
-        keys.set(item, ((row as u64 / window.max(1)) << bits) | longest.saturating_sub(end.saturating_sub(begin)));
+        keys.set(item, ((row as u64 / window.max(1)) << bits) | longest.saturating_sub(length(offsets, row)));
         rows.set(item, (row as u64).convert());
     }
 }
@@ -51,7 +50,7 @@ where
     for item in cx.items(slots.len()) {
         let first = item.index() * SELL_ROWS;
         // The first row of a slice is the longest.
-        let longest = if first < order.len() { length(offsets, order[first]) } else { 0 };
+        let longest = if first < order.len() { length(offsets, number(order[first])) } else { 0 };
         slots.set(item, longest.saturating_mul(SELL_ROWS as u64));
     }
 }
@@ -59,10 +58,15 @@ where
 /// The entries of a row.
 #[inline(always)]
 #[track_caller]
-fn length<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: I) -> u64 {
-    let row = ConvertTo::<u64>::convert(row) as usize;
-    let [begin, end] = [offsets[row], offsets[row + 1]].map(ConvertTo::<u64>::convert);
-    end.saturating_sub(begin)
+fn length<I: Integer + ConvertTo<u64>>(offsets: Global<I>, row: usize) -> u64 {
+    let (begin, end) = bounds(offsets, row);
+    end.saturating_sub(begin) as u64
+}
+
+/// An index of the matrix's type, as one of memory.
+#[inline(always)]
+fn number<I: Integer + ConvertTo<u64>>(index: I) -> usize {
+    ConvertTo::<u64>::convert(index) as usize
 }
 
 /// Writes the columns of each slice, entry by entry of its rows, and which of the matrix's entries they are; 0 where there is none. And
@@ -90,10 +94,10 @@ pub fn sell_fill<I>(
     let (first, end) = (slices[slice] as usize, slices[slice + 1] as usize);
     let (mut begin, mut count) = (0, 0);
     if place < order.len() {
-        let row = ConvertTo::<u64>::convert(order[place]) as usize;
-        begin = ConvertTo::<u64>::convert(offsets[row]) as usize;
+        let row = number(order[place]);
+        begin = number(offsets[row]);
         // No more than the slice has room for, also if the offsets were changed since its rows were measured.
-        count = (length(offsets, order[place]) as usize).min(end.saturating_sub(first) / SELL_ROWS);
+        count = (length(offsets, row) as usize).min(end.saturating_sub(first) / SELL_ROWS);
         // SAFETY: the thread's own element.
         unsafe { lengths.write(place, (count as u64).convert()) };
     }
@@ -142,8 +146,7 @@ pub fn sell_rows<V, S, I, R, E>(
     if place >= order.len() {
         return;
     }
-    let row = ConvertTo::<u64>::convert(order[place]) as usize;
-    let count = ConvertTo::<u64>::convert(lengths[place]) as usize;
+    let (row, count) = (number(order[place]), number(lengths[place]));
     let first = slices[place / SELL_ROWS] as usize + place % SELL_ROWS;
     // Up to the row's last entry. Without one the row may begin after the last slot.
     let (begin, end) = if count == 0 { (0, 0) } else { (first, first + (count - 1) * SELL_ROWS + 1) };
