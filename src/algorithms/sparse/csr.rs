@@ -1,6 +1,6 @@
 //! Matrices in compressed rows.
 
-use super::plan::{Rows, SpmvMethod, fault};
+use super::plan::{RowLengths, SpmvMethod, fault};
 use super::wrong;
 use crate::algorithms::run::Run;
 use crate::algorithms::sort_pairs_by_bits;
@@ -205,7 +205,7 @@ pub struct Csr<V, I = u32> {
     offsets: Buffer<I>,
     indices: Buffer<I>,
     values: Buffer<V>,
-    lengths: Rows,
+    lengths: RowLengths,
     method: SpmvMethod,
 }
 
@@ -268,7 +268,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         if let Some(reason) = fault(&seen, columns, values.len(), |i| at(&offsets, i), |i| at(&indices, i))? {
             return Err(wrong(call, reason));
         }
-        let lengths = Rows::of(rows, values.len(), &seen);
+        let lengths = RowLengths::of(rows, values.len(), &seen);
         let method = lengths.method();
         Ok(Self { rows, columns, offsets, indices, values, lengths, method })
     }
@@ -330,8 +330,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Ok(row_indices)
     }
 
-    /// What its rows are like.
-    pub(super) fn lengths(&self) -> &Rows {
+    /// The lengths of its rows.
+    pub(super) fn lengths(&self) -> &RowLengths {
         &self.lengths
     }
 

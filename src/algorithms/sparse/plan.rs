@@ -75,9 +75,9 @@ const SLICED: f64 = 1.62;
 /// The begin and the end of a slice: 32 rows, with their numbers, lengths and results.
 const SLICE: f64 = 5.1;
 
-/// What the rows of a matrix are like, as a launch found.
+/// The lengths of a matrix's rows, as a launch measured them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
+pub(super) struct RowLengths {
     rows: usize,
     entries: usize,
     longest: u64,
@@ -85,7 +85,7 @@ pub(super) struct Rows {
     steps: [u64; CSR_WAYS],
 }
 
-impl Rows {
+impl RowLengths {
     pub(super) fn of(rows: usize, entries: usize, found: &[u64; CSR_UNSEEN.len()]) -> Self {
         let mut steps = [0; CSR_WAYS];
         steps.copy_from_slice(&found[CSR_STEPS..]);
@@ -168,13 +168,13 @@ mod tests {
     use super::*;
 
     /// The rows as the kernel measures them.
-    fn rows(lengths: &[u64]) -> Rows {
+    fn rows(lengths: &[u64]) -> RowLengths {
         let steps = |way: usize| {
             let lanes = 1u64 << way;
             let most = lengths.chunks(32 >> way).map(|chunk| chunk.iter().max().unwrap().div_ceil(lanes));
             most.sum()
         };
-        Rows {
+        RowLengths {
             rows: lengths.len(),
             entries: lengths.iter().sum::<u64>() as usize,
             longest: lengths.iter().copied().max().unwrap_or(0),
@@ -228,7 +228,7 @@ mod tests {
     fn slices_have_no_more_slots_than_indices_count() {
         let rows = 1usize << 27;
         let steps = |way: usize| ((rows << way) / 32) as u64 * 31u64.div_ceil(1 << way);
-        let rows = Rows { rows, entries: 31 * rows, longest: 200, steps: std::array::from_fn(steps) };
+        let rows = RowLengths { rows, entries: 31 * rows, longest: 200, steps: std::array::from_fn(steps) };
         assert!(rows.suit_slices(4096, u64::MAX));
         // A row of 200 in each window may take more slots than there are entries, which could be counted.
         assert!(rows.entries < u32::MAX as usize && !rows.suit_slices(4096, u32::MAX.into()));
