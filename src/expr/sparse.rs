@@ -97,7 +97,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`SparseSum::assign_to`] returns.
     #[track_caller]
     pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
     where
@@ -110,7 +110,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`SparseSum::assign_on`] returns.
     #[track_caller]
     pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
     where
@@ -123,7 +123,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`SparseSum::tensor`] returns.
     #[track_caller]
     pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
     where
@@ -147,8 +147,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::Expression`](primitives_host::Error::Expression) for vectors that do not have the matrix's shape, and for an overlap; else as
-    /// [`spmv`](fn@crate::algorithms::spmv) and [`Tensor::assign`].
+    /// Returns [`Error::Expression`](primitives_host::Error::Expression) if a vector does not have the matrix's shape, or if the target overlaps
+    /// the vector that the matrix multiplies. Otherwise returns what [`spmv`](fn@crate::algorithms::spmv) and [`Tensor::assign`] return.
     #[track_caller]
     pub fn assign_to<Tag>(&self, target: &Tensor<T>) -> Result<()>
     where
@@ -164,7 +164,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Returns what [`assign_to`](Self::assign_to) returns.
     #[track_caller]
     pub fn assign_on<'r, Tag>(&self, run: impl Into<Run<'r>>, target: &Tensor<T>) -> Result<()>
     where
@@ -185,7 +185,8 @@ where
     ///
     /// # Errors
     ///
-    /// As [`assign_to`](Self::assign_to); and [`Error::Allocation`](primitives_host::Error::Allocation).
+    /// Returns what [`assign_to`](Self::assign_to) returns, and [`Error::Allocation`](primitives_host::Error::Allocation) if there is not enough
+    /// memory.
     #[track_caller]
     pub fn tensor<Tag>(&self) -> Result<Tensor<T>>
     where

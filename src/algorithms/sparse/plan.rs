@@ -48,22 +48,22 @@ const SCATTERED: f64 = 2.0;
 /// The begin and the end of a row: offsets, combination of the lanes, result.
 const ROW: f64 = 3.0;
 
-/// Where products go through shared memory: 32 of them until they are there, whatever rows they are of.
+/// The time until 32 products are in shared memory, whatever rows they are of.
 const STAGE: f64 = 1.1;
 
-/// And a step along the rows there.
+/// The time of a step along rows in shared memory.
 const ADD: f64 = 0.45;
 
-/// And the begin and the end of a row, for which the block waits.
+/// The begin and the end of a row in shared memory, for which the block waits.
 const STAGED_ROW: f64 = 4.25;
 
-/// And each time that a warp waits for its block once more, if the entries of the block's rows are more than it has room for.
+/// The time of each further wait of a warp for its block, if the entries of the block's rows are more than it has room for.
 const WAIT: f64 = 8.0;
 
-/// 32 entries along the merge path.
+/// The time of 32 entries along the merge path.
 const MERGE: f64 = 2.4;
 
-/// And 32 ends of rows.
+/// The time of 32 ends of rows along the merge path.
 const MERGE_ROW: f64 = 5.0;
 
 /// The searches of the merge path and its other launches.
