@@ -4,7 +4,7 @@ use kernel_primitives::algorithms::{FftPlan, Run, Workspace, fft, ifft, rfft};
 use kernel_primitives::expr::Tensor;
 use kernel_primitives::{Buffer, Complex, Device, Element, Result, Stream};
 
-use crate::harness::{Options, Report, compare};
+use crate::harness::{Options, Report, compare, compare_with_peers};
 use crate::kernels::fourier::{ROW, convolved_rows, weighted_rows};
 use crate::peers::Peers;
 
@@ -206,15 +206,8 @@ impl Bench<'_> {
         let (from, to) = (from?, to?);
         let mut ours = || run(&x, &mut y);
         let mut copy = || to.assign(&from);
-        let mut run_theirs = theirs.as_ref().map(|theirs| {
-            move || {
-                assert_eq!(theirs(), 0, "cuFFT failed");
-                Ok(())
-            }
-        });
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours, &mut copy];
-        contenders.extend(run_theirs.as_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-        let times = compare(&stream, &mut contenders)?;
+        let named = theirs.as_ref().map(|theirs| ("cuFFT", theirs));
+        let times = compare_with_peers(&stream, &mut [&mut ours, &mut copy], named)?;
         let mut figures =
             vec![("ms", times[0]), ("GB/s", bytes as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])];
         if let Some(ms) = times.get(2) {

@@ -1,5 +1,6 @@
 //! Samples, medians and the report.
 
+use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -129,6 +130,27 @@ pub(crate) fn compare(stream: &Stream, contenders: &mut [&mut dyn FnMut() -> Res
         }
     }
     Ok(times.into_iter().map(median).collect())
+}
+
+/// As [`compare`], of ours and then of peers, by their names. What runs a peer returns CUDA's error.
+pub(crate) fn compare_with_peers<'n, 'p, P: Fn() -> c_int + 'p>(
+    stream: &Stream,
+    ours: &mut [&mut dyn FnMut() -> Result<()>],
+    peers: impl IntoIterator<Item = (&'n str, &'p P)>,
+) -> Result<Vec<f64>> {
+    let mut peers: Vec<_> = peers
+        .into_iter()
+        .map(|(name, peer)| {
+            move || {
+                assert_eq!(peer(), 0, "{name} failed");
+                Ok(())
+            }
+        })
+        .collect();
+    let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = Vec::new();
+    contenders.extend(ours.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+    contenders.extend(peers.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
+    compare(stream, &mut contenders)
 }
 
 /// What was measured.

@@ -6,7 +6,7 @@ use kernel_primitives::expr::{
 };
 use kernel_primitives::{Device, Result, Stream};
 
-use crate::harness::{Options, Report, compare};
+use crate::harness::{Options, Report, compare, compare_with_peers};
 use crate::peers::Peers;
 
 struct Bench<'a> {
@@ -87,19 +87,9 @@ impl Bench<'_> {
                 theirs.push((ms, ratio, call));
             }
         }
-        let mut runs: Vec<_> = theirs
-            .iter()
-            .map(|(ms, _, call)| {
-                move || {
-                    assert_eq!(call(), 0, "{name}: {ms} failed");
-                    Ok(())
-                }
-            })
-            .collect();
         let mut copy = || y.assign(x);
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours, &mut copy];
-        contenders.extend(runs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-        let times = compare(&stream, &mut contenders)?;
+        let named = theirs.iter().map(|(ms, _, call)| (*ms, call));
+        let times = compare_with_peers(&stream, &mut [&mut ours, &mut copy], named)?;
         values.extend([("ms", times[0]), ("GB/s", 8.0 * n as f64 / times[0] / 1e6), ("of copy", times[1] / times[0])]);
         for ((ms, ratio, _), time) in theirs.iter().zip(&times[2..]) {
             values.extend([(*ms, *time), (*ratio, time / times[0])]);

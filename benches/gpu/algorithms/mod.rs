@@ -17,7 +17,7 @@ pub(crate) mod tune;
 use kernel_primitives::algorithms::{Run, Workspace, fill};
 use kernel_primitives::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Result, Stream};
 
-use crate::harness::{Options, Report, compare};
+use crate::harness::{Options, Report, compare, compare_with_peers};
 use crate::peers::Peers;
 use inputs::Item;
 
@@ -205,18 +205,8 @@ impl Bench<'_> {
 
         let workspace = &mut self.workspace;
         let mut run_ours = || ours(Run::on(stream).with(workspace), out);
-        let mut run_peers: Vec<_> = peers
-            .iter()
-            .map(|(label, peer)| {
-                move || {
-                    assert_eq!(peer(), 0, "{label} failed");
-                    Ok(())
-                }
-            })
-            .collect();
-        let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut run_ours];
-        contenders.extend(run_peers.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-        let times = compare(stream, &mut contenders)?;
+        let labelled = peers.iter().map(|(label, peer)| (*label, peer));
+        let times = compare_with_peers(stream, &mut [&mut run_ours], labelled)?;
 
         // What so many runs leave behind, in the workspace for one, changes no result.
         out.overwrite(stream)?;

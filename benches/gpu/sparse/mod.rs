@@ -13,7 +13,7 @@ use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::{Axpby, PlusTimes};
 use kernel_primitives::{Accumulate, Arithmetic, Device, Result, Stream};
 
-use crate::harness::{Options, Report, compare, median};
+use crate::harness::{Options, Report, compare, compare_with_peers, median};
 use crate::peers::Peers;
 use matrices::{Matrix, hash};
 use slices::Slices;
@@ -232,18 +232,7 @@ fn beside_cusparse(
     theirs: &[(&'static str, impl Fn() -> c_int)],
     bytes: f64,
 ) -> Result<(Figures, &'static str)> {
-    let mut run_theirs: Vec<_> = theirs
-        .iter()
-        .map(|(_, peer)| {
-            move || {
-                assert_eq!(peer(), 0, "cuSPARSE failed");
-                Ok(())
-            }
-        })
-        .collect();
-    let mut contenders: Vec<&mut dyn FnMut() -> Result<()>> = vec![&mut ours];
-    contenders.extend(run_theirs.iter_mut().map(|run| run as &mut dyn FnMut() -> Result<()>));
-    let times = compare(stream, &mut contenders)?;
+    let times = compare_with_peers(stream, &mut [&mut ours], theirs.iter().map(|(name, peer)| (*name, peer)))?;
     let ms = times[0];
     let mut figures = vec![("ms", ms), ("bytes", bytes), ("GB/s", bytes / ms / 1e6)];
     let mut fastest = "none";
