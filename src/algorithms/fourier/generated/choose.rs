@@ -13,6 +13,7 @@ use super::pass::{Kind, Lanes, LineAxis, LinePass};
 use super::room::{CONTROL, Room};
 use super::text::butterfly::{self, MOST_RADIX};
 use super::text::code::{Code, Number, Real};
+use crate::simt::WARP;
 
 /// Threads of a block: of several lines in a row, and of one or of lines side by side.
 const MOST_THREADS: [u32; 2] = [512, 1024];
@@ -191,7 +192,7 @@ impl Search {
         if (0..=last).any(|i| used(i) < 1.0) {
             cost *= 1.12;
         }
-        let warps = block.next_multiple_of(32);
+        let warps = block.next_multiple_of(WARP);
         let mut blocks = (room.registers / (warps * self.registers(radices, numbers))).min(room.blocks);
         if blocks == 0 {
             if room.registers / warps < 2 * numbers * words + 28 {

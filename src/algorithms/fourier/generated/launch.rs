@@ -37,21 +37,16 @@ struct Written {
 }
 
 fn written(work: &Work, arch: u32) -> Written {
-    match work {
-        Work::Pass(pass) => {
-            let PassKernel { text, blocks, threads, shared, roots, outer_roots } = kernel(pass, arch);
-            Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
-        }
-        Work::Spectrum(pass) => {
-            let PassKernel { text, blocks, threads, shared, roots, outer_roots } = spectrum(pass, arch);
-            Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
-        }
+    let PassKernel { text, blocks, threads, shared, roots, outer_roots } = match work {
+        Work::Pass(pass) => kernel(pass, arch),
+        Work::Spectrum(pass) => spectrum(pass, arch),
         Work::Pair(pair) => {
             let FusedKernel { text, blocks, threads, shared, roots, outer_roots } = fused(pair, arch);
             let ([roots_1, roots_2], [outer_1, outer_2]) = (roots, outer_roots);
-            Written { text, blocks, threads, shared, tables: vec![roots_1, outer_1, roots_2, outer_2] }
+            return Written { text, blocks, threads, shared, tables: vec![roots_1, outer_1, roots_2, outer_2] };
         }
-    }
+    };
+    Written { text, blocks, threads, shared, tables: vec![roots, outer_roots] }
 }
 
 /// A kernel as it is launched.

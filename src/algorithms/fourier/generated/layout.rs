@@ -2,15 +2,13 @@
 
 use super::pass::{Kind, Lanes, LinePass, Stage};
 use super::text::code::Real;
+use crate::simt::WARP;
 
 /// Bytes that a multiprocessor's shared memory moves at a time.
 const WAVEFRONT: u32 = 128;
 
 /// Threads whose accesses are judged.
 const JUDGED: u32 = 128;
-
-/// Lanes of a warp.
-const WARP: u32 = 32;
 
 /// Where numbers lie: element `e` of the line `c` at `c * pitch + p`, or at `p * lines + c`, where `p = e + left_out * (e / run)`; a run is
 /// what one butterfly of the stage before has written among others, `radix * done` elements.
@@ -27,12 +25,7 @@ pub(super) struct Layout {
 /// The layouts of a pass, for each stage but the last.
 pub(super) fn layouts(pass: &LinePass) -> Vec<Layout> {
     let stages = pass.stages();
-    let mut layouts: Vec<Layout> = (1..stages.len())
-        .map(|next| {
-            let lanes = [pass.lanes[usize::from(next > 1)], pass.lanes[1]];
-            search(pass, [&stages[next - 1], &stages[next]], lanes).1
-        })
-        .collect();
+    let mut layouts: Vec<Layout> = exchanges(pass, &stages).map(|(_, layout)| layout).collect();
     if pass.is_of_warps() && pass.lines > 1 {
         // Warps do not wait for each other, so that a line must have the same memory in all exchanges.
         let lanes = WAVEFRONT / pass.real.number();
@@ -66,12 +59,16 @@ pub(super) fn numbers(pass: &LinePass) -> u32 {
 
 /// Accesses of shared memory that a warp's numbers take in all exchanges.
 pub(super) fn accesses(pass: &LinePass) -> u32 {
-    let stages = pass.stages();
-    let cost = |next: usize| {
-        let lanes = [pass.lanes[usize::from(next > 1)], pass.lanes[1]];
-        search(pass, [&stages[next - 1], &stages[next]], lanes).0
-    };
-    (1..stages.len()).map(cost).sum()
+    exchanges(pass, &pass.stages()).map(|(accesses, _)| accesses).sum()
+}
+
+/// For each exchange between two stages of a pass, how many accesses a warp's numbers take, and the layout.
+fn exchanges<'p>(pass: &'p LinePass, stages: &'p [Stage]) -> impl Iterator<Item = (u32, Layout)> + 'p {
+    stages.windows(2).enumerate().map(move |(before, stages)| {
+        // The first exchange may change the lanes.
+        let lanes = [pass.lanes[usize::from(before > 0)], pass.lanes[1]];
+        search(pass, [&stages[0], &stages[1]], lanes)
+    })
 }
 
 /// Places of a line, if so many are left out after each run before a stage.

@@ -2,6 +2,7 @@
 //! have all of their lines in both or may lack some in both: the launch gives the number of lines.
 
 use super::text::code::Real;
+use crate::simt::WARP;
 
 /// Lanes of a warp are neighbours along the line, or across lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -169,7 +170,7 @@ impl LinePass {
 
     /// Whether a warp has all threads of its lines in the exchanges, so that it waits for no other.
     pub(super) fn is_of_warps(&self) -> bool {
-        32 % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged && !self.is_convolution()
+        WARP % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged && !self.is_convolution()
     }
 
     /// Numbers of shared memory from a line to the next where a block's numbers are staged: odd, so that lines begin in different banks.

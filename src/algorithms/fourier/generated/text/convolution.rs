@@ -15,6 +15,7 @@ use crate::algorithms::fourier::generated::pass::{Kind, LineAxis, LinePass};
 use crate::algorithms::fourier::generated::room::Room;
 use crate::element::root_of_unity;
 use crate::expr::ptx::emit::{Class, Reg};
+use crate::simt::WARP;
 
 /// The largest prime factor of a convolution with a chirp.
 const MOST_OF_CHIRP: u32 = 7;
@@ -24,9 +25,6 @@ const LONGEST: u32 = 1 << 14;
 
 /// Numbers that a thread has under way at once.
 const AT_ONCE: u32 = 16;
-
-/// Lanes of a warp.
-const WARP: u32 = 32;
 
 fn largest_factor(mut n: u32) -> u32 {
     let mut largest = 1;
