@@ -158,7 +158,8 @@ impl Code {
         self.e.op_with(Class::B32, "ld.param.u32", &[], format_args!("[a{number}]"))
     }
 
-    pub(in super::super) fn integer(&mut self, value: u32) -> Reg {
+    /// A constant, a special register such as `%tid.x`, or the address of a variable.
+    pub(in super::super) fn integer(&mut self, value: impl std::fmt::Display) -> Reg {
         self.e.op_with(Class::B32, "mov.u32", &[], value)
     }
 

@@ -85,8 +85,8 @@ pub(in super::super::super) fn fused(pair: &FusedPair, arch: u32) -> FusedKernel
     let mut code = Code::new(first.real, target, version);
     let parameters = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| code.pointer_parameter(number));
     let [input, between, output, roots_1, outer_1, roots_2, outer_2, counters] = parameters;
-    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
-    let shared = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    let thread = code.integer("%tid.x");
+    let shared = code.integer("numbers");
     let leader = code.is_zero(thread);
     let ticket = take(&mut code, pair, tiles, counters, leader);
     // The chunk's counters lie after the tickets.
@@ -144,7 +144,7 @@ const COUNTER: u32 = 4;
 fn take(code: &mut Code, pair: &FusedPair, tiles: [u32; 2], counters: Reg, leader: Reg) -> Ticket {
     let got = code.e.reg(Class::B32);
     op!(code.e, "@{leader} atom.global.add.u32 {got}, [{counters}], 1;");
-    let place = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    let place = code.integer("numbers");
     op!(code.e, "@{leader} st.shared.u32 [{place}], {got};");
     code.barrier(false);
     let ticket = code.e.op_with(Class::B32, "ld.shared.u32", &[], format_args!("[{place}]"));

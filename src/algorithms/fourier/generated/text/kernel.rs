@@ -12,7 +12,7 @@ use super::factors::{Factors, Levels, Roots, stage_roots};
 use crate::Complex;
 use crate::algorithms::fourier::generated::layout::{Layout, bytes, layouts, numbers};
 use crate::algorithms::fourier::generated::pass::{Kind, Lanes, LinePass, Stage};
-use crate::expr::ptx::emit::{Class, Reg, op};
+use crate::expr::ptx::emit::{Reg, op};
 use crate::expr::ptx::target_of;
 
 /// The entry's name.
@@ -52,9 +52,9 @@ pub(in super::super::super) fn kernel(pass: &LinePass, arch: u32) -> PassKernel 
     let (target, version) = target_of(arch);
     let mut code = Code::new(pass.real, target, version);
     let parameters = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
-    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
-    let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
-    let shared = code.e.op_with(Class::B32, "mov.u32", &[], "numbers");
+    let thread = code.integer("%tid.x");
+    let tile = code.integer("%ctaid.x");
+    let shared = code.integer("numbers");
     let bound = code.integer_parameter(BOUND);
     let scale = pass.scaled.then(|| code.real_parameter(SCALE));
     let frame = Frame { parameters, bound, scale, thread, tile, shared };

@@ -50,8 +50,8 @@ pub(in super::super::super) fn spectrum(pass: &SpectrumPass, arch: u32) -> PassK
     let mut code = Code::new(pass.real, target, version);
     (code.split, code.scale) = (pass.split, pass.scaled.then(|| code.real_parameter(SCALE)));
     let [input, output, roots, _] = [0, 1, 2, 3].map(|number| code.pointer_parameter(number));
-    let thread = code.e.op_with(Class::B32, "mov.u32", &[], "%tid.x");
-    let tile = code.e.op_with(Class::B32, "mov.u32", &[], "%ctaid.x");
+    let thread = code.integer("%tid.x");
+    let tile = code.integer("%ctaid.x");
     let (index, bound) = (code.scaled_plus(tile, THREADS, thread), code.integer_parameter(BOUND));
     let there = Some(code.below(index, bound));
     let (line, o) = code.divided(index, pass.of_line(), u32::MAX);
