@@ -293,6 +293,19 @@ impl<V: MatrixMarketValue, I: CsrIndex> Coo<V, I> {
     ///
     /// Floats are written with as many digits as tell them from their neighbours, so that a reader finds the same values.
     ///
+    /// ```
+    /// use kernel_primitives::algorithms::Coo;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let mut triplets = Coo::<f32>::new((2, 3))?;
+    /// triplets.push(1, 2, 0.5)?;
+    /// let mut text = Vec::new();
+    /// triplets.write_matrix_market(&mut text)?;
+    /// assert_eq!(text, b"%%MatrixMarket matrix coordinate real general\n2 3 1\n2 3 5e-1\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`](crate::Error::SparseMatrix) if the writer fails, or if a value is `false`, which a pattern
     /// cannot say.
@@ -386,33 +399,12 @@ fn read<V: MatrixMarketValue, I: CsrIndex>(lines: &mut Lines<impl Read>) -> Resu
             return Err(format!("it is one entry more than the {entries} of the size line"));
         }
         count += 1;
-        let numbers = 2 + field.numbers();
-        if words.len() != numbers {
-            let name = field.name();
-            return Err(format!("it has {} numbers, and an entry of a {name} matrix has {numbers}", words.len()));
-        }
-        let place = |what: &str, word: &str, most: usize| match word.parse::<usize>() {
-            Ok(place) if (1..=most).contains(&place) => Ok(place - 1),
-            Ok(place) => Err(format!("{what} {place} is not one of 1 to {most}")),
-            Err(_) => Err(format!("{} is no number of a {what}", shown(word))),
-        };
-        let (row, column) = (place("row", words[0], rows)?, place("column", words[1], columns)?);
-        let value = V::read(&words[2..])
-            .ok_or_else(|| format!("{} is no value of {}", shown(&words[2..].join(" ")), std::any::type_name::<V>()))?;
-        let at = |row: usize, column: usize| format!("entry ({}, {})", row + 1, column + 1);
-        if symmetry != Symmetry::General && row < column {
-            let name = symmetry.name();
-            return Err(format!("{} is above the diagonal of a {name} matrix", at(row, column)));
-        }
-        if row == column && !value.on_diagonal(symmetry) {
-            let name = symmetry.name();
-            return Err(format!("{} is on the diagonal of a {name} matrix, which has no such value", at(row, column)));
-        }
+        let (row, column, value) = entry::<V>(&words, (rows, columns), field, symmetry)?;
         triplets.push(row, column, value).map_err(|error| error.to_string())?;
         if symmetry != Symmetry::General && row != column {
             let across = value.across(symmetry).ok_or_else(|| {
                 let name = std::any::type_name::<V>();
-                format!("{} and its negative are not both values of {name}", at(row, column))
+                format!("{} and its negative are not both values of {name}", named(row, column))
             })?;
             triplets.push(column, row, across).map_err(|error| error.to_string())?;
         }
@@ -421,6 +413,42 @@ fn read<V: MatrixMarketValue, I: CsrIndex>(lines: &mut Lines<impl Read>) -> Resu
         return Err(format!("the file ends after {count} of {entries} entries"));
     }
     Ok(triplets)
+}
+
+/// The row and the column of an entry, which count from 0, and its value; or what is wrong in its line.
+fn entry<V: MatrixMarketValue>(
+    words: &[&str],
+    (rows, columns): (usize, usize),
+    field: Field,
+    symmetry: Symmetry,
+) -> Result<(usize, usize, V), String> {
+    let numbers = 2 + field.numbers();
+    if words.len() != numbers {
+        let name = field.name();
+        return Err(format!("it has {} numbers, and an entry of a {name} matrix has {numbers}", words.len()));
+    }
+    let place = |what: &str, word: &str, most: usize| match word.parse::<usize>() {
+        Ok(place) if (1..=most).contains(&place) => Ok(place - 1),
+        Ok(place) => Err(format!("{what} {place} is not one of 1 to {most}")),
+        Err(_) => Err(format!("{} is no number of a {what}", shown(word))),
+    };
+    let (row, column) = (place("row", words[0], rows)?, place("column", words[1], columns)?);
+    let value = V::read(&words[2..])
+        .ok_or_else(|| format!("{} is no value of {}", shown(&words[2..].join(" ")), std::any::type_name::<V>()))?;
+    if symmetry != Symmetry::General && row < column {
+        let name = symmetry.name();
+        return Err(format!("{} is above the diagonal of a {name} matrix", named(row, column)));
+    }
+    if row == column && !value.on_diagonal(symmetry) {
+        let name = symmetry.name();
+        return Err(format!("{} is on the diagonal of a {name} matrix, which has no such value", named(row, column)));
+    }
+    Ok((row, column, value))
+}
+
+/// What errors call an entry.
+fn named(row: usize, column: usize) -> String {
+    format!("entry ({}, {})", row + 1, column + 1)
 }
 
 /// What the first line says.
