@@ -1,6 +1,7 @@
 //! Fourier transforms of arrays.
 //!
-//! A plan says which launches make a transform; each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
+//! A plan says which launches make a transform. On a GPU they are of kernels that are written for the plan's lengths, in `generated`. Otherwise
+//! each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod banks;

@@ -103,6 +103,39 @@ pub enum FftPath {
     },
 }
 
+/// The error of a plan that is none.
+fn wrong<P>(reason: String) -> Result<P> {
+    Err(Error::Fft { call: "FftPlan::new", reason })
+}
+
+/// How the lines along each axis are transformed.
+fn methods(stream: &Stream, shape: &[usize], axes: &[usize], limits: Limits) -> Result<Vec<Method>> {
+    let mut methods = Vec::with_capacity(axes.len());
+    for (i, &axis) in axes.iter().enumerate() {
+        let Some(&n) = shape.get(axis) else {
+            return wrong(format!("there is no axis {axis} in the shape {shape:?}"));
+        };
+        if axes[..i].contains(&axis) {
+            return wrong(format!("axis {axis} is given twice"));
+        }
+        if n == 0 {
+            return wrong(format!("the length of axis {axis} is 0"));
+        }
+        let Some(method) = Method::new(n, limits) else {
+            let reason = format!(
+                "axis {axis} is {n} numbers long, which is too long for {} with {} bytes of shared memory, or has a \
+                 prime factor above 13 and is longer than {}",
+                stream.device(),
+                limits.shared_bytes,
+                LONGEST_FILTER / 2
+            );
+            return wrong(reason);
+        };
+        methods.push(method);
+    }
+    Ok(methods)
+}
+
 impl<T: FftFloat> FftPlan<T> {
     /// A plan for arrays of this shape, with transforms along these axes, which are counted from 0.
     ///
@@ -110,7 +143,6 @@ impl<T: FftFloat> FftPlan<T> {
     /// Returns [`Error::Fft`] if `axes` is empty, if an axis is not in the shape or comes twice, if its length is 0, or if it is too long
     /// for the shared memory of the device's blocks, or for a convolution if it needs one. Returns the errors of an allocation and of a copy.
     pub fn new(stream: &Stream, shape: &[usize], axes: &[usize]) -> Result<Self> {
-        let wrong = |reason| Err(Error::Fft { call: "FftPlan::new", reason });
         if axes.is_empty() {
             return wrong("no axis is given".into());
         }
@@ -119,28 +151,7 @@ impl<T: FftFloat> FftPlan<T> {
         }
         let shared_bytes = fft_shared_bytes(stream.device().properties().max_shared_bytes);
         let limits = Limits { shared_bytes, number: size_of::<Complex<T>>() };
-        let mut methods = Vec::with_capacity(axes.len());
-        for (i, &axis) in axes.iter().enumerate() {
-            let Some(&n) = shape.get(axis) else {
-                return wrong(format!("there is no axis {axis} in the shape {shape:?}"));
-            };
-            if axes[..i].contains(&axis) {
-                return wrong(format!("axis {axis} is given twice"));
-            }
-            if n == 0 {
-                return wrong(format!("the length of axis {axis} is 0"));
-            }
-            let Some(method) = Method::new(n, limits) else {
-                let reason = format!(
-                    "axis {axis} is {n} numbers long, which is too long for {} with {shared_bytes} bytes of shared memory, or has a \
-                     prime factor above 13 and is longer than {}",
-                    stream.device(),
-                    LONGEST_FILTER / 2
-                );
-                return wrong(reason);
-            };
-            methods.push(method);
-        }
+        let methods = methods(stream, shape, axes, limits)?;
         let along = |axis: usize| {
             let n = shape[axis];
             Axis { outer: 1, inner: 1, n, input: n, output: n }
