@@ -22,7 +22,6 @@ const LONGER: &[(&str, &str)] = &[
 
 /// Larger folders, and why.
 const LARGER: &[(&str, &str)] = &[
-    ("primitives-build/src", "to be split: finding tools, text of PTX, the inner build"),
     ("primitives-gpu/src/block", "a file a collective"),
     ("primitives-host/src", "to be split: memory, launches, streams"),
     ("primitives-host/src/emulator", "to be split: fibers, memory, reports"),

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
+pub(crate) mod files;
+pub(crate) mod plan;
+pub(crate) mod work;
+
 /// An entry that no build has used for so long is removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 

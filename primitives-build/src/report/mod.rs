@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::arch::Limits;
 
+pub(crate) mod dump;
+pub(crate) mod progress;
+
 /// Resources of one kernel on one architecture, as ptxas reported them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

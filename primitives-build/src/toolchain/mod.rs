@@ -7,9 +7,11 @@ use std::process::Command;
 use std::time::SystemTime;
 use std::{env, fmt, fs};
 
+use crate::Error;
 use crate::error::{INSTALL_COMPILER, INSTALL_LIBDEVICE, INSTALL_NVDISASM, INSTALL_PTXAS, MissingTool};
-use crate::{Error, process};
 
+pub(crate) mod arch;
+pub(crate) mod process;
 #[cfg(test)]
 mod tests;
 
