@@ -32,60 +32,46 @@
 //! allocations and launches of graphs are events of that level, and faults are events of level `error`. Their target is
 //! `kernel_primitives`.
 
-mod allocation;
-mod buffer;
 mod counters;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 pub mod devices;
-mod dims;
 mod emulator;
 mod error;
 mod fault;
-mod function;
-mod graph;
-mod in_kernel;
-mod input_arg;
-mod kernel;
+mod launch;
 mod memory;
-mod output_arg;
-mod peer;
-mod pinned;
-mod slice;
 mod split;
-#[doc(hidden)]
-pub mod storage;
 mod stream;
 mod trace;
-mod transfer;
-mod uses;
-mod written;
 
-pub use buffer::Buffer;
 pub use counters::Counters;
 pub use device::{DEVICE_VARIABLE, Device, DeviceProperties, EMULATED_ARCH_VARIABLE, EMULATOR_VARIABLE, SEED_VARIABLE};
 pub use devices::{DEVICES_VARIABLE, DeviceFilter, Devices};
-pub use dims::{Dims, Extents};
 pub use emulator::EmulatorOptions;
 pub use error::{DriverError, Error, ExpressionError, ExpressionErrorKind, Result};
 pub use fault::{Accessor, Diagnosis, KernelFault, MemoryAction, MemoryPlace, OutsideView};
-pub use function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
-pub use graph::Graph;
-pub use input_arg::InputArg;
-pub use kernel::{Image, Images, KernelInfo};
-pub use output_arg::OutputArg;
-pub use pinned::PinnedBuffer;
-pub use slice::{BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+pub use launch::dims::{Dims, Extents};
+pub use launch::function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
+pub use launch::graph::Graph;
+pub use launch::input_arg::InputArg;
+pub use launch::kernel::{Image, Images, KernelInfo};
+pub use launch::output_arg::OutputArg;
+pub use memory::buffer::Buffer;
+pub use memory::pinned::PinnedBuffer;
+pub use memory::slice::{BufferSlice, BufferSliceMut, ReadArg, WriteArg};
+#[doc(hidden)]
+pub use memory::storage;
+pub use memory::transfer::Transfer;
 pub use split::{Split, SplitBuffer};
 pub use stream::{Event, Stream};
-pub use transfer::Transfer;
 
 /// What the expansions of `#[kernel]` and `#[device_function]` call. No stable API.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::function::symbol;
-    pub use crate::input_arg::Again;
-    pub use crate::kernel::{Entry, Grouped, Images, Instantiated, KernelInfo, Launch, param};
-    pub use crate::output_arg::AgainMut;
+    pub use crate::launch::function::symbol;
+    pub use crate::launch::input_arg::Again;
+    pub use crate::launch::kernel::{Entry, Grouped, Images, Instantiated, KernelInfo, Launch, param};
+    pub use crate::launch::output_arg::AgainMut;
 }

@@ -8,9 +8,10 @@ use crate::counters::Tally;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
-use crate::graph::{Graph, Recording};
+use crate::launch::graph::{Graph, Recording};
+use crate::launch::in_kernel;
 use crate::memory::Keeper;
-use crate::{Buffer, Error, Result, in_kernel};
+use crate::{Buffer, Error, Result};
 use primitives_gpu::Element;
 
 /// A queue of launches and copies that run in order on one device. Cheap to clone; clones are the same queue.

@@ -15,10 +15,10 @@ use super::marks::SpareMarks;
 use super::module::Modules;
 use super::stream::IdleStreams;
 use super::{adoption, call, describe, is_sticky};
-use crate::allocation::Orphan;
 use crate::counters::Tally;
 use crate::device::DeviceProperties;
-use crate::kernel::Limits;
+use crate::launch::kernel::Limits;
+use crate::memory::allocation::Orphan;
 use crate::{DriverError, Error, Result};
 
 mod devices;

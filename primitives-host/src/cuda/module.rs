@@ -8,7 +8,7 @@ use std::time::Instant;
 use primitives_cuda_driver::sys::{self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult};
 
 use super::{Context, call};
-use crate::kernel::KernelInfo;
+use crate::launch::kernel::KernelInfo;
 use crate::{Error, Result, trace};
 
 /// A kernel's modules by context; a part of its static description. Held only to look something up.

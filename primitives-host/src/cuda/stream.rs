@@ -14,11 +14,12 @@ use super::fault::{CELL_BYTES, Control, Ready};
 use super::marks::Marks;
 use super::module::LoadedKernel;
 use super::{Context, adoption, call};
-use crate::kernel::KernelInfo;
+use crate::launch::kernel::KernelInfo;
 use crate::memory::Keeper;
 use crate::{DriverError, Error, Result, trace};
 
-/// Why copies between host and device are no part of a capture, as in [`check_host_copy`](crate::graph::check_host_copy).
+/// Why copies between host and device are no part of a capture, as in
+/// [`check_host_copy`](crate::launch::graph::check_host_copy).
 const NOT_RUN: &str = "what was captured has not run, so copy before the capture, or after a launch of the graph";
 
 /// A CUDA stream, with the control that its launches report faults to. One that this library makes does not wait for the

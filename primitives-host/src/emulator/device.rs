@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{DEVICE, EmulatorOptions, order};
 use crate::device::DeviceProperties;
-use crate::kernel::EMULATOR_LIMITS;
+use crate::launch::kernel::EMULATOR_LIMITS;
 
 /// What the handles of an emulated device share. Handles that were made apart are of one device if the numbers are equal, as the
 /// handles of a GPU are.

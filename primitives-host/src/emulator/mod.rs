@@ -65,9 +65,9 @@ use primitives_gpu::view::SharedParam;
 use primitives_gpu::{Block, Dim3};
 
 use crate::error::Error;
-use crate::in_kernel;
-use crate::kernel::EMULATOR_LIMITS;
-use crate::written::Written;
+use crate::launch::in_kernel;
+use crate::launch::kernel::EMULATOR_LIMITS;
+use crate::memory::written::Written;
 pub(crate) use device::EmulatedDevice;
 use launch::LaunchState;
 use worker::Worker;

@@ -6,8 +6,8 @@ use std::ops::Range;
 use primitives_gpu::Element;
 
 use super::Split;
-use crate::buffer::Buffer;
-use crate::slice::{BufferSlice, BufferSliceMut, check_lengths};
+use crate::memory::buffer::Buffer;
+use crate::memory::slice::{BufferSlice, BufferSliceMut, check_lengths};
 use crate::stream::Stream;
 use crate::{Error, Result};
 

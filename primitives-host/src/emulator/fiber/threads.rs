@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use super::{Assignment, Pause};
 use crate::emulator::overflow::Registers;
 use crate::emulator::stacks::LaneStack;
-use crate::in_kernel;
+use crate::launch::in_kernel;
 
 /// Lanes switch to their worker, which resumes the next.
 pub(in crate::emulator) const DIRECT: bool = false;

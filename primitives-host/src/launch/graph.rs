@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::allocation::Allocation;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
 use crate::emulator::EmulatorOptions;
+use crate::launch::in_kernel;
+use crate::memory::allocation::Allocation;
+use crate::memory::uses::Uses;
 use crate::stream::{Queue, Stream, StreamInner};
-use crate::uses::Uses;
-use crate::{Error, Result, in_kernel, trace};
+use crate::{Error, Result, trace};
 
 /// A sequence of launches, copies and clears on the device, from [`Stream::capture`], that is launched as one: on a GPU at a
 /// fraction of what its launches cost the host one by one.

@@ -10,19 +10,20 @@ use primitives_gpu::output::Sink;
 use primitives_gpu::view::RawView;
 use primitives_gpu::{Block, Dim3, Element};
 
-use crate::allocation::Allocation;
 #[cfg(feature = "cuda")]
 use crate::cuda;
 use crate::device::{Backend, Device};
-use crate::dims::{Dims, Work};
 use crate::emulator::EmulatedDevice;
-use crate::graph::{Draft, Recording};
-use crate::input_arg::InputArg;
-use crate::output_arg::OutputArg;
-use crate::slice::{ReadArg, WriteArg, check_lengths};
+use crate::launch::dims::{Dims, Work};
+use crate::launch::graph::{Draft, Recording};
+use crate::launch::in_kernel;
+use crate::launch::input_arg::InputArg;
+use crate::launch::output_arg::OutputArg;
+use crate::memory::allocation::Allocation;
+use crate::memory::slice::{ReadArg, WriteArg, check_lengths};
+use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream, StreamInner};
-use crate::uses::{Mode, Uses};
-use crate::{Error, Result, emulator, in_kernel, trace};
+use crate::{Error, Result, emulator, trace};
 
 mod info;
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use crate::allocation::Allocation;
 use crate::device::{Backend, Device};
+use crate::memory::allocation::Allocation;
+use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
-use crate::uses::{Mode, Uses};
 use crate::{Error, Result};
 
 /// Why a copy between devices is no part of a capture.

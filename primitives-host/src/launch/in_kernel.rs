@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use crate::allocation::Allocation;
-use crate::uses::{Mode, Uses};
+use crate::memory::allocation::Allocation;
+use crate::memory::uses::{Mode, Uses};
 use crate::{Error, Result};
 
 thread_local! {

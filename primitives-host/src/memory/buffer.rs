@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use primitives_gpu::Element;
 
-use crate::allocation::Allocation;
 use crate::device::Device;
+use crate::memory::allocation::Allocation;
+use crate::memory::pinned::PinnedBuffer;
+use crate::memory::slice::{BufferSlice, BufferSliceMut, Part};
+use crate::memory::transfer::Transfer;
 use crate::memory::{Memory, Owner};
-use crate::pinned::PinnedBuffer;
-use crate::slice::{BufferSlice, BufferSliceMut, Part};
 use crate::stream::{Queue, Stream};
-use crate::transfer::Transfer;
 use crate::{Error, Result};
 
 /// `len` elements of device memory.

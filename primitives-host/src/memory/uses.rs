@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::allocation::{Allocation, Held};
+use crate::memory::allocation::{Allocation, Held};
 use crate::stream::StreamInner;
 
 /// How work uses a buffer; the later one includes the earlier.

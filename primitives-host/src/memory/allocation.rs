@@ -7,10 +7,10 @@ use crate::Result;
 #[cfg(feature = "cuda")]
 use crate::device::Backend;
 use crate::device::Device;
-use crate::in_kernel;
+use crate::launch::in_kernel;
 use crate::memory::Memory;
+use crate::memory::uses::Mode;
 use crate::stream::{Stream, StreamInner};
-use crate::uses::Mode;
 
 /// An allocation on a device and the streams that have used it.
 ///

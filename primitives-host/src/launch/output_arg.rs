@@ -6,14 +6,14 @@ use primitives_gpu::input::Source;
 use primitives_gpu::output::{Discard, Permutation, Reversed, Sink, SpanMut, Strided, Zip};
 
 use crate::Result;
-use crate::buffer::Buffer;
-use crate::input_arg::Enter;
-use crate::kernel::Launch;
-use crate::slice::{Argument, BufferSliceMut};
+use crate::launch::input_arg::Enter;
+use crate::launch::kernel::Launch;
+use crate::memory::buffer::Buffer;
+use crate::memory::slice::{Argument, BufferSliceMut};
 
 mod sealed {
     use crate::Result;
-    use crate::kernel::Launch;
+    use crate::launch::kernel::Launch;
 
     /// How a launch takes an output.
     #[allow(unreachable_pub, reason = "sealed")]

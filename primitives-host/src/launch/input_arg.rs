@@ -8,13 +8,13 @@ use primitives_gpu::input::{
 use primitives_gpu::{Element, KernelParam};
 
 use crate::Result;
-use crate::buffer::Buffer;
-use crate::kernel::Launch;
-use crate::slice::{Argument, BufferSlice, BufferSliceMut};
+use crate::launch::kernel::Launch;
+use crate::memory::buffer::Buffer;
+use crate::memory::slice::{Argument, BufferSlice, BufferSliceMut};
 
 mod sealed {
     use crate::Result;
-    use crate::kernel::Launch;
+    use crate::launch::kernel::Launch;
 
     /// How a launch takes an input.
     #[allow(unreachable_pub, reason = "sealed")]

@@ -12,9 +12,19 @@ use primitives_gpu::Element;
 use crate::device::Backend;
 use crate::device::Device;
 use crate::emulator::allocations;
+use crate::memory::written::Written;
 use crate::stream::{Queue, StreamInner};
-use crate::written::Written;
 use crate::{Error, Result, trace};
+
+pub(crate) mod allocation;
+pub(crate) mod buffer;
+pub(crate) mod peer;
+pub(crate) mod pinned;
+pub(crate) mod slice;
+pub mod storage;
+pub(crate) mod transfer;
+pub(crate) mod uses;
+pub(crate) mod written;
 
 /// The alignment of every allocation; the driver's is the same or larger.
 const ALIGN: usize = 256;
@@ -31,7 +41,7 @@ const NO_ALLOCATION: &str = "a graph allocates nothing: make the buffer on anoth
 
 /// Bytes on a device. The emulator's are accessed by whoever holds the lock of their allocation, see [`Uses`].
 ///
-/// [`Uses`]: crate::uses::Uses
+/// [`Uses`]: crate::memory::uses::Uses
 #[derive(Clone)]
 pub(crate) struct Memory {
     device: Device,

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use primitives_gpu::Element;
 use primitives_gpu::view::RawView;
 
-use crate::allocation::{Allocation, ReadByHost};
-use crate::buffer::Buffer;
-use crate::graph::check_host_copy;
+use crate::launch::graph::check_host_copy;
+use crate::memory::allocation::{Allocation, ReadByHost};
+use crate::memory::buffer::Buffer;
+use crate::memory::peer;
+use crate::memory::pinned::PinnedBuffer;
+use crate::memory::transfer::{Direction, Transfer};
+use crate::memory::uses::{Mode, Uses};
 use crate::memory::{bytes_of, bytes_of_mut, check_bits, zeroed_vec};
-use crate::peer;
-use crate::pinned::PinnedBuffer;
 use crate::stream::{Queue, Stream};
-use crate::transfer::{Direction, Transfer};
-use crate::uses::{Mode, Uses};
 use crate::{Error, Result};
 
 /// A part of an allocation.
@@ -405,7 +405,7 @@ impl<'a> Access<'a> {
 }
 
 mod sealed {
-    use crate::allocation::Allocation;
+    use crate::memory::allocation::Allocation;
     use primitives_gpu::view::RawView;
     use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use std::mem;
 use primitives_gpu::Element;
 
 use crate::Result;
+use crate::memory::pinned::PinnedBuffer;
 use crate::memory::{bytes_of_mut, check_bits};
-use crate::pinned::PinnedBuffer;
 use crate::stream::{Event, Stream};
 
 /// Which way a transfer goes.

@@ -7,20 +7,22 @@ use std::sync::Arc;
 
 use primitives_gpu::{Block, Dim3, Element};
 
-use crate::allocation::Allocation;
 use crate::device::{Backend, Device};
-use crate::dims::Dims;
 use crate::emulator::allocations;
 use crate::fault::{Diagnosis, KernelFault, MemoryPlace};
-use crate::graph::{Draft, check_host_copy};
-use crate::kernel::Launch;
+use crate::launch::dims::Dims;
+use crate::launch::graph::{Draft, check_host_copy};
+use crate::launch::in_kernel;
+use crate::launch::kernel::Launch;
+use crate::memory::allocation::Allocation;
+use crate::memory::peer;
+use crate::memory::uses::{Mode, Uses};
 pub use crate::split::{Move, moves};
 use crate::stream::{Queue, Stream, StreamInner};
-use crate::uses::{Mode, Uses};
-use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, in_kernel, peer, trace};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, trace};
 
 /// What runs on the calling thread, for other threads that compute a part of it.
-pub use crate::in_kernel::{Entered, Running, resume, running};
+pub use crate::launch::in_kernel::{Entered, Running, resume, running};
 
 /// Why other code is not put in order in a capture.
 const NOT_IN_CAPTURE: &str = "the order of a capture is not that of its stream: call it before, or on another stream";

@@ -1,0 +1,9 @@
+//! Launches: kernels, what they take and how much of the device, and graphs of several.
+
+pub(crate) mod dims;
+pub(crate) mod function;
+pub(crate) mod graph;
+pub(crate) mod in_kernel;
+pub(crate) mod input_arg;
+pub(crate) mod kernel;
+pub(crate) mod output_arg;
