@@ -10,14 +10,12 @@
 //! | `launch.rs` | what the workers of a launch share |
 //! | `worker.rs` | an OS thread that runs blocks: which block, which lane |
 //! | `block.rs` | a resident block, and the operations that its lanes call |
-//! | `fiber.rs`, `fiber/`, `stacks.rs` | what lanes run on, and how they switch |
+//! | `fiber/` | what lanes run on, how they switch, and the end of a lane that uses up its stack |
 //! | `warp.rs` | shuffles, votes, matches, warp reductions |
 //! | `order.rs` | the order of blocks and the random choices of a seed |
-//! | `memory.rs`, `shadow.rs` | checked launches: each access, and what is remembered of each byte |
-//! | `copies.rs` | asynchronous copies that are under way |
-//! | `causality.rs`, `causality/` | what happens before what |
+//! | `memory/` | checked launches: each access, what is remembered of each byte, copies that are under way, what happens before what |
 //! | `watch.rs` | when a launch is dead |
-//! | `panics.rs`, `overflow.rs`, `report.rs` | what went wrong, as errors |
+//! | `panics.rs`, `report.rs` | what went wrong, as errors |
 //!
 //! # What a checked launch remembers
 //!
@@ -33,19 +31,13 @@
 
 pub(crate) mod allocations;
 mod block;
-mod causality;
-mod copies;
 mod device;
 mod fiber;
 mod launch;
 mod memory;
 mod order;
-mod overflow;
 mod panics;
 mod report;
-mod shadow;
-#[cfg_attr(any(miri, emulator_thread_fibers), path = "stacks_of_threads.rs")]
-mod stacks;
 mod warp;
 mod watch;
 mod worker;
@@ -236,7 +228,7 @@ pub(crate) fn run(
         });
     }
     panics::install_hook();
-    overflow::install_handler();
+    fiber::overflow::install_handler();
 
     if !options.checked {
         // What is written is not seen, so that all may be.

@@ -7,8 +7,8 @@ use primitives_gpu::simt::{Fault, FaultKind, Place, WARP};
 use primitives_gpu::view::SharedParam;
 
 use super::block::{BlockState, LaneState};
-use super::copies::Begun;
 use super::launch::Found;
+use super::memory::copies::Begun;
 use super::memory::{Earlier, Unwritten};
 use super::panics;
 use crate::error::Error;

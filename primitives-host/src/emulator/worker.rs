@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::block::{BlockState, Standing};
+use super::fiber::stacks;
 use super::fiber::{Fibers, Pause};
 use super::launch::{Found, LaunchState};
 use super::memory::LaunchMemory;
 use super::order::Order;
+use super::report;
 use super::watch::Patience;
-use super::{report, stacks};
 
 /// Visits of resident blocks before another block starts, if other workers can change what they wait for.
 const VISITS_BEFORE_START: usize = 16;

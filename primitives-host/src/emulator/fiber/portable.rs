@@ -13,8 +13,8 @@ use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::{Assignment, Pause};
-use crate::emulator::overflow::Registers;
-use crate::emulator::stacks::LaneStack;
+use crate::emulator::fiber::overflow::Registers;
+use crate::emulator::fiber::stacks::LaneStack;
 
 /// Lanes switch to their worker, which resumes the next.
 pub(in crate::emulator) const DIRECT: bool = false;

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::{Assignment, Pause};
-use crate::emulator::overflow::Registers;
-use crate::emulator::stacks::LaneStack;
+use crate::emulator::fiber::overflow::Registers;
+use crate::emulator::fiber::stacks::LaneStack;
 use crate::launch::in_kernel;
 
 /// Lanes switch to their worker, which resumes the next.

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use corosensei::stack::Stack;
 
 use super::{Assignment, Pause};
-use crate::emulator::overflow::Registers;
-use crate::emulator::stacks::LaneStack;
+use crate::emulator::fiber::overflow::Registers;
+use crate::emulator::fiber::stacks::LaneStack;
 
 /// Lanes switch to each other.
 pub(in crate::emulator) const DIRECT: bool = true;

@@ -11,11 +11,11 @@ const LINE: usize = 16;
 
 /// What a copy writes or reads.
 #[derive(Clone, Copy)]
-pub(super) struct Begun {
+pub(in crate::emulator) struct Begun {
     /// Who began it.
-    pub(super) lane: u32,
+    pub(in crate::emulator) lane: u32,
     /// Where.
-    pub(super) place: Place,
+    pub(in crate::emulator) place: Place,
     start: usize,
     len: usize,
 }

@@ -9,11 +9,16 @@ use primitives_gpu::simt::emulated::{Access, AccessKind, AsyncCopy, Space};
 use primitives_gpu::simt::{Place, Scope};
 
 use super::allocations;
-use super::causality::{BlockClock, Causality, Moment, Variables};
-use super::copies::{Begun, Copies};
 use super::launch::LaunchState;
-use super::shadow::{Order, Pages, Past, Places};
 use crate::fault::MemoryAction as Action;
+
+mod causality;
+pub(super) mod copies;
+mod shadow;
+
+use causality::{BlockClock, Causality, Moment, Variables};
+use copies::{Begun, Copies};
+use shadow::{Order, Pages, Past, Places};
 
 /// Bytes of memory outside all arguments that are watched together.
 const FOREIGN: usize = 64 << 10;

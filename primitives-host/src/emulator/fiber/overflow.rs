@@ -15,7 +15,7 @@
 //! Some frames must not be left for good:
 //! - those outside the program's own code, as of the C library: the allocator may be in the midst of changing its heap;
 //! - those of a lane that unwinds, which its thread counts as panicking;
-//! - those of the emulator that others wait for, see [`to_the_end`](super::fiber::to_the_end).
+//! - those of the emulator that others wait for, see [`to_the_end`](super::to_the_end).
 //!
 //! An allocator that is linked into the program, as mimalloc or jemalloc, cannot be told from the program's own code. If there is
 //! one, which a probe finds out, all frames may be its, and none is left. One that takes its memory from the C library block by
@@ -82,5 +82,5 @@ mod system {
 }
 
 #[cfg_attr(any(miri, emulator_thread_fibers), allow(unused_imports, reason = "threads have stacks of their own"))]
-pub(super) use system::RESERVE;
-pub(super) use system::{Registers, close_reserve, install_handler, is_beyond_limit, open_reserve};
+pub(in crate::emulator) use system::RESERVE;
+pub(in crate::emulator) use system::{Registers, close_reserve, install_handler, is_beyond_limit, open_reserve};

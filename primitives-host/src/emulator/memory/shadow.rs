@@ -133,7 +133,7 @@ impl Group {
 
     fn members(&self) -> impl Iterator<Item = Past> {
         let first = self.one.moment().lane / WARP * WARP;
-        super::warp::bits(self.lanes)
+        crate::emulator::warp::bits(self.lanes)
             .map(move |lane| Past { packed: self.one.packed & !0x3ff | (first + lane), ..self.one })
     }
 }

@@ -32,7 +32,7 @@ use std::rc::{Rc, Weak};
 
 use primitives_gpu::simt::WARP;
 
-use super::MAX_BLOCK_THREADS;
+use crate::emulator::MAX_BLOCK_THREADS;
 pub(super) use atomics::Variables;
 use summaries::{SMALL_GRAPH, Summaries};
 use walks::Walk;
@@ -53,12 +53,12 @@ const KEPT_JOINS: usize = 256;
 
 /// An access, as far as its order is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) time: u32,
+pub(in crate::emulator) struct Moment {
+    pub(in crate::emulator) time: u32,
     /// Rank of the block.
-    pub(super) block: u32,
+    pub(in crate::emulator) block: u32,
     /// Rank of the lane in the block.
-    pub(super) lane: u32,
+    pub(in crate::emulator) lane: u32,
 }
 
 /// A moment that others can build on: what lanes `mask` of a warp did before `time`, and what they knew.
@@ -308,7 +308,7 @@ impl Causality {
             return;
         }
         let lanes = &clock.lanes[(warp * WARP) as usize..];
-        let of_mask = || super::warp::bits(mask).map(|lane| &lanes[lane as usize]);
+        let of_mask = || crate::emulator::warp::bits(mask).map(|lane| &lanes[lane as usize]);
         let first = lanes[mask.trailing_zeros() as usize].knows.get();
         let even = of_mask().all(|lane| lane.knows.get() == first);
         let mut all = first;

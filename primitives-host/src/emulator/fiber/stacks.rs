@@ -26,7 +26,7 @@ const SPREAD: usize = 4096;
 const STEP: usize = 11 * 64;
 
 /// A lane's stack.
-pub(super) struct LaneStack {
+pub(in crate::emulator) struct LaneStack {
     mapping: DefaultStack,
     /// How far below the mapping's end the stack begins.
     offset: usize,
@@ -76,7 +76,7 @@ fn pool() -> MutexGuard<'static, Pool> {
 }
 
 /// A stack with room for `bytes`.
-pub(super) fn take(bytes: usize) -> io::Result<LaneStack> {
+pub(in crate::emulator) fn take(bytes: usize) -> io::Result<LaneStack> {
     let mut pool = pool();
     if pool.lost >= LOSSES {
         return Err(io::Error::other(format!("{LOSSES} lanes of this process have used up their stacks")));
@@ -101,7 +101,7 @@ pub(super) fn take(bytes: usize) -> io::Result<LaneStack> {
 }
 
 /// Gives back stacks that were taken with `bytes`.
-pub(super) fn give_back(stacks: impl Iterator<Item = LaneStack>, bytes: usize) {
+pub(in crate::emulator) fn give_back(stacks: impl Iterator<Item = LaneStack>, bytes: usize) {
     // Declared first, so that it is unmapped after the lock is gone.
     let mut surplus = Vec::new();
     let mut pool = pool();
@@ -120,12 +120,12 @@ pub(super) fn give_back(stacks: impl Iterator<Item = LaneStack>, bytes: usize) {
 }
 
 /// Notes that a stack that was taken is never given back.
-pub(super) fn lose() {
+pub(in crate::emulator) fn lose() {
     pool().lost += 1;
 }
 
 /// How many more stacks of `bytes` a launch may take to have more blocks resident than it needs.
-pub(super) fn room(bytes: usize) -> usize {
+pub(in crate::emulator) fn room(bytes: usize) -> usize {
     let pool = pool();
     let kept = if pool.bytes == bytes { pool.kept.len() } else { 0 };
     kept + LIMIT.saturating_sub(pool.live)

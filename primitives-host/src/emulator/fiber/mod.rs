@@ -10,24 +10,27 @@ use std::ptr::{NonNull, from_ref, null};
 use std::rc::Rc;
 
 use super::block::BlockState;
-use super::overflow::{self, Registers};
-use super::{DEVICE, MAX_BLOCK_THREADS, stacks};
+use super::{DEVICE, MAX_BLOCK_THREADS};
 use crate::error::Error;
 
+pub(super) mod overflow;
+#[cfg_attr(any(miri, emulator_thread_fibers), path = "stacks_of_threads.rs")]
+pub(super) mod stacks;
 #[cfg_attr(
     all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers)),
-    path = "fiber/x86_64.rs"
+    path = "x86_64.rs"
 )]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_pointer_width = "64", unix, not(emulator_portable_fibers))),
-    path = "fiber/portable.rs"
+    path = "portable.rs"
 )]
 #[cfg(not(any(miri, emulator_thread_fibers)))]
 mod switches;
 #[cfg(any(miri, emulator_thread_fibers))]
-#[path = "fiber/threads.rs"]
+#[path = "threads.rs"]
 mod switches;
 
+use overflow::Registers;
 pub(super) use switches::{DIRECT, Exit, FiberContext};
 use switches::{Fiber, Home};
 
