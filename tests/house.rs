@@ -23,7 +23,6 @@ const LONGER: &[(&str, &str)] = &[
 /// Larger folders, and why.
 const LARGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block", "a file a collective"),
-    ("src/expr", "to be split: the graph, the host's interpreter"),
     ("tests/algorithms", "a file an algorithm"),
     ("tests/suite", "the twin of several folders: a file each of theirs"),
 ];

@@ -7,9 +7,9 @@ use primitives_host::Result;
 
 use super::evaluate::{evaluate, launch, prepare};
 use super::graph::{Node, View, describe};
-use super::nest::Nest;
+use super::layout::nest::Nest;
+use super::layout::shape::Shape;
 use super::program::{Lowered, lower_fixed};
-use super::shape::Shape;
 use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
 /// An assignment that is to be made: [`Tensor::to`](super::Tensor::to).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::dtype::Scalar;
 use super::graph::{Arguments, Expr, Kind, Node, Op, arguments, rewritten, with_arguments};
-use super::weighted::Taps;
+use super::neighbours::weighted::Taps;
 
 impl<T: Scalar> Expr<T> {
     /// The same with each sum or difference of a product, where both are of floats, as one

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use primitives_host::storage::{StorageUse, host_fault, run_on_host};
 use primitives_host::{Error, ExpressionError, ExpressionErrorKind, Result};
 
+use super::cpu::fold::FoldJob;
 use super::cpu::{Job, Memory, Placement};
-use super::fold::FoldJob;
 use super::gpu::Operands;
 use super::graph::{Kind, Node, View, arguments, describe};
-use super::nest::Nest;
-use super::overlap::{overlap, repeats};
+use super::layout::nest::Nest;
+use super::layout::overlap::{overlap, repeats};
+use super::layout::shape::{Layout, MAX_RANK, Shape};
 use super::program::{Input, Lowered, Program, lower};
 use super::reduce::Spec;
-use super::shape::{Layout, MAX_RANK, Shape};
 use super::steps::passes::{Options, Schedule, Tiles, steps_among};
 
 /// An error about an expression.

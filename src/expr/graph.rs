@@ -8,11 +8,11 @@ use primitives_host::{ExpressionErrorKind, Stream};
 
 use super::call::FunctionRef;
 use super::dtype::{DType, Scalar};
-use super::neighbour::Shift;
+use super::layout::shape::{Layout, MAX_RANK};
+use super::neighbours::neighbour::Shift;
+use super::neighbours::weighted::Taps;
 use super::program::FastMap;
-use super::shape::{Layout, MAX_RANK};
 use super::split::SplitView;
-use super::weighted::Taps;
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

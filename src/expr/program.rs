@@ -9,10 +9,10 @@ use primitives_host::ExpressionErrorKind;
 use super::call::FunctionRef;
 use super::dtype::DType;
 use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
-use super::neighbour::Shift;
-use super::nest::Axes;
-use super::shape::{Layout, MAX_RANK, Shape};
-use super::weighted::Taps;
+use super::layout::nest::Axes;
+use super::layout::shape::{Layout, MAX_RANK, Shape};
+use super::neighbours::neighbour::Shift;
+use super::neighbours::weighted::Taps;
 
 /// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

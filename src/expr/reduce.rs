@@ -13,8 +13,8 @@ use super::dtype::{DType, Floating, Numeric, Promote, Scalar, ToWord as _, with_
 use super::evaluate::{evaluate, mistake, reduce, reduction_text};
 use super::functions::Functions;
 use super::graph::{Expr, Node, Op, Operand};
+use super::layout::shape::{IntoShape, MAX_RANK, Shape};
 use super::program::{Lowered, lower};
-use super::shape::{IntoShape, MAX_RANK, Shape};
 use super::tensor::Tensor;
 
 /// What combines two values.

@@ -11,7 +11,7 @@ use super::assignments::Assignment;
 use super::dtype::{DType, Numeric, Promote, Scalar};
 use super::evaluate::{evaluate, kernel_text, mistake};
 use super::graph::{Expr, Kind, Operand, View, arguments, scalar};
-use super::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
+use super::layout::shape::{IntoShape, IntoSlices, Layout, MAX_RANK, Shape};
 
 /// Elements of device memory with a shape: what expressions read and write. One with a single axis is a vector.
 ///

@@ -45,7 +45,7 @@ use primitives_host::storage::{StorageUse, with_bytes};
 use primitives_host::{Buffer, BufferSlice, Error, ExpressionErrorKind, Result, Stream};
 
 use crate::expr::evaluate::mistake;
-use crate::expr::shape::Layout;
+use crate::expr::layout::shape::Layout;
 use crate::expr::{MAX_RANK, Scalar, Tensor};
 
 /// A buffer with a copy of the elements, in logical order: the last index changes first.

@@ -13,10 +13,10 @@ use super::value::{Mistake, Value};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, overlaps};
 use crate::expr::graph::{Kind, Node, View, convert, describe};
-use crate::expr::nest::Nest;
-use crate::expr::overlap::repeats;
+use crate::expr::layout::nest::Nest;
+use crate::expr::layout::overlap::repeats;
+use crate::expr::layout::shape::{IntoShape, Layout, MAX_RANK, Shape};
 use crate::expr::program::{Lowered, Program, lower};
-use crate::expr::shape::{IntoShape, Layout, MAX_RANK, Shape};
 
 /// The element type, the shape and the strides of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use super::copies::{copy_run, read_word};
 use super::{CHUNK, Memory, Place, Placement, Plan, Step};
 use crate::expr::dtype::DType;
 use crate::expr::graph::{Distribution, MAX_ARGUMENTS};
-use crate::expr::neighbour::copy_neighbours;
+use crate::expr::neighbours::neighbour::copy_neighbours;
 
 impl Plan<'_> {
     pub(super) fn pieces(&self, registers: &mut [u64], places: Range<usize>) -> Result<(), Diagnosis> {

@@ -2,7 +2,9 @@
 
 mod chunk;
 mod copies;
+pub(super) mod fold;
 mod kernels;
+mod parallel;
 mod plan;
 mod sparse;
 
@@ -10,13 +12,13 @@ use primitives_host::Diagnosis;
 
 pub(super) use copies::copy_run;
 pub(super) use kernels::kernel;
+use parallel::pieces;
 pub(super) use sparse::sparse_product;
 
 use super::dtype::DType;
 use super::graph::Distribution;
-use super::neighbour::Shift;
-use super::nest::Nest;
-use super::parallel::pieces;
+use super::layout::nest::Nest;
+use super::neighbours::neighbour::Shift;
 use super::program::Program;
 
 /// Elements of a chunk: a few registers of that many fit in a first-level cache, and while one chunk is computed the processor

@@ -11,9 +11,9 @@ use primitives_host::storage::{Storage, StorageUse, run_on_host};
 use primitives_host::{Buffer, Result, Stream};
 
 use crate::algorithms::{CsrIndex, Format, SparseMatrix};
+use crate::expr::cpu::parallel::pieces;
 use crate::expr::dtype::{Numeric, Scalar};
 use crate::expr::graph::View;
-use crate::expr::parallel::pieces;
 use crate::kernels::device::SELL_ROWS;
 
 /// Rows that a thread takes at once.

@@ -12,8 +12,8 @@ use super::emit::{Class, Reg, op};
 use super::{At, Folding, Kernel, Param, THREADS, Way};
 use crate::expr::dtype::{DType, ToWord, with_type};
 use crate::expr::graph::{Math, Op};
+use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::reduce::{Finish, Fold};
-use crate::expr::shape::MAX_RANK;
 
 /// Lanes of a warp, and threads along columns.
 pub(crate) const LANES: usize = 32;

@@ -27,10 +27,10 @@ use row_tile::RowTile;
 
 use super::dtype::DType;
 use super::graph::Op;
-use super::nest::{Apart, Nest};
+use super::layout::nest::{Apart, Nest};
+use super::layout::shape::MAX_RANK;
 use super::program::{Program, What};
 use super::reduce::Spec;
-use super::shape::MAX_RANK;
 
 /// Threads of a block, unless it is a large one.
 pub(crate) const THREADS: usize = 256;
@@ -308,7 +308,7 @@ impl Variant {
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
         // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
         let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
-        let far = |operand: &super::nest::OperandLayout, size: usize| {
+        let far = |operand: &super::layout::nest::OperandLayout, size: usize| {
             operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
         };
         let wide =
@@ -1036,8 +1036,8 @@ impl Kernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::nest::Axes;
-    use crate::expr::shape::{Layout, Shape};
+    use crate::expr::layout::nest::Axes;
+    use crate::expr::layout::shape::{Layout, Shape};
 
     /// Vectors may be few enough for 32 bits where elements are not.
     #[test]

@@ -15,10 +15,10 @@ use std::fmt::Write;
 
 use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Param, Variant, Way};
-use crate::expr::neighbour::Rule;
-use crate::expr::nest::{Apart, Nest};
+use crate::expr::layout::nest::{Apart, Nest};
+use crate::expr::layout::shape::MAX_RANK;
+use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
-use crate::expr::shape::MAX_RANK;
 
 /// The most registers of 32 bits for what is read around a vector.
 const REGISTERS: usize = 96;

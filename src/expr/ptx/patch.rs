@@ -11,9 +11,9 @@ use std::fmt::Write;
 use super::emit::{Class, Reg, op};
 use super::neighbours::Field;
 use super::{At, Kernel, Param, THREADS, Variant, Way};
-use crate::expr::nest::Nest;
+use crate::expr::layout::nest::Nest;
+use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::program::Program;
-use crate::expr::shape::MAX_RANK;
 
 /// How a block's threads lie along the axes of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -185,9 +185,9 @@ mod tests {
     use super::*;
     use crate::expr::dtype::DType;
     use crate::expr::graph::{MAX_ARGUMENTS, Op};
-    use crate::expr::nest::Axes;
+    use crate::expr::layout::nest::Axes;
+    use crate::expr::layout::shape::{Layout, Shape};
     use crate::expr::program::{Instruction, What};
-    use crate::expr::shape::{Layout, Shape};
 
     fn patch(extents: &[usize], apart: u16, width: usize) -> (Option<Patch>, Nest) {
         let shape = Shape::new(extents).unwrap();

@@ -11,8 +11,8 @@ use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Param, Way};
 use crate::expr::dtype::DType;
 use crate::expr::graph::Op;
-use crate::expr::neighbour::Rule;
-use crate::expr::weighted::Taps;
+use crate::expr::neighbours::neighbour::Rule;
+use crate::expr::neighbours::weighted::Taps;
 
 /// The most bytes of tables in constant memory.
 const CONSTANT_BYTES: usize = 32 << 10;

@@ -9,8 +9,8 @@ use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, mistake, prepare};
 use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, node, rewritten, with_arguments};
+use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::program::lower;
-use crate::expr::shape::{Layout, Shape};
 
 /// Computes an expression into a split tensor.
 pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>, root: &Arc<Node>) -> Result<()> {

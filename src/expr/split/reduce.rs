@@ -12,9 +12,9 @@ use super::view::{Rows, row_elements, with_rows};
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::{evaluate, mistake, of_nothing, reduce};
 use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, node};
+use crate::expr::layout::shape::{IntoShape, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
-use crate::expr::shape::{IntoShape, MAX_RANK, Shape};
 use crate::expr::tensor::Tensor;
 
 /// A reduction of what is split, as it was checked.

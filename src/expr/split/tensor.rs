@@ -14,7 +14,7 @@ use crate::expr::dtype::{DType, Numeric, Promote, Scalar};
 use crate::expr::evaluate::mistake;
 use crate::expr::functions::Functions;
 use crate::expr::graph::{Expr, Kind, Operand, View, arguments, scalar};
-use crate::expr::shape::{IntoShape, Layout, Shape};
+use crate::expr::layout::shape::{IntoShape, Layout, Shape};
 use crate::expr::tensor::{Tensor, checked_shape};
 
 /// A tensor whose rows lie on several devices: split along its outermost axis, as a [`Split`] says.

@@ -6,7 +6,7 @@ use primitives_host::Split;
 
 use crate::expr::dtype::DType;
 use crate::expr::graph::View;
-use crate::expr::shape::Shape;
+use crate::expr::layout::shape::Shape;
 
 /// A tensor whose rows, along its outermost axis, lie on several devices.
 pub(crate) struct SplitView {

@@ -12,9 +12,9 @@ use crate::expr::dtype::with_type;
 use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
 use crate::expr::gpu::Operands;
 use crate::expr::graph::{Kind, Node, View, arguments, describe, node};
-use crate::expr::nest::Nest;
+use crate::expr::layout::nest::Nest;
+use crate::expr::layout::shape::Layout;
 use crate::expr::program::{Lowered, lower, lower_fixed};
-use crate::expr::shape::Layout;
 
 /// The steps among assignments, if there are any.
 pub(crate) fn steps_among(roots: &[Arc<Node>]) -> Option<&Arc<Node>> {

@@ -6,8 +6,8 @@ use primitives_host::ExpressionErrorKind;
 
 use crate::expr::evaluate::overlaps;
 use crate::expr::graph::{Frame, Inside, Kind, Node, View, rewritten, with_arguments};
-use crate::expr::neighbour::{Rule, Shift};
-use crate::expr::shape::{Layout, MAX_RANK};
+use crate::expr::layout::shape::{Layout, MAX_RANK};
+use crate::expr::neighbours::neighbour::{Rule, Shift};
 
 /// A stencil that can be applied to its own result.
 pub(super) struct Stepped {

@@ -7,10 +7,10 @@ use primitives_host::Result;
 use super::stepped::Stepped;
 use crate::expr::gpu::{self, StepsLaunch};
 use crate::expr::graph::{Math, Op, View};
+use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::program::{Lowered, Program, What};
 use crate::expr::ptx::PARAM_BYTES;
 use crate::expr::ptx::steps::{LANES, Other, Outside, StepsForm, StepsParam, THREADS};
-use crate::expr::shape::{Layout, MAX_RANK, Shape};
 
 /// What there is to choose of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

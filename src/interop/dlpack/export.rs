@@ -12,8 +12,8 @@ use super::abi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
 };
 use super::element::DlpackElement;
-use crate::expr::overlap::repeats;
-use crate::expr::shape::Layout;
+use crate::expr::layout::overlap::repeats;
+use crate::expr::layout::shape::Layout;
 use crate::expr::{MAX_RANK, Scalar, Shape, Tensor};
 
 const TENSOR: &str = "`Tensor::to_dlpack`";

@@ -9,7 +9,7 @@ use primitives_host::{Buffer, Device, Error, Result, Stream};
 use super::abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use super::abi::{FLAG_IS_COPIED, FLAG_READ_ONLY};
 use super::element::DlpackElement;
-use crate::expr::shape::Layout;
+use crate::expr::layout::shape::Layout;
 use crate::expr::{MAX_RANK, Scalar, Shape, Tensor};
 
 /// A managed tensor of another library, which this owns: dropping it gives the memory back.

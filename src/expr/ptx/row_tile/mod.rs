@@ -21,9 +21,9 @@ use std::fmt::Write;
 
 use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Kinds, Param, THREADS, Variant, Way};
-use crate::expr::nest::{Apart, Nest};
+use crate::expr::layout::nest::{Apart, Nest};
+use crate::expr::layout::shape::MAX_RANK;
 use crate::expr::program::{Program, What};
-use crate::expr::shape::MAX_RANK;
 use split::Split;
 use stage::TileMemory;
 

@@ -2,8 +2,8 @@
 
 use super::super::Way;
 use crate::expr::graph::Op;
+use crate::expr::neighbours::stencil::is_cheap;
 use crate::expr::program::{Instruction, Program, What};
-use crate::expr::stencil::is_cheap;
 
 /// The most values that windows pass on.
 const PASSED: usize = 2;

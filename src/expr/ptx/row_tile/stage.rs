@@ -7,10 +7,10 @@ use super::super::emit::{Class, Reg, op};
 use super::super::{Kernel, Param, Way};
 use super::{RowTile, Split, TileThread, VECTOR};
 use crate::expr::dtype::DType;
-use crate::expr::neighbour::Rule;
-use crate::expr::nest::Apart;
+use crate::expr::layout::nest::Apart;
+use crate::expr::layout::shape::MAX_RANK;
+use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
-use crate::expr::shape::MAX_RANK;
 
 /// A row of an input, with what is outside of it by a rule.
 pub(super) struct StagedRow {

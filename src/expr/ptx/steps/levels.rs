@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::super::emit::{Class, Reg, op};
 use super::{Outside, StepsKernel};
-use crate::expr::neighbour::Rule;
+use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::What;
 
 /// What a step reads.

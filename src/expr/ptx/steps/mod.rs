@@ -22,7 +22,7 @@ use std::fmt::Write;
 use super::emit::{Class, Emitter, Reg, op};
 use super::{ENTRY, NoKernel, PARAM_BYTES, target_of};
 use crate::expr::dtype::DType;
-use crate::expr::neighbour::Rule;
+use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
 
 /// Lanes of a warp.

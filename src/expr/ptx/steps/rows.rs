@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::super::emit::{Class, Reg, op};
 use super::{Other, Outside, StepsKernel, StepsParam};
 use crate::expr::dtype::DType;
-use crate::expr::neighbour::Rule;
+use crate::expr::neighbours::neighbour::Rule;
 
 impl StepsKernel<'_> {
     /// Goes down the rows.

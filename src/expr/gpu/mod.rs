@@ -17,7 +17,7 @@ use primitives_host::{Dims, Error, KernelInfo, Result};
 use super::dtype::{ToWord, with_type};
 use super::evaluate::Reduced;
 use super::graph::View;
-use super::nest::Nest;
+use super::layout::nest::Nest;
 use super::program::{FastHasher, FastMap, Lowered, Program};
 use super::ptx::steps::StepsForm;
 use super::ptx::{self, ENTRY, Kinds, NoKernel, Param, THREADS, Variant};

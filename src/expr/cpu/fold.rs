@@ -10,11 +10,11 @@ use half::{bf16, f16};
 use primitives_gpu::element::{Arithmetic, Ordered};
 use primitives_host::Diagnosis;
 
-use super::cpu::{CHUNK, Job, Memory, Plan, kernel};
-use super::dtype::{DType, Scalar, with_type};
-use super::graph::{Math, Op};
 use super::parallel;
-use super::reduce::{Finish, Fold, Spec};
+use super::{CHUNK, Job, Memory, Plan, kernel};
+use crate::expr::dtype::{DType, Scalar, with_type};
+use crate::expr::graph::{Math, Op};
+use crate::expr::reduce::{Finish, Fold, Spec};
 
 /// Elements of a piece, about, and the most columns of one.
 const PIECE: usize = 1 << 14;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use primitives_gpu::element::ConvertTo;
 
-use super::dtype::{DType, ToWord, with_type};
 use super::neighbour::{Rule, Shift};
-use super::nest::Apart;
-use super::shape::MAX_RANK;
+use crate::expr::dtype::{DType, ToWord, with_type};
+use crate::expr::layout::nest::Apart;
+use crate::expr::layout::shape::MAX_RANK;
 
 /// The weights of neighbours along a view's innermost axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

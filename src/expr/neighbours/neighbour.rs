@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::cpu::{Memory, copy_run};
-use super::nest::{Apart, Axes, Nest, OperandLayout};
-use super::shape::{Layout, MAX_RANK};
+use crate::expr::cpu::{Memory, copy_run};
+use crate::expr::layout::nest::{Apart, Axes, Nest, OperandLayout};
+use crate::expr::layout::shape::{Layout, MAX_RANK};
 
 /// What is read at an index outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,7 +124,7 @@ impl Shift {
 /// # Safety
 /// `operand` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; there
 /// is room for as many elements as there are places.
-pub(super) unsafe fn copy_neighbours(
+pub(in crate::expr) unsafe fn copy_neighbours(
     nest: &Nest,
     operand: &OperandLayout,
     memory: &Memory,

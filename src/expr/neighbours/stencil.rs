@@ -7,16 +7,16 @@ use std::sync::Arc;
 use primitives_gpu::Element as _;
 use primitives_host::ExpressionErrorKind;
 
-use super::dtype::Scalar;
-use super::graph::{
+use super::neighbour::{Rule, Shift};
+use super::weighted::{Taps, converted};
+use crate::expr::dtype::Scalar;
+use crate::expr::graph::{
     Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, rewritten, scalar,
     with_arguments,
 };
-use super::neighbour::{Rule, Shift};
-use super::program::FastMap;
-use super::reduce::Summed;
-use super::shape::{Layout, MAX_RANK, Shape};
-use super::weighted::{Taps, converted};
+use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
+use crate::expr::program::FastMap;
+use crate::expr::reduce::Summed;
 
 /// What a [`stencil`] reads for neighbours outside of the tensor.
 ///
@@ -454,7 +454,7 @@ fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
 }
 
 /// Whether an operator takes a few instructions.
-pub(super) fn is_cheap(op: Op) -> bool {
+pub(in crate::expr) fn is_cheap(op: Op) -> bool {
     match op {
         Op::Math(math) => {
             matches!(math, Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::Round | Math::RoundTiesEven)

@@ -116,7 +116,7 @@ fn greatest_common_divisor(a: i128, b: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::shape::Shape;
+    use crate::expr::layout::shape::Shape;
 
     fn layout(extents: &[usize], strides: &[isize], offset: usize) -> Layout {
         Layout::strided(Shape::new(extents).unwrap(), strides, offset).unwrap()
