@@ -42,7 +42,7 @@ fn lines_are_whole_and_the_same_on_all_machines() {
 
     let program = std::env::current_exe().expect("the path of this program");
     let output = Command::new(program)
-        .args(["--exact", "printing::kernels_that_print_run", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "host::printing::kernels_that_print_run", "--nocapture", "--test-threads=1"])
         .output()
         .expect("this program runs");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -301,7 +301,7 @@ fn emulators_with_different_options_share_buffers() -> Result<()> {
 /// What a child of this process says about the device that the environment names.
 fn device_of_a_child(value: &str) -> String {
     let output = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "runtime::child_names_its_device", "--nocapture"])
+        .args(["--exact", "host::runtime::child_names_its_device", "--nocapture"])
         .env("SUITE_CHILD", "1")
         .env(kernel_primitives::DEVICE_VARIABLE, value)
         .output()

@@ -216,7 +216,8 @@ fn a_functors_division_by_zero_is_a_fault_where_it_is_applied() -> Result<()> {
             assert!(matches!(&fault.diagnosis, Diagnosis::Raised(f) if f.kind == FaultKind::DivisionByZero), "{fault}");
             assert_eq!((fault.thread.x, fault.kernel.as_str()), (1, "suite::kernels::thread::floor_divided"));
             assert!(fault.file.replace('\\', "/").ends_with("tests/suite/kernels/thread.rs"), "{fault}");
-            let line = include_str!("kernels/thread.rs").lines().position(|line| line.contains("functor::FloorDiv)"));
+            let line =
+                include_str!("../kernels/thread.rs").lines().position(|line| line.contains("functor::FloorDiv)"));
             assert_eq!(fault.line as usize, line.unwrap() + 1);
         }
         other => panic!("expected a fault, got {other:?}"),

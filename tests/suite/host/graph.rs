@@ -426,7 +426,7 @@ fn child_counts() -> Result<()> {
 #[test]
 fn counters_tell_what_was_done() {
     let output = std::process::Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "graph::child_counts", "--nocapture"])
+        .args(["--exact", "host::graph::child_counts", "--nocapture"])
         .env("SUITE_CHILD", "1")
         .output()
         .expect("this test runs again");

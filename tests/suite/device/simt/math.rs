@@ -25,7 +25,7 @@ fn ulps_f64(a: f64, b: f64) -> u64 {
 }
 
 /// Where the docs of the functions are.
-const DOCS: &str = include_str!("../../../primitives-gpu/src/simt/math.rs");
+const DOCS: &str = include_str!("../../../../primitives-gpu/src/simt/math.rs");
 
 /// The functions in the table of the docs, with their largest errors in f32 and f64.
 fn documented() -> Vec<(&'static str, [u64; 2])> {

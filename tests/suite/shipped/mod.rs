@@ -1,5 +1,9 @@
 //! The library's own kernels, in all their instantiations.
 
+mod broadcast;
+mod columns;
+mod rows;
+
 use kernel_primitives::functor::{Add, BinaryFn, Max, Min, Mul, Reducer};
 use kernel_primitives::kernels::{block_reduce, map_binary};
 use kernel_primitives::{Accumulate, Arithmetic, Buffer, Dims, Result, Stream, bf16, f16};

@@ -1,0 +1,10 @@
+//! The primitives: a module for each of theirs.
+
+mod block;
+mod element;
+mod functor;
+mod input;
+mod io;
+mod simt;
+mod thread;
+mod warp;
