@@ -11,30 +11,20 @@ use std::cmp::Ordering;
 mod kernels;
 mod runs;
 
-mod by_key;
-mod capture;
+mod calls;
 mod chain;
 mod difference;
 mod histogram;
-mod hostile;
-mod limits;
-mod merge;
-mod merge_sort;
 mod pipeline;
 mod reduce;
 mod scan;
-mod search;
-mod segmented;
-mod segmented_sort;
-mod segmented_warps;
+mod segments;
 mod select;
-mod sort;
+mod sorts;
 #[allow(dead_code, reason = "each test binary uses a part")]
 #[path = "../suite/support.rs"]
 mod support;
-mod top_k;
 mod transform;
-mod tuning;
 mod unique;
 
 /// Lengths around what one thread, one block and one tile have, and some of many tiles: no algorithm's tiles are of more than 26 624

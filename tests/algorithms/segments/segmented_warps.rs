@@ -7,7 +7,7 @@ use kernel_primitives::kernels::device::{SEGMENT_SCAN_WARPS_THREADS, segment_sca
 use kernel_primitives::{Buffer, Device, Diagnosis, EmulatorOptions, Error, Result, Stream};
 
 use crate::kernels::{AddEach, Compose, Map};
-use crate::segmented::{offsets, sums, tiles};
+use crate::segments::segmented::{offsets, sums, tiles};
 use crate::support::{stream, streams, values};
 
 /// Items of four bytes that a lane has under way, those of the longest segment of a warp, and those that a block has under way.

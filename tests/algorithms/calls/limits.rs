@@ -18,7 +18,7 @@ use kernel_primitives::output::discard;
 use kernel_primitives::simt::FaultKind;
 use kernel_primitives::{Device, Diagnosis, Dims, EmulatorOptions, Error, Result};
 
-use crate::capture::{ALL, Data, SIZES};
+use crate::calls::capture::{ALL, Data, SIZES};
 use crate::kernels::Sixteen;
 use crate::support::{stream, values};
 use crate::{at, in_order};
@@ -320,7 +320,7 @@ fn a_workspace_serves_two_threads_and_two_streams() -> Result<()> {
 fn each_algorithm_is_listed_once() {
     let names: HashSet<&str> = ALL.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), ALL.len());
-    let source = include_str!("../../src/algorithms/mod.rs");
+    let source = include_str!("../../../src/algorithms/mod.rs");
     let lists = source.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let exported: Vec<&str> = lists
         .flat_map(|list| list.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':'))

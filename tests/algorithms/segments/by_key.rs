@@ -11,7 +11,7 @@ use kernel_primitives::{Error, Result, f16};
 use crate::LENGTHS;
 use crate::kernels::{AddEach, Compose, Map, Times};
 use crate::runs::{Runs, lengths, repeated};
-use crate::segmented::tiles;
+use crate::segments::segmented::tiles;
 use crate::support::{stream, streams, values};
 
 /// Each run's values, combined.

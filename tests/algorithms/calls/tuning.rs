@@ -200,7 +200,7 @@ fn the_values_of_a_file_count() {
         }
         let program = std::env::current_exe().expect("this one");
         let output = Command::new(program)
-            .args(["--exact", "tuning::prints_what_counts", "--nocapture"])
+            .args(["--exact", "calls::tuning::prints_what_counts", "--nocapture"])
             .env("TUNING_CHILD", "1")
             .env(TUNING_VARIABLE, &path)
             .output()

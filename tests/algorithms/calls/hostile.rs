@@ -13,7 +13,7 @@ use kernel_primitives::{BufferSliceMut, Dims, Element, Error, Result, Stream};
 
 use crate::kernels::Order;
 use crate::kernels::hostile::{Coin, Drift, Fickle};
-use crate::segmented::tiles;
+use crate::segments::segmented::tiles;
 use crate::support::{stream, values};
 
 /// One tile, and several.

@@ -1,0 +1,6 @@
+//! Algorithms by segment and by key.
+
+mod by_key;
+pub mod segmented;
+mod segmented_sort;
+mod segmented_warps;
