@@ -14,9 +14,6 @@ const FILES: usize = 15;
 const LONGER: &[(&str, &str)] = &[
     ("primitives-gpu/src/block/top_k.rs", "one type's methods, which share its invariants"),
     ("primitives-gpu/src/simt/nvptx.rs", "a list of instructions"),
-    ("src/expr/ptx/emit.rs", "one instruction after another"),
-    ("src/expr/ptx/fold.rs", "to be split: rows, columns, the last step"),
-    ("src/expr/ptx/mod.rs", "to be split: the kernel's frame, accesses, registers"),
     ("src/expr/tensor.rs", "one type's methods with their examples"),
 ];
 

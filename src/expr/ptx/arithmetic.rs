@@ -1,0 +1,271 @@
+//! The arithmetic of programs in PTX, element by element.
+//!
+//! Every operation rounds, and nothing is contracted: the results are those of the CPU, but for the elementary functions.
+
+use primitives_host::FunctionCode;
+
+use super::emit::{Class, Emitter, Reg};
+use crate::expr::dtype::DType;
+use crate::expr::graph::{Math, Op};
+use crate::kernels::functions;
+
+impl Emitter {
+    /// Computes in `f32` what is of a half type.
+    fn in_f32(&mut self, dtype: DType, arguments: &[Reg], f: impl FnOnce(&mut Self, &[Reg]) -> Reg) -> Reg {
+        let wide: Vec<Reg> = arguments.iter().map(|&argument| self.widen(dtype, argument)).collect();
+        let value = f(self, &wide);
+        if value.class == Class::F32 { self.narrow(dtype, value) } else { value }
+    }
+
+    /// An operator of arguments of type `from`, to a value of type `to`.
+    pub(super) fn compute(&mut self, op: Op, from: DType, to: DType, x: &[Reg]) -> Reg {
+        if op == Op::Select {
+            return self.select(to, x[0], x[1], x[2]);
+        }
+        if op == Op::Cast {
+            return self.cast(from, to, x[0]);
+        }
+        match from {
+            DType::Bool => self.logic(op, x),
+            DType::F32 => self.float(op, "f32", x),
+            DType::F64 => self.float(op, "f64", x),
+            DType::F16 | DType::BF16 => self.half(op, from, x),
+            _ => self.integer(op, from, x),
+        }
+    }
+
+    /// `a` where `which` is true, else `b`.
+    pub(super) fn select(&mut self, dtype: DType, which: Reg, a: Reg, b: Reg) -> Reg {
+        match Class::of(dtype) {
+            Class::Pred => {
+                let yes = self.op(Class::Pred, "and.pred", &[which, a]);
+                let not = self.op(Class::Pred, "not.pred", &[which]);
+                let no = self.op(Class::Pred, "and.pred", &[not, b]);
+                self.op(Class::Pred, "or.pred", &[yes, no])
+            }
+            class => self.op(class, &format!("selp.{}", class.ptx()), &[a, b, which]),
+        }
+    }
+
+    fn logic(&mut self, op: Op, x: &[Reg]) -> Reg {
+        let p = Class::Pred;
+        match op {
+            Op::Not => self.op(p, "not.pred", x),
+            Op::And | Op::Min => self.op(p, "and.pred", x),
+            Op::Or | Op::Max => self.op(p, "or.pred", x),
+            Op::Xor | Op::Ne => self.op(p, "xor.pred", x),
+            Op::Eq => {
+                let differ = self.op(p, "xor.pred", x);
+                self.op(p, "not.pred", &[differ])
+            }
+            Op::Lt => {
+                let not = self.op(p, "not.pred", &[x[0]]);
+                self.op(p, "and.pred", &[not, x[1]])
+            }
+            Op::Le => {
+                let not = self.op(p, "not.pred", &[x[0]]);
+                self.op(p, "or.pred", &[not, x[1]])
+            }
+            other => unreachable!("{other:?} of bool, which its bounds exclude"),
+        }
+    }
+
+    fn float(&mut self, op: Op, t: &str, x: &[Reg]) -> Reg {
+        let class = x[0].class;
+        let with = |name: &str| format!("{name}.{t}");
+        match op {
+            Op::Neg => self.op(class, &with("neg"), x),
+            Op::Abs => self.op(class, &with("abs"), x),
+            Op::Recip => self.op(class, &with("rcp.rn"), x),
+            Op::IsNan => self.op(Class::Pred, &with("setp.nan"), &[x[0], x[0]]),
+            Op::Add => self.op(class, &with("add.rn"), x),
+            Op::Sub => self.op(class, &with("sub.rn"), x),
+            Op::Mul => self.op(class, &with("mul.rn"), x),
+            Op::Div => self.op(class, &with("div.rn"), x),
+            Op::MulAdd => self.op(class, &with("fma.rn"), x),
+            Op::Min => self.extreme("min", t, x),
+            Op::Max => self.extreme("max", t, x),
+            Op::Eq => self.op(Class::Pred, &with("setp.eq"), x),
+            Op::Ne => self.op(Class::Pred, &with("setp.neu"), x),
+            Op::Lt => self.op(Class::Pred, &with("setp.lt"), x),
+            Op::Le => self.op(Class::Pred, &with("setp.le"), x),
+            Op::Rem => self.call(functions::fmod_f32::info().code(), functions::fmod_f64::info().code(), t, x),
+            Op::FloorDiv => {
+                self.call(functions::floor_div_f32::info().code(), functions::floor_div_f64::info().code(), t, x)
+            }
+            Op::FloorRem => {
+                self.call(functions::floor_rem_f32::info().code(), functions::floor_rem_f64::info().code(), t, x)
+            }
+            Op::Pow => self.call(functions::pow_f32::info().code(), functions::pow_f64::info().code(), t, x),
+            Op::Atan2 => self.call(functions::atan2_f32::info().code(), functions::atan2_f64::info().code(), t, x),
+            Op::Hypot => self.call(functions::hypot_f32::info().code(), functions::hypot_f64::info().code(), t, x),
+            Op::Math(function) => self.math(function, t, x),
+            other => unreachable!("{other:?} of a float, which its bounds exclude"),
+        }
+    }
+
+    /// IEEE's minimum and maximum: NaN if one is NaN.
+    fn extreme(&mut self, name: &str, t: &str, x: &[Reg]) -> Reg {
+        let class = x[0].class;
+        if t == "f32" && self.arch >= 80 {
+            return self.op(class, &format!("{name}.NaN.f32"), x);
+        }
+        let extreme = self.op(class, &format!("{name}.{t}"), x);
+        let nan = self.op(Class::Pred, &format!("setp.nan.{t}"), x);
+        let sum = self.op(class, &format!("add.rn.{t}"), x);
+        self.op(class, &format!("selp.{t}"), &[sum, extreme, nan])
+    }
+
+    fn math(&mut self, function: Math, t: &str, x: &[Reg]) -> Reg {
+        let class = x[0].class;
+        let rounded = |mode: &str| format!("cvt.{mode}.{t}.{t}");
+        macro_rules! call {
+            ($f32:ident, $f64:ident) => {
+                self.call(functions::$f32::info().code(), functions::$f64::info().code(), t, x)
+            };
+        }
+        match function {
+            Math::Sqrt => self.op(class, &format!("sqrt.rn.{t}"), x),
+            Math::Rsqrt => {
+                let root = self.op(class, &format!("sqrt.rn.{t}"), x);
+                self.op(class, &format!("rcp.rn.{t}"), &[root])
+            }
+            Math::Floor => self.op(class, &rounded("rmi"), x),
+            Math::Ceil => self.op(class, &rounded("rpi"), x),
+            Math::Trunc => self.op(class, &rounded("rzi"), x),
+            Math::RoundTiesEven => self.op(class, &rounded("rni"), x),
+            Math::Round => {
+                let whole = self.op(class, &rounded("rzi"), x);
+                let rest = self.op(class, &format!("sub.rn.{t}"), &[x[0], whole]);
+                let rest = self.op(class, &format!("abs.{t}"), &[rest]);
+                let (half, one) = if t == "f32" {
+                    (self.mov_f32(0.5), self.mov_f32(1.0))
+                } else {
+                    (self.constant(DType::F64, 0.5f64.to_bits()), self.constant(DType::F64, 1f64.to_bits()))
+                };
+                let away = self.op(Class::Pred, &format!("setp.ge.{t}"), &[rest, half]);
+                let step = self.op(class, &format!("copysign.{t}"), &[x[0], one]);
+                let next = self.op(class, &format!("add.rn.{t}"), &[whole, step]);
+                self.op(class, &format!("selp.{t}"), &[next, whole, away])
+            }
+            Math::Cbrt => call!(cbrt_f32, cbrt_f64),
+            Math::Exp => call!(exp_f32, exp_f64),
+            Math::Exp2 => call!(exp2_f32, exp2_f64),
+            Math::ExpM1 => call!(exp_m1_f32, exp_m1_f64),
+            Math::Ln => call!(ln_f32, ln_f64),
+            Math::Log2 => call!(log2_f32, log2_f64),
+            Math::Log10 => call!(log10_f32, log10_f64),
+            Math::Ln1p => call!(ln_1p_f32, ln_1p_f64),
+            Math::Sin => call!(sin_f32, sin_f64),
+            Math::Cos => call!(cos_f32, cos_f64),
+            Math::Tan => call!(tan_f32, tan_f64),
+            Math::SinPi => call!(sin_pi_f32, sin_pi_f64),
+            Math::CosPi => call!(cos_pi_f32, cos_pi_f64),
+            Math::Asin => call!(asin_f32, asin_f64),
+            Math::Acos => call!(acos_f32, acos_f64),
+            Math::Atan => call!(atan_f32, atan_f64),
+            Math::Sinh => call!(sinh_f32, sinh_f64),
+            Math::Cosh => call!(cosh_f32, cosh_f64),
+            Math::Tanh => call!(tanh_f32, tanh_f64),
+            Math::Asinh => call!(asinh_f32, asinh_f64),
+            Math::Acosh => call!(acosh_f32, acosh_f64),
+            Math::Atanh => call!(atanh_f32, atanh_f64),
+            Math::Erf => call!(erf_f32, erf_f64),
+            Math::Erfc => call!(erfc_f32, erfc_f64),
+        }
+    }
+
+    fn half(&mut self, op: Op, dtype: DType, x: &[Reg]) -> Reg {
+        match op {
+            Op::Neg => self.op_with(Class::B16, "xor.b16", x, 0x8000),
+            Op::Abs => self.op_with(Class::B16, "and.b16", x, 0x7fff),
+            Op::Add if dtype == DType::F16 => self.op(Class::B16, "add.rn.f16", x),
+            Op::Sub if dtype == DType::F16 => self.op(Class::B16, "sub.rn.f16", x),
+            Op::Mul if dtype == DType::F16 => self.op(Class::B16, "mul.rn.f16", x),
+            Op::MulAdd if dtype == DType::F16 => self.op(Class::B16, "fma.rn.f16", x),
+            Op::MulAdd if self.arch >= 80 => self.op(Class::B16, "fma.rn.bf16", x),
+            Op::MulAdd => {
+                // Rounded to odd on the way, so that it is rounded once.
+                let wide: Vec<Reg> = x.iter().map(|&x| self.cast(dtype, DType::F64, x)).collect();
+                let [near, down, up] =
+                    ["rz", "rm", "rp"].map(|way| self.op(Class::F64, &format!("fma.{way}.f64"), &wide));
+                let inexact = self.op(Class::Pred, "setp.ne.f64", &[down, up]);
+                let bits = self.op(Class::B64, "mov.b64", &[near]);
+                let odd = self.op_with(Class::B64, "or.b64", &[bits], 1);
+                let bits = self.op(Class::B64, "selp.b64", &[odd, bits, inexact]);
+                let odd = self.op(Class::F64, "mov.b64", &[bits]);
+                self.cast(DType::F64, dtype, odd)
+            }
+            // The other operations of `f32` give, rounded once more, what the half type's would.
+            _ => self.in_f32(dtype, x, |e, x| e.float(op, "f32", x)),
+        }
+    }
+
+    fn integer(&mut self, op: Op, dtype: DType, x: &[Reg]) -> Reg {
+        let class = x[0].class;
+        let bits = if class == Class::B64 { 64 } else { 32 };
+        let typed = |name: &str| format!("{name}.{}{bits}", if dtype.is_signed() { 's' } else { 'u' });
+        let untyped = |name: &str| format!("{name}.b{bits}");
+        let value = match op {
+            Op::Neg => self.op(class, &format!("neg.s{bits}"), x),
+            Op::Not => self.op(class, &untyped("not"), x),
+            Op::Abs if dtype.is_signed() => self.op(class, &format!("abs.s{bits}"), x),
+            Op::Abs => x[0],
+            Op::Add => self.op(class, &typed("add"), x),
+            Op::Sub => self.op(class, &typed("sub"), x),
+            Op::Mul => self.op(class, &typed("mul.lo"), x),
+            Op::Div => self.op(class, &typed("div"), x),
+            Op::Rem => self.op(class, &typed("rem"), x),
+            Op::FloorDiv | Op::FloorRem => self.floored(op, dtype, x),
+            Op::Min => self.op(class, &typed("min"), x),
+            Op::Max => self.op(class, &typed("max"), x),
+            Op::And => self.op(class, &untyped("and"), x),
+            Op::Or => self.op(class, &untyped("or"), x),
+            Op::Xor => self.op(class, &untyped("xor"), x),
+            // The hardware takes a count of 32 bits, and more than the width for the width.
+            Op::Shl | Op::Shr => {
+                let count = if bits == 64 {
+                    let count = self.op_with(Class::B64, "min.u64", &[x[1]], 64);
+                    self.op(Class::B32, "cvt.u32.u64", &[count])
+                } else {
+                    x[1]
+                };
+                let name = if op == Op::Shl { untyped("shl") } else { typed("shr") };
+                self.op(class, &name, &[x[0], count])
+            }
+            Op::Eq => return self.op(Class::Pred, &typed("setp.eq"), x),
+            Op::Ne => return self.op(Class::Pred, &typed("setp.ne"), x),
+            Op::Lt => return self.op(Class::Pred, &typed("setp.lt"), x),
+            Op::Le => return self.op(Class::Pred, &typed("setp.le"), x),
+            Op::IsNan => return self.constant(DType::Bool, 0),
+            other => unreachable!("{other:?} of an integer, which its bounds exclude"),
+        };
+        self.normalized(dtype, value)
+    }
+
+    fn floored(&mut self, op: Op, dtype: DType, x: &[Reg]) -> Reg {
+        let class = x[0].class;
+        let bits = if class == Class::B64 { 64 } else { 32 };
+        let sign = if dtype.is_signed() { 's' } else { 'u' };
+        let quotient = self.op(class, &format!("div.{sign}{bits}"), x);
+        let rest = self.op(class, &format!("rem.{sign}{bits}"), x);
+        if !dtype.is_signed() {
+            return if op == Op::FloorDiv { quotient } else { rest };
+        }
+        let signs = self.op(class, &format!("xor.b{bits}"), &[rest, x[1]]);
+        let differ = self.op_with(Class::Pred, &format!("setp.lt.s{bits}"), &[signs], 0);
+        let some = self.op_with(Class::Pred, &format!("setp.ne.s{bits}"), &[rest], 0);
+        let down = self.op(Class::Pred, "and.pred", &[differ, some]);
+        if op == Op::FloorDiv {
+            let less = self.op_with(class, &format!("add.s{bits}"), &[quotient], -1);
+            self.op(class, &format!("selp.b{bits}"), &[less, quotient, down])
+        } else {
+            let more = self.op(class, &format!("add.s{bits}"), &[rest, x[1]]);
+            self.op(class, &format!("selp.b{bits}"), &[more, rest, down])
+        }
+    }
+
+    fn call(&mut self, f32: &'static FunctionCode, f64: &'static FunctionCode, t: &str, x: &[Reg]) -> Reg {
+        self.function(if t == "f32" { f32 } else { f64 }, x)
+    }
+}
