@@ -117,9 +117,9 @@ macro_rules! functions {
                     };
                 )*
                 let address = symbol(&library, c"ncclGetErrorString").ok_or("ncclGetErrorString")?;
+                type ErrorString = unsafe extern "C" fn(ncclResult_t) -> *const c_char;
                 // SAFETY: as above.
-                let error_string =
-                    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(ncclResult_t) -> *const c_char>(address) };
+                let error_string = unsafe { transmute::<*mut c_void, ErrorString>(address) };
                 Ok(Self { $($name,)* error_string, version, _library: library })
             }
 

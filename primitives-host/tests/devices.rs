@@ -169,7 +169,7 @@ fn streams() -> Result<[Stream; 2]> {
 fn a_launch_does_not_take_another_devices_buffer() -> Result<()> {
     let [one, two] = streams()?;
     let x = one.buffer_from(&[1u32, 2])?;
-    let wrong = Launch::new(&two, &KERNEL, Dims::new(1, 1)).read("x", &x).err().expect("another device");
+    let wrong = Launch::new(&two, &KERNEL, Dims::new(1, 1)).read("x", &x).expect_err("another device");
     let expected =
         "kernel `reader` runs on device 1 of the emulator, but its argument `x` is on device 0 of the emulator";
     assert_eq!(wrong.to_string(), expected);
@@ -295,7 +295,7 @@ fn what_is_unwritten_stays_so_in_a_copy() -> Result<()> {
     y.as_mut_slice().copy_from_peer(&two, x.as_slice())?;
     let view = y.as_slice();
     let mut launch = Launch::new(&two, &KERNEL, Dims::new(1, 1));
-    let raw = launch.read("y", &view)?;
+    let raw = launch.read("y", view)?;
     // SAFETY: the view comes from this launch, and the kernel has no parameters.
     let result = unsafe {
         launch.run(&mut [std::ptr::null_mut()], move |cx| {

@@ -188,7 +188,7 @@ fn several_threads_make_the_first_calls_of_a_plan() -> Result<()> {
         out.to_vec()
     };
     let results = std::thread::scope(|scope| {
-        let threads = [(); 4].map(|()| scope.spawn(&call));
+        let threads = [(); 4].map(|()| scope.spawn(call));
         threads.map(|thread| thread.join().expect("a thread"))
     });
     for result in results {

@@ -31,7 +31,7 @@ const KEPT_BYTES: usize = 64 << 20;
 impl Action {
     const ALL: [Self; 5] = [Self::Read, Self::Write, Self::AtomicRead, Self::AtomicWrite, Self::AtomicUpdate];
 
-    pub(super) fn of(kind: AccessKind) -> Self {
+    pub(in crate::emulator) fn of(kind: AccessKind) -> Self {
         match kind {
             AccessKind::Read => Self::Read,
             AccessKind::Write => Self::Write,

@@ -112,10 +112,13 @@ fn search(pass: &LinePass, [stage, next]: [&Stage; 2], lanes: [Lanes; 2]) -> (u3
     best.expect("a layout")
 }
 
-/// Where lanes access lines: of each access, the line and the place of each lane that has one.
+/// The line and the element that a lane accesses, if it accesses any.
+type Place = Option<(u32, u32)>;
+
+/// Where lanes access lines.
 struct Places {
-    /// With how often there are such accesses.
-    accesses: Vec<(u32, Vec<Option<(u32, u32)>>)>,
+    /// How often there are such accesses, and the place of each lane.
+    accesses: Vec<(u32, Vec<Place>)>,
 }
 
 impl Places {

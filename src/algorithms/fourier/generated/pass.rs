@@ -170,7 +170,7 @@ impl LinePass {
 
     /// Whether a warp has all threads of its lines in the exchanges, so that it waits for no other.
     pub(super) fn is_of_warps(&self) -> bool {
-        WARP % self.threads == 0 && self.lanes == [Lanes::Along; 2] && !self.staged && !self.is_convolution()
+        WARP.is_multiple_of(self.threads) && self.lanes == [Lanes::Along; 2] && !self.staged && !self.is_convolution()
     }
 
     /// Numbers of shared memory from a line to the next where a block's numbers are staged: odd, so that lines begin in different banks.

@@ -78,7 +78,7 @@ fn pair([first, mut second]: [LinePass; 2], chunks: Chunks, ring: u32, limits: L
     let Chunks { count, ahead, .. } = chunks;
     // What is staged, or not, has other layouts.
     let fits = [&first, &second].into_iter().all(|pass| layout::memory(pass) <= limits.room.block_shared);
-    (whole && same && fits).then(|| FusedPair { passes: [first, second], chunks: count, ahead, ring, blocks })
+    (whole && same && fits).then_some(FusedPair { passes: [first, second], chunks: count, ahead, ring, blocks })
 }
 
 /// Rows and columns of the planes of an array, which a chunk has some of; `along` are the rows.
@@ -106,7 +106,7 @@ pub(super) fn planes(real: Real, [rows, n]: [usize; 2], along: Along, limits: Li
 /// As [`planes`], of real rows.
 pub(super) fn real_planes(first: &LinePass, rows: usize, along: Along, limits: Limits) -> Option<FusedPair> {
     let (rows, n) = (u32::try_from(rows).ok()?, along.n);
-    if rows < 2 || rows > LONGEST || n > LONGEST {
+    if !(2..=LONGEST).contains(&rows) || n > LONGEST {
         return None;
     }
     let (real, pairs, plane) = (first.real, first.length(), rows * n);
