@@ -208,7 +208,7 @@ mod tests {
             (KernelModule::new("src/none.rs"), "no such file"),
             (KernelModule::new("src/lib.rs"), "module_path"),
             (KernelModule::new("src/lib.rs").module_path("a::"), "`` is not a Rust identifier"),
-            (KernelModule::new("src/arch.rs").crate_name("a b"), "`a b` is not"),
+            (KernelModule::new("src/module.rs").crate_name("a b"), "`a b` is not"),
         ] {
             let message = module.resolve(&package).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");

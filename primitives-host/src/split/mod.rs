@@ -114,8 +114,8 @@ impl Split {
     pub fn bounds(&self, rows: usize) -> Vec<usize> {
         let before = &self.0.before;
         let all = u128::from(before[before.len() - 1]);
-        // At most 2^64 rows, and 2^40 for each of the devices.
-        let bound = |before: &u64| (rows as u128 * u128::from(*before) / all) as usize;
+        // To the nearest row, as shares are rounded themselves. At most 2^64 rows, and 2^40 for each of the devices.
+        let bound = |before: &u64| ((2 * rows as u128 * u128::from(*before) + (all - 1)) / (2 * all)) as usize;
         before.iter().map(bound).collect()
     }
 
