@@ -321,6 +321,22 @@ mod tests {
     use crate::functor::{BindSecond, NotEqual, bind_second};
     use crate::input::Span;
 
+    /// Of an H200's 528 blocks, some thousand tiles fill each turn; as many turns as with the largest tiles.
+    #[test]
+    fn tiles_fill_all_blocks_as_few_times_as_they_can() {
+        let blocks = 528;
+        let largest = StagedTiles::new::<Span<u32>>(4, usize::MAX / 16, blocks);
+        for len in [1 << 16, 1 << 20, 5_000_000, 1 << 23, 1 << 24, 20_000_000, 1 << 25, 1 << 28] {
+            let tiles = StagedTiles::new::<Span<u32>>(4, len, blocks);
+            let times = |tile: usize| tiles.len.div_ceil(tile).div_ceil(blocks);
+            assert!(tiles.tile <= largest.tile, "{len}");
+            assert_eq!(times(tiles.tile), times(largest.tile), "{len}");
+            let smaller = tiles.tile - tiles.tile / tiles.batches as usize;
+            assert!(smaller == 0 || times(smaller) > times(tiles.tile), "{len}: smaller tiles take no longer");
+        }
+        assert_eq!(StagedTiles::new::<Span<u32>>(4, 1 << 24, blocks).batches, 7, "3 turns of 9 would be 2.3");
+    }
+
     /// A tile has no more batches than its block has memory for, whatever the launch says.
     #[test]
     fn more_batches_than_a_block_has_memory_for_are_not_read() -> Result<()> {

@@ -61,12 +61,17 @@ pub struct StagedTiles {
 }
 
 impl StagedTiles {
-    /// The tiles of `len` items of so many bytes: large ones, but as many as there can be `blocks`; and one if that is enough.
+    /// The tiles of `len` items of so many bytes: one if that is enough, else as many as there can be `blocks`, or a multiple of that.
+    ///
+    /// Tiles that run at a time take about as long as each other, so that a last few would leave most of the device idle.
     pub fn new<S: Source>(bytes: usize, len: usize, blocks: usize) -> Self {
         let (batch, most) = batches::<S>(bytes);
         let len = len + S::VECTOR - 1;
         let blocks = if len <= STAGE_WARPS * batch * most { 1 } else { blocks.max(1) };
-        let batches = len.div_ceil(blocks * STAGE_WARPS * batch).clamp(1, most);
+        // Batches of a warp, of all tiles; and how many times all blocks have a tile.
+        let all = len.div_ceil(STAGE_WARPS * batch);
+        let times = all.div_ceil(blocks.saturating_mul(most)).max(1);
+        let batches = all.div_ceil(times.saturating_mul(blocks)).clamp(1, most);
         Self { len, tile: STAGE_WARPS * batch * batches, batches: batches as u32 }
     }
 }
