@@ -419,6 +419,15 @@ unsafe fn stage<S: Source<Item: Element>, const N: usize>(
     let (first, place) = (first - skip, place as usize - skip);
     let len = if len == 0 { 0 } else { skip + len } as u32;
     let mut at = cx.thread_rank() * N as u32;
+    // One look at all vectors, so that there is little more to do for each than to copy it.
+    if x.len().saturating_sub(first) >= len.next_multiple_of(N as u32) as usize && x.is_aligned::<N>(first) {
+        while at < len {
+            // SAFETY: inside and aligned; the caller's contract.
+            unsafe { x.copy_vector_inside::<N>(first + at as usize, to, place + at as usize) };
+            at += (MERGE_THREADS * N) as u32;
+        }
+        return;
+    }
     while at < len {
         let from = first + at as usize;
         // SAFETY: the caller's contract.

@@ -136,14 +136,25 @@ pub(crate) unsafe fn write_out<T: Element, const N: usize, const ITEMS: usize>(
     first: usize,
     len: u32,
 ) {
-    for k in 0..const { ITEMS.div_ceil(N) } as u32 {
-        let vector = k * cx.block_threads() + cx.thread_rank();
+    let vector = |k: usize| k as u32 * cx.block_threads() + cx.thread_rank();
+    // SAFETY: the caller's contract.
+    let items = |vector: u32| unsafe { array.load_items::<N>(place_of_vector::<ITEMS>(vector) as usize * N) };
+    // One look at all vectors, so that there is little more to do for each than to write it.
+    if out.len().saturating_sub(first) >= len.next_multiple_of(N as u32) as usize && out.is_aligned::<N>(first) {
+        for k in 0..const { ITEMS.div_ceil(N) } {
+            let vector = vector(k);
+            if vector * (N as u32) < len {
+                // SAFETY: inside and aligned; the caller's contract.
+                unsafe { out.write_vector_inside(first + vector as usize * N, &items(vector)) };
+            }
+        }
+        return;
+    }
+    for k in 0..const { ITEMS.div_ceil(N) } {
+        let vector = vector(k);
         if vector * (N as u32) < len {
             // SAFETY: the caller's contract.
-            unsafe {
-                let items = array.load_items::<N>(place_of_vector::<ITEMS>(vector) as usize * N);
-                out.write_items(first + vector as usize * N, &items);
-            }
+            unsafe { out.write_items(first + vector as usize * N, &items(vector)) };
         }
     }
 }
