@@ -35,13 +35,17 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     ) {
         let [a, b] = self.lens;
         let diagonal = diagonal.min(a + b);
+        // In bytes, which step without a multiplication.
+        let bytes = const { size_of::<K>() as u32 };
         // SAFETY: of items only.
-        let key = |place: u32| unsafe { self.keys.load(place as usize) };
+        let key = |at: u32| unsafe { self.keys.load_at(at as usize) };
         let (mut at, mut high) = (diagonal.saturating_sub(b), diagonal.min(a));
-        let opposite = self.key_places[1] + diagonal;
+        let first = self.key_places[0] * bytes;
+        let opposite = (self.key_places[1] + diagonal).wrapping_sub(1).wrapping_mul(bytes);
         while at < high {
             let half = (at + high) / 2;
-            if order.before(key(opposite - 1 - half), key(self.key_places[0] + half)) {
+            let way = half * bytes;
+            if order.before(key(opposite - way), key(first + way)) {
                 high = half;
             } else {
                 at = half + 1;
@@ -57,8 +61,6 @@ impl<K: Element, V: Element> Share<'_, K, V> {
             if a > 0 { self.value_places[0] } else { self.value_places[1] }.wrapping_sub(begins[0]),
             if b > 0 { self.value_places[1] } else { self.value_places[0] }.wrapping_sub(begins[1]),
         ];
-        // In bytes, which step without a multiplication.
-        let bytes = const { size_of::<K>() as u32 };
         let ends = [(begins[0] + a) * bytes, (begins[1] + b) * bytes];
         let last = if b > 0 { ends[1] } else { ends[0] } - bytes;
         // SAFETY: of items only.
