@@ -40,6 +40,26 @@ pub unsafe trait SortKey: Element {
     /// The value of [`to_sort_bits`](SortKey::to_sort_bits).
     fn from_sort_bits(bits: Self::Bits) -> Self;
 
+    /// Whether `<` takes less than a comparison of bits, and orders the keys of some ranges as they do: see
+    /// [`is_by_value`](SortKey::is_by_value).
+    #[doc(hidden)]
+    const BY_VALUE: bool = false;
+
+    /// Whether [`is_below`](SortKey::is_below) is the order of all keys from `first` to `last`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_by_value(first: Self, last: Self) -> bool {
+        let _ = (first, last);
+        false
+    }
+
+    /// `<`, where that is the order.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_below(self, other: Self) -> bool {
+        self.to_sort_bits() < other.to_sort_bits()
+    }
+
     /// The bits in which [`to_plain_bits`](SortKey::to_plain_bits) differs from [`to_sort_bits`](SortKey::to_sort_bits).
     #[doc(hidden)]
     const TURNED: Self::Bits = Self::Bits::ZERO;
@@ -111,7 +131,7 @@ unsafe impl SortKey for bool {
 // Sign bit flipped, or for a negative number all bits: that is `totalOrder`. Turned round by the number of NaNs with the
 // sign bit set, which come first there and last here.
 macro_rules! floats {
-    ($($t:ident, $bits:ident, $signed:ident, $fraction_bits:literal;)*) => {$(
+    ($($t:ident, $bits:ident, $signed:ident, $fraction_bits:literal, {$($by_value:tt)*};)*) => {$(
         // SAFETY: computed of the value's bits.
         unsafe impl SortKey for $t {
             type Bits = $bits;
@@ -127,12 +147,25 @@ macro_rules! floats {
                 let flip = !((bits as $signed >> ($bits::BITS - 1)) as $bits) | 1 << ($bits::BITS - 1);
                 $t::from_bits(bits ^ flip)
             }
+            $($by_value)*
         }
     )*};
 }
 floats! {
-    f16, u16, i16, 10;
-    bf16, u16, i16, 7;
-    f32, u32, i32, 23;
-    f64, u64, i64, 52;
+    f16, u16, i16, 10, {};
+    bf16, u16, i16, 7, {};
+    f32, u32, i32, 23, {
+        const BY_VALUE: bool = true;
+        // No zeros, whose signs `<` does not see, and no NaN.
+        #[inline(always)]
+        fn is_by_value(first: Self, last: Self) -> bool {
+            first > 0.0 && last <= Self::INFINITY || last < 0.0
+        }
+        #[inline(always)]
+        fn is_below(self, other: Self) -> bool {
+            self < other
+        }
+    };
+    // Most GPUs compare few of these at a time.
+    f64, u64, i64, 52, {};
 }

@@ -1,7 +1,8 @@
 //! Merges, against a stable sort of both inputs.
 
 use kernel_primitives::algorithms::{merge, merge_pairs};
-use kernel_primitives::functor::Less;
+use kernel_primitives::element::SortKey;
+use kernel_primitives::functor::{Greater, Less};
 use kernel_primitives::input::counting;
 use kernel_primitives::kernels::device::merge_tile_items;
 use kernel_primitives::{Error, Result};
@@ -57,6 +58,40 @@ fn equal_items_of_the_first_come_first_and_stay_in_order() -> Result<()> {
             assert!(places.to_vec()? == expected, "{len} and {other}");
             expected.iter_mut().for_each(|i| *i = both[*i as usize]);
             assert!(keys.to_vec()? == expected, "{len} and {other}");
+        }
+    }
+    Ok(())
+}
+
+/// Also tiles that have both zeros or NaN, which `<` does not order, and tiles that have none.
+#[test]
+fn floats_are_merged_in_their_total_order() -> Result<()> {
+    let stream = stream()?;
+    let kinds: [fn(u32) -> f32; 5] = [
+        |x| (x % 1000) as f32 + 1.0,
+        |x| -((x % 1000) as f32) - 1.0,
+        |x| [-0.0, 0.0, -1.0, 1.0][x as usize % 4],
+        |x| if x.is_multiple_of(100) { f32::NAN } else { x as f32 + 1.0 },
+        f32::from_bits,
+    ];
+    let len = TILE + 100;
+    let items = |kind: fn(u32) -> f32, seed| values::<u32>(len, seed).into_iter().map(kind).collect::<Vec<f32>>();
+    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+    for of_a in kinds {
+        for of_b in kinds {
+            let (mut a, mut b) = (items(of_a, 1), items(of_b, 2));
+            let mut expected = [&a[..], &b].concat();
+            let mut out = stream.buffer_zeroed::<f32>(2 * len)?;
+            for x in [&mut a, &mut b, &mut expected] {
+                x.sort_by_key(|x| x.to_sort_bits());
+            }
+            merge(&stream, &stream.buffer_from(&a)?, &stream.buffer_from(&b)?, Less, &mut out)?;
+            assert!(bits(&out.to_vec()?) == bits(&expected));
+            for x in [&mut a, &mut b, &mut expected] {
+                x.reverse();
+            }
+            merge(&stream, &stream.buffer_from(&a)?, &stream.buffer_from(&b)?, Greater, &mut out)?;
+            assert!(bits(&out.to_vec()?) == bits(&expected));
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A thread's share of a tile in shared memory, and the way of items into it and out of it.
 
-use kernel_primitives::functor::Comparator;
+use kernel_primitives::functor::{Comparator, Direction, Sort};
 use kernel_primitives::prelude::*;
 
 use super::vector;
@@ -27,6 +27,40 @@ impl<K: Element, V: Element> Share<'_, K, V> {
     /// # Safety
     /// There is an item at least, and all of them may be read.
     pub(crate) unsafe fn merge<C: Comparator<K>, const ITEMS: usize>(
+        &self,
+        diagonal: u32,
+        order: &C,
+        keys: &mut [K; ITEMS],
+        values: &mut [V; ITEMS],
+    ) {
+        order.have_sorted(Merge { share: self, diagonal, keys, values });
+    }
+
+    /// Whether keys of both runs, which are in order, are compared [by value](SortKey::is_by_value). The same for all threads.
+    ///
+    /// # Safety
+    /// As for [`merge`](Self::merge).
+    unsafe fn is_by_value<O: Direction>(&self) -> bool
+    where
+        K: SortKey,
+    {
+        // SAFETY: of items only.
+        let key = |place: u32| unsafe { self.keys.load(place as usize) };
+        let mut all = true;
+        for (&place, &len) in self.key_places.iter().zip(&self.lens) {
+            if len > 0 {
+                let (first, last) = (key(place), key(place + len - 1));
+                all &= if O::DESCENDING { K::is_by_value(last, first) } else { K::is_by_value(first, last) };
+            }
+        }
+        all
+    }
+
+    /// As [`merge`](Self::merge).
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn merge_by<C: Comparator<K>, const ITEMS: usize>(
         &self,
         diagonal: u32,
         order: &C,
@@ -80,6 +114,46 @@ impl<K: Element, V: Element> Share<'_, K, V> {
             let next = head(taken.at + bytes);
             second = if take_second { next } else { second };
             first = if take_second { first } else { next };
+        }
+    }
+}
+
+/// A thread's merge, before it is known what by. Who makes one sees to the contract of [`Share::merge`].
+struct Merge<'a, 'k, K, V, const ITEMS: usize> {
+    share: &'a Share<'k, K, V>,
+    diagonal: u32,
+    keys: &'a mut [K; ITEMS],
+    values: &'a mut [V; ITEMS],
+}
+
+impl<K: Element, V: Element, const ITEMS: usize> Sort<K> for Merge<'_, '_, K, V, ITEMS> {
+    #[inline(always)]
+    #[track_caller]
+    fn by(self, order: &impl Comparator<K>) {
+        let Self { share, diagonal, keys, values } = self;
+        // SAFETY: the contract of who made it.
+        unsafe { share.merge_by(diagonal, order, keys, values) };
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn in_order<O: Direction>(self)
+    where
+        K: SortKey,
+    {
+        let Self { share, diagonal, keys, values } = self;
+        // SAFETY: the contract of who made it.
+        unsafe {
+            if K::BY_VALUE && share.is_by_value::<O>() {
+                let order = |a: K, b: K| if O::DESCENDING { b.is_below(a) } else { a.is_below(b) };
+                share.merge_by(diagonal, &order, keys, values);
+            } else {
+                let order = |a: K, b: K| {
+                    let (a, b) = (a.to_sort_bits(), b.to_sort_bits());
+                    if O::DESCENDING { a > b } else { a < b }
+                };
+                share.merge_by(diagonal, &order, keys, values);
+            }
         }
     }
 }
