@@ -13,6 +13,9 @@ pub const MERGE_SORT_THREADS: usize = 512;
 /// Items of a thread where a block has all of the input, if there are not many.
 const FEW: usize = 4;
 
+/// Items of a thread where there are more than that, or in half a tile.
+const SOME: usize = 8;
+
 /// Items of a tile of [`merge_sort_tiles`](struct@merge_sort_tiles) whose keys and values have these sizes; 0 for keys alone. A power of
 /// two, and a multiple of [`merge_tile_items`](kernel_primitives::kernels::device::merge_tile_items).
 pub const fn merge_sort_tile_items(key: usize, value: usize) -> usize {
@@ -58,12 +61,19 @@ const fn tile_of(items: usize) -> usize {
 /// tile, if there is no shared memory for a whole one; and else of a whole one.
 macro_rules! by_shape {
     ($cx:expr, $len:expr, $k:ty, $v:ty, $shared:ident, $f:ident::<$($g:ty),*; ITEMS>($($arg:expr),*)) => {{
-        let whole = const { bytes(size_of::<$k>(), size_of::<$v>())[0] };
+        let is_half = $shared.len() * size_of::<u64>() < const { bytes(size_of::<$k>(), size_of::<$v>())[0] };
         if const { items(size_of::<$k>(), size_of::<$v>()) > FEW } && $len <= MERGE_SORT_THREADS * FEW {
             $f::<$($g,)* FEW>($($arg,)* $shared)
-        } else if whole > LITTLE && has_little_shared($cx) && $shared.len() * size_of::<u64>() < whole {
+        } else if const { items(size_of::<$k>(), size_of::<$v>()) > SOME }
+            && (is_half || $len <= MERGE_SORT_THREADS * SOME)
+        {
+            $f::<$($g,)* SOME>($($arg,)* $shared)
+        } else if const {
+            items(size_of::<$k>(), size_of::<$v>()) <= SOME && bytes(size_of::<$k>(), size_of::<$v>())[0] > LITTLE
+        } && has_little_shared($cx)
+            && is_half
+        {
             match const { items(size_of::<$k>(), size_of::<$v>()) } {
-                16 => $f::<$($g,)* 8>($($arg,)* $shared),
                 8 => $f::<$($g,)* 4>($($arg,)* $shared),
                 4 => $f::<$($g,)* 2>($($arg,)* $shared),
                 _ => $f::<$($g,)* 1>($($arg,)* $shared),

@@ -15,8 +15,23 @@ const TILE: usize = merge_sort_tile_items(4, 0);
 
 /// Around what a block sorts; and of no pass of merges after that, of one, of two and of three, of which the last run of the first two is
 /// alone.
-const LENGTHS: [usize; 13] =
-    [0, 1, 2, 31, 33, 1000, 2048, 2049, TILE - 1, TILE, TILE + 1, 3 * TILE + merge_tile_items(4, 0), 4 * TILE + 5];
+const LENGTHS: [usize; 15] = [
+    0,
+    1,
+    2,
+    31,
+    33,
+    1000,
+    2048,
+    2049,
+    TILE / 2,
+    TILE / 2 + 1,
+    TILE - 1,
+    TILE,
+    TILE + 1,
+    3 * TILE + merge_tile_items(4, 0),
+    4 * TILE + 5,
+];
 
 /// Keys that sorts are known to go wrong with, by turns.
 fn keys(len: usize, kind: usize) -> Vec<u32> {
