@@ -251,7 +251,12 @@ struct Passes {
 
 impl Passes {
     fn of(run: &Run<'_>, len: usize, keep: usize, [key, value]: [usize; 2]) -> Result<Self> {
-        let shape = MergeSortShape::of(key, value, run.shared_bytes());
+        let mut shape = MergeSortShape::of(key, value, run.shared_bytes());
+        let processors = run.stream.device().properties().multiprocessors as usize;
+        // A tile of pairs takes longer than the pass of merges that twice as many tiles add.
+        if value > 0 && len > shape.tile && 2 * len.div_ceil(shape.tile) <= processors {
+            shape = shape.halved(key, value);
+        }
         let count = len.div_ceil(shape.tile).max(1).next_power_of_two().ilog2() as usize;
         Ok(Self { len, keep, shape, count, merges: MergeTiles::of(run, len, key, value)? })
     }

@@ -25,7 +25,7 @@ pub const fn merge_sort_tile_items(key: usize, value: usize) -> usize {
 /// The tiles of [`merge_sort_tiles`](struct@merge_sort_tiles), and how much shared memory a launch says they take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeSortShape {
-    /// Items of a tile: [`merge_sort_tile_items`], or half as many on devices with little shared memory.
+    /// Items of a tile: [`merge_sort_tile_items`], or half as many on devices with little shared memory and where there are few pairs.
     pub tile: usize,
     /// Bytes of shared memory.
     pub shared_bytes: usize,
@@ -39,6 +39,15 @@ impl MergeSortShape {
             Self { tile: MERGE_SORT_THREADS * items, shared_bytes: all }
         } else {
             Self { tile: MERGE_SORT_THREADS * (items / 2), shared_bytes: half }
+        }
+    }
+
+    /// That of tiles of half as many items, so that twice as many run at a time; the same for items of which a tile has few.
+    pub const fn halved(self, key: usize, value: usize) -> Self {
+        if items(key, value) > SOME {
+            Self { tile: MERGE_SORT_THREADS * SOME, shared_bytes: bytes(key, value)[1] }
+        } else {
+            self
         }
     }
 }

@@ -331,6 +331,33 @@ fn each_algorithm_is_listed_once() {
     assert!(missing.is_empty(), "no case of {missing:?} in `capture.rs`");
 }
 
+/// Where few tiles of pairs are sorted: twice as many, each for itself.
+#[test]
+fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
+    let stream = stream()?;
+    let whole = MergeSortShape::of(4, 4, stream.device().properties().max_shared_bytes);
+    let half = whole.halved(4, 4);
+    assert_eq!((half.tile, half.shared_bytes), (4096, 4096 * 8));
+    assert_eq!(MergeSortShape::of(8, 8, usize::MAX).halved(8, 8), MergeSortShape::of(8, 8, usize::MAX));
+    let x: Vec<u32> = (0..2 * half.tile as u32 - 50).map(|i| i.wrapping_mul(0x9e37_79b9) >> 8).collect();
+    let (keys, values) = (stream.buffer_from(&x)?, stream.buffer_from(&(0..x.len() as u32).collect::<Vec<_>>())?);
+    let (mut out, mut values_out) = (stream.buffer_zeroed::<u32>(x.len())?, stream.buffer_zeroed::<u32>(x.len())?);
+    merge_sort_tiles_pairs::<Span<u32>, Span<u32>, Less>::launch(
+        &stream,
+        Dims::new(2, MERGE_SORT_THREADS as u32).shared_bytes(half.shared_bytes),
+        &keys,
+        &values,
+        &mut out,
+        &mut values_out,
+        Less,
+    )?;
+    let mut places: Vec<u32> = (0..x.len() as u32).collect();
+    places.chunks_mut(half.tile).for_each(|tile| tile.sort_by_key(|&i| x[i as usize]));
+    assert!(values_out.to_vec()? == places);
+    assert!(out.to_vec()?.iter().zip(&places).all(|(&key, &place)| key == x[place as usize]));
+    Ok(())
+}
+
 /// In a launch of one's own; what launches it otherwise checks the lengths before.
 #[test]
 fn a_tile_of_pairs_has_a_value_for_each_key() -> Result<()> {
