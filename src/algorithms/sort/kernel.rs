@@ -33,6 +33,8 @@ const fn items(key: usize, value: usize) -> usize {
     match (key, value) {
         (..=4, ..=4) => 16,
         (..=8, 0) => 12,
+        // Two blocks fit on an A100, too.
+        (..=8, ..=4) => 11,
         (..=8, ..=8) => 10,
         (..=8, ..=16) => 6,
         _ if tile_bytes(key, value, 2) <= 86 << 10 => 2,
@@ -85,6 +87,7 @@ macro_rules! with_items {
         match const { $items } {
             16 => $f::<$k, $v, 16>($($arg,)* &$shared.storage()),
             12 => $f::<$k, $v, 12>($($arg,)* &$shared.storage()),
+            11 => $f::<$k, $v, 11>($($arg,)* &$shared.storage()),
             10 => $f::<$k, $v, 10>($($arg,)* &$shared.storage()),
             8 => $f::<$k, $v, 8>($($arg,)* &$shared.storage()),
             6 => $f::<$k, $v, 6>($($arg,)* &$shared.storage()),
