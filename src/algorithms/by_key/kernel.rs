@@ -19,6 +19,15 @@ use crate::algorithms::tile::warps::WarpStorage;
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 9;
 
+/// An odd number of vectors of so many bytes that a block has memory for, for each of its threads; 51 at most.
+const fn odd_vectors(bytes: usize) -> usize {
+    let mut vectors = 51;
+    while vectors > 1 && STAGE_THREADS * vectors * bytes > RUN_BYTES {
+        vectors -= 2;
+    }
+    vectors
+}
+
 /// The values of a tile; a byte for each vector of keys, with a bit for each item that begins a run; and the runs that warps write
 /// together.
 pub struct ReduceByKeyStorage<K, V>(PhantomData<(K, V)>);
@@ -27,17 +36,21 @@ impl<K: Source, V: Source> ReduceByKeyStorage<K, V> {
     /// Items of a vector of keys, no more than a byte has bits.
     const VECTOR: usize = if K::VECTOR < 8 { K::VECTOR } else { 8 };
 
-    /// Vectors of a lane in a large tile: an odd number, so that lanes which read their own meet in few banks.
+    /// Vectors of a lane, an odd number so that lanes which read their own meet in few banks, of which a block has memory for the values.
+    const STAGED: usize = odd_vectors(Self::VECTOR * size_of::<V::Item>() + 1);
+
+    /// Those in a large tile. Its keys are read once more where runs begin, and have no more bytes than the values may have: the keys of all
+    /// tiles that run at a time fit in an H200's second-level cache.
     const VECTORS: usize = {
-        let mut vectors = 51;
-        while vectors > 1 && STAGE_THREADS * vectors * (Self::VECTOR * size_of::<V::Item>() + 1) > RUN_BYTES {
-            vectors -= 2;
-        }
-        vectors
+        let keys = odd_vectors(Self::VECTOR * size_of::<K::Item>());
+        if keys < Self::STAGED { keys } else { Self::STAGED }
     };
 
     /// Those in a small tile.
-    const FEWER: usize = (Self::VECTORS / 5) | 1;
+    const FEWER: usize = {
+        let fewer = (Self::STAGED / 5) | 1;
+        if fewer < Self::VECTORS { fewer } else { Self::VECTORS }
+    };
 
     const TILE: usize = STAGE_THREADS * Self::VECTORS * Self::VECTOR;
 
