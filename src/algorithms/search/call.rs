@@ -20,8 +20,8 @@ algorithm! {
 /// `sorted` ascends, and may have items more than once. Floats are compared as `<` does: a query that is NaN gives 0.
 /// `positions` may be longer than the queries: the rest of it stays as it is.
 ///
-/// Cost: one launch, a thread a query, each with as many steps as the number of items has binary digits and no branch between
-/// them. Queries that ascend, too, find most of what they read in a cache. No temporary memory.
+/// Cost: one launch, a thread a query, each with as many steps as the number of items has binary digits. Queries that ascend, too, find
+/// most of what they read in a cache. No temporary memory.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::lower_bound<f32, Counting<f32>>);`.
 ///

@@ -23,22 +23,19 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
     }
 }
 
-/// How many items come before the bound: those, at the beginning, of which `before` is true. As many steps for every query.
+/// How many items come before the bound: those, at the beginning, of which `before` is true. No more is read than it takes: of a power of
+/// two of items, a search with as many steps for every query would read one more each.
 pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
-    let (mut at, mut count) = (0, sorted.len());
-    if count == 0 {
-        return 0;
+    let (mut at, mut end) = (0, sorted.len());
+    while at < end {
+        let half = at + (end - at) / 2;
+        // SAFETY: before the end, which is the length at most.
+        let [item] = unsafe { sorted.items_inside::<1>(half) };
+        let is_before = before(item);
+        at = if is_before { half + 1 } else { at };
+        end = if is_before { end } else { half };
     }
-    while count > 1 {
-        let half = count >> 1;
-        // SAFETY: `at + count` is the length at most, and `half` less than `count`.
-        let [item] = unsafe { sorted.items_inside::<1>(at + half - 1) };
-        at += if before(item) { half } else { 0 };
-        count -= half;
-    }
-    // SAFETY: as above.
-    let [item] = unsafe { sorted.items_inside::<1>(at) };
-    at + before(item) as usize
+    at
 }
 
 /// How many of `count` come before the bound: those, at the beginning, of which `before` is true. The warp's lanes ask about 32 places
