@@ -4,6 +4,8 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
+use crate::algorithms::tile::by_vector;
+
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
 /// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query, in blocks of
 /// any shape.
@@ -26,8 +28,25 @@ pub fn search_tiles<S, Q, const UPPER: bool>(
 /// How many items come before the bound: those, at the beginning, of which `before` is true. No more is read than it takes: of a power of
 /// two of items, a search with as many steps for every query would read one more each.
 pub(crate) fn bound<S: Source>(sorted: Input<S>, before: impl Fn(S::Item) -> bool) -> usize {
-    let (mut at, mut end) = (0, sorted.len());
+    by_vector!(S, bound_by::<S, _; VECTOR>(sorted, before))
+}
+
+/// As [`bound`], by one vector of `N` items in place of the last steps.
+fn bound_by<S: Source, F: Fn(S::Item) -> bool, const N: usize>(sorted: Input<S>, before: F) -> usize {
+    let len = sorted.len();
+    let has_vectors = N > 2 && S::IN_MEMORY && sorted.is_aligned::<N>(0);
+    let (mut at, mut end) = (0, len);
     while at < end {
+        let first = at - at % N;
+        if has_vectors && end - first <= N && len - first >= N {
+            // SAFETY: inside, and a multiple of `N` from what is aligned.
+            let items = unsafe { sorted.vector_inside::<N>(first) };
+            let mut found = at;
+            for (i, &item) in items.iter().enumerate() {
+                found += (first + i >= at && first + i < end && before(item)) as usize;
+            }
+            return found;
+        }
         let half = at + (end - at) / 2;
         // SAFETY: before the end, which is the length at most.
         let [item] = unsafe { sorted.items_inside::<1>(half) };

@@ -42,6 +42,27 @@ searches! {
 }
 
 #[test]
+fn inputs_of_any_length_are_searched_on_any_boundary() -> Result<()> {
+    let stream = stream()?;
+    let sorted: Vec<u32> = (0..1000).map(|i| i / 3 * 2).collect();
+    let queries: Vec<u32> = (0..700).collect();
+    let (x, q) = (stream.buffer_from(&sorted)?, stream.buffer_from(&queries)?);
+    for skip in 0..5 {
+        for len in [0, 1, 3, 4, 5, 63, 64, 65, 990] {
+            let part = &sorted[skip..skip + len];
+            let mut positions = stream.buffer_zeroed::<u64>(queries.len())?;
+            lower_bound(&stream, x.slice(skip..skip + len)?, &q, &mut positions)?;
+            let place = |query: u32| part.partition_point(|&item| item < query) as u64;
+            assert!(
+                positions.to_vec()? == queries.iter().map(|&query| place(query)).collect::<Vec<_>>(),
+                "{skip}, {len}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn nan_is_before_all_and_behind_all() -> Result<()> {
     let stream = stream()?;
     let (x, q) = (stream.buffer_from(&[1.0f32, 2.0, 3.0])?, stream.buffer_from(&[f32::NAN])?);
