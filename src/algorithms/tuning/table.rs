@@ -101,7 +101,7 @@ table! {
     SortBlocks "sort.blocks" "the most blocks a multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
         [2; 5], BLOCKS, &[1, 2, 3, 4];
     MergeSearching "merge.searching" "tiles up to which those of `merge` and `sort_by` find their places themselves"
-        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096];
+        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096, 16_384, 1 << 20];
     TopKBlocks "top_k.blocks" "the most blocks a multiprocessor of `top_k`"
         [2; 5], BLOCKS, &[1, 2, 3, 4];
     TopKTiles "top_k.tiles" "tiles of 2048 items that a block of `top_k` has at least"
