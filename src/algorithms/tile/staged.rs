@@ -365,13 +365,48 @@ impl<'k, const N: usize, const TOGETHER: usize> Part<'k, N, TOGETHER> {
             let (place, len) = self.batch_places(number);
             let (place, behind) = (self.place + place, len - kept);
             let to = if reversed { others.wrapping_sub(behind as usize) } else { others };
-            // SAFETY: the caller's contract.
+            let has_room =
+                |first: usize, count: u32| count as usize <= out.len() && first <= out.len() - count as usize;
+            // SAFETY: the caller's contract; inside, if there is room.
             unsafe {
-                copy_out::<_, 4>(threads, items, place, kept, out, first);
-                copy_out::<_, 4>(threads, items, place + kept, behind, out, to);
+                if len == Self::BATCH && has_room(first, kept) && has_room(to, behind) {
+                    self.copy_batch(items, (place, kept), out, (first, to));
+                } else {
+                    copy_out::<_, 4>(threads, items, place, kept, out, first);
+                    copy_out::<_, 4>(threads, items, place + kept, behind, out, to);
+                }
             }
             first += kept as usize;
             others = if reversed { to } else { others + behind as usize };
+        }
+    }
+
+    /// Writes a whole batch of a [partition](Self::partition), all of whose items are read before one is written: those kept from
+    /// `first`, and the others from `others`.
+    ///
+    /// # Safety
+    /// As for [`copy_partition`](Self::copy_partition); and all places are inside.
+    unsafe fn copy_batch<T: Element>(
+        &self,
+        items: SharedArray<'_, T>,
+        (place, kept): (u32, u32),
+        out: &mut GlobalMut<T>,
+        (first, others): (usize, usize),
+    ) {
+        let lane = self.cx.lane();
+        // SAFETY: the caller's contract.
+        let item = |round: usize| unsafe { items.load((place + lane) as usize + round * WARP as usize) };
+        let values: [[T; N]; TOGETHER] = core::array::from_fn(|v| core::array::from_fn(|i| item(v * N + i)));
+        // The lane's first item of either kind would go there; and where its items that are kept end.
+        let (first, others) = (first + lane as usize, others.wrapping_sub(kept as usize).wrapping_add(lane as usize));
+        let end = kept.saturating_sub(lane) as usize;
+        for (v, values) in values.iter().enumerate() {
+            for (i, &value) in values.iter().enumerate() {
+                let at = (v * N + i) * WARP as usize;
+                let to = if at < end { first } else { others };
+                // SAFETY: the caller's contract.
+                unsafe { out.write_unchecked(to.wrapping_add(at), value) };
+            }
         }
     }
 
