@@ -97,6 +97,36 @@ fn floats_are_merged_in_their_total_order() -> Result<()> {
     Ok(())
 }
 
+/// Of floats that `<` compares, too, from any boundary.
+#[test]
+fn values_of_equal_floats_stay_in_their_order() -> Result<()> {
+    let stream = stream()?;
+    let (len, other) = (TILE + 77, TILE / 2 + 3);
+    for (sign, descends) in [(1.0f32, false), (1.0, true), (-1.0, false), (-1.0, true)] {
+        let compare = |x: &f32, y: &f32| if descends { y.total_cmp(x) } else { x.total_cmp(y) };
+        let items = |len, seed| {
+            let mut x: Vec<f32> = sorted(len, 7, seed).into_iter().map(|x| sign * (x as f32 + 1.0)).collect();
+            x.sort_by(compare);
+            x
+        };
+        let both = [items(len, 1), items(other, 2)].concat();
+        let mut expected: Vec<u32> = (0..both.len() as u32).collect();
+        let (x, y) = (stream.buffer_from(&both)?, stream.buffer_from(&expected)?);
+        let (a, b) = ((x.slice(..len)?, y.slice(..len)?), (x.slice(len..)?, y.slice(len..)?));
+        let (mut keys, mut places) =
+            (stream.buffer_zeroed::<f32>(both.len())?, stream.buffer_zeroed::<u32>(both.len())?);
+        if descends {
+            merge_pairs(&stream, a, b, Greater, &mut keys, &mut places)?;
+        } else {
+            merge_pairs(&stream, a, b, Less, &mut keys, &mut places)?;
+        }
+        expected.sort_by(|&i, &j| compare(&both[i as usize], &both[j as usize]));
+        assert!(places.to_vec()? == expected, "{sign}, {descends}");
+        assert!(keys.to_vec()?.iter().zip(&expected).all(|(&key, &i)| key == both[i as usize]), "{sign}, {descends}");
+    }
+    Ok(())
+}
+
 #[test]
 fn two_small_inputs_sanitize() -> Result<()> {
     for stream in streams()? {
