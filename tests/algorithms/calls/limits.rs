@@ -358,6 +358,37 @@ fn tiles_of_half_the_pairs_are_sorted() -> Result<()> {
     Ok(())
 }
 
+/// On a device that has processors for twice as many tiles: more launches than of whole tiles, in one workspace and in a graph.
+#[test]
+fn few_pairs_are_sorted_by_tiles_of_half_as_many() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    (options.checked, options.threads) = (false, 8);
+    let device = Device::emulator_with(options);
+    let stream = device.stream()?;
+    let mut workspace = Workspace::new();
+    // One tile; three, four and eight of half as many pairs; and five whole ones, for which there would be too few processors.
+    for (len, launches) in [(8192, 1), (8193, 3), (12_289, 3), (32_768, 4), (32_769, 4)] {
+        let x: Vec<u32> = values::<u32>(len, 1).into_iter().map(|x| x % 99).collect();
+        let expected = in_order(len, &|i, j| x[i].cmp(&x[j]));
+        let (keys, mut out) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<u32>(len)?);
+        let mut places = stream.buffer_zeroed::<u32>(len)?;
+        let before = device.counters();
+        let run = Run::on(&stream).with(&mut workspace);
+        sort_pairs_by(run, &keys, counting(0u32, len), Less, &mut out, &mut places)?;
+        assert_eq!(device.counters().since(before).launches, launches, "{len}");
+        assert!(places.to_vec()? == expected, "{len}");
+        places.copy_from(&vec![0; len])?;
+        let graph = stream.capture(|stream| {
+            let run = Run::on(stream).with(&mut workspace);
+            sort_pairs_by(run, &keys, counting(0u32, len), Less, &mut out, &mut places)
+        })?;
+        graph.launch(&stream)?;
+        assert!(places.to_vec()? == expected, "{len}");
+        assert!(out.to_vec()? == at(&x, &expected), "{len}");
+    }
+    Ok(())
+}
+
 /// In a launch of one's own; what launches it otherwise checks the lengths before.
 #[test]
 fn a_tile_of_pairs_has_a_value_for_each_key() -> Result<()> {
