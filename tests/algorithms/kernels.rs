@@ -387,6 +387,7 @@ instantiate!(
     kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<false>>,
     kernel_primitives::algorithms::segmented_reduce<u8, u32, Moments<true>>,
     kernel_primitives::algorithms::reduce_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::reduce_by_key<[u64; 5], u32, Add>,
     kernel_primitives::algorithms::run_length_encode<u8, u8>,
     kernel_primitives::algorithms::run_length_encode<f16, f32>
 );

@@ -102,6 +102,36 @@ fn sums_of_every_type_by_keys_of_every_type_sanitize() -> Result<()> {
     Ok(())
 }
 
+/// In small tiles and in large ones, which are of one size for keys of forty bytes.
+#[test]
+fn values_are_reduced_by_keys_that_are_wider() -> Result<()> {
+    let stream = stream()?;
+    let small = Tuning::of(stream.device())?;
+    let mut large = small.clone();
+    large.set(Parameter::RunTiles, None, 1)?;
+    macro_rules! check {
+        ($($k:ty: $lens:expr, |$run:ident| $key:expr;)*) => {$(
+            for (len, tuning) in $lens.into_iter().flat_map(|len| [(len, small), (len, &large)]) {
+                let lengths = lengths(Runs::Random, len, 9);
+                let keys: Vec<$k> = repeated(&lengths, |$run| $key);
+                let (x, count) = (values::<u32>(len, 1), lengths.len());
+                let (k, v) = (stream.buffer_from(&keys)?, stream.buffer_from(&x)?);
+                let (mut firsts, mut sums) = (stream.buffer_zeroed::<$k>(count)?, stream.buffer_zeroed::<u32>(count)?);
+                let mut number = stream.buffer_zeroed::<u64>(1)?;
+                reduce_by_key(Run::on(&stream).tuned(tuning), &k, &v, Add, &mut firsts, &mut sums, &mut number)?;
+                assert_eq!(number.to_vec()?, [count as u64], "{len}");
+                assert!(sums.to_vec()? == reduced(&lengths, &x, u32::wrapping_add), "{len}");
+                assert!(firsts.to_vec()?.into_iter().eq((0..count).map(|$run| $key)), "{len}");
+            }
+        )*};
+    }
+    check! {
+        u64: [6399, 6400, 6401, 20_011], |run| (run as u64) << 33;
+        [u64; 5]: [1151, 1152, 1153, 9011], |run| [run as u64, 1, 2, 3, 4];
+    }
+    Ok(())
+}
+
 /// Also on the other emulators: the blocks of one start in random order.
 #[test]
 fn an_operator_that_does_not_commute_keeps_the_order_sanitize() -> Result<()> {
