@@ -27,7 +27,8 @@ algorithm! {
 ///
 /// Cost: one read of keys and values and one write of the results, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)).
 /// The chain is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain.
-/// Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile; a tile has some 50 KB of values, or fewer if there are few.
+/// Temporary memory: 16 bytes, and 8 for each 4 of a value, a tile; a tile has some 50 KB of values, or of keys if those are wider, and
+/// fewer if there are few.
 ///
 /// Ready for keys of `i32`, `i64`, `u32` and `u64` and numbers with `Add`; with `Min` and `Max` for keys of `i32` and `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::reduce_by_key<MyKey, f32, Max>);`.

@@ -25,7 +25,7 @@ algorithm! {
 ///
 /// Cost: one read of the input and one write of what is kept, by one kernel that chains its blocks' tiles ([`grid`](crate::grid)). The
 /// chain is cleared before; a [`Workspace`](crate::algorithms::Workspace) saves that for few tiles, and a single tile has no chain.
-/// Temporary memory: 16 bytes a tile of 54 KiB.
+/// Temporary memory: 16 bytes a tile of up to 54 KiB.
 ///
 /// Ready for numbers with `bind_second` of `LessThan`, `GreaterThan` and `NotEqual`. For others:
 /// `instantiate!(kernel_primitives::algorithms::select_if<MyItem, MyPredicate>);`.

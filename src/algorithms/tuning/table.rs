@@ -90,7 +90,7 @@ table! {
         &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22];
     RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
         [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
-    SelectBlocks "select.blocks" "tiles a multiprocessor below which those of `select_if`, `partition` and their kin are made smaller"
+    SelectBlocks "select.blocks" "tiles a multiprocessor for each turn of `select_if`, `partition` and their kin, which have as few turns as they can"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
     UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
         [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
