@@ -33,7 +33,7 @@ impl<K: Element, V: Element> Share<'_, K, V> {
         keys: &mut [K; ITEMS],
         values: &mut [V; ITEMS],
     ) {
-        order.have_sorted(Merge { share: self, diagonal, keys, values });
+        order.have_sorted(ThreadMerge { share: self, diagonal, keys, values });
     }
 
     /// Whether keys of both runs, which are in order, are compared [by value](SortKey::is_by_value). The same for all threads.
@@ -119,14 +119,14 @@ impl<K: Element, V: Element> Share<'_, K, V> {
 }
 
 /// A thread's merge, before it is known what by. Who makes one sees to the contract of [`Share::merge`].
-struct Merge<'a, 'k, K, V, const ITEMS: usize> {
+struct ThreadMerge<'a, 'k, K, V, const ITEMS: usize> {
     share: &'a Share<'k, K, V>,
     diagonal: u32,
     keys: &'a mut [K; ITEMS],
     values: &'a mut [V; ITEMS],
 }
 
-impl<K: Element, V: Element, const ITEMS: usize> Sort<K> for Merge<'_, '_, K, V, ITEMS> {
+impl<K: Element, V: Element, const ITEMS: usize> Sort<K> for ThreadMerge<'_, '_, K, V, ITEMS> {
     #[inline(always)]
     #[track_caller]
     fn by(self, order: &impl Comparator<K>) {
