@@ -101,7 +101,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
 /// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two
-/// results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
+/// results for each 896 entries and rows.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -359,7 +359,7 @@ where
         return device::csr_staged_rows::launch_entry(
             staged_kernel,
             stream,
-            dims(lanes, device::CSR_STAGED_THREADS),
+            dims(lanes, device::CSR_THREADS),
             offsets,
             indices,
             values,
@@ -420,7 +420,7 @@ where
     device::csr_tiles::launch_entry(
         tiles_kernel,
         stream,
-        grid(tiles, device::CSR_TILE_THREADS),
+        grid(tiles, device::CSR_THREADS),
         offsets,
         a.indices(),
         a.values(),
