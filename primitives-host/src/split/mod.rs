@@ -11,8 +11,8 @@ use crate::devices::Devices;
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// The share of the largest weight. Those of the others are in proportion, and at least 1.
-const LARGEST_SHARE: u64 = 1 << 40;
+/// The share of a weight that is a power of two and no smaller than half the largest. Those of the others are in proportion, and at least 1.
+const UNIT_SHARE: u64 = 1 << 40;
 
 /// How rows are split over devices: a stream on each of them, and a weight. Cheap to clone.
 ///
@@ -114,8 +114,8 @@ impl Split {
     pub fn bounds(&self, rows: usize) -> Vec<usize> {
         let before = &self.0.before;
         let all = u128::from(before[before.len() - 1]);
-        // To the nearest row, as shares are rounded themselves. At most 2^64 rows, and 2^40 for each of the devices.
-        let bound = |before: &u64| ((2 * rows as u128 * u128::from(*before) + (all - 1)) / (2 * all)) as usize;
+        // At most 2^64 rows, and 2^41 for each of the devices.
+        let bound = |before: &u64| (rows as u128 * u128::from(*before) / all) as usize;
         before.iter().map(bound).collect()
     }
 
@@ -168,9 +168,11 @@ impl Split {
 /// `Split(device 0 of the emulator: 1, device 1 of the emulator: 0.5)`, with weights of which the largest is 1.
 impl fmt::Debug for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shares = || self.0.before.windows(2).map(|before| before[1] - before[0]);
+        let largest = shares().max().unwrap_or(UNIT_SHARE);
         f.write_str("Split(")?;
-        for (at, (stream, before)) in self.streams().iter().zip(self.0.before.windows(2)).enumerate() {
-            let weight = (before[1] - before[0]) as f64 / LARGEST_SHARE as f64;
+        for (at, (stream, share)) in self.streams().iter().zip(shares()).enumerate() {
+            let weight = share as f64 / largest as f64;
             write!(f, "{}{}: {weight}", if at > 0 { ", " } else { "" }, stream.device())?;
         }
         f.write_str(")")
@@ -209,8 +211,9 @@ fn shares(call: &'static str, devices: usize, weights: &[f64]) -> Result<Vec<u64
         }
     }
     let largest = weights.iter().copied().fold(0.0, f64::max);
-    // Not above the largest, which is the share of a quotient of 1.
-    let share = |weight: &f64| ((weight / largest * LARGEST_SHARE as f64).round() as u64).max(1);
+    // The largest without its fraction: by a power of two, quotients are exact.
+    let unit = f64::from_bits(largest.to_bits() & f64::INFINITY.to_bits()).max(f64::MIN_POSITIVE);
+    let share = |weight: &f64| ((weight / unit * UNIT_SHARE as f64).round() as u64).max(1);
     Ok(weights.iter().map(share).collect())
 }
 
