@@ -223,6 +223,19 @@ fn lines_of_all_small_lengths_are_transformed() {
     }
 }
 
+/// Where one number of a line is 1, the results are roots.
+#[test]
+fn butterflies_have_the_nearest_roots() {
+    for n in [3, 5, 7, 11, 13, 17, 19, 23, 29, 31] {
+        let pass = rows(Real::F64, n, n, Room::H100).expect("a pass");
+        let n = n as usize;
+        let x: Numbers = (0..n * n).map(|i| Complex { re: f64::from(u8::from(i / n == i % n)), im: 0.0 }).collect();
+        let (found, _) = run(&pass, &x, n * n);
+        let expected: Numbers = (0..n * n).map(|i| root_of_unity(i / n * (i % n) % n, n)).collect();
+        assert_eq!(found, expected, "{n}");
+    }
+}
+
 #[test]
 fn lines_of_some_larger_lengths_are_transformed() {
     for n in [60, 64, 100, 125, 128, 243, 343, 350, 1000, 1024] {

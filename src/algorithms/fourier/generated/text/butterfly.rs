@@ -1,6 +1,6 @@
 //! Discrete Fourier transforms of the numbers of one thread.
 
-use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::code::{Code, Number, Value};
 use crate::element::root_of_unity;
@@ -53,12 +53,12 @@ fn of_prime(code: &mut Code, x: &[Number]) -> Vec<Number> {
         y[0] = code.add_number(y[0], sum);
     }
     for k in 1..=half {
-        let angle = |j: usize| TAU * (j * k % n) as f64 / n as f64;
         let mut even = x[0];
         let mut odd: Option<Number> = None;
         for j in 1..=half {
             let (sum, difference) = (sums[j - 1], differences[j - 1]);
-            let (cos, sin) = (angle(j).cos(), angle(j).sin());
+            let root = root_of_unity(j * k % n, n);
+            let (cos, sin) = (root.re, -root.im);
             even = Number { re: code.add_product(even.re, sum.re, cos), im: code.add_product(even.im, sum.im, cos) };
             odd = Some(match odd {
                 None => Number { re: code.scale(difference.re, sin), im: code.scale(difference.im, sin) },
