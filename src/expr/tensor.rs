@@ -484,9 +484,22 @@ impl<T: Scalar> Tensor<T> {
     }
 }
 
+/// The methods of a type of tensors that combine its elements with a value.
 macro_rules! updates {
-    ($($(#[$doc:meta])* $name:ident: $op:tt;)*) => {
-        impl<T: Numeric> Tensor<T> {
+    ($tensor:ident) => {
+        $crate::expr::tensor::updates! { @ $tensor;
+            /// Adds `value` to the elements, in their type.
+            add_assign: +;
+            /// Subtracts `value` from the elements, in their type.
+            sub_assign: -;
+            /// Multiplies the elements by `value`, in their type.
+            mul_assign: *;
+            /// Divides the elements by `value`, in their type.
+            div_assign: /;
+        }
+    };
+    (@ $tensor:ident; $($(#[$doc:meta])* $name:ident: $op:tt;)*) => {
+        impl<T: Numeric> $tensor<T> {
             $(
                 $(#[$doc])*
                 ///
@@ -498,22 +511,14 @@ macro_rules! updates {
                 where
                     T: Promote<V::Elem, Output = T>,
                 {
-                    self.assign(self $op value.expr())
+                    self.assign(self.expr() $op value.expr())
                 }
             )*
         }
     };
 }
-updates! {
-    /// Adds `value` to the elements, in their type.
-    add_assign: +;
-    /// Subtracts `value` from the elements, in their type.
-    sub_assign: -;
-    /// Multiplies the elements by `value`, in their type.
-    mul_assign: *;
-    /// Divides the elements by `value`, in their type.
-    div_assign: /;
-}
+pub(super) use updates;
+updates!(Tensor);
 
 #[track_caller]
 fn view_error(kind: ExpressionErrorKind, reason: String) -> Error {

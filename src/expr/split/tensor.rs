@@ -15,7 +15,7 @@ use crate::expr::evaluate::mistake;
 use crate::expr::functions::Functions;
 use crate::expr::graph::{Expr, Kind, Operand, View, arguments, scalar};
 use crate::expr::layout::shape::{IntoShape, Layout, Shape};
-use crate::expr::tensor::{Tensor, checked_shape};
+use crate::expr::tensor::{Tensor, checked_shape, updates};
 
 /// A tensor whose rows lie on several devices: split along its outermost axis, as a [`Split`] says.
 ///
@@ -288,36 +288,7 @@ impl<T: Scalar> SplitTensor<T> {
     }
 }
 
-macro_rules! updates {
-    ($($(#[$doc:meta])* $name:ident: $op:tt;)*) => {
-        impl<T: Numeric> SplitTensor<T> {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                ///
-                /// As [`assign`](Self::assign).
-                #[track_caller]
-                pub fn $name<V: Operand>(&self, value: V) -> Result<()>
-                where
-                    T: Promote<V::Elem, Output = T>,
-                {
-                    self.assign(self.expr() $op value.expr())
-                }
-            )*
-        }
-    };
-}
-updates! {
-    /// Adds `value` to the elements, in their type.
-    add_assign: +;
-    /// Subtracts `value` from the elements, in their type.
-    sub_assign: -;
-    /// Multiplies the elements by `value`, in their type.
-    mul_assign: *;
-    /// Divides the elements by `value`, in their type.
-    div_assign: /;
-}
+updates!(SplitTensor);
 
 /// The shape, with so many elements if that is given, and with an axis to split.
 #[track_caller]
