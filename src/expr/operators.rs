@@ -1,4 +1,4 @@
-//! Rust's operators on tensors and expressions.
+//! Rust's operators on tensors, split tensors and expressions.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
@@ -6,21 +6,35 @@ use half::{bf16, f16};
 
 use super::dtype::{Integral, Logical, Numeric, Promote, Scalar};
 use super::graph::{Expr, Op, Operand, scalar, shift_count};
+use super::split::SplitTensor;
 use super::tensor::Tensor;
 
-/// An operator of any two operands, in their common type; and of an operand and a number of its type.
+/// An operator of two operands, in their common type; and of an operand and a number of its type. A tensor of one device has none with one
+/// that is split.
 macro_rules! binary {
-    ($($trait:ident $method:ident $op:ident $bound:ident;)*) => {$(
-        binary!(@pairs $trait $method $op $bound; (Tensor<T>), (&Tensor<T>), (Expr<T>), (&Expr<T>));
-        binary!(@left $trait $method $op;
-            bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
+    ($($trait:ident $method:ident $op:ident $bound:ident: $($number:ty),*;)*) => {$(
+        binary!(@pairs $trait $method $op $bound; Tensor<T>; Tensor<U>, &Tensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; &Tensor<T>; Tensor<U>, &Tensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; SplitTensor<T>; SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; &SplitTensor<T>; SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; Expr<T>;
+            Tensor<U>, &Tensor<U>, SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@pairs $trait $method $op $bound; &Expr<T>;
+            Tensor<U>, &Tensor<U>, SplitTensor<U>, &SplitTensor<U>, Expr<U>, &Expr<U>);
+        binary!(@numbers $trait $method $op $bound;
+            Tensor<T>, &Tensor<T>, SplitTensor<T>, &SplitTensor<T>, Expr<T>, &Expr<T>);
+        $(binary!(@number $trait $method $op $number;
+            Tensor<$number>, &Tensor<$number>, SplitTensor<$number>, &SplitTensor<$number>, Expr<$number>, &Expr<$number>);)*
     )*};
-    (@pairs $trait:ident $method:ident $op:ident $bound:ident; $(($a:ty)),*) => {$(
-        binary!(@pair $trait $method $op $bound; $a; Tensor<U>);
-        binary!(@pair $trait $method $op $bound; $a; &Tensor<U>);
-        binary!(@pair $trait $method $op $bound; $a; Expr<U>);
-        binary!(@pair $trait $method $op $bound; $a; &Expr<U>);
-
+    (@pairs $trait:ident $method:ident $op:ident $bound:ident; $a:ty; $($b:ty),*) => {$(
+        impl<T: Promote<U, Output: $bound>, U: Scalar> $trait<$b> for $a {
+            type Output = Expr<T::Output>;
+            fn $method(self, other: $b) -> Expr<T::Output> {
+                Expr::binary(Op::$op, self.expr().convert::<T::Output>(), other.expr().convert::<T::Output>())
+            }
+        }
+    )*};
+    (@numbers $trait:ident $method:ident $op:ident $bound:ident; $($a:ty),*) => {$(
         impl<T: Scalar + $bound> $trait<T> for $a {
             type Output = Expr<T>;
             fn $method(self, other: T) -> Expr<T> {
@@ -28,52 +42,24 @@ macro_rules! binary {
             }
         }
     )*};
-    (@pair $trait:ident $method:ident $op:ident $bound:ident; $a:ty; $b:ty) => {
-        impl<T: Promote<U, Output: $bound>, U: Scalar> $trait<$b> for $a {
-            type Output = Expr<T::Output>;
-            fn $method(self, other: $b) -> Expr<T::Output> {
-                Expr::binary(Op::$op, self.expr().convert::<T::Output>(), other.expr().convert::<T::Output>())
-            }
-        }
-    };
-    (@left $trait:ident $method:ident $op:ident; $($t:ident),*) => {
-        $(binary!(@left_one $trait $op $t $method);)*
-    };
-    // Only the types that the operator is for.
-    (@left_one BitAnd $op:ident $t:ident $method:ident) => { binary!(@bits BitAnd $op $t $method); };
-    (@left_one BitOr $op:ident $t:ident $method:ident) => { binary!(@bits BitOr $op $t $method); };
-    (@left_one BitXor $op:ident $t:ident $method:ident) => { binary!(@bits BitXor $op $t $method); };
-    (@left_one $trait:ident $op:ident bool $method:ident) => {};
-    (@left_one $trait:ident $op:ident $t:ident $method:ident) => { binary!(@number $trait $op $t $method); };
-    (@bits $trait:ident $op:ident f16 $method:ident) => {};
-    (@bits $trait:ident $op:ident bf16 $method:ident) => {};
-    (@bits $trait:ident $op:ident f32 $method:ident) => {};
-    (@bits $trait:ident $op:ident f64 $method:ident) => {};
-    (@bits $trait:ident $op:ident $t:ident $method:ident) => { binary!(@number $trait $op $t $method); };
-    (@number $trait:ident $op:ident $t:ident $method:ident) => {
-        binary!(@from $trait $op $t $method, Tensor<$t>);
-        binary!(@from $trait $op $t $method, &Tensor<$t>);
-        binary!(@from $trait $op $t $method, Expr<$t>);
-        binary!(@from $trait $op $t $method, &Expr<$t>);
-    };
-    (@from $trait:ident $op:ident $t:ident $method:ident, $b:ty) => {
-        impl $trait<$b> for $t {
-            type Output = Expr<$t>;
-            fn $method(self, other: $b) -> Expr<$t> {
+    (@number $trait:ident $method:ident $op:ident $number:ty; $($b:ty),*) => {$(
+        impl $trait<$b> for $number {
+            type Output = Expr<$number>;
+            fn $method(self, other: $b) -> Expr<$number> {
                 Expr::binary(Op::$op, scalar(self), other.expr())
             }
         }
-    };
+    )*};
 }
 binary! {
-    Add add Add Numeric;
-    Sub sub Sub Numeric;
-    Mul mul Mul Numeric;
-    Div div Div Numeric;
-    Rem rem Rem Numeric;
-    BitAnd bitand And Logical;
-    BitOr bitor Or Logical;
-    BitXor bitxor Xor Logical;
+    Add add Add Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
+    Sub sub Sub Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
+    Mul mul Mul Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
+    Div div Div Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
+    Rem rem Rem Numeric: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64;
+    BitAnd bitand And Logical: bool, i8, i16, i32, i64, u8, u16, u32, u64;
+    BitOr bitor Or Logical: bool, i8, i16, i32, i64, u8, u16, u32, u64;
+    BitXor bitxor Xor Logical: bool, i8, i16, i32, i64, u8, u16, u32, u64;
 }
 
 /// Shifts: by integers of any type.
@@ -88,8 +74,8 @@ macro_rules! shifts {
     )*)*};
 }
 shifts! {
-    Shl shl Shl: Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>;
-    Shr shr Shr: Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>;
+    Shl shl Shl: Tensor<T>, &Tensor<T>, SplitTensor<T>, &SplitTensor<T>, Expr<T>, &Expr<T>;
+    Shr shr Shr: Tensor<T>, &Tensor<T>, SplitTensor<T>, &SplitTensor<T>, Expr<T>, &Expr<T>;
 }
 
 macro_rules! unary {
@@ -103,6 +89,6 @@ macro_rules! unary {
     )*)*};
 }
 unary! {
-    Neg neg Neg Numeric: Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>;
-    Not not Not Logical: Tensor<T>, &Tensor<T>, Expr<T>, &Expr<T>;
+    Neg neg Neg Numeric: Tensor<T>, &Tensor<T>, SplitTensor<T>, &SplitTensor<T>, Expr<T>, &Expr<T>;
+    Not not Not Logical: Tensor<T>, &Tensor<T>, SplitTensor<T>, &SplitTensor<T>, Expr<T>, &Expr<T>;
 }

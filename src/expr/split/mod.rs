@@ -5,7 +5,6 @@
 
 mod assign;
 mod copy;
-mod operators;
 mod reduce;
 mod tensor;
 mod view;
