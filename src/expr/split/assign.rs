@@ -8,7 +8,7 @@ use primitives_host::{Error, ExpressionErrorKind, Result};
 use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
 use crate::expr::evaluate::{launch, mistake, prepare};
-use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, node, rewritten, with_arguments};
+use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, function_of_two, node, rewritten, with_arguments};
 use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::program::lower;
 
@@ -112,15 +112,17 @@ impl Reads {
 /// The numbers of the first row and element are scalars, so that devices have one kernel. That of the first row has its own, in which
 /// random numbers cost less: those of neighbours are of one draw if they are by an index as it is.
 pub(super) fn on_device(root: &Arc<Node>, device: usize, first: usize, row: usize) -> Arc<Node> {
-    let number = |number: usize| node(Kind::Scalar(number as u64), DType::U64, arguments([]));
-    let (first_row, first_element) = (number(first), number(first.saturating_mul(row)));
-    let after = |index: &Arc<Node>, before: &Arc<Node>| {
-        node(Kind::Op(Op::Add), DType::U64, arguments([index.clone(), before.clone()]))
-    };
+    let (first_row, first_element) = (number(first as u64), number(first.saturating_mul(row) as u64));
+    let after = |index: &Arc<Node>, before: &Arc<Node>| function_of_two(Op::Add, index.clone(), before.clone());
     rewritten(root, |old, new| match &old.kind {
         Kind::Split(view) => node(Kind::View(view.shards[device].clone()), old.dtype, new),
         Kind::Index(None) if first > 0 => after(old, &first_element),
         Kind::Index(Some(0)) if first > 0 => after(old, &first_row),
         _ => with_arguments(old, new),
     })
+}
+
+/// A number that is no part of the kernel.
+pub(super) fn number(number: u64) -> Arc<Node> {
+    node(Kind::Scalar(number), DType::U64, arguments([]))
 }

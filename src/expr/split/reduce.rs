@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
-use super::assign::{Reads, on_device};
+use super::assign::{Reads, number, on_device};
 use super::copy::copy;
 use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
 use crate::expr::dtype::{DType, Scalar, with_type};
 use crate::expr::evaluate::{evaluate, mistake, of_nothing, reduce};
-use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, node};
+use crate::expr::graph::{Kind, Math, Node, Op, View, arguments, convert, function, function_of_two, math, node};
 use crate::expr::layout::shape::{IntoShape, MAX_RANK, Shape};
 use crate::expr::program::lower;
 use crate::expr::reduce::{Finish, Fold, Over, ReductionExpr, Spec, axes_of, kept_of};
@@ -191,7 +191,7 @@ impl Plan<'_> {
             let next = if fold.is_arg() {
                 let best = if fold == Fold::ArgMin { Fold::Min } else { Fold::Max };
                 let before = first as u64 * self.reduced_row();
-                let index = binary(Op::Add, DType::U64, partial(fold, DType::U64)?, number(before));
+                let index = function_of_two(Op::Add, partial(fold, DType::U64)?, number(before));
                 Partial { value: partial(best, from)?, index: Some(index) }
             } else {
                 Partial { value: partial(fold, from)?, index: None }
@@ -205,10 +205,10 @@ impl Plan<'_> {
         let value = match (index, self.spec.finish) {
             (Some(index), _) => index,
             (None, Finish::Nothing) => value,
-            (None, Finish::SquareRoot) => node(Kind::Op(Op::Math(Math::Sqrt)), from, arguments([value])),
+            (None, Finish::SquareRoot) => math(Math::Sqrt, value),
             (None, Finish::Mean) => {
                 let count = convert(number(reduced.fold(1, |all, extent| all.saturating_mul(extent as u64))), from);
-                binary(Op::Div, from, value, count)
+                function_of_two(Op::Div, value, count)
             }
         };
         self.store(target, convert(value, to))
@@ -250,7 +250,6 @@ struct Partial {
 impl Partial {
     /// With what comes later: of a lower place wins what is as good.
     fn combined(self, later: Self, fold: Fold) -> Self {
-        let dtype = self.value.dtype;
         let op = match fold {
             Fold::Sum => Op::Add,
             Fold::Product => Op::Mul,
@@ -261,27 +260,17 @@ impl Partial {
             (Some(first), Some(second)) => {
                 let (a, b) = (&self.value, &later.value);
                 let (low, high) = if fold == Fold::ArgMin { (b, a) } else { (a, b) };
-                let mut is_later = binary(Op::Lt, DType::Bool, low.clone(), high.clone());
+                let mut is_later = node(Kind::Op(Op::Lt), DType::Bool, arguments([low.clone(), high.clone()]));
                 // The first NaN is the best of all.
-                if dtype.is_float() {
-                    let nan = |x: &Arc<Node>| node(Kind::Op(Op::IsNan), DType::Bool, arguments([x.clone()]));
-                    let is_number = node(Kind::Op(Op::Not), DType::Bool, arguments([nan(a)]));
-                    is_later = binary(Op::Or, DType::Bool, is_later, nan(b));
-                    is_later = binary(Op::And, DType::Bool, is_number, is_later);
+                if a.dtype.is_float() {
+                    let nan = |x: &Arc<Node>| function(Op::IsNan, x.clone());
+                    is_later = function_of_two(Op::Or, is_later, nan(b));
+                    is_later = function_of_two(Op::And, function(Op::Not, nan(a)), is_later);
                 }
                 Some(node(Kind::Op(Op::Select), DType::U64, arguments([is_later, second, first])))
             }
             _ => None,
         };
-        Self { value: binary(op, dtype, self.value, later.value), index }
+        Self { value: function_of_two(op, self.value, later.value), index }
     }
-}
-
-fn binary(op: Op, dtype: DType, a: Arc<Node>, b: Arc<Node>) -> Arc<Node> {
-    node(Kind::Op(op), dtype, arguments([a, b]))
-}
-
-/// A number that is no part of the kernel.
-fn number(number: u64) -> Arc<Node> {
-    node(Kind::Scalar(number), DType::U64, arguments([]))
 }
