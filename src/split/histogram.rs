@@ -79,5 +79,6 @@ fn summed<T: Element, C: Element + Summed>(
         count(device, stream, &mut counts)?;
         rows.push(counts);
     }
-    SplitTensor::of_rows(x.split(), bins, rows)?.sum().axes(&[0]).tensor()
+    let all = SplitTensor::of_rows(x.split(), bins, rows)?.to_tensor(&x.split().streams()[0])?;
+    all.sum().axes(&[0]).tensor()
 }
