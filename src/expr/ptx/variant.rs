@@ -13,7 +13,7 @@ use crate::expr::reduce::Spec;
 const MANY_THREADS: usize = 1024;
 
 /// How the operands of a kernel lie, as far as its code depends on that.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     /// Elements that a thread takes at once.
     pub(crate) width: u8,
@@ -148,11 +148,7 @@ impl Variant {
         let bytes: usize = reads.map(|operand| sizes[operand] * width).sum();
         // One access of 16 bytes a thread does best: on an H200 one input takes 3.5 % longer by two, two inputs 0.7 %.
         let vectors = (16 / bytes.max(1)).min(most / width).clamp(1, 4);
-        let far = |operand: &OperandLayout, size: usize| {
-            operand.strides[..rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
-        };
-        let wide =
-            !flat && (vast(nest, width) || nest.operands.iter().zip(sizes).any(|(operand, &size)| far(operand, size)));
+        let wide = !flat && vast(nest, sizes, width);
         let rank = if flat { 0 } else { rank as u8 };
         for operand in if flat { results..memories } else { 0..0 } {
             let same = |&other: &usize| (addresses[other], sizes[other]) == (addresses[operand], sizes[operand]);
@@ -163,19 +159,7 @@ impl Variant {
             }
         }
         let (width, vectors) = (width as u8, vectors as u8);
-        Self {
-            width,
-            vectors,
-            large: false,
-            rank,
-            wide,
-            operands,
-            transpose: None,
-            patch: None,
-            row: None,
-            fold: None,
-            apart: nest.apart,
-        }
+        Self { width, vectors, rank, wide, operands, apart: nest.apart, ..Self::default() }
     }
 
     /// The same with large blocks where these pay, by half a percent: for programs of few registers that read and write long rows.
@@ -274,31 +258,10 @@ impl Variant {
             .map(|operand| sizes[operand] * width)
             .sum();
         let vectors = (128 / bytes.max(16)).clamp(1, 8);
-        let far = |operand: usize| {
-            nest.operands[operand].strides[..rank]
-                .iter()
-                .any(|stride| i32::try_from(stride * sizes[operand] as isize).is_err())
-        };
-        let wide = vast(nest, width) || (0..sizes.len()).any(far);
+        let wide = vast(nest, sizes, width);
         let (width, vectors, rank) = (width as u8, vectors as u8, rank as u8);
-        let apart = nest.apart;
-        let rest = rest && width > 1;
-        (
-            Self {
-                width,
-                vectors,
-                large: false,
-                rank,
-                wide,
-                operands,
-                transpose: None,
-                patch: None,
-                row: None,
-                fold: None,
-                apart,
-            },
-            rest,
-        )
+        let variant = Self { width, vectors, rank, wide, operands, apart: nest.apart, ..Self::default() };
+        (variant, rest && width > 1)
     }
 
     /// Threads of a block.
@@ -313,10 +276,16 @@ impl Variant {
     }
 }
 
-/// Whether the number of a vector, or an index along an axis, needs more than 31 bits; or twice an index where there are neighbours.
-fn vast(nest: &Nest, width: usize) -> bool {
+/// Whether places and strides need 64 bits: the number of a vector, an index along an axis, twice an index where there are neighbours, or the
+/// bytes of a step along an axis. `sizes` are the bytes of the operands' elements.
+fn vast(nest: &Nest, sizes: &[usize], width: usize) -> bool {
     let most = if nest.has_apart() { 1 << 30 } else { 1 << 31 };
-    nest.elements / width >= 1 << 31 || nest.extents[..nest.rank].iter().any(|&extent| extent >= most)
+    let is_far = |(operand, &size): (&OperandLayout, &usize)| {
+        operand.strides[..nest.rank].iter().any(|stride| i32::try_from(stride * size as isize).is_err())
+    };
+    nest.elements / width >= 1 << 31
+        || nest.extents[..nest.rank].iter().any(|&extent| extent >= most)
+        || nest.operands.iter().zip(sizes).any(is_far)
 }
 
 #[cfg(test)]
