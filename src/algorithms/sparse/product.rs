@@ -354,12 +354,14 @@ where
     E: Epilogue<R::Output> + KernelParam,
 {
     let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
-    let dims = |lanes: u32, threads: usize| grid(a.rows().saturating_mul(lanes as usize).div_ceil(threads), threads);
-    if device::csr_stages::<R::Accum>(lanes) {
+    let stages = device::csr_stages::<R::Accum>(lanes);
+    let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
+    let dims = grid(a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS), device::CSR_THREADS);
+    if stages {
         return device::csr_staged_rows::launch_entry(
             staged_kernel,
             stream,
-            dims(lanes, device::CSR_THREADS),
+            dims,
             offsets,
             indices,
             values,
@@ -371,21 +373,7 @@ where
             lanes,
         );
     }
-    let lanes = lanes.max(2 * device::CSR_STAGED_LANES);
-    device::csr_rows::launch_entry(
-        rows_kernel,
-        stream,
-        dims(lanes, device::CSR_THREADS),
-        offsets,
-        indices,
-        values,
-        x,
-        z,
-        y,
-        op,
-        epilogue,
-        lanes,
-    )
+    device::csr_rows::launch_entry(rows_kernel, stream, dims, offsets, indices, values, x, z, y, op, epilogue, lanes)
 }
 
 /// The kernels of products by merge path.
