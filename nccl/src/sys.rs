@@ -139,7 +139,6 @@ macro_rules! functions {
 }
 
 functions! {
-    fn ncclGetVersion(version: *mut c_int);
     fn ncclGetUniqueId(uniqueId: *mut ncclUniqueId);
 
     fn ncclCommInitRank(comm: *mut ncclComm_t, nranks: c_int, commId: ncclUniqueId, rank: c_int);
