@@ -367,7 +367,7 @@ fn free_orphans(device: &Device) {
 }
 
 /// So many zeros in the host's memory.
-pub(crate) fn zeroed_vec<T: Element>(len: usize) -> Result<Vec<T>> {
+pub fn zeroed_vec<T: Element>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::<T>::new();
     let refuse = |error: TryReserveError| Error::Allocation {
         driver: None,

@@ -17,6 +17,7 @@ use crate::launch::kernel::Launch;
 use crate::memory::allocation::Allocation;
 use crate::memory::peer;
 use crate::memory::uses::{Mode, Uses};
+pub use crate::memory::zeroed_vec;
 pub use crate::split::{Move, moves};
 use crate::stream::{Queue, Stream, StreamInner};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Error, KernelInfo, Result, trace};

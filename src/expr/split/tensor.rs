@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::storage::Storage;
+use primitives_host::storage::{Storage, zeroed_vec};
 use primitives_host::{Buffer, ExpressionErrorKind, Result, Split, SplitBuffer, Stream};
 
 use super::assign::assign;
@@ -256,9 +256,12 @@ impl<T: Scalar> SplitTensor<T> {
     /// As [`Tensor::to_vec`].
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut host = Vec::new();
+        let mut host = zeroed_vec(self.len())?;
+        let mut rest = &mut host[..];
         for shard in self.shards() {
-            host.append(&mut shard.to_vec()?);
+            let (part, after) = rest.split_at_mut(shard.len());
+            shard.as_slice().expect("rows that lie in a row").copy_to(part)?;
+            rest = after;
         }
         Ok(host)
     }
