@@ -1,6 +1,6 @@
 //! Copies between two GPUs. On a machine that has fewer, the tests pass without doing anything.
 //!
-//! `cargo test --release -p primitives-host --features cuda --test two_gpus -- --nocapture` prints how fast they are.
+//! `cargo test --release -p kernel-primitives-host --features cuda --test two_gpus -- --nocapture` prints how fast they are.
 
 use std::thread;
 use std::time::Instant;

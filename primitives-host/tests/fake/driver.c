@@ -272,6 +272,12 @@ int cuMemsetD8Async(void *to, unsigned char value, size_t bytes, stream *s) {
     FAIL_ONCE(next_fill);
     return memset(to, value, bytes), 0;
 }
+int cuMemsetD32Async(uint32_t *to, unsigned value, size_t count, stream *s) {
+    NOTE("fill s%d\n", of(s)->number);
+    FAIL_ONCE(next_fill);
+    for (size_t i = 0; i < count; i++) to[i] = value;
+    return 0;
+}
 
 /* Kernels. */
 int cuModuleLoadDataEx(void **m, const void *image, unsigned count, void *options, void **values) {
@@ -318,6 +324,12 @@ int cuGraphAddKernelNode(void **node, graph *g, void **before, size_t count, con
     (void)before, (void)count, (void)params;
     g->nodes++;
     return *node = g, 0;
+}
+int cuGraphAddMemsetNode(void **node, graph *g, void **before, size_t count, const void *params, void *c) {
+    return cuGraphAddKernelNode(node, g, before, count, params) || (c != &context && c != &second_context);
+}
+int cuGraphAddMemcpyNode(void **node, graph *g, void **before, size_t count, const void *params, void *c) {
+    return cuGraphAddMemsetNode(node, g, before, count, params, c);
 }
 int cuGraphInstantiate_v2(graph **out, graph *g, void **node, char *log, size_t bytes) {
     (void)node, (void)log, (void)bytes;
