@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs a user's program from the packages of scripts/release.sh alone: in an empty folder, without a network, a device tool
-# chain, CUDA or a driver. It prints how long the build takes.
+# chain, CUDA or a driver. It prints how long the build takes, which should be 90 s or less on two cores. On a GPU, the program fails
+# if the first launch takes more than 150 ms.
 #
 #     scripts/check-packages.sh [folder]     # target/check-packages unless named; the program stays there
 set -euo pipefail
@@ -8,6 +9,12 @@ export LC_ALL=C
 readonly root="$(cd "$(dirname "$0")/.." && pwd)"
 readonly check="$(realpath --canonicalize-missing "${1:-$root/target/check-packages}")"
 cd "$root"
+
+packages=(target/package/*.crate)
+if ! [ -e "${packages[0]}" ]; then
+    echo 'there are no packages in target/package: scripts/release.sh makes them' >&2
+    exit 1
+fi
 
 # Nothing goes but what this script has made.
 if [ -e "$check" ] && ! [ -e "$check/.packages-checked-here" ]; then
@@ -21,7 +28,7 @@ cp -r tests/packaged "$check/program"
 
 # The others' crates, as a registry would give them; what is developed here comes as packages.
 cargo vendor --quiet --versioned-dirs "$check/vendor" > /dev/null
-for package in target/package/*.crate; do
+for package in "${packages[@]}"; do
     name=$(basename "$package" .crate)
     rm -rf "$check/vendor/$name"
     tar --extract --gzip --file "$package" --directory "$check/vendor"
@@ -45,4 +52,10 @@ env -i PATH="$toolchain/bin:/usr/bin:/bin" HOME="$check/home" CARGO_TARGET_DIR="
     KERNEL_PRIMITIVES_LLVM_BIN=/none KERNEL_PRIMITIVES_RUSTC=/none KERNEL_PRIMITIVES_LIBDEVICE=/none KERNEL_PRIMITIVES_PTXAS=/none \
     cargo build --release
 printf 'built in %d s\n' $((SECONDS - began))
-env -i "$check/target/release/packaged"
+
+# The driver keeps the kernels that it has compiled, and a user's first launch has none of these.
+readonly program="$check/target/release/packaged"
+env -i CUDA_CACHE_DISABLE=1 "$program" | tee "$check/output"
+if grep --quiet 'not checked without a GPU' "$check/output"; then
+    printf 'on a machine with a GPU, this checks the first launch:\n    CUDA_CACHE_DISABLE=1 KERNEL_PRIMITIVES_DEVICE=gpu %s\n' "$program"
+fi
