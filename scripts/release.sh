@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the packages of all crates, with the kernels compiled, in target/package: the same bytes whenever and wherever it runs on the
-# same commit with the same tools. It packs what is committed, and refuses a tree with changes. It needs the device tool chain
-# (scripts/setup-device-toolchain.sh), zstd, and takes some minutes.
+# same commit with the same tools. It packs what is committed, and refuses a tree with changes. Then it builds and runs a program from
+# the packages (scripts/check-packages.sh). It needs the device tool chain (scripts/setup-device-toolchain.sh), zstd and a network, and
+# takes up to an hour on two cores if the cache has no kernels.
 #
 #     scripts/release.sh [--publish]
 set -euo pipefail
@@ -27,9 +28,9 @@ if [ -n "$changes" ]; then
 fi
 
 # Whatever the user's environment says of architectures, targets and folders.
-unset KERNEL_PRIMITIVES_ARCHS KERNEL_PRIMITIVES_TEST_ARCHS KERNEL_PRIMITIVES_REPORT_ARCHS KERNEL_PRIMITIVES_DUMP KERNEL_PRIMITIVES_LINE_INFO CARGO_BUILD_TARGET
+unset KERNEL_PRIMITIVES_FROM_SOURCE KERNEL_PRIMITIVES_ARCHS KERNEL_PRIMITIVES_TEST_ARCHS KERNEL_PRIMITIVES_REPORT_ARCHS KERNEL_PRIMITIVES_DUMP KERNEL_PRIMITIVES_LINE_INFO CARGO_BUILD_TARGET
 export CARGO_TARGET_DIR="$PWD/target"
-readonly packages="$PWD/target/package" out="$PWD/target/release-kernels"
+readonly root="$PWD" packages="$PWD/target/package" out="$PWD/target/release-kernels"
 
 # The archive lies in a tree of its own, so that builds in this one take their kernels from the source.
 readonly tree="$PWD/target/release-tree"
@@ -55,12 +56,14 @@ mkdir -p "$out"
 cargo build --quiet --package kernel-primitives-build --example prebuild
 CARGO_PKG_NAME=kernel-primitives CARGO_MANIFEST_DIR="$PWD" OUT_DIR="$out" \
     target/debug/examples/prebuild "$out/kernels" > "$out/log" || { cat "$out/log" >&2; exit 1; }
+# What they were made from and with.
+{ git rev-parse HEAD; cargo run --quiet --package kernel-primitives-build --bin kernel-primitives-doctor; } | tee "$out/made-from"
 zstd --quiet --force -19 --check --single-thread "$out/kernels" -o "$tree/prebuilt/kernels.zst"
 
 echo '== the packages'
 rm -f "$packages"/*.crate
 cd "$tree"
-# Git does not know the archive, so that the tree counts as changed. scripts/check-packages.sh builds a program from the packages.
+# Git does not know the archive, so that the tree counts as changed.
 cargo package --quiet --workspace --allow-dirty --no-verify
 for package in "$packages"/*.crate; do
     bytes=$(stat --format %s "$package")
@@ -70,6 +73,12 @@ for package in "$packages"/*.crate; do
         exit 1
     fi
 done
+
+echo '== the documentation, with the features that docs.rs takes'
+RUSTDOCFLAGS='-D warnings --cfg docsrs' cargo doc --quiet --workspace --no-deps --features dlpack,ndarray
+
+echo '== a program from the packages'
+"$root/scripts/check-packages.sh"
 
 # Licences, advisories, and one major version of each crate.
 if cargo deny --version > /dev/null 2>&1; then
@@ -82,7 +91,15 @@ fi
 # Whether the version says what changed since the last release.
 if cargo semver-checks --version > /dev/null 2>&1; then
     echo '== compatibility'
-    cargo semver-checks --workspace
+    # One by one: a crate that the registry does not have yet would end the checks of all.
+    for package in $(cargo metadata --no-deps --format-version 1 | grep -o '"name":"kernel-primitives[a-z-]*","version"' | cut -d'"' -f4); do
+        if ! cargo semver-checks --package "$package" > "$out/semver" 2>&1; then
+            # Of macros it has nothing to compare, which it takes for an error.
+            if grep --quiet 'no crates with library targets' "$out/semver"; then continue; fi
+            grep --quiet "$package not found in registry" "$out/semver" || { cat "$out/semver" >&2; exit 1; }
+            echo "$package has no release yet"
+        fi
+    done
 else
     echo 'cargo-semver-checks is not installed: what changed for users since the last release is not checked' >&2
 fi
