@@ -100,7 +100,8 @@
 //!
 //! It passes over a compiler without its sources, or one newer than every LLVM there. [`Toolchain::find`] tells what was found, and
 //! so does the program `kernel-primitives-doctor` of this crate. In this repository, `cargo run -p kernel-primitives-build --bin
-//! kernel-primitives-doctor` runs it. `cargo install --path` of this crate's folder installs it, so that it runs anywhere.
+//! kernel-primitives-doctor` runs it. `cargo install --path` of this crate's folder installs it, so that it runs anywhere. It also tells
+//! whether NCCL is there, which no build needs: the feature `doctor`, on by default, is for this alone.
 
 #![warn(missing_docs)]
 
