@@ -137,6 +137,8 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 readonly here
 export KERNEL_PRIMITIVES_DEVICE="${DEVICE:-gpu}"
 export KERNEL_PRIMITIVES_DEVICES="${DEVICES:-$KERNEL_PRIMITIVES_DEVICE}"
+# NVLink's multicast off: a fault in it takes all GPUs of a host out of service. The benchmarks ask NCCL with this setting only.
+export NCCL_NVLS_ENABLE="${NCCL_NVLS_ENABLE:-0}"
 readonly results="${RESULTS:-$here/results}"
 readonly time_limit="${TIME_LIMIT:-1200}"
 export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
