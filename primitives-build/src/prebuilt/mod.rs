@@ -11,13 +11,20 @@ use crate::Error;
 use crate::builder::OUTPUT;
 use crate::files::{self, OutputDir};
 
+mod relative;
+
 /// The first line of an archive, before its compression.
-const MAGIC: &str = "kernel-primitives-ptx 1";
+const MAGIC: &str = "kernel-primitives-ptx 2";
+
+/// What stands before a file's length and name, if the file is as it is, or if it is PTX whose numbers are relative.
+const FORMS: [&str; 2] = ["plain", "relative"];
 
 /// The text and bytes of all files below the output folder of a build ([`Report::directory`](crate::Report::directory)), to be
-/// compressed by `zstd`: what [`unpack`] takes.
+/// compressed by `zstd --check`: what [`unpack`] takes.
 ///
-/// Equal folders give equal archives.
+/// Registers and labels of PTX are relative numbers in it, so that kernels for several types and architectures, which come one after
+/// another, have equal text where their code is equal. Compressed, they take less than half of what PTX takes as it is. The text comes
+/// back byte by byte. Equal folders give equal archives.
 ///
 /// # Errors
 ///
@@ -29,7 +36,13 @@ pub fn pack(directory: &Path) -> Result<Vec<u8>, Error> {
     let mut archive = format!("{MAGIC}\n").into_bytes();
     for name in names {
         let content = files::read(&directory.join(&name))?;
-        archive.extend(format!("{} {name}\n", content.len()).bytes());
+        let ptx = std::str::from_utf8(&content).ok().filter(|_| name.ends_with(".ptx"));
+        let [plain, relative] = FORMS;
+        let (form, content) = match ptx.and_then(|ptx| relative::encode(&name, ptx)) {
+            Some(text) => (relative, text.into_bytes()),
+            None => (plain, content),
+        };
+        archive.extend(format!("{form} {} {name}\n", content.len()).bytes());
         archive.extend(content);
     }
     Ok(archive)
@@ -80,21 +93,31 @@ fn extract(mut archive: &[u8], directory: &Path, fail: &dyn Fn(String) -> Error)
         if archive.read_line(&mut line).map_err(read)? == 0 {
             return output.finish();
         }
-        let entry = line.strip_suffix('\n').and_then(|line| line.split_once(' '));
-        let entry = entry.and_then(|(length, name)| Some((length.parse::<u64>().ok()?, Path::new(name))));
-        let inside = |name: &Path| {
-            name.components().next().is_some() && name.components().all(|part| matches!(part, Component::Normal(_)))
-        };
-        let Some((length, name)) = entry.filter(|(_, name)| inside(name)) else {
-            return Err(fail(format!("`{}` is no length and name of a file", line.trim_end())));
+        let Some((is_relative, length, name)) = line.strip_suffix('\n').and_then(entry) else {
+            return Err(fail(format!("`{}` is no form, length and name of a file", line.trim_end())));
         };
         let mut content = Vec::new();
         archive.by_ref().take(length).read_to_end(&mut content).map_err(read)?;
         if content.len() as u64 != length {
-            return Err(fail(format!("`{}` ends after {} of {length} bytes", name.display(), content.len())));
+            return Err(fail(format!("`{name}` ends after {} of {length} bytes", content.len())));
+        }
+        if is_relative {
+            let text = std::str::from_utf8(&content).map_err(|error| error.to_string());
+            let text = text.and_then(|text| relative::decode(name, text));
+            content = text.map_err(|reason| fail(format!("`{name}` is damaged: {reason}")))?.into_bytes();
         }
         output.write(name, content)?;
     }
+}
+
+/// Whether a file's PTX is relative, the bytes that follow, and its name, of the line before it. A name is one below the folder.
+fn entry(line: &str) -> Option<(bool, u64, &str)> {
+    let (form, line) = line.split_once(' ')?;
+    let (length, name) = line.split_once(' ')?;
+    let form = FORMS.iter().position(|known| *known == form)?;
+    let mut parts = Path::new(name).components();
+    let is_inside = !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)));
+    Some((form == 1, length.parse().ok()?, name)).filter(|_| is_inside)
 }
 
 /// Names with `/` between folders, whatever the system has.
@@ -141,12 +164,22 @@ mod tests {
     #[test]
     fn what_is_packed_comes_back_and_nothing_else_stays() {
         let (from, to) = (Folder::new("from"), Folder::new("to"));
-        let files: [(&str, &[u8]); 3] = [("index.txt", b"a::k\n"), ("a/k.sm_90.ptx", b"\0\n2 x\n"), ("a/empty", b"")];
+        let files: [(&str, &[u8]); 5] = [
+            ("index.txt", b"a::k\n"),
+            ("a/k.sm_90.ptx", b".entry a__k()\n{\n\tadd.s32 \t%r2, %r1, 1;\n}\n"),
+            ("a/l.sm_90.ptx", b"\xff\0\nplain 2 x\n"),
+            ("a/m.sm_90.ptx", b"%@ %r+1\n"),
+            ("a/empty", b""),
+        ];
         for (name, content) in files {
             files::write(&from.0.join(name), content).unwrap();
         }
         files::write(&to.0.join("b/old.ptx"), "old").unwrap();
         let archive = pack(&from.0).unwrap();
+        let text = String::from_utf8_lossy(&archive);
+        for line in ["plain 5 index.txt", "plain 8 a/m.sm_90.ptx", ".entry %@()", "\tadd.s32 \t%r+1, %r-2, 1;"] {
+            assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+        }
         given(&archive, &to.0).unwrap();
         assert_eq!(pack(&to.0).unwrap(), archive);
         for (name, content) in files {
@@ -159,17 +192,23 @@ mod tests {
     fn what_is_no_archive_is_an_error() {
         let to = Folder::new("bad");
         let outside = to.0.with_extension("outside");
-        let escape = format!("{MAGIC}\n1 ../{}\nx", outside.file_name().unwrap().to_string_lossy());
+        let escape = format!("{MAGIC}\nplain 1 ../{}\nx", outside.file_name().unwrap().to_string_lossy());
         for (archive, reason) in [
             ("", "does not begin"),
-            ("kernel-primitives-ptx 2\n", "does not begin"),
-            (&format!("{MAGIC}\n3 a\nab"), "ends after 2 of 3"),
-            (&format!("{MAGIC}\nx a\n"), "no length and name"),
-            (&format!("{MAGIC}\n0 \n"), "no length and name"),
-            (&format!("{MAGIC}\n99999999999999999999 a\n"), "no length and name"),
-            (&format!("{MAGIC}\n1 /a\nx"), "no length and name"),
-            (&format!("{MAGIC}\n18446744073709551615 a\nx"), "ends after 1 of"),
-            (&escape, "no length and name"),
+            // Of an earlier version.
+            ("kernel-primitives-ptx 1\n1 a\nx", "does not begin"),
+            (&format!("{MAGIC}\nplain 3 a\nab"), "ends after 2 of 3"),
+            (&format!("{MAGIC}\nrelative 9 a.ptx\n%r+"), "ends after 3 of 9"),
+            (&format!("{MAGIC}\n3 a\nabc"), "no form, length and name"),
+            (&format!("{MAGIC}\nother 3 a\nabc"), "no form, length and name"),
+            (&format!("{MAGIC}\nplain x a\n"), "no form, length and name"),
+            (&format!("{MAGIC}\nplain 0 \n"), "no form, length and name"),
+            (&format!("{MAGIC}\nplain 99999999999999999999 a\n"), "no form, length and name"),
+            (&format!("{MAGIC}\nplain 1 /a\nx"), "no form, length and name"),
+            (&format!("{MAGIC}\nplain 18446744073709551615 a\nx"), "ends after 1 of"),
+            (&format!("{MAGIC}\nrelative 3 a.ptx\n%r7"), "`a.ptx` is damaged: `%r7` counts from nothing"),
+            (&format!("{MAGIC}\nrelative 2 a.ptx\n%é"), "`a.ptx` is damaged: "),
+            (&escape, "no form, length and name"),
         ] {
             let error = given(archive.as_bytes(), &to.0).unwrap_err();
             assert!(error.contains(reason) && error.contains("kernels.zst"), "{archive:?}: {error}");
