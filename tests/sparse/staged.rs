@@ -2,7 +2,7 @@
 
 use kernel_primitives::algorithms::{Csr, Sell, spmv, spmv_by};
 use kernel_primitives::functor::{Add, Min, Overwrite, Semiring};
-use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS};
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_STAGED_THREADS};
 use kernel_primitives::{Buffer, Device, Element, EmulatorOptions, Result, Stream};
 
 use crate::kernels::Powers;
@@ -15,8 +15,10 @@ use crate::{Host, METHODS, lengths};
 fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(18);
-    let alike = |length: usize| vec![length; CSR_THREADS];
-    let even = CSR_CHUNK / CSR_THREADS;
+    let alike = |length: usize| vec![length; CSR_STAGED_THREADS];
+    let even = CSR_CHUNK / CSR_STAGED_THREADS;
+    // So that the next block's first entry is so many after the beginning of a vector.
+    let after = |lead: usize| [vec![1; CSR_STAGED_THREADS - 1], vec![1 + lead]].concat();
     let all = [
         vec![CSR_CHUNK],
         vec![CSR_CHUNK - 1, 1, 1],
@@ -25,6 +27,10 @@ fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
         vec![CSR_CHUNK / 2; 5],
         alike(even),
         [alike(even), alike(0), alike(even + 1), vec![CSR_CHUNK - 1, 0]].concat(),
+        [after(1), vec![CSR_CHUNK, 1]].concat(),
+        [after(2), vec![CSR_CHUNK - 3, 2], alike(0)].concat(),
+        [after(3), vec![CSR_CHUNK - 3], alike(0), vec![2]].concat(),
+        [after(0), vec![1]].concat(),
     ];
     for lengths in all {
         let matrix = Host::of_lengths(30, lengths, &mut random, whole);

@@ -3,8 +3,8 @@
 use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
-    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STEPS, CSR_THREADS,
-    CSR_UNSEEN, CSR_WAYS,
+    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STAGED_THREADS,
+    CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -48,17 +48,23 @@ const SCATTERED: f64 = 2.0;
 /// The begin and the end of a row: offsets, combination of the lanes, result.
 const ROW: f64 = 3.0;
 
-/// Where products go through shared memory: 32 of them until they are there, whatever rows they are of.
-const STAGE: f64 = 1.25;
+/// The time until 32 products are in shared memory, whatever rows they are of.
+const STAGE: f64 = 1.1;
 
-/// And a step along the rows there.
-const ADD: f64 = 0.5;
+/// The time of a step along rows in shared memory.
+const ADD: f64 = 0.45;
 
-/// And each time that a warp waits for its block, if the entries of the block's rows are more than it has room for.
-const WAIT: f64 = 4.0;
+/// The begin and the end of a row in shared memory, for which the block waits.
+const STAGED_ROW: f64 = 4.25;
 
-/// 32 steps along the merge path.
-const MERGE: f64 = 3.0;
+/// The time of each further wait of a warp for its block, if the entries of the block's rows are more than it has room for.
+const WAIT: f64 = 8.0;
+
+/// The time of 32 entries along the merge path.
+const MERGE: f64 = 2.4;
+
+/// The time of 32 ends of rows along the merge path.
+const MERGE_ROW: f64 = 5.0;
 
 /// The searches of the merge path and its other launches.
 const SEARCH: f64 = 40.0;
@@ -108,15 +114,16 @@ impl RowLengths {
 
     /// The time of the method that takes the fewest steps, and that.
     fn best(&self) -> (f64, SpmvMethod) {
-        let path = (self.rows + self.entries) as f64 / f64::from(WARP);
-        let mut best = (MERGE * path / WARPS + SEARCH, SpmvMethod::MergePath);
+        let path = (MERGE * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
+        let mut best = (path / WARPS + SEARCH, SpmvMethod::MergePath);
         for (way, &steps) in self.steps.iter().enumerate() {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
             let work = if 1 << way <= CSR_STAGED_LANES {
-                let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
+                let of_block = self.entries as f64 / batches * (CSR_STAGED_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
-                self.entries as f64 / f64::from(WARP) * STAGE + steps as f64 * ADD + (ROW + WAIT * waits) * batches
+                let staged = self.entries as f64 / f64::from(WARP) * STAGE;
+                staged + steps as f64 * ADD + (STAGED_ROW + WAIT * waits) * batches
             } else {
                 steps as f64 * (1.0 + SCATTERED / lanes) + ROW * batches
             };
@@ -185,6 +192,16 @@ mod tests {
         assert_eq!(lanes(1000), 32);
         let chosen: Vec<u32> = [1, 3, 7, 16, 40, 100, 1000].into_iter().map(lanes).collect();
         assert!(chosen.is_sorted(), "{chosen:?}");
+        for len in 0..=8 {
+            assert_eq!(lanes(len), 1, "{len}");
+        }
+        assert_eq!((lanes(16), lanes(32)), (2, 8));
+    }
+
+    #[test]
+    fn rows_of_any_lengths_in_any_order_take_the_merge_path() {
+        let lengths: Vec<u64> = (0..1 << 16).map(|row| 500_000 / (row * 0x9e37 % (1 << 16) + 1)).collect();
+        assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
     }
 
     #[test]

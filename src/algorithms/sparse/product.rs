@@ -101,7 +101,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
 /// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two
-/// results for each 896 entries and rows.
+/// results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -356,7 +356,8 @@ where
     let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
     let stages = device::csr_stages::<R::Accum>(lanes);
     let lanes = if stages { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
-    let dims = grid(a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS), device::CSR_THREADS);
+    let threads = if stages { device::CSR_STAGED_THREADS } else { device::CSR_THREADS };
+    let dims = grid(a.rows().saturating_mul(lanes as usize).div_ceil(threads), threads);
     if stages {
         return device::csr_staged_rows::launch_entry(
             staged_kernel,
@@ -408,7 +409,7 @@ where
     device::csr_tiles::launch_entry(
         tiles_kernel,
         stream,
-        grid(tiles, device::CSR_THREADS),
+        grid(tiles, device::CSR_TILE_THREADS),
         offsets,
         a.indices(),
         a.values(),

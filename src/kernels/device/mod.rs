@@ -61,15 +61,16 @@ pub use crate::algorithms::sort::kernel::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
-pub use crate::algorithms::sparse::kernel::csr::{
-    CSR_CHUNK, CSR_STAGED_LANES, CSR_THREADS, CsrStaged, csr_rows, csr_staged_rows, csr_stages,
-};
+pub use crate::algorithms::sparse::kernel::csr::{CSR_THREADS, csr_rows};
 pub use crate::algorithms::sparse::kernel::csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
 };
 pub use crate::algorithms::sparse::kernel::csr_path::{
-    CSR_ENDS_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
+    CSR_ENDS_THREADS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
+};
+pub use crate::algorithms::sparse::kernel::csr_staged::{
+    CSR_CHUNK, CSR_STAGED_LANES, CSR_STAGED_THREADS, CsrStaged, csr_staged_rows, csr_stages,
 };
 pub use crate::algorithms::sparse::kernel::csr_vectors::csr_row_vectors;
 pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};

@@ -1,171 +1,21 @@
-//! The kernels of products of a matrix in compressed rows and a vector, for rows of similar lengths.
+//! The kernel of products of a matrix in compressed rows and a vector, for long rows of similar lengths; and the views of a matrix.
 
 use core::hint::select_unpredictable;
-use core::marker::PhantomData;
 
 use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
-use kernel_primitives::view::SharedStorage;
 
-/// Threads of a block of the kernels of products.
+/// Threads of a block of the kernels of products that read by rows.
 pub const CSR_THREADS: usize = 128;
-
-/// The most lanes that have a row in [`csr_staged_rows`](struct@csr_staged_rows). More have one in [`csr_rows`](struct@csr_rows).
-pub const CSR_STAGED_LANES: u32 = 4;
 
 /// Entries that a lane of [`csr_rows`](struct@csr_rows) has under way.
 const AHEAD: usize = 4;
-
-/// The most entries that a thread of [`csr_staged_rows`](struct@csr_staged_rows) has under way.
-const STAGED: usize = 8;
-
-/// The most entries that a block of [`csr_staged_rows`](struct@csr_staged_rows) has in shared memory at a time.
-pub const CSR_CHUNK: usize = CSR_THREADS * STAGED;
-
-/// Products of a row that a thread of [`csr_staged_rows`](struct@csr_staged_rows) reads from shared memory at once.
-const ADDED: usize = 4;
 
 /// Blocks of a multiprocessor at once where results that accumulate in `A` have up to 8 bytes and `narrow` blocks do: wider ones take
 /// more registers.
 pub(super) const fn blocks<A>(narrow: usize) -> usize {
     if size_of::<A>() <= 8 { narrow } else { narrow / 2 }
-}
-
-/// Entries that a thread of [`csr_staged_rows`](struct@csr_staged_rows) has under way, for results that accumulate in `A`.
-const fn staged_items<A>() -> usize {
-    match size_of::<A>() {
-        0..=8 => STAGED,
-        9..=16 => 4,
-        17..=32 => 2,
-        _ => 1,
-    }
-}
-
-/// Products that a block of [`csr_staged_rows`](struct@csr_staged_rows) has in shared memory at a time.
-const fn chunk<A>() -> usize {
-    CSR_THREADS * staged_items::<A>()
-}
-
-/// Bytes of shared memory that a block of [`csr_staged_rows`](struct@csr_staged_rows) has at most: half of what one can have on any GPU.
-const ROOM: usize = 32 << 10;
-
-/// Whether [`csr_staged_rows`](struct@csr_staged_rows) has rows of so many lanes, for results that accumulate in `A`. Where their products
-/// take too much shared memory, [`csr_rows`](struct@csr_rows) has them.
-pub const fn csr_stages<A: Element>(lanes: u32) -> bool {
-    lanes <= CSR_STAGED_LANES && <CsrStaged<A> as SharedStorage>::BYTES <= ROOM
-}
-
-/// Where a product lies in shared memory: a gap after those that lie side by side in all banks, so that rows of 16 or 32 entries begin in
-/// different banks.
-const fn place<A>(product: usize) -> usize {
-    match size_of::<A>() {
-        4 => product + (product >> 5),
-        8 => product + (product >> 4),
-        _ => product,
-    }
-}
-
-/// Products of neighbouring entries.
-pub struct CsrStaged<A>(PhantomData<A>);
-
-impl<A> CsrStaged<A> {
-    const ITEMS: usize = place::<A>(chunk::<A>());
-}
-
-// SAFETY: uninitialised elements.
-unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
-    const BYTES: usize = Self::ITEMS * size_of::<A>();
-    const ALIGN: usize = 16;
-}
-
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for short rows: so many neighbouring `lanes`, 1, 2 or 4, have a
-/// row.
-///
-/// The entries of the block's rows lie side by side. The threads read them side by side, whatever rows they are of, and put their
-/// products in shared memory. Then each lane adds up its share of its row from there. If the entries are too many for that, it is done
-/// chunk by chunk.
-///
-/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
-///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside.
-///
-/// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
-#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-pub fn csr_staged_rows<V, S, I, R, E>(
-    cx: Block,
-    offsets: Global<I>,
-    columns: Global<I>,
-    values: Global<V>,
-    x: Input<S>,
-    z: Global<E::Output>,
-    mut y: GlobalMut<E::Output>,
-    op: R,
-    epilogue: E,
-    lanes: u32,
-    mut staged: Shared<CsrStaged<R::Accum>>,
-) where
-    V: Element,
-    S: Source,
-    I: Integer + ConvertTo<u64>,
-    R: Reduction<(V, S::Item)> + KernelParam,
-    E: Epilogue<R::Output> + KernelParam,
-{
-    let a = Csr { offsets, columns, values };
-    let (thread, shift) = (cx.thread_rank(), lanes.trailing_zeros());
-    let first_row = cx.block_rank() * (CSR_THREADS >> shift);
-    let last_row = (first_row + (CSR_THREADS >> shift)).min(a.rows());
-    let (row, lane) = (first_row + (thread >> shift) as usize, thread & (lanes - 1));
-    if first_row >= last_row {
-        return;
-    }
-    let (mut from, to) = (a.begin(first_row), a.end(last_row - 1));
-    let (begin, end) = a.bounds(row);
-    let writes = lane == 0 && row < last_row;
-    // SAFETY: a row is of one group of lanes, of which only the first accesses it.
-    let old = if writes { unsafe { read::<R::Output, E>(&y, z, row, &epilogue) } } else { E::Output::ZERO };
-    let mut total = op.identity();
-    while from < to {
-        let count = (to - from).min(const { chunk::<R::Accum>() });
-        let most = const { staged_items::<R::Accum>() };
-        let entries = a.entries(from, from + count);
-        let found: [_; STAGED] = entries.products(thread as usize, CSR_THREADS, most, x, &op);
-        staged.enter();
-        let products = staged.array::<R::Accum>(0, const { CsrStaged::<R::Accum>::ITEMS });
-        for (k, &product) in found.iter().enumerate() {
-            if k < most {
-                let at = place::<R::Accum>(k * CSR_THREADS + thread as usize);
-                // SAFETY: below the number of products of a chunk; the thread's own element until the barrier.
-                unsafe { products.store(at, product) };
-            }
-        }
-        cx.barrier();
-        let in_chunk = |entry: usize| entry.saturating_sub(from).min(count) as u32;
-        let (mut at, stop) = (in_chunk(begin) + lane, in_chunk(end));
-        while at < stop {
-            let mut parts = [op.identity(); ADDED];
-            for (k, part) in parts.iter_mut().enumerate() {
-                let at = at + k as u32 * lanes;
-                let place = place::<R::Accum>(at.min(stop - 1) as usize);
-                // SAFETY: below `count`; all of these were written before the barrier, and nobody writes them before the next one.
-                let found = unsafe { products.load(place) };
-                *part = select_unpredictable(at < stop, found, op.identity());
-            }
-            for &part in &parts {
-                total = op.combine(total, part);
-            }
-            at += ADDED as u32 * lanes;
-        }
-        from += count;
-    }
-    let total = warp_group_reduce(cx, total, op.reducer(), lanes);
-    if writes {
-        let total = op.post(total, end.saturating_sub(begin) as u64);
-        // SAFETY: as above.
-        unsafe { y.write(row, epilogue.apply(total, old)) };
-    }
 }
 
 /// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv): so many neighbouring `lanes`, 8, 16 or 32, have a row.
@@ -338,20 +188,11 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
         let left = self.len().saturating_sub(first).min(N * step) as u32;
         let start = first.min(last);
         let place = |k: usize| start + ((k * step) as u32).min(left.saturating_sub(1)) as usize;
-        let column_at = |k: usize| {
-            // SAFETY: `start + left - 1` is an entry.
-            let column = ConvertTo::<u64>::convert(unsafe { self.columns.read_inside(place(k)) });
-            // By as few bits as an index has.
-            if const { size_of::<I>() <= 4 } {
-                (column as u32).min(last_column.min(u32::MAX as usize) as u32) as usize
-            } else {
-                (column as usize).min(last_column)
-            }
-        };
         let (mut columns, mut values) = ([0; N], [V::ZERO; N]);
         for (k, column) in columns.iter_mut().enumerate() {
             if k < most {
-                *column = column_at(k);
+                // SAFETY: `start + left - 1` is an entry.
+                *column = column_of(unsafe { self.columns.read_inside(place(k)) }, last_column);
             }
         }
         for (k, value) in values.iter_mut().enumerate() {
@@ -370,6 +211,18 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
             }
         }
         products
+    }
+}
+
+/// A column as an index, the last one if it is outside.
+#[inline(always)]
+pub(super) fn column_of<I: Integer + ConvertTo<u64>>(column: I, last_column: usize) -> usize {
+    let column = ConvertTo::<u64>::convert(column);
+    // By as few bits as an index has.
+    if const { size_of::<I>() <= 4 } {
+        (column as u32).min(last_column.min(u32::MAX as usize) as u32) as usize
+    } else {
+        (column as usize).min(last_column)
     }
 }
 

@@ -1,18 +1,24 @@
 //! The kernels of products of a matrix in compressed rows and a vector by merge path, for rows of very different lengths.
 
+use core::hint::select_unpredictable;
 use core::marker::PhantomData;
-use core::ops::Range;
 
-use kernel_primitives::block::{PathPlaces, path_share};
-use kernel_primitives::element::Segmented;
-use kernel_primitives::functor::{BySegment, Epilogue, Reduction};
+use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
+use kernel_primitives::simt::WARP;
 use kernel_primitives::thread::merge_path_rows;
 use kernel_primitives::view::SharedStorage;
 
-use super::csr::{CSR_THREADS, Csr, blocks, bounds, write};
+use super::csr::{Csr, blocks, bounds, write};
 use super::csr_build::CSR_BUILD_THREADS;
+use super::entry_vectors::{Vectors, WIDEST, vector_blocks, width};
+
+/// Threads of a block of [`csr_tiles`](struct@csr_tiles).
+pub const CSR_TILE_THREADS: usize = 256;
+
+/// Warps of that.
+const WARPS: usize = CSR_TILE_THREADS / WARP as usize;
 
 /// Threads of a block of [`csr_ends`](struct@csr_ends), which is also how many tiles it looks at.
 pub const CSR_ENDS_THREADS: usize = 256;
@@ -26,23 +32,27 @@ const BY_THREAD: usize = 16;
 /// No row.
 const NONE: u64 = u64::MAX;
 
-/// The most steps along the merge path that a thread of [`csr_tiles`](struct@csr_tiles) takes.
-const STEPS: usize = 7;
+/// The most entries of a thread of [`csr_tiles`](struct@csr_tiles).
+const ITEMS: usize = 8;
 
-/// Steps along the merge path that a thread of [`csr_tiles`](struct@csr_tiles) takes. An odd number, so that threads meet in few
-/// banks of shared memory.
-const fn steps<A>() -> usize {
+/// No row ends with an entry.
+const OPEN: u16 = u16::MAX;
+
+/// Entries of a thread of [`csr_tiles`](struct@csr_tiles), for results that accumulate in `A`.
+const fn thread_items<A>() -> usize {
     match size_of::<A>() {
-        0..=8 => STEPS,
-        9..=16 => 5,
-        17..=32 => 3,
+        0..=8 => ITEMS,
+        9..=16 => 4,
+        17..=32 => 2,
         _ => 1,
     }
 }
 
-/// Steps along the merge path of a tile of [`csr_tiles`](struct@csr_tiles), for results that accumulate in `A`.
+/// Steps along the merge path of a tile of [`csr_tiles`](struct@csr_tiles), for results that accumulate in `A`. They are fewer than the
+/// threads' entries, so that the first vector of entries may begin before the tile.
 pub const fn csr_tile_steps<A>() -> usize {
-    CSR_THREADS * steps::<A>()
+    let items = thread_items::<A>();
+    CSR_TILE_THREADS * items - if items < WIDEST { items } else { WIDEST }
 }
 
 /// Bytes of shared memory that a block has here at most: nearly what one can have on any GPU. The rest is for a kernel's own.
@@ -51,23 +61,24 @@ const ROOM: usize = 62 << 10;
 /// Whether results that accumulate in `A` are combined along the merge path: for wider ones its kernels take more shared memory than
 /// blocks have on some GPUs. The answer is the same on all of them, so that the order of combination is, too.
 pub const fn csr_path_fits<A: Element>() -> bool {
-    let tiles = <CsrStorage<A> as SharedStorage>::BYTES
-        + <ScanStorage<Segmented<A>, CSR_THREADS> as SharedStorage>::BYTES.next_multiple_of(16);
     let ends = <ReduceStorage<u64, CSR_ENDS_THREADS> as SharedStorage>::BYTES
         + <ReduceStorage<A, CSR_ENDS_THREADS> as SharedStorage>::BYTES;
-    tiles.next_multiple_of(16) <= ROOM && ends <= ROOM
+    <CsrStorage<A> as SharedStorage>::BYTES <= ROOM && ends <= ROOM
 }
 
-/// The ends of a tile's rows, and the products of its entries.
+/// Of a tile: which row ends with each of the threads' entries, the totals of its rows, and of each warp the total after its last end of a
+/// row, and whether there is one.
 pub struct CsrStorage<A>(PhantomData<A>);
 
 impl<A> CsrStorage<A> {
-    const PRODUCTS: usize = (csr_tile_steps::<A>() * size_of::<u32>()).next_multiple_of(16);
+    const TOTALS: usize = CSR_TILE_THREADS * ITEMS * size_of::<u16>();
+    const AFTER: usize = (Self::TOTALS + csr_tile_steps::<A>() * size_of::<A>()).next_multiple_of(16);
+    const ENDED: usize = (Self::AFTER + WARPS * size_of::<A>()).next_multiple_of(16);
 }
 
 // SAFETY: uninitialised elements.
 unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
-    const BYTES: usize = Self::PRODUCTS + csr_tile_steps::<A>() * size_of::<A>();
+    const BYTES: usize = Self::ENDED + WARPS * size_of::<u32>();
     const ALIGN: usize = 16;
 }
 
@@ -90,18 +101,23 @@ where
 }
 
 /// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes equally many steps; a step is an
-/// entry or the end of a row. So rows of any lengths are balanced.
+/// entry or the end of a row. So rows of any lengths are balanced, and so are runs of empty ones.
 ///
-/// `splits` is from [`csr_splits`](struct@csr_splits). The threads read the tile's entries side by side and put the products and the
-/// ends of rows in shared memory. Then each takes its steps there: [`block_reduce_path`](kernel_primitives::block::block_reduce_path) has the
-/// same parts. A tile in which no row ends needs no steps: each thread adds up the products that it has.
+/// `splits` is from [`csr_splits`](struct@csr_splits). A thread has neighbouring entries, of which it reads columns and values in vectors. While
+/// they are on their way, a thread a row marks the last entry of each row that ends in the tile. Then each thread combines the products
+/// between its marks, and its warp and the block what lies across threads, in order. Rows' totals go through shared memory, so that
+/// neighbouring threads write neighbouring rows. A tile in which no row ends has no marks.
 ///
 /// Rows that begin and end in the tile are done, and go to `y`. Of a tile `t`, `partials[2 * t]` is the share of the row that
 /// began before and ends in it, if there is one: `crossing[t]` is its number, or [`u64::MAX`]. `partials[2 * t + 1]` is the
 /// share of the row that goes on after the tile.
 ///
-/// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
+/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
+/// outside.
+///
+/// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016; Blelloch, Heroux and Zagha, *Segmented operations
+/// for sparse matrix computation on vector multiprocessors*, 1993.
+#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(vector_blocks::<R::Accum>()))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
     cx: Block,
@@ -117,7 +133,6 @@ pub fn csr_tiles<V, S, I, R, E>(
     op: R,
     epilogue: E,
     mut staged: Shared<CsrStorage<R::Accum>>,
-    mut carries: Shared<ScanStorage<Segmented<R::Accum>, CSR_THREADS>>,
 ) where
     V: Element,
     S: Source,
@@ -125,8 +140,14 @@ pub fn csr_tiles<V, S, I, R, E>(
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
+    const {
+        let (items, steps) = (thread_items::<R::Accum>(), csr_tile_steps::<R::Accum>());
+        let lead = width::<V, I>(items) - 1;
+        assert!(lead + steps <= CSR_TILE_THREADS * items, "threads have all entries of the vectors of a tile");
+        assert!(steps <= OPEN as usize, "no row of a tile has the number that means none");
+    };
     let a = Csr { offsets, columns, values };
-    let tile_steps = const { csr_tile_steps::<R::Accum>() };
+    let (tile_steps, items) = const { (csr_tile_steps::<R::Accum>(), thread_items::<R::Accum>()) };
     let (tile, thread) = (cx.block_rank(), cx.thread_rank() as usize);
     let first = tile * tile_steps;
     let last = (first + tile_steps).min(a.rows() + values.len());
@@ -135,49 +156,199 @@ pub fn csr_tiles<V, S, I, R, E>(
     let row_count = last_row.saturating_sub(first_row).min(tile_steps);
     let first_entry = first.saturating_sub(first_row);
     let count = (last - first).saturating_sub(row_count).min(values.len().saturating_sub(first_entry));
-
-    let end_of = |row: usize| if row < row_count { a.end(first_row + row) } else { 0 };
-    // On its way together with the entries. Few tiles have more ends of rows than threads.
-    let first_end = end_of(thread);
-    let most = const { steps::<R::Accum>() };
-    let found: [_; STEPS] = a.entries(first_entry, first_entry + count).products(thread, CSR_THREADS, most, x, &op);
+    // Entries before the tile's in its first vector.
+    let lead = if count > 0 { first_entry % const { width::<V, I>(thread_items::<R::Accum>()) } } else { 0 };
 
     staged.enter();
-    let places = PathPlaces {
-        ends: staged.array::<u32>(0, tile_steps),
-        items: staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::PRODUCTS }, tile_steps),
+    let marks = staged.array::<u16>(0, const { CSR_TILE_THREADS * ITEMS });
+    let totals = staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::TOTALS }, tile_steps);
+    // On their way together with the entries. Few tiles have more ends of rows than threads.
+    let own = if thread < row_count { a.bounds(first_row + thread) } else { (0, 0) };
+    let bounds_of = |row: usize| if row == thread { own } else { a.bounds(first_row + row) };
+    // The last entry of a row in the tile, if it has one there, among those of the threads.
+    let last_entry = |(begin, end): (usize, usize)| {
+        let (begin, end) = (begin.max(first_entry), end.min(first_entry + count));
+        if begin < end { Some(end - first_entry - 1 + lead) } else { None }
     };
-    let end = |row: usize| (if row == thread { first_end } else { end_of(row) }).saturating_sub(first_entry);
-    let reducer = op.reducer();
-    let write_row = |row: usize, items: Range<usize>, total: R::Accum| {
-        // SAFETY: a row's end is one step of the path.
-        unsafe { write(&mut y, z, first_row + row, op.post(total, items.len() as u64), &epilogue) };
-    };
-    // SAFETY: both places have room for `tile_steps`, which are `most` for each thread; there are no more rows, and no more entries. Nothing else
-    // is in the storage.
-    let share = unsafe { path_share(cx, places, (row_count, count), (&found, most), end, &reducer, write_row) };
-    let ([before], all) = block_exclusive_scan(cx, &mut carries, &[share.own()], BySegment(reducer));
-    if let Some((row, items, total)) = share.first(before, &reducer) {
-        let goes_across = row == 0 && a.begin(first_row) < first_entry;
-        // SAFETY: `partials` and `crossing` have places for each tile, of which one thread has the first row's end; so it is with `y`.
-        unsafe {
-            if goes_across {
-                partials.write(2 * tile, total);
-            } else {
-                write(&mut y, z, first_row + row, op.post(total, items.len() as u64), &epilogue);
+    let mark = || {
+        if row_count == 0 {
+            return;
+        }
+        // SAFETY: the thread's own until the barrier.
+        unsafe { marks.store_items(thread * ITEMS, &[OPEN; ITEMS]) };
+        cx.barrier();
+        let mut row = thread;
+        while row < row_count {
+            if let Some(entry) = last_entry(bounds_of(row)) {
+                // SAFETY: nobody reads it before the next barrier. If another launch has given two rows the same end, it is either's number: two
+                // bytes are one access.
+                unsafe { marks.set(entry / items * ITEMS + entry % items, row as u16) };
             }
-            if row == 0 {
-                crossing.write(tile, if goes_across { first_row as u64 } else { NONE });
+            row += CSR_TILE_THREADS;
+        }
+    };
+    let entries = (first_entry - lead, (lead + count) as u32);
+    let mut found = match const { width::<V, I>(thread_items::<R::Accum>()) } {
+        4 => products::<V, S, I, R, 4, 2>(&a, entries, thread, x, &op, mark),
+        2 => products::<V, S, I, R, 2, 4>(&a, entries, thread, x, &op, mark),
+        _ => products::<V, S, I, R, 1, 8>(&a, entries, thread, x, &op, mark),
+    };
+    for (k, product) in found.iter_mut().enumerate() {
+        if k < items {
+            // One before the tile has a large number.
+            let entry = ((thread * items + k) as u32).wrapping_sub(lead as u32);
+            *product = select_unpredictable(entry < count as u32, *product, op.identity());
+        }
+    }
+    let mut ends = [OPEN; ITEMS];
+    if row_count > 0 {
+        cx.barrier();
+        // SAFETY: written before the barrier, and not again.
+        ends = unsafe { marks.load_items(thread * ITEMS) };
+    }
+
+    // The first row that ends among the thread's entries, its share of that, and what comes after the last end.
+    let (mut first_end, mut head, mut total) = (OPEN, op.identity(), op.identity());
+    for (k, &end) in ends.iter().enumerate() {
+        if k < items {
+            total = op.combine(total, found[k]);
+            if end != OPEN {
+                if first_end == OPEN {
+                    (first_end, head) = (end, total);
+                } else {
+                    // SAFETY: a row of the tile, which has one last entry. Nobody reads its total before the barriers.
+                    unsafe { totals.store(end as usize, total) };
+                }
+                total = op.identity();
             }
         }
     }
-    if thread == 0 {
-        // SAFETY: of the tile alone; where no row ends, no other thread writes to `crossing`.
+    let carried = Carried::of::<(V, S::Item), R>(cx, &staged, first_end != OPEN, total, &op);
+    if first_end != OPEN {
+        // SAFETY: as above.
+        unsafe { totals.store(first_end as usize, op.combine(carried.before, head)) };
+    }
+    if thread == CSR_TILE_THREADS - 1 {
+        // SAFETY: of the tile alone.
+        unsafe { partials.write(2 * tile + 1, carried.after) };
+    }
+    if row_count == 0 {
+        if thread == 0 {
+            // SAFETY: of the tile alone.
+            unsafe { crossing.write(tile, NONE) };
+        }
+        return;
+    }
+    cx.barrier();
+    let mut row = thread;
+    while row < row_count {
+        let (begin, end) = bounds_of(row);
+        let total = match last_entry((begin, end)) {
+            // SAFETY: the thread that has the row's last entry has written it before the barrier, and nobody writes it again. If another
+            // launch has given two rows the same end, nobody has written one of them, and any bits will do.
+            Some(_) => unsafe { totals.load(row) },
+            None => op.identity(),
+        };
+        let goes_across = row == 0 && begin < first_entry;
+        // SAFETY: `partials` and `crossing` have places for each tile, of which one thread has the first row; a row's end is one step of the
+        // path.
         unsafe {
-            partials.write(2 * tile + 1, all.total);
-            if row_count == 0 {
-                crossing.write(tile, NONE);
+            if row == 0 {
+                crossing.write(tile, if goes_across { first_row as u64 } else { NONE });
             }
+            if goes_across {
+                partials.write(2 * tile, total);
+            } else {
+                write(&mut y, z, first_row + row, op.post(total, end.saturating_sub(begin) as u64), &epilogue);
+            }
+        }
+        row += CSR_TILE_THREADS;
+    }
+}
+
+/// The products of a thread's neighbouring entries, of `len` from `first`; what is after these is anything. `meanwhile` runs once, while
+/// columns and values are on their way. There are `M` vectors of `N` entries in [`ITEMS`].
+#[inline(always)]
+#[track_caller]
+fn products<V, S, I, R, const N: usize, const M: usize>(
+    a: &Csr<'_, V, I>,
+    (first, len): (usize, u32),
+    thread: usize,
+    x: Input<S>,
+    op: &R,
+    meanwhile: impl FnOnce(),
+) -> [R::Accum; ITEMS]
+where
+    V: Element,
+    S: Source,
+    I: Integer + ConvertTo<u64>,
+    R: Reduction<(V, S::Item)>,
+{
+    const { assert!(N * M == ITEMS, "vectors have a thread's entries") };
+    let most = const { thread_items::<R::Accum>() / N };
+    let entries = Vectors::<V, I, N>::of(a, first, len);
+    let loaded = entries.load::<M>(most, |m| (thread * most + m) as u32);
+    meanwhile();
+    let found = entries.products(&loaded, most, x, op);
+    core::array::from_fn(|k| found[k / N][k % N])
+}
+
+/// What goes from threads to those after them in a tile.
+struct Carried<A> {
+    /// The combination of the entries after the last end of a row in the threads before, for the first end in this one.
+    before: A,
+    /// The same up to and with this thread's entries.
+    after: A,
+}
+
+impl<A: Element> Carried<A> {
+    /// Carries `total`, what a thread has after its last end of a row, to the threads up to the next one in which a row ends, and with it.
+    /// `ends` says whether one ends in this thread; then its `total` starts anew. One barrier.
+    #[inline(always)]
+    #[track_caller]
+    fn of<T, R: Reduction<T, Accum = A>>(
+        cx: Block<'_>,
+        staged: &Shared<'_, CsrStorage<A>>,
+        ends: bool,
+        total: A,
+        op: &R,
+    ) -> Self {
+        let after = staged.array::<A>(const { CsrStorage::<A>::AFTER }, WARPS);
+        let ended = staged.array::<u32>(const { CsrStorage::<A>::ENDED }, WARPS);
+        let (lane, warp) = (cx.lane(), cx.warp());
+        // The lanes in which a row ends, and the last of them up to this one.
+        let lanes = cx.ballot(FULL_MASK, ends);
+        let start = 31 - ((lanes & (FULL_MASK >> (31 - lane))) | 1).leading_zeros();
+        let mut scanned = total;
+        let mut delta = 1;
+        while delta < WARP {
+            let below = cx.shuffle_up(FULL_MASK, scanned, delta, WARP);
+            if lane >= start + delta {
+                scanned = op.combine(below, scanned);
+            }
+            delta *= 2;
+        }
+        let below = cx.shuffle_up(FULL_MASK, scanned, 1, WARP);
+        if lane == WARP - 1 {
+            // SAFETY: the warp's own until the barrier.
+            unsafe {
+                after.store(warp as usize, scanned);
+                ended.store(warp as usize, (lanes != 0) as u32);
+            }
+        }
+        cx.barrier();
+        let mut across = op.identity();
+        for warp in 0..warp as usize {
+            // SAFETY: written before the barrier, and not again.
+            let (after, ended) = unsafe { (after.load(warp), ended.load(warp)) };
+            across = if ended != 0 { after } else { op.combine(across, after) };
+        }
+        let below = if lane > 0 { below } else { op.identity() };
+        let is_first = lanes & !(FULL_MASK << lane) == 0;
+        let is_open = lanes & (FULL_MASK >> (31 - lane)) == 0;
+        Self {
+            before: if is_first { op.combine(across, below) } else { below },
+            after: if is_open { op.combine(across, scanned) } else { scanned },
         }
     }
 }

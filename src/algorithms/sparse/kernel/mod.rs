@@ -3,5 +3,7 @@
 pub(crate) mod csr;
 pub(crate) mod csr_build;
 pub(crate) mod csr_path;
+pub(crate) mod csr_staged;
 pub(crate) mod csr_vectors;
+mod entry_vectors;
 pub(crate) mod sell;
