@@ -12,7 +12,7 @@ use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, blocks, bounds, write};
 use super::csr_build::CSR_BUILD_THREADS;
-use super::entry_vectors::{Vectors, WIDEST, vector_blocks, width};
+use super::entry_vectors::{Loaded, Vectors, WIDEST, one_by_one, vector_blocks, width};
 
 /// Threads of a block of [`csr_tiles`](struct@csr_tiles).
 pub const CSR_TILE_THREADS: usize = 256;
@@ -66,13 +66,13 @@ pub const fn csr_path_fits<A: Element>() -> bool {
     <CsrStorage<A> as SharedStorage>::BYTES <= ROOM && ends <= ROOM
 }
 
-/// Of a tile: which row ends with each of the threads' entries, the totals of its rows, and of each warp the total after its last end of a
-/// row, and whether there is one.
+/// Of a tile: which row ends with each of the threads' entries, the totals of its rows, or before them the products of its entries, and of
+/// each warp the total after its last end of a row, and whether there is one.
 pub struct CsrStorage<A>(PhantomData<A>);
 
 impl<A> CsrStorage<A> {
     const TOTALS: usize = CSR_TILE_THREADS * ITEMS * size_of::<u16>();
-    const AFTER: usize = (Self::TOTALS + csr_tile_steps::<A>() * size_of::<A>()).next_multiple_of(16);
+    const AFTER: usize = (Self::TOTALS + CSR_TILE_THREADS * thread_items::<A>() * size_of::<A>()).next_multiple_of(16);
     const ENDED: usize = (Self::AFTER + WARPS * size_of::<A>()).next_multiple_of(16);
 }
 
@@ -161,7 +161,7 @@ pub fn csr_tiles<V, S, I, R, E>(
 
     staged.enter();
     let marks = staged.array::<u16>(0, const { CSR_TILE_THREADS * ITEMS });
-    let totals = staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::TOTALS }, tile_steps);
+    let totals = staged.array::<R::Accum>(const { CsrStorage::<R::Accum>::TOTALS }, CSR_TILE_THREADS * items);
     // On their way together with the entries. Few tiles have more ends of rows than threads.
     let own = if thread < row_count { a.bounds(first_row + thread) } else { (0, 0) };
     let bounds_of = |row: usize| if row == thread { own } else { a.bounds(first_row + row) };
@@ -189,9 +189,9 @@ pub fn csr_tiles<V, S, I, R, E>(
     };
     let entries = (first_entry - lead, (lead + count) as u32);
     let mut found = match const { width::<V, I>(thread_items::<R::Accum>()) } {
-        4 => products::<V, S, I, R, 4, 2>(&a, entries, thread, x, &op, mark),
-        2 => products::<V, S, I, R, 2, 4>(&a, entries, thread, x, &op, mark),
-        _ => products::<V, S, I, R, 1, 8>(&a, entries, thread, x, &op, mark),
+        4 => products::<V, S, I, R, 4, 2>(cx, &a, entries, x, &op, totals, mark),
+        2 => products::<V, S, I, R, 2, 4>(cx, &a, entries, x, &op, totals, mark),
+        _ => products::<V, S, I, R, 1, 8>(cx, &a, entries, x, &op, totals, mark),
     };
     for (k, product) in found.iter_mut().enumerate() {
         if k < items {
@@ -268,14 +268,17 @@ pub fn csr_tiles<V, S, I, R, E>(
 
 /// The products of a thread's neighbouring entries, of `len` from `first`; what is after these is anything. `meanwhile` runs once, while
 /// columns and values are on their way. There are `M` vectors of `N` entries in [`ITEMS`].
+///
+/// If the entries cannot be read in vectors, their products go through `staged`, of which each thread reads its own in the end.
 #[inline(always)]
 #[track_caller]
 fn products<V, S, I, R, const N: usize, const M: usize>(
+    cx: Block,
     a: &Csr<'_, V, I>,
     (first, len): (usize, u32),
-    thread: usize,
     x: Input<S>,
     op: &R,
+    staged: SharedArray<'_, R::Accum>,
     meanwhile: impl FnOnce(),
 ) -> [R::Accum; ITEMS]
 where
@@ -285,12 +288,33 @@ where
     R: Reduction<(V, S::Item)>,
 {
     const { assert!(N * M == ITEMS, "vectors have a thread's entries") };
-    let most = const { thread_items::<R::Accum>() / N };
-    let entries = Vectors::<V, I, N>::of(a, first, len);
-    let loaded = entries.load::<M>(most, |m| (thread * most + m) as u32);
+    let (items, most) = const { (thread_items::<R::Accum>(), thread_items::<R::Accum>() / N) };
+    let thread = cx.thread_rank() as usize;
+    let vectors = Vectors::<V, I, N>::of(a, first, len);
+    let loaded = match &vectors {
+        Some(vectors) => vectors.load::<M>(most, |m| (thread * most + m) as u32),
+        None => Loaded::NONE,
+    };
     meanwhile();
-    let found = entries.products(&loaded, most, x, op);
-    core::array::from_fn(|k| found[k / N][k % N])
+    if let Some(vectors) = vectors {
+        let found = vectors.products(&loaded, most, x, op);
+        return core::array::from_fn(|k| found[k / N][k % N]);
+    }
+    let entries = a.entries(first, first.saturating_add(len as usize));
+    one_by_one(&entries, thread, CSR_TILE_THREADS, x, op, |entry, product| {
+        // SAFETY: an entry of the tile, which is this thread's alone until the barrier.
+        unsafe { staged.store(entry, product) };
+    });
+    cx.barrier();
+    let mut found = [op.identity(); ITEMS];
+    for (k, product) in found.iter_mut().enumerate() {
+        let entry = thread * items + k;
+        if k < items && entry < len as usize {
+            // SAFETY: written before the barrier; nobody writes it again before the next one.
+            *product = unsafe { staged.load(entry) };
+        }
+    }
+    found
 }
 
 /// What goes from threads to those after them in a tile.

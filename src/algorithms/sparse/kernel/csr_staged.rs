@@ -9,7 +9,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, read};
-use super::entry_vectors::{Vectors, vector_blocks, width};
+use super::entry_vectors::{Vectors, one_by_one, vector_blocks, width};
 
 /// Threads of a block of [`csr_staged_rows`](struct@csr_staged_rows).
 pub const CSR_STAGED_THREADS: usize = 256;
@@ -164,8 +164,8 @@ pub fn csr_staged_rows<V, S, I, R, E>(
     }
 }
 
-/// Puts the products of `count` entries from `from`, and of what else is in their vectors of `N`, in shared memory. There are no more of
-/// them than a chunk has.
+/// Puts the products of `count` entries from `from` in shared memory, and perhaps of what else is in their vectors of `N`. There are no more
+/// of them than a chunk has.
 #[inline(always)]
 #[track_caller]
 fn stage<V, S, I, R, const N: usize>(
@@ -181,8 +181,15 @@ fn stage<V, S, I, R, const N: usize>(
     I: Integer + ConvertTo<u64>,
     R: Reduction<(V, S::Item)>,
 {
-    let entries = Vectors::<V, I, N>::of(a, from, count);
     let mut at = cx.thread_rank();
+    let Some(entries) = Vectors::<V, I, N>::of(a, from, count) else {
+        let entries = a.entries(from, from + count as usize);
+        one_by_one(&entries, at as usize, CSR_STAGED_THREADS, x, op, |entry, product| {
+            // SAFETY: of an entry of the chunk, which is this thread's alone until the barrier.
+            unsafe { products.store(place::<R::Accum>(entry), product) };
+        });
+        return;
+    };
     if entries.vectors() <= CSR_STAGED_THREADS as u32 {
         put::<V, S, I, R, N, 1>(&entries, at, x, op, products);
         return;
