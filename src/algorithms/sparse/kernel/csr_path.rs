@@ -12,7 +12,7 @@ use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, blocks, bounds, write};
 use super::csr_build::CSR_BUILD_THREADS;
-use super::entry_vectors::{Loaded, Vectors, WIDEST, one_by_one, vector_blocks, width};
+use super::entry_vectors::{Loaded, Vectors, WIDEST, one_by_one, width};
 
 /// Threads of a block of [`csr_tiles`](struct@csr_tiles).
 pub const CSR_TILE_THREADS: usize = 256;
@@ -53,6 +53,16 @@ const fn thread_items<A>() -> usize {
 pub const fn csr_tile_steps<A>() -> usize {
     let items = thread_items::<A>();
     CSR_TILE_THREADS * items - if items < WIDEST { items } else { WIDEST }
+}
+
+/// Blocks of [`csr_tiles`](struct@csr_tiles) of a multiprocessor at once, for results that accumulate in `A`: the registers of more do not
+/// hold a thread's entries.
+const fn tile_blocks<A>() -> usize {
+    match size_of::<A>() {
+        0..=4 => 4,
+        5..=8 => 3,
+        _ => 2,
+    }
 }
 
 /// Bytes of shared memory that a block has here at most: nearly what one can have on any GPU. The rest is for a kernel's own.
@@ -117,7 +127,7 @@ where
 ///
 /// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016; Blelloch, Heroux and Zagha, *Segmented operations
 /// for sparse matrix computation on vector multiprocessors*, 1993.
-#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(vector_blocks::<R::Accum>()))]
+#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(tile_blocks::<R::Accum>()))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
     cx: Block,

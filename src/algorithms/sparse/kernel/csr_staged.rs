@@ -8,8 +8,8 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
-use super::csr::{Csr, read};
-use super::entry_vectors::{Vectors, one_by_one, vector_blocks, width};
+use super::csr::{Csr, blocks, read};
+use super::entry_vectors::{Vectors, one_by_one, width};
 
 /// Threads of a block of [`csr_staged_rows`](struct@csr_staged_rows).
 pub const CSR_STAGED_THREADS: usize = 256;
@@ -21,7 +21,7 @@ pub const CSR_STAGED_LANES: u32 = 4;
 pub const CSR_CHUNK: usize = 2048;
 
 /// Vectors of entries that a thread has under way. A multiprocessor's threads then wait for 48 KiB of `f64` and their columns at once, or for
-/// 80 KiB of `f32`.
+/// 64 KiB of `f32`.
 const AHEAD: usize = 2;
 
 /// Products of a row that a thread reads from shared memory at once.
@@ -91,7 +91,7 @@ unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
 /// outside.
 ///
 /// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_STAGED_THREADS), min_blocks(vector_blocks::<R::Accum>()))]
+#[kernel(launch(pub(crate)), threads(CSR_STAGED_THREADS), min_blocks(blocks::<R::Accum>(4)))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_staged_rows<V, S, I, R, E>(
     cx: Block,

@@ -23,16 +23,6 @@ pub(super) const fn width<V, I>(most: usize) -> usize {
     if width < most { width } else { most }
 }
 
-/// Blocks of 256 threads of a multiprocessor at once, for results that accumulate in `A`: the registers of more do not hold a thread's
-/// vectors and their items.
-pub(super) const fn vector_blocks<A>() -> usize {
-    match size_of::<A>() {
-        0..=4 => 5,
-        5..=8 => 4,
-        _ => 2,
-    }
-}
-
 /// Neighbouring entries of a matrix in vectors of `N`, each of which can be read at once: all lie inside, and are aligned. There is one at
 /// least. The last vector may have entries after these.
 pub(super) struct Vectors<'k, V, I, const N: usize> {
