@@ -1,9 +1,10 @@
 //! Products that blocks put in shared memory: as many as there is room for, and wide ones.
 
-use kernel_primitives::algorithms::{Csr, Sell, spmv, spmv_by};
-use kernel_primitives::functor::{Add, Min, Overwrite, Semiring};
-use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_STAGED_THREADS};
-use kernel_primitives::{Buffer, Device, Element, EmulatorOptions, Result, Stream};
+use kernel_primitives::algorithms::{Csr, CsrIndex, Sell, spmv, spmv_by};
+use kernel_primitives::functor::{Add, LogicalAnd, LogicalOr, Min, Overwrite, Semiring};
+use kernel_primitives::input::counting;
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_STAGED_THREADS, csr_tile_steps};
+use kernel_primitives::{Buffer, Complex, Device, Element, EmulatorOptions, Result, Stream, f16};
 
 use crate::kernels::Powers;
 use crate::products::{dense, whole};
@@ -52,10 +53,13 @@ fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
     Ok(())
 }
 
-/// Items in memory that begins `skip` of them after a boundary of vectors.
+/// Items in memory that begins `skip` times their alignment after a boundary of vectors.
 fn shifted<T: Element>(stream: &Stream, items: &[T], skip: usize) -> Result<Buffer<T>> {
-    let mut all = [vec![T::ZERO; skip], items.to_vec()].concat();
-    let bytes = (skip * size_of::<T>()) as u64;
+    let bytes = skip * align_of::<T>();
+    let mut all = vec![T::ZERO; items.len() + bytes.div_ceil(size_of::<T>())];
+    // SAFETY: inside the vector, and aligned for items.
+    unsafe { all.as_mut_ptr().byte_add(bytes).copy_from_nonoverlapping(items.as_ptr(), items.len()) };
+    let bytes = bytes as u64;
     if stream.device().is_gpu() {
         let whole = stream.buffer_from(&all)?;
         stream.synchronize()?;
@@ -70,9 +74,9 @@ fn shifted<T: Element>(stream: &Stream, items: &[T], skip: usize) -> Result<Buff
 /// Entries are read in vectors where these are aligned, and one by one elsewhere: the sums have the same bits.
 #[test]
 fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
-    fn check<T: Element>(
-        unit: impl Fn(u64) -> T,
-        product: impl Fn(&Stream, &Csr<T>) -> Result<Vec<u64>>,
+    fn check<V: Element, I: CsrIndex + From<u32>>(
+        unit: impl Fn(u64) -> V,
+        product: impl Fn(&Stream, &Csr<V, I>) -> Result<Vec<u64>>,
     ) -> Result<()> {
         let stream = stream()?;
         let mut random = Random::new(20);
@@ -80,12 +84,13 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
         let lengths: Vec<usize> = (0..700).map(|row| if row == 300 { 5002 } else { row % 11 }).collect();
         let matrix = Host::of_lengths(90, lengths, &mut random, unit);
         assert_eq!(matrix.values.len() % 4, 1);
+        let indices = |numbers: &[u32]| numbers.iter().map(|&number| number.into()).collect::<Vec<I>>();
         for method in METHODS {
             let mut bits = None;
             for (columns, values) in [(0, 0), (1, 1), (0, 2), (3, 0), (1, 2), (2, 3), (4, 4)] {
-                let offsets = shifted(&stream, &matrix.offsets, columns)?;
-                let (columns, values) =
-                    (shifted(&stream, &matrix.indices, columns)?, shifted(&stream, &matrix.values, values)?);
+                let offsets = shifted(&stream, &indices(&matrix.offsets), columns)?;
+                let columns = shifted(&stream, &indices(&matrix.indices), columns)?;
+                let values = shifted(&stream, &matrix.values, values)?;
                 let mut a = Csr::from_buffers(&stream, (matrix.rows(), 90), offsets, columns, values)?;
                 a.set_method(method)?;
                 let found = product(&stream, &a)?;
@@ -100,17 +105,124 @@ fn columns_and_values_begin_anywhere_in_memory() -> Result<()> {
     let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
     check(
         |bits| unit(bits) as f32,
-        |stream, a| {
+        |stream, a: &Csr<f32>| {
             let (x, mut y) = (stream.buffer_from(&narrow)?, stream.buffer_zeroed::<f32>(a.rows())?);
             spmv(stream, a, &x, &mut y)?;
             Ok(y.to_vec()?.into_iter().map(|sum| sum.to_bits().into()).collect())
         },
     )?;
-    check(unit, |stream, a| {
+    check(unit, |stream, a: &Csr<f64>| {
         let (x, mut y) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<f64>(a.rows())?);
         spmv(stream, a, &x, &mut y)?;
         Ok(y.to_vec()?.into_iter().map(f64::to_bits).collect())
+    })?;
+    // Vectors of two, of 4 bytes of values and of 16 of columns.
+    check(
+        |bits| f16::from_f32(unit(bits) as f32),
+        |stream, a: &Csr<f16, u64>| {
+            let mut y = stream.buffer_zeroed::<f32>(a.rows())?;
+            spmv(stream, a, counting(0.0f32, 90), &mut y)?;
+            Ok(y.to_vec()?.into_iter().map(|sum| sum.to_bits().into()).collect())
+        },
+    )?;
+    // Vectors of one value, which may lie across the boundary of an access.
+    let complex = |bits: u64| Complex::new(unit(bits), unit(bits.rotate_left(32)));
+    let wide: Vec<Complex<f64>> = (0..90).map(|_| complex(random.bits())).collect();
+    check(complex, |stream, a: &Csr<Complex<f64>>| {
+        let (x, mut y) = (stream.buffer_from(&wide)?, stream.buffer_zeroed::<Complex<f64>>(a.rows())?);
+        spmv(stream, a, &x, &mut y)?;
+        Ok(y.to_vec()?.into_iter().flat_map(|sum| [sum.re.to_bits(), sum.im.to_bits()]).collect())
+    })?;
+    // Vectors of 4 bytes of values and of 16 of columns.
+    let marked: Vec<bool> = (0..90).map(|_| random.below(8) == 0).collect();
+    check(
+        |bits| bits.is_multiple_of(2),
+        |stream, a: &Csr<bool>| {
+            let (x, mut y) = (stream.buffer_from(&marked)?, stream.buffer_zeroed::<bool>(a.rows())?);
+            spmv_by(stream, a, &x, Semiring { plus: LogicalOr, times: LogicalAnd }, Overwrite, &mut y)?;
+            Ok(y.to_vec()?.into_iter().map(u64::from).collect())
+        },
+    )
+}
+
+/// Few entries and many, so that the last vector ends with them or would end after them. None of what is there is read.
+#[test]
+fn entries_end_anywhere_in_a_vector() -> Result<()> {
+    fn check<V: Element, I: CsrIndex + From<u32>>(
+        value: impl Fn(f32) -> V,
+        product: impl Fn(&Stream, &Csr<V, I>) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let stream = stream()?;
+        let mut random = Random::new(28);
+        let indices = |numbers: &[u32]| numbers.iter().map(|&number| number.into()).collect::<Vec<I>>();
+        // The tiles of all these results have as many steps.
+        for entries in (1..10).chain(csr_tile_steps::<f32>() - 1..CSR_CHUNK + 2) {
+            let half = entries / 2;
+            for lengths in
+                [vec![entries], vec![1; entries], [vec![0, half], vec![0; 300], vec![entries - half]].concat()]
+            {
+                let matrix = Host::of_lengths(20, lengths, &mut random, whole);
+                let sum = |row| matrix.row(row).map(|(column, value)| f64::from(value) * column as f64).sum();
+                let expected: Vec<f64> = (0..matrix.rows()).map(sum).collect();
+                let (offsets, columns) = (indices(&matrix.offsets), indices(&matrix.indices));
+                let values: Vec<V> = matrix.values.iter().map(|&number| value(number)).collect();
+                let mut a = Csr::new(&stream, (matrix.rows(), 20), &offsets, &columns, &values)?;
+                for method in METHODS {
+                    a.set_method(method)?;
+                    assert_eq!(product(&stream, &a)?, expected, "{entries} in {} rows, {method:?}", matrix.rows());
+                }
+            }
+        }
+        Ok(())
+    }
+    let x: Vec<f64> = (0..20).map(f64::from).collect();
+    let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    check(
+        |value| value,
+        |stream, a: &Csr<f32>| {
+            let (x, mut y) = (stream.buffer_from(&narrow)?, stream.buffer_zeroed::<f32>(a.rows())?);
+            spmv(stream, a, &x, &mut y)?;
+            Ok(y.to_vec()?.into_iter().map(f64::from).collect())
+        },
+    )?;
+    check(f64::from, |stream, a: &Csr<f64>| {
+        let (x, mut y) = (stream.buffer_from(&x)?, stream.buffer_zeroed::<f64>(a.rows())?);
+        spmv(stream, a, &x, &mut y)?;
+        y.to_vec()
+    })?;
+    check(f16::from_f32, |stream, a: &Csr<f16, u64>| {
+        let mut y = stream.buffer_zeroed::<f32>(a.rows())?;
+        spmv(stream, a, counting(0.0f32, 20), &mut y)?;
+        Ok(y.to_vec()?.into_iter().map(f64::from).collect())
     })
+}
+
+/// What is in a row's first and last vectors beside its own entries may be no number.
+#[test]
+fn rows_beside_such_of_no_numbers_have_their_products() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(29);
+    let lengths = (0..2000).map(|row| row * 5 % 7);
+    let mut matrix = Host::of_lengths(30, lengths, &mut random, |bits| f64::from(whole(bits)));
+    for row in (1..matrix.rows()).step_by(2) {
+        matrix.values[matrix.offsets[row] as usize..matrix.offsets[row + 1] as usize].fill(f64::NAN);
+    }
+    let x: Vec<f64> = (0..30).map(|_| f64::from(whole(random.bits()))).collect();
+    let sum = |row| matrix.row(row).map(|(column, value)| value * x[column]).sum();
+    let expected: Vec<f64> = (0..matrix.rows()).map(sum).collect();
+    let (mut a, x) = (matrix.on(&stream)?, stream.buffer_from(&x)?);
+    for method in METHODS {
+        a.set_method(method)?;
+        let mut y = stream.buffer_from(&vec![77.0f64; matrix.rows()])?;
+        spmv(&stream, &a, &x, &mut y)?;
+        for (row, (found, expected)) in y.to_vec()?.into_iter().zip(&expected).enumerate() {
+            assert!(
+                found == *expected || found.is_nan() && expected.is_nan(),
+                "{row}, {method:?}: {found}, {expected}"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// On a GPU, or on an emulator whose blocks have as much shared memory as on any GPU.
