@@ -31,6 +31,7 @@
 //! | comparisons | [`eq`], [`ne`], [`lt`], [`le`], [`gt`], [`ge`], which give `bool`; [`select`] |
 //! | functions | those of [`Functions`] and [`PairFunctions`], free or as methods: `sin(&x)`, `x.sin()`, `x.cast::<f64>()` |
 //! | a table by index | [`gather`] |
+//! | complex numbers | [`ComplexExpr`], a pair of expressions; [`ComplexTensor`] |
 //! | neighbours | [`stencil`] and [`convolve`], with a rule for those outside: [`Boundary`]; [`steps`](Expr::steps) of them |
 //! | sparse matrices | `&a * &x` of a [`Csr`](crate::algorithms::Csr), a [`Sell`](crate::algorithms::Sell) or a [`Planned`](crate::algorithms::Planned) and a vector, with a factor and a sum around it: [`SparseProduct`] |
 //! | functions of one's own | closures over [`Expr`], which are traced, and [device functions](call) of a kernel module |
@@ -65,6 +66,7 @@
 
 mod assignments;
 mod call;
+mod complex;
 mod contract;
 mod cpu;
 pub(crate) mod dtype;
@@ -87,6 +89,7 @@ pub(crate) mod tests;
 
 pub use assignments::{Assignment, Prepared, assign_all};
 pub use call::{CallArguments, call};
+pub use complex::{ComplexExpr, ComplexOperand, ComplexTensor};
 pub use dtype::{DType, Floating, Integral, Logical, Numeric, Promote, Scalar};
 pub use functions::*;
 pub use graph::{Expr, Operand, constant, scalar};

@@ -272,7 +272,8 @@ where
                 None => spmv_by(run, *matrix, x, PlusTimes, axpby, y),
             }
         };
-        // SAFETY: a tensor of `T` has the memory of a buffer of `T`. The product's launches write the slice; `x` and `z` are of other memory.
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. The product's launches write the
+        // slice; `x` and `z` are of other memory.
         unsafe { target.view.storage.written_by("a sparse product", launch) }
     }
 }

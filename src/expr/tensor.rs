@@ -190,7 +190,7 @@ impl<T: Scalar> Tensor<T> {
     /// The elements as a slice, for [algorithms](crate::algorithms) and kernels; `None` if they are not contiguous.
     pub fn as_slice(&self) -> Option<BufferSlice<'_, T>> {
         let start = self.view.layout.offset;
-        // SAFETY: a tensor of `T` has the memory of a buffer of `T`.
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts.
         let all = unsafe { self.view.storage.as_slice::<T>() };
         if self.is_contiguous() { all.slice(start..start + self.len()).ok() } else { None }
     }
@@ -221,8 +221,8 @@ impl<T: Scalar> Tensor<T> {
         }
         let (start, len) = (self.view.layout.offset, self.len());
         let storage = Arc::get_mut(&mut Arc::get_mut(&mut self.view)?.storage)?;
-        // SAFETY: a tensor of `T` has the memory of a buffer of `T`. No other view has the storage, so that until the slice ends only
-        // enqueued work and graphs use clones of it.
+        // SAFETY: a tensor of `T` has the memory of a buffer of `T`, or of complex numbers with such parts. No other view has the storage, so
+        // that until the slice ends only enqueued work and graphs use clones of it.
         let all = unsafe { storage.as_mut_slice::<T>() };
         all.into_slice(start..start + len).ok()
     }

@@ -1,6 +1,7 @@
 //! Expressions against plain Rust and `ndarray`, on the device that the environment chooses.
 
 mod cases;
+mod complex;
 mod deep;
 mod errors;
 mod graphs;

@@ -139,7 +139,7 @@ impl Storage {
     /// The memory as elements, to read.
     ///
     /// # Safety
-    /// The memory was that of a buffer of `T`.
+    /// The memory was that of a buffer of `T`, or of complex numbers with such parts.
     pub unsafe fn as_slice<T: Element>(&self) -> BufferSlice<'_, T> {
         BufferSlice::of_allocation(&self.allocation)
     }
@@ -147,8 +147,8 @@ impl Storage {
     /// The memory as elements, to write.
     ///
     /// # Safety
-    /// The memory was that of a buffer of `T`, and is not read-only. While the slice lives, no clone of `self` is used, except by work that
-    /// was enqueued before, and by graphs.
+    /// The memory was that of a buffer of `T`, or of complex numbers with such parts, and is not read-only. While the slice lives, no clone of
+    /// `self` is used, except by work that was enqueued before, and by graphs.
     pub unsafe fn as_mut_slice<T: Element>(&mut self) -> BufferSliceMut<'_, T> {
         BufferSliceMut::of_allocation(&mut self.allocation)
     }
@@ -160,8 +160,8 @@ impl Storage {
     /// [`Error::ReadOnly`], and what `body` returns.
     ///
     /// # Safety
-    /// The memory was that of a buffer of `T`. `body` does nothing with the slice but launch kernels, and gives none of them another part of
-    /// this memory. It copies nothing from or to the host, and launches no graph.
+    /// The memory was that of a buffer of `T`, or of complex numbers with such parts. `body` does nothing with the slice but launch kernels, and
+    /// gives none of them another part of this memory. It copies nothing from or to the host, and launches no graph.
     pub unsafe fn written_by<T: Element, R>(
         &self,
         call: &'static str,
