@@ -22,6 +22,7 @@
 //! | [`spmv`], [`spmv_by`], [`spmv_with`] | a sparse matrix, [`Csr`], [`Sell`] or the [`Planned`] one of both, times a vector, by any two operators; from triplets or a Matrix Market file, [`Coo`] |
 //! | [`spmm`], [`spmm_by`], [`spmm_with`] | a sparse matrix times several vectors at once |
 //! | [`fft`], [`ifft`], [`rfft`], [`irfft`]; [`fft_in_place`], [`ifft_in_place`], [`fft_by`] | Fourier transforms along any axes of an array, complex or real, by a kept [`FftPlan`] |
+//! | [`FftChain`] | transforms of [expressions](crate::expr), with expressions between them and after them, in one kernel |
 //! | [`top_k`], [`top_k_pairs`] | the first few in an order, sorted, alone or with a value each |
 //! | [`select_if`], [`select_flagged`]; [`partition`], [`stable_partition`] | the items whose predicate or flag is true; and the rest after them |
 //! | [`unique`], [`unique_by_key`] | the first of each run of equal items |
@@ -100,7 +101,7 @@ pub use {
     by_key::call::{ExclusiveScanByKey, InclusiveScanByKey, ReduceByKey, RunLengthEncode},
     by_key::call::{exclusive_scan_by_key, inclusive_scan_by_key, reduce_by_key, run_length_encode},
     difference::call::{AdjacentDifference, adjacent_difference},
-    fourier::{Fft, FftKind, FftPath, FftPlan, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft},
+    fourier::{Fft, FftChain, FftKind, FftPath, FftPlan, fft, fft_by, fft_in_place, ifft, ifft_in_place, irfft, rfft},
     histogram::call::{HistogramEven, HistogramRanges, histogram_even, histogram_ranges},
     merge::call::{Merge, MergePairs, merge, merge_pairs},
     merge_sort::call::{SortBy, SortPairsBy, sort_by, sort_pairs_by},

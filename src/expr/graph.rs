@@ -442,6 +442,7 @@ fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mu
         Kind::Weighted(view, taps) => {
             return format!("convolve({}, {} weights from {})", name(Leaf::View(view)), taps.weights.len(), taps.first);
         }
+        Kind::Wrong(ExpressionErrorKind::BadTransform, _) => return "transformed".into(),
         Kind::Wrong(..) => ("stencil".into(), None),
         Kind::Steps(count) => return format!("({}).steps({count})", text(arguments[0], leaves, 0, budget)),
         Kind::Parameter(number) => return format!("x{number}"),

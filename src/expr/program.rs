@@ -157,9 +157,14 @@ impl Program {
 
     /// The values that results are made of. Others are there for their shapes.
     fn needed(&self) -> Vec<bool> {
+        self.needed_by(&self.results)
+    }
+
+    /// The values that some are made of, and these.
+    pub(crate) fn needed_by(&self, values: &[u32]) -> Vec<bool> {
         let mut needed = vec![false; self.code.len()];
-        for &result in &self.results {
-            needed[result as usize] = true;
+        for &value in values {
+            needed[value as usize] = true;
         }
         for (at, instruction) in self.code.iter().enumerate().rev() {
             if needed[at] {

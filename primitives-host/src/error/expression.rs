@@ -43,6 +43,8 @@ pub enum ExpressionErrorKind {
     BadStencil,
     /// Operands that are split over devices in different ways, or split ones beside those of one device.
     BadSplit,
+    /// A number between the transforms of a chain, which has no value outside of the chain.
+    BadTransform,
 }
 
 impl std::fmt::Display for ExpressionError {

@@ -2,10 +2,13 @@
 //!
 //! A plan says which launches make a transform. On a GPU they are of kernels that are written for the plan's lengths, in `generated`. Otherwise
 //! each is [`kernel::fft_lines`] of as many lines as a block's shared memory holds.
+//! [`chain`] has transforms of expressions.
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod banks;
 mod block;
+#[cfg(not(target_arch = "nvptx64"))]
+mod chain;
 #[cfg(not(target_arch = "nvptx64"))]
 mod generated;
 pub(crate) mod kernel;
@@ -24,6 +27,8 @@ mod tables;
 #[cfg(not(target_arch = "nvptx64"))]
 mod transform;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use chain::FftChain;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use plan::{FftPath, FftPlan};
 #[cfg(not(target_arch = "nvptx64"))]

@@ -43,7 +43,8 @@ use crate::{Buffer, Complex, Error, Result, Stream};
 /// factors in one pass as long as a block holds the convolution. What they cannot do takes the library's own kernels, as the emulator
 /// does, by the table above: computed inputs and outputs, functions of results, longer lengths with prime factors above 31, real axes that
 /// are not the last one or whose length is odd, and arrays of 2^31 numbers or more. So does all that runs on a driver without a compiler.
-/// [`path`](Self::path) says which a plan takes, and why.
+/// [`path`](Self::path) says which a plan takes, and why. Expressions of tensors are transformed, and transforms used in expressions, in one
+/// generated kernel: see [`FftChain`](super::FftChain).
 ///
 /// **Memory of the plan.** For one pass as many complex numbers as the axis is long; for two and three passes a few times the square root
 /// of that; for other lengths three to nine times as many. If the last axis of the list has an even length, and half of it is one pass,

@@ -415,7 +415,7 @@ mod sealed {
         ) -> Result<()>;
     }
 }
-use sealed::InPlace;
+pub(super) use sealed::InPlace;
 
 macro_rules! in_place {
     ($($t:ty)*) => {$(

@@ -18,7 +18,7 @@ impl Emitter {
     }
 
     /// An operator of arguments of type `from`, to a value of type `to`.
-    pub(super) fn compute(&mut self, op: Op, from: DType, to: DType, x: &[Reg]) -> Reg {
+    pub(crate) fn compute(&mut self, op: Op, from: DType, to: DType, x: &[Reg]) -> Reg {
         if op == Op::Select {
             return self.select(to, x[0], x[1], x[2]);
         }

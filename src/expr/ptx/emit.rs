@@ -25,7 +25,7 @@ impl Class {
     pub(super) const ALL: [Self; 6] = [Self::Pred, Self::B16, Self::B32, Self::B64, Self::F32, Self::F64];
 
     /// The class of values of a type.
-    pub(super) fn of(dtype: DType) -> Self {
+    pub(crate) fn of(dtype: DType) -> Self {
         match dtype {
             DType::Bool => Self::Pred,
             DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32 | DType::U32 => Self::B32,
@@ -84,13 +84,13 @@ pub(crate) struct Emitter {
     counts: [u32; 6],
     labels: u32,
     /// Functions' items, each once.
-    pub(super) items: Vec<&'static str>,
+    pub(crate) items: Vec<&'static str>,
     /// Tables of weights, each once.
     pub(super) tables: Vec<String>,
     /// PTX version times ten.
     pub(crate) version: u32,
     /// Functions that have no code for the architecture.
-    pub(super) missing: Option<&'static str>,
+    pub(crate) missing: Option<&'static str>,
 }
 
 /// Writes an instruction: `op!(e, "add.s32 {}, {}, {};", d, a, b)`.
@@ -161,7 +161,7 @@ impl Emitter {
     }
 
     /// A value that is part of the kernel.
-    pub(super) fn constant(&mut self, dtype: DType, word: u64) -> Reg {
+    pub(crate) fn constant(&mut self, dtype: DType, word: u64) -> Reg {
         let class = Class::of(dtype);
         match class {
             Class::Pred => {
@@ -183,7 +183,7 @@ impl Emitter {
     }
 
     /// A narrow integer's 32 bits with zeros, or its sign, above.
-    pub(super) fn normalized(&mut self, dtype: DType, value: Reg) -> Reg {
+    pub(crate) fn normalized(&mut self, dtype: DType, value: Reg) -> Reg {
         match dtype {
             DType::U8 => self.op_with(Class::B32, "and.b32", &[value], 0xff),
             DType::U16 => self.op_with(Class::B32, "and.b32", &[value], 0xffff),

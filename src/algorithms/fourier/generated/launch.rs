@@ -2,10 +2,16 @@
 //!
 //! The driver compiles a text when its kernel is first launched in a context, while no lock is held.
 
+mod computed;
+
 use std::any::Any;
 use std::ffi::c_void;
 use std::hash::BuildHasherDefault;
 use std::sync::{OnceLock, PoisonError, RwLock};
+
+pub(in super::super) use computed::ComputedLines;
+#[cfg(test)]
+pub(in super::super) use computed::{WrittenLines, written_lines};
 
 use super::pass::LinePass;
 use super::plan::{Area, Plan, Refusal, Step, Work, plan};
@@ -139,6 +145,8 @@ pub(in super::super) struct Generated<T> {
     kernels: [[OnceLock<Vec<Kernel>>; 4]; 6],
     /// All tables.
     table: Buffer<Complex<T>>,
+    /// The roots of one transform of computed lines, and of two, once they are used.
+    chains: [OnceLock<Buffer<Complex<T>>>; 2],
 }
 
 fn index(kind: FftKind) -> usize {
@@ -192,7 +200,8 @@ impl<T: FftFloat> Generated<T> {
         if numbers.is_empty() {
             numbers.push(Complex { re: T::ONE, im: T::ZERO });
         }
-        Ok(Ok(Self { arch, kinds, kernels: Default::default(), table: stream.buffer_from(&numbers)? }))
+        let table = stream.buffer_from(&numbers)?;
+        Ok(Ok(Self { arch, kinds, kernels: Default::default(), table, chains: Default::default() }))
     }
 
     /// Without the kernels of the launches so far, whose results are multiplied by a scale, or are not.

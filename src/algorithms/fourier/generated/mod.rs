@@ -9,7 +9,7 @@
 //! - [`layout`]: where numbers lie in shared memory, by its banks.
 //! - [`choose`]: which radices, threads and lines a length takes, on a multiprocessor that has some [`room`].
 //! - [`plan`]: which passes make the transforms of an array, and which memory each uses.
-//! - [`launch`]: their launches on a GPU.
+//! - [`launch`]: their launches on a GPU, and those of transforms of expressions.
 
 pub(super) mod choose;
 pub(super) mod launch;

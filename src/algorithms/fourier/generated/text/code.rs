@@ -308,10 +308,7 @@ impl Code {
     pub(in super::super) fn store(&mut self, place: Place, number: Number) {
         let place = self.near(place);
         let scale = self.scale.filter(|_| place.is_end());
-        let [re, im] = [number.re, number.im].map(|part| {
-            let part = self.register(part);
-            scale.map_or(part, |scale| self.float("mul.rn", &[part, scale]))
-        });
+        let [re, im] = self.scaled_parts(number, scale);
         let is_split = self.split[1] && place.is_end();
         let (guard, Place { space, address, offset, .. }, t) = (Self::guard(&place), place, self.real.ptx());
         if is_split {
@@ -321,6 +318,19 @@ impl Code {
         } else {
             op!(self.e, "{guard}st.{space}.v2.{t} [{address}{}], {{{re}, {im}}};", Offset(offset));
         }
+    }
+
+    /// Registers that have the parts of a number, multiplied by a factor if there is one.
+    fn scaled_parts(&mut self, number: Number, scale: Option<Reg>) -> [Reg; 2] {
+        [number.re, number.im].map(|part| {
+            let part = self.register(part);
+            scale.map_or(part, |scale| self.float("mul.rn", &[part, scale]))
+        })
+    }
+
+    /// A number whose parts are registers, multiplied by a factor if there is one.
+    pub(in super::super) fn scaled_number(&mut self, number: Number, scale: Option<Reg>) -> Number {
+        Number::of(self.scaled_parts(number, scale))
     }
 
     /// A barrier of a warp, or of the block.

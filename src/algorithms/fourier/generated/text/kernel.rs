@@ -93,9 +93,11 @@ pub(in super::super) fn module(
         1..=DECLARED => (String::new(), format!("    .shared .align 16 .b8 numbers[{memory}];\n")),
         _ => (".extern .shared .align 16 .b8 numbers[];\n".into(), String::new()),
     };
+    // Of the device functions that it calls.
+    let items: String = code.e.items.iter().flat_map(|item| [*item, "\n"]).collect();
     let (version, target) = (code.e.version, code.e.arch);
     let mut text = format!(
-        "// layout {LAYOUT:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n{outside}\n.visible .entry {ENTRY}(\n",
+        "// layout {LAYOUT:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n{items}{outside}\n.visible .entry {ENTRY}(\n",
         version / 10,
         version % 10
     );
@@ -135,7 +137,8 @@ pub(in super::super) struct Here {
     pub(in super::super) thread: Reg,
     /// Where the line begins in the input and in the output, in numbers.
     pub(in super::super) begins: [Reg; 2],
-    coordinates: Vec<Reg>,
+    /// The coordinates of the line.
+    pub(in super::super) coordinates: Vec<Reg>,
     /// Whether there is such a line, if some may not be.
     pub(in super::super) there: Option<Reg>,
 }
@@ -218,7 +221,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The place of a thread whose warp's lanes lie so.
-    fn here(&mut self, lanes: Lanes) -> Here {
+    pub(in super::super) fn here(&mut self, lanes: Lanes) -> Here {
         let (pass, thread) = (self.pass, self.frame.thread);
         let (line, thread) = match lanes {
             _ if pass.lines == 1 => (None, thread),

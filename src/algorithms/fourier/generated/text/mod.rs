@@ -4,12 +4,14 @@
 //! - [`butterfly`]: transforms of the numbers of one thread.
 //! - [`factors`]: tables of roots of unity, and factors between the passes of a long transform.
 //! - [`kernel`], [`half`], [`rows`]: a pass; real arrays; short lines.
+//! - [`computed`]: lines of expressions, with expressions between two transforms.
 //! - [`convolution`]: lengths with large prime factors.
 //! - [`spectrum`]: half spectra of long real arrays.
 //! - [`fused`]: two passes in a launch.
 
 pub(super) mod butterfly;
 pub(super) mod code;
+pub(super) mod computed;
 pub(super) mod convolution;
 mod factors;
 pub(super) mod fused;

@@ -1,0 +1,283 @@
+//! Transforms of expressions, with expressions between them and after them.
+//!
+//! On a GPU one kernel makes a chain of one or two transforms of lines in a row that a block holds. Otherwise each transform replaces a
+//! temporary array, and each expression is an assignment.
+
+#[cfg(test)]
+mod tests;
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use primitives_host::storage::{Storage, temporary};
+
+use super::generated::launch::ComputedLines;
+use super::plan::FftPlan;
+use super::transform::{FftKind, InPlace, fft_in_place, ifft_in_place};
+use crate::algorithms::run::{Run, check_device};
+use crate::expr::evaluate::{evaluate, prepare};
+use crate::expr::graph::{Kind, Node, View, arguments, rewritten, with_arguments, zero};
+use crate::expr::layout::shape::Shape;
+use crate::expr::program::{Lowered, lower};
+use crate::expr::{ComplexExpr, ComplexOperand, ComplexTensor, Expr, Floating, Tensor};
+use crate::{Complex, Error, ExpressionErrorKind, Result};
+
+/// What calls are named in errors.
+const CALL: &str = "FftChain::assign";
+
+/// How many transforms one kernel has, at most.
+const MOST: usize = 2;
+
+/// Transforms of an expression, with expressions between them: a window, a transform, a product with a filter's spectrum, the inverse.
+///
+/// Nothing is computed before the chain is [assigned](Self::assign). Expressions are evaluated over the shape of the plan, and what they read
+/// broadcasts to it. Transforms go along the plan's axes, and their results are multiplied by its [scales](FftPlan::scaled).
+///
+/// **One kernel.** On a GPU, a chain of one or two transforms is one kernel, which reads what the expressions read and writes the target, if
+///
+/// - the plan transforms the last axis alone, its length has no prime factor above 31, and a block holds a line;
+/// - the array has fewer than 2^31 numbers;
+/// - expressions have no neighbours, gathers, random numbers, device functions of one's own, or divisions of integers;
+/// - all operands have their lines at one distance, as contiguous tensors and single lines that broadcast have.
+///
+/// It is generated when it is first used, and compiled by the driver, once for a plan's length and a form of expressions. Otherwise, as on the
+/// emulator, each expression and each transform is a call of its own, on a temporary array of as many complex numbers as the plan's shape has.
+/// [`separate_reason`](Self::separate_reason) says which, and why.
+///
+/// **Captures.** A graph keeps the memory that a chain takes.
+///
+/// **Determinism.** Results have the same bits on every run, as those of [`fft`](super::fft()). The two ways may differ in the last places.
+///
+/// **Accuracy.** As of [`fft`](super::fft()).
+///
+/// ```
+/// use kernel_primitives::algorithms::{FftChain, FftPlan};
+/// use kernel_primitives::expr::{ComplexExpr, ComplexTensor, Tensor};
+/// use kernel_primitives::{Complex, Device};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = Device::auto()?.stream()?;
+/// // Two lines of four numbers, each turned by one place.
+/// let plan = FftPlan::<f32>::new(&stream, &[2, 4], &[1])?.scaled(1.0, 0.25);
+/// let x = Tensor::from_slice(&stream, [2, 4], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])?;
+/// let window = Tensor::from_slice(&stream, 4, &[1.0f32, 1.0, 1.0, 0.0])?;
+/// let turn = [(1.0f32, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0)].map(|(re, im)| Complex::new(re, im));
+/// let turn = ComplexTensor::from_slice(&stream, 4, &turn)?;
+///
+/// let out = Tensor::<f32>::zeros(&stream, [2, 4])?;
+/// FftChain::new(&plan, ComplexExpr::real(&x * &window))
+///     .forward()
+///     .map(|spectrum| spectrum * &turn)
+///     .inverse()
+///     .assign_by(&out, |y| y.re)?;
+/// let expected = [0.0, 1.0, 2.0, 3.0, 0.0, 5.0, 6.0, 7.0];
+/// assert!(out.to_vec()?.iter().zip(expected).all(|(y, expected)| (y - expected).abs() < 1e-5));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing is computed before it is assigned"]
+pub struct FftChain<'p, T> {
+    plan: &'p FftPlan<T>,
+    links: Vec<Link<T>>,
+    value: ComplexExpr<T>,
+}
+
+/// A transform in a chain.
+struct Link<T> {
+    kind: FftKind,
+    of: ComplexExpr<T>,
+    /// What stands for the results in later expressions.
+    result: ComplexExpr<T>,
+}
+
+/// Nodes, and what takes their places.
+type Places = Vec<(Arc<Node>, Arc<Node>)>;
+
+fn replaced(root: &Arc<Node>, places: &[(Arc<Node>, Arc<Node>)]) -> Arc<Node> {
+    rewritten(root, |node, new| match places.iter().find(|(from, _)| Arc::ptr_eq(from, node)) {
+        Some((_, to)) => to.clone(),
+        None => with_arguments(node, new),
+    })
+}
+
+/// A value that stands for another one. It has none of its own, so that an expression outside of its chain is an error.
+fn stand_in<T: Floating>() -> Expr<T> {
+    let reason = "a number between the transforms of a chain has no value outside of the chain";
+    Expr::new(Kind::Wrong(ExpressionErrorKind::BadTransform, reason.into()), arguments([]))
+}
+
+/// Whether no expression reads the result of any transform but the one right before it.
+fn is_in_order(lowered: &Lowered, transforms: usize) -> bool {
+    let (program, results) = (&lowered.program, &lowered.program.results);
+    (0..=transforms).all(|phase| {
+        let begin = 2 * (transforms + phase);
+        let end = if phase < transforms { begin + 2 } else { results.len() };
+        let needed = program.needed_by(&results[begin..end]);
+        (0..2 * transforms).all(|part| part / 2 + 1 == phase || !needed[results[part] as usize])
+    })
+}
+
+impl<'p, T: InPlace + Floating> FftChain<'p, T> {
+    /// Begins with an expression or a tensor.
+    pub fn new(plan: &'p FftPlan<T>, x: impl ComplexOperand<T>) -> Self {
+        Self { plan, links: Vec::new(), value: x.complex() }
+    }
+
+    fn transformed(mut self, kind: FftKind) -> Self {
+        let result = ComplexExpr { re: stand_in(), im: stand_in() };
+        self.links.push(Link { kind, of: self.value, result: result.clone() });
+        Self { value: result, ..self }
+    }
+
+    /// The transforms of what there is so far, as by [`fft`](super::fft()).
+    pub fn forward(self) -> Self {
+        self.transformed(FftKind::Forward)
+    }
+
+    /// The inverse transforms, as by [`ifft`](super::ifft).
+    pub fn inverse(self) -> Self {
+        self.transformed(FftKind::Inverse)
+    }
+
+    /// A function of each number. It uses the number that it gets, and no number of an earlier call, if there is a transform between both.
+    pub fn map(self, f: impl FnOnce(ComplexExpr<T>) -> ComplexExpr<T>) -> Self {
+        Self { value: f(self.value), ..self }
+    }
+
+    /// Computes all of it into a tensor of the plan's shape, on the tensor's stream. Expressions may read the tensor too, each element in its own
+    /// place: they see what it had before.
+    ///
+    /// # Errors
+    /// Returns [`Error::Fft`] if the target has another shape than the plan, or if a function uses a number of an earlier call;
+    /// [`Error::WrongDevice`] if the plan is of another device than the target; the errors of [`Tensor::assign`], and those of an allocation.
+    #[track_caller]
+    pub fn assign(self, out: &ComplexTensor<T>) -> Result<()> {
+        let roots = [self.value.re.node.clone(), self.value.im.node.clone()];
+        self.run(Location::caller(), &[&out.re().view, &out.im().view], &roots)
+    }
+
+    /// Computes a real function of all numbers into a tensor of the plan's shape: a part, or [`ComplexExpr::norm_squared`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`assign`](Self::assign).
+    #[track_caller]
+    pub fn assign_by(self, out: &Tensor<T>, f: impl FnOnce(ComplexExpr<T>) -> Expr<T>) -> Result<()> {
+        let root = f(self.value.clone()).node;
+        self.run(Location::caller(), &[&out.view], &[root])
+    }
+
+    /// Why [`assign`](Self::assign) takes several calls; `None` if it is one kernel.
+    ///
+    /// # Errors
+    /// Returns the errors of [`assign`](Self::assign) that come before its launches.
+    ///
+    /// ```
+    /// use kernel_primitives::Device;
+    /// use kernel_primitives::algorithms::{FftChain, FftPlan};
+    /// use kernel_primitives::expr::ComplexTensor;
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::emulator().stream()?;
+    /// let plan = FftPlan::<f32>::new(&stream, &[3, 8], &[1])?;
+    /// let x = ComplexTensor::zeros(&stream, [3, 8])?;
+    /// let reason = FftChain::new(&plan, &x).forward().separate_reason(&x)?;
+    /// assert_eq!(reason.as_deref(), Some("the emulator runs compiled kernels"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn separate_reason(&self, out: &ComplexTensor<T>) -> Result<Option<String>> {
+        let targets = [&out.re().view, &out.im().view];
+        let roots = [self.value.re.node.clone(), self.value.im.node.clone()];
+        let (shape, lowered) = self.checked(Location::caller(), &targets, &roots)?;
+        if self.links.is_empty() || self.plan.items() == 0 {
+            return Ok(None);
+        }
+        Ok(match &self.plan.generated {
+            _ if self.links.len() > MOST => Some(format!("there are more than {MOST} transforms")),
+            Err(reason) => Some(reason.clone()),
+            Ok(generated) => generated.refuses(&self.lines(shape, &targets, &lowered)),
+        })
+    }
+
+    /// The program of all expressions, after the checks. Scalars stand for the results of transforms.
+    fn checked(
+        &self,
+        place: &'static Location<'static>,
+        targets: &[&Arc<View>],
+        roots: &[Arc<Node>],
+    ) -> Result<(Shape, Lowered)> {
+        let wrong = |reason: String| Err(Error::Fft { call: CALL, reason });
+        let shape = targets[0].layout.shape;
+        if *shape != *self.plan.shape() {
+            return wrong(format!("the target has the shape {shape}, and the plan {:?}", self.plan.shape()));
+        }
+        check_device(CALL, "`plan`", &targets[0].stream, self.plan.table.device())?;
+        let results = self.links.iter().flat_map(|link| [&link.result.re.node, &link.result.im.node]);
+        let places: Places = results.map(|result| (result.clone(), zero(T::DTYPE))).collect();
+        let taken = self.links.iter().flat_map(|link| [&link.of.re.node, &link.of.im.node]);
+        let values = taken.chain(roots).map(|value| replaced(value, &places));
+        let all: Vec<Arc<Node>> = places.iter().map(|(_, scalar)| scalar.clone()).chain(values).collect();
+        let lowered = lower(&all);
+        prepare(place, targets, &lowered, &|| all[places.len()..].iter().collect())?;
+        if !is_in_order(&lowered, self.links.len()) {
+            return wrong(
+                "a function uses a number from before a later transform: each has that which it gets alone".into(),
+            );
+        }
+        Ok((shape, lowered))
+    }
+
+    fn lines<'a>(&self, shape: Shape, targets: &'a [&'a Arc<View>], lowered: &'a Lowered) -> ComputedLines<'a> {
+        let of = |link: &Link<T>| (link.kind == FftKind::Inverse, self.plan.scale(link.kind) != T::ONE);
+        ComputedLines { shape, targets, lowered, transforms: self.links.iter().map(of).collect() }
+    }
+
+    fn run(&self, place: &'static Location<'static>, targets: &[&Arc<View>], roots: &[Arc<Node>]) -> Result<()> {
+        let (shape, lowered) = self.checked(place, targets, roots)?;
+        if self.plan.items() == 0 {
+            return Ok(());
+        }
+        if self.links.is_empty() {
+            return evaluate(place, targets, roots);
+        }
+        if self.links.len() <= MOST
+            && let Ok(generated) = &self.plan.generated
+        {
+            let scales: Vec<T> = self.links.iter().map(|link| self.plan.scale(link.kind)).collect();
+            if generated.run_computed(&targets[0].stream, &self.lines(shape, targets, &lowered), &scales)? {
+                return Ok(());
+            }
+        }
+        self.run_separately(place, targets, roots, shape)
+    }
+
+    /// Each transform replaces a temporary array.
+    fn run_separately(
+        &self,
+        place: &'static Location<'static>,
+        targets: &[&Arc<View>],
+        roots: &[Arc<Node>],
+        shape: Shape,
+    ) -> Result<()> {
+        let stream = &targets[0].stream;
+        let mut storage = Storage::of(temporary::<Complex<T>>(stream, self.plan.items())?);
+        let mut places = Places::new();
+        for Link { kind, of, result } in &self.links {
+            let array = ComplexTensor::<T>::at(stream, shape, storage.clone());
+            let values = [&of.re, &of.im].map(|part| replaced(&part.node, &places));
+            evaluate(place, &[&array.re().view, &array.im().view], &values)?;
+            // SAFETY: the memory is that of a buffer of complex numbers; until the call returns nothing uses a clone but work before it.
+            let data = unsafe { storage.as_mut_slice::<Complex<T>>() };
+            let run = Run::on(stream).kept_by_graph();
+            match kind {
+                FftKind::Inverse => ifft_in_place(run, self.plan, data)?,
+                _ => fft_in_place(run, self.plan, data)?,
+            }
+            let ComplexExpr { re, im } = array.complex();
+            places = vec![(result.re.node.clone(), re.node), (result.im.node.clone(), im.node)];
+        }
+        let values: Vec<Arc<Node>> = roots.iter().map(|root| replaced(root, &places)).collect();
+        evaluate(place, targets, &values)
+    }
+}
