@@ -10,6 +10,7 @@ mod kernels;
 
 mod accuracy;
 mod calls;
+mod chain;
 mod limits;
 mod paths;
 mod real;
