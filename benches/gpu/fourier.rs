@@ -1,7 +1,7 @@
 //! Fourier transforms of arrays beside cuFFT; and the copy of as many bytes, which is what one pass can reach.
 
-use kernel_primitives::algorithms::{FftPlan, Run, Workspace, fft, ifft, rfft};
-use kernel_primitives::expr::Tensor;
+use kernel_primitives::algorithms::{FftChain, FftPlan, Run, Workspace, fft, ifft, rfft};
+use kernel_primitives::expr::{ComplexOperand, ComplexTensor, Tensor};
 use kernel_primitives::{Buffer, Complex, Device, Element, Result, Stream};
 
 use crate::harness::{Options, Report, compare, compare_with_peers};
@@ -106,7 +106,7 @@ pub(crate) fn run(device: &Device, options: &Options, report: &mut Report) -> Re
 }
 
 impl Bench<'_> {
-    /// A window, a transform, a product and the inverse: in one kernel, and in four calls.
+    /// A window, a transform, a product and the inverse: in one compiled kernel, in one that is generated of expressions, and in four calls.
     fn fused(&mut self, rows: usize) -> Result<()> {
         let stream = self.stream.clone();
         let plan = FftPlan::<f32>::new(&stream, &[rows, ROW], &[1])?;
@@ -121,6 +121,10 @@ impl Bench<'_> {
             (stream.buffer_from(&x)?, stream.buffer_from(&response)?, stream.buffer_from(&window)?);
         let mut out = [stream.buffer_zeroed::<Complex<f32>>(x.len())?, stream.buffer_zeroed(x.len())?];
         let mut parts = [stream.buffer_zeroed::<Complex<f32>>(x.len())?, stream.buffer_zeroed(x.len())?];
+        let chained = ComplexTensor::zeros(&stream, [rows, ROW])?;
+        let numbers = ComplexTensor::from_slice(&stream, [rows, ROW], &x.to_vec()?)?;
+        let spectrum = ComplexTensor::from_slice(&stream, ROW, &response.to_vec()?)?;
+        let weights = Tensor::from_slice(&stream, ROW, &window.to_vec()?)?;
         let [one, four] = &mut out;
         let blocks = (rows as u32, 64);
         let mut fused = || convolved_rows::launch(&stream, blocks, &x, &window, &response, &mut *one);
@@ -131,12 +135,15 @@ impl Bench<'_> {
             weighted_rows::<Complex<f32>>::launch(&stream, blocks, &*to, &response, &mut *from)?;
             ifft(&stream, &plan, &*from, &mut *four)
         };
+        let mut chain = || {
+            let windowed = numbers.complex().times(&weights);
+            FftChain::new(&plan, windowed).forward().map(|y| y * &spectrum).inverse().assign(&chained)
+        };
         let [from, to] = [0; 2].map(|_| Tensor::<f32>::zeros(&stream, [2 * x.len()]));
         let (from, to) = (from?, to?);
         let mut copy = || to.assign(&from);
-        let times = compare(&stream, &mut [&mut fused, &mut calls, &mut copy])?;
-        for out in &out {
-            let found = out.to_vec()?;
+        let times = compare(&stream, &mut [&mut fused, &mut calls, &mut copy, &mut chain])?;
+        for found in [out[0].to_vec()?, out[1].to_vec()?, chained.to_vec()?] {
             let wrong = found.iter().enumerate().find(|(i, found)| {
                 let expected = if i % ROW == 4 { 0.5 } else { 0.0 };
                 (found.re - expected).abs() + found.im.abs() > 1e-6
@@ -149,6 +156,9 @@ impl Bench<'_> {
         let figures =
             [("ms", times[0]), ("of copy", times[2] / times[0]), ("ratio to four calls", times[1] / times[0])];
         self.report.row(&format!("window, fft, product, ifft f32 {rows}x{ROW}"), &figures);
+        let figures =
+            [("ms", times[3]), ("of copy", times[2] / times[3]), ("ratio to four calls", times[1] / times[3])];
+        self.report.row(&format!("window, fft, product, ifft as expressions f32 {rows}x{ROW}"), &figures);
         Ok(())
     }
 
