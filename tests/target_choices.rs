@@ -19,9 +19,9 @@ const ARCHITECTURE: &str = "by architecture, in the emulator too";
 
 /// How many lines of each file choose, by reason.
 const CHOICES: &[(&str, &[(usize, &str)])] = &[
-    ("primitives-gpu/src/block/merge_sort.rs", &[(1, COMPILER)]),
-    ("primitives-gpu/src/block/radix_rank.rs", &[(1, ARCHITECTURE)]),
-    ("primitives-gpu/src/block/radix_sort.rs", &[(2, COMPILER)]),
+    ("primitives-gpu/src/block/sorts/merge_sort.rs", &[(1, COMPILER)]),
+    ("primitives-gpu/src/block/sorts/radix_rank.rs", &[(1, ARCHITECTURE)]),
+    ("primitives-gpu/src/block/sorts/radix_sort.rs", &[(2, COMPILER)]),
     ("primitives-gpu/src/element/arithmetic.rs", &[(3, ONE_SIDE), (6, INSTRUCTION)]),
     ("primitives-gpu/src/element/float.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
     ("primitives-gpu/src/element/halves.rs", &[(1, ONE_SIDE), (10, INSTRUCTION)]),

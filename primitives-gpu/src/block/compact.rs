@@ -1,6 +1,6 @@
 //! Items that a block keeps, side by side.
 
-use super::scan::{ScanStorage, block_exclusive_scan};
+use super::combine::scan::{ScanStorage, block_exclusive_scan};
 use crate::element::Element;
 use crate::functor::Add;
 use crate::simt::Block;

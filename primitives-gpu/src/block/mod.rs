@@ -49,32 +49,34 @@
 //! Loops over [tiles](crate::Block::tiles) and [rows](crate::Block::rows) take all threads of a block equally often, which one over
 //! [items](crate::Block::items) does only if their number is a multiple of the block's threads.
 
-mod bitonic;
-mod column;
+mod combine;
 mod compact;
-mod each;
 mod exchange;
 mod fft;
 mod halo;
 mod histogram;
 mod load;
-mod merge_sort;
 mod neighbours;
-mod partials;
-mod path;
-mod radix_rank;
-mod radix_sort;
-mod raking;
-mod reduce;
 mod run_length;
-mod scan;
-mod scan_rounds;
-mod top_k;
+mod sorts;
 
-pub use bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
-pub use column::{ColumnStorage, block_y_reduce};
+pub use combine::column::{ColumnStorage, block_y_reduce};
+pub use combine::each::Each;
+#[doc(hidden)]
+pub use combine::path::{PathPlaces, PathShare, path_share};
+pub use combine::path::{PathStorage, PathTile, block_reduce_path};
+pub use combine::reduce::{
+    ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
+    block_x_reduce,
+};
+pub use combine::scan::{
+    ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,
+    block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
+};
+pub use combine::scan_rounds::{
+    block_exclusive_scan_rounds, block_exclusive_scan_rounds_after, block_inclusive_scan_rounds,
+};
 pub use compact::block_compact;
-pub use each::Each;
 pub use exchange::{
     ExchangeStorage, blocked_to_striped, blocked_to_warp_striped, scatter_to_blocked, scatter_to_striped,
     striped_to_blocked, warp_striped_to_blocked,
@@ -83,31 +85,20 @@ pub use fft::{FftStorage, block_fft, block_ifft};
 pub use halo::{Border, Halo, HaloStorage, block_load_halo};
 pub use histogram::{Bins, HistogramStorage, block_histogram};
 pub use load::{load_striped, load_warp_striped, store_striped};
-pub use merge_sort::{
-    MergeSortStorage, SegmentedSortStorage, block_merge_sort, block_merge_sort_pairs, block_segmented_merge_sort_pairs,
-    warp_merge_sort, warp_merge_sort_pairs,
-};
 pub use neighbours::{
     NeighbourStorage, RotateStorage, adjacent_difference_left, adjacent_difference_left_open,
     adjacent_difference_right, adjacent_difference_right_open, block_broadcast, block_rotate, block_shift_down,
     block_shift_up, flag_heads, flag_heads_and_tails, flag_tails,
 };
-#[doc(hidden)]
-pub use path::{PathPlaces, PathShare, path_share};
-pub use path::{PathStorage, PathTile, block_reduce_path};
-pub use radix_rank::{RadixRankStorage, RadixRanks, block_radix_rank};
-pub use radix_sort::{
+pub use run_length::{RunLengthStorage, RunWindow, run_length_begin, run_length_decode};
+pub use sorts::bitonic::{IndexedSortStorage, SortStorage, block_sort, block_sort_with_index};
+pub use sorts::merge_sort::{
+    MergeSortStorage, SegmentedSortStorage, block_merge_sort, block_merge_sort_pairs, block_segmented_merge_sort_pairs,
+    warp_merge_sort, warp_merge_sort_pairs,
+};
+pub use sorts::radix_rank::{RadixRankStorage, RadixRanks, block_radix_rank};
+pub use sorts::radix_sort::{
     RadixSortStorage, block_radix_sort, block_radix_sort_pairs, block_radix_sort_pairs_to_striped,
     block_radix_sort_to_striped,
 };
-pub use reduce::{
-    ReduceStorage, block_group_reduce, block_reduce, block_reduce_items, block_reduce_partial, block_reduce_to_first,
-    block_x_reduce,
-};
-pub use run_length::{RunLengthStorage, RunWindow, run_length_begin, run_length_decode};
-pub use scan::{
-    ScanStorage, block_exclusive_scan, block_exclusive_scan_after, block_exclusive_scan_from, block_inclusive_scan,
-    block_inclusive_scan_after, block_inclusive_scan_from, cumsum,
-};
-pub use scan_rounds::{block_exclusive_scan_rounds, block_exclusive_scan_rounds_after, block_inclusive_scan_rounds};
-pub use top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of, block_top_k_of_sorted};
+pub use sorts::top_k::{TopKStorage, block_top_k, block_top_k_by, block_top_k_of, block_top_k_of_sorted};

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::mem::size_of;
 
-use super::partials::{self, MAX_WARPS};
+use super::combine::partials::{self, MAX_WARPS};
 use crate::element::Element;
 use crate::functor::BinaryFn;
 use crate::simt::{Block, WARP};
@@ -170,7 +170,7 @@ pub fn block_rotate<T: Element, const MAX_THREADS: usize>(
     value: T,
     by: u32,
 ) -> T {
-    let threads = super::column::threads::<MAX_THREADS>(cx);
+    let threads = super::combine::column::threads::<MAX_THREADS>(cx);
     let rank = cx.thread_rank();
     shared.enter();
     let values = shared.array::<T>(0, MAX_THREADS);

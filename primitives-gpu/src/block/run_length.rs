@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 use core::mem::size_of;
 use core::panic::Location;
 
-use super::partials::{self, MAX_WARPS};
-use super::scan::{ScanStorage, block_exclusive_scan};
+use super::combine::partials::{self, MAX_WARPS};
+use super::combine::scan::{ScanStorage, block_exclusive_scan};
 use crate::element::Element;
 use crate::functor::Add;
 use crate::simt::{Block, FaultKind};

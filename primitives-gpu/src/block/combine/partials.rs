@@ -9,11 +9,11 @@ use crate::simt::{Block, FaultKind, WARP};
 use crate::view::SharedArray;
 
 /// Warps in the largest block.
-pub(super) const MAX_WARPS: usize = 32;
+pub(in crate::block) const MAX_WARPS: usize = 32;
 
 /// The warps of the block; more than the largest block has is a fault.
 #[track_caller]
-pub(super) fn warps(cx: Block<'_>) -> usize {
+pub(in crate::block) fn warps(cx: Block<'_>) -> usize {
     let warps = cx.warps() as usize;
     if warps > MAX_WARPS {
         let args = [cx.block_threads() as u64, MAX_WARPS as u64 * WARP as u64];
@@ -62,7 +62,7 @@ const fn chunk<T>(count: usize) -> usize {
 /// # Safety
 /// As for [`SharedArray::store`]: nobody else accesses the array until the next barrier. There are at least two warps.
 #[track_caller]
-pub(super) unsafe fn put<T: Element, R: Reducer<T>>(
+pub(in crate::block) unsafe fn put<T: Element, R: Reducer<T>>(
     cx: Block<'_>,
     partials: SharedArray<'_, T>,
     warps: usize,
@@ -92,7 +92,11 @@ pub(super) unsafe fn put<T: Element, R: Reducer<T>>(
 /// [`put`] wrote them, a barrier lies in between, and nobody writes them until the next. The array starts at a multiple of
 /// 16 bytes.
 #[track_caller]
-pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T>, warps: usize, op: &R) -> T {
+pub(in crate::block) unsafe fn fold<T: Element, R: Reducer<T>>(
+    partials: SharedArray<'_, T>,
+    warps: usize,
+    op: &R,
+) -> T {
     // SAFETY: the caller's contract.
     unsafe {
         match chunk::<T>(warps) {
@@ -108,7 +112,7 @@ pub(super) unsafe fn fold<T: Element, R: Reducer<T>>(partials: SharedArray<'_, T
 /// # Safety
 /// As for [`fold`].
 #[track_caller]
-pub(super) unsafe fn fold_part<T: Element, R: Reducer<T>>(
+pub(in crate::block) unsafe fn fold_part<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
     first: usize,
     count: usize,
@@ -151,7 +155,7 @@ unsafe fn fold_by<T: Element, R: Reducer<T>, const CHUNK: usize>(
 /// # Safety
 /// As for [`fold`].
 #[track_caller]
-pub(super) unsafe fn scan<T: Element, R: Reducer<T>>(
+pub(in crate::block) unsafe fn scan<T: Element, R: Reducer<T>>(
     partials: SharedArray<'_, T>,
     warps: usize,
     own: usize,

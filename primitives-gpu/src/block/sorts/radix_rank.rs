@@ -42,7 +42,7 @@ pub struct RadixRanks<const ITEMS: usize> {
 /// Ranks the block's items by a digit of eight bits: each item's place when they are ordered by it; stable.
 ///
 /// - `digits`: of the thread's 1 to 16 items, each below 256, else a fault. The arrangement is warp-striped, as
-///   [`load_warp_striped`](super::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS`, lane `l` item `i`
+///   [`load_warp_striped`](crate::block::load_warp_striped) reads: warp `w` has positions from `w * 32 * ITEMS`, lane `l` item `i`
 ///   the position `i * 32 + l` of these. Equal digits keep the order of their positions.
 /// - `counted`: called in the first 256 threads as soon as the counts are known, each with that of the digit of its rank, for
 ///   what other blocks wait for.
@@ -56,7 +56,7 @@ pub struct RadixRanks<const ITEMS: usize> {
 ///
 /// Shared memory: reusable after the next barrier, which the next collective on it makes by itself.
 ///
-/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](super::block_radix_sort) moves the items as well.
+/// CUB: `BlockRadixRankMatchEarlyCounts`. [`block_radix_sort`](crate::block::block_radix_sort) moves the items as well.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

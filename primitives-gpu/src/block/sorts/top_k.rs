@@ -23,7 +23,7 @@ use crate::warp::{Ranked, Record, SortBits, Threads, of_ranked, ranked, unrolled
 /// two keeps the first `p`. Cost: for 2^`n` items and `p` = 2^`m` about `m * (m + 1) / 2 + (n - m) * (m + 1)` comparisons an item
 /// instead of `n * (n + 1) / 2`; a barrier for each merge of two warps' runs.
 ///
-/// Shared memory as for [`block_sort_with_index`](super::block_sort_with_index).
+/// Shared memory as for [`block_sort_with_index`](crate::block::block_sort_with_index).
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///

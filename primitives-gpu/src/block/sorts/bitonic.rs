@@ -18,7 +18,7 @@ unsafe impl<K: SortKey, const TILE: usize> SharedStorage for SortStorage<K, TILE
     const ALIGN: usize = align_of::<Alone<K>>();
 }
 
-/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](super::block_top_k) for up to `TILE` keys with indices of
+/// The shared memory of [`block_sort_with_index`] and [`block_top_k`](crate::block::block_top_k) for up to `TILE` keys with indices of
 /// the type `I`: two records each, of 8 bytes, and 4 more for keys of 8 bytes and for indices of 8 bytes.
 pub struct IndexedSortStorage<K, const TILE: usize, I = u32>(PhantomData<(K, I)>);
 
@@ -40,7 +40,7 @@ unsafe impl<K: SortKey, const TILE: usize, I: SortIndex> SharedStorage for Index
 /// Phases: each warp sorts its items in registers, by shuffles; then runs of one, two, four… warps merge, comparing through shared memory
 /// where threads of two warps meet. Cost for 2^`n` items: `n * (n + 1) / 2` comparisons an item. A comparison in registers costs one
 /// instruction, a shuffled one four; `w * (w + 1) / 2` barriers for 2^`w` warps. For keys of 4 bytes and tiles up to a few thousand, that
-/// is less than a radix sort takes ([`block_radix_sort`](super::block_radix_sort)).
+/// is less than a radix sort takes ([`block_radix_sort`](crate::block::block_radix_sort)).
 ///
 /// Shared memory: two records an item, used alternately. It may be reused after the next barrier, which a second collective on
 /// the same `Shared` makes by itself.

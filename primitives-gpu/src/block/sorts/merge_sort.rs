@@ -50,7 +50,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: Element, V: Element> Sh
 /// about `ITEMS + log2(run)` a merge, `log2(THREADS)` merges; of two runs that are in order already, one comparison. The merges inside a
 /// warp need no barrier, each later one two.
 ///
-/// Prefer [`block_sort`](super::block_sort) or [`block_radix_sort`](super::block_radix_sort) for keys in their own order.
+/// Prefer [`block_sort`](crate::block::block_sort) or [`block_radix_sort`](crate::block::block_radix_sort) for keys in their own order.
 ///
 /// Shared memory: one key an item. It may be reused after the next barrier, which a second collective on the same `Shared`
 /// makes by itself.

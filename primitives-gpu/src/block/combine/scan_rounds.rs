@@ -23,7 +23,7 @@ use crate::warp;
 /// commutative. Any block shape up to 1024 threads, partial warps included. A partial tile's missing items do no harm: they
 /// come last.
 ///
-/// Shared memory: as [`block_inclusive_scan`](super::block_inclusive_scan), and alternately with it.
+/// Shared memory: as [`block_inclusive_scan`](crate::block::block_inclusive_scan), and alternately with it.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
@@ -125,7 +125,7 @@ pub fn block_exclusive_scan_rounds<T: Element, R: Reducer<T>, const N: usize, co
 /// As [`block_exclusive_scan_rounds`], after a prefix that depends on the total: what a scan over many blocks needs.
 ///
 /// The first warp calls `prefix` with the total of the block's items, all its lanes together; what its first lane returns
-/// counts. One barrier more. See [`block_exclusive_scan_after`](super::block_exclusive_scan_after) and its example.
+/// counts. One barrier more. See [`block_exclusive_scan_after`](crate::block::block_exclusive_scan_after) and its example.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 #[inline(always)]

@@ -26,9 +26,9 @@ unsafe impl<T: Element, const MAX_THREADS: usize> SharedStorage for ColumnStorag
 /// Each thread reads as many elements as its column has warps.
 ///
 /// Any block shape up to `MAX_THREADS` threads; more are a fault. Several items a thread: reduce arrays with
-/// [`Each`](super::Each).
+/// [`Each`](crate::block::Each).
 ///
-/// Shared memory: one element a thread; reusable as that of [`block_reduce`](super::block_reduce).
+/// Shared memory: one element a thread; reusable as that of [`block_reduce`](crate::block::block_reduce).
 ///
 /// Seed: `BlockYReduce(val, reducer)`, which lacks a barrier at its start, drops rows if `blockDim.y` is no power of two,
 /// and gives each thread the result of column `threadIdx.x` of the first plane. `Reduce` in `kGlobalMode` without
@@ -107,7 +107,7 @@ pub fn block_y_reduce<T: Element, R: Reducer<T>, const MAX_THREADS: usize>(
 
 /// The threads of the block; more than `MAX_THREADS` are a fault.
 #[track_caller]
-pub(super) fn threads<const MAX_THREADS: usize>(cx: Block<'_>) -> u32 {
+pub(in crate::block) fn threads<const MAX_THREADS: usize>(cx: Block<'_>) -> u32 {
     let threads = cx.block_threads();
     if threads as usize > MAX_THREADS {
         cx.raise(FaultKind::BadShape, [threads as u64, MAX_THREADS as u64], Location::caller());

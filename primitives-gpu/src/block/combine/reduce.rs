@@ -281,7 +281,7 @@ pub fn block_reduce_partial<T: Element, R: Reducer<T>, const N: usize, const THR
 ///
 /// Cost and shared memory are as for [`block_reduce`]. Rows of a multiple of 32 threads, and rows that divide a warp, are
 /// the fast cases: the others combine up to 33 partial results a row one after another. Several items a thread: reduce
-/// arrays with [`Each`](super::Each).
+/// arrays with [`Each`](crate::block::Each).
 ///
 /// Seed: `BlockXReduce(val, reducer)`, there for powers of two; `Reduce` in `kGlobalMode` with `reduce_last_dim` is this for
 /// each item.

@@ -58,7 +58,7 @@ unsafe impl<const THREADS: usize, const ITEMS: usize, K: SortKey, V: Element> Sh
 /// Shared memory: one key an item, and 16 bytes a thread. It may be reused after the next barrier, which a second collective
 /// on the same `Shared` makes by itself.
 ///
-/// CUB: `BlockRadixSort`. [`block_sort`](super::block_sort) sorts whole keys, of any block shape, and partial tiles.
+/// CUB: `BlockRadixSort`. [`block_sort`](crate::block::block_sort) sorts whole keys, of any block shape, and partial tiles.
 ///
 /// All threads of the block call it: see [divergence](crate::block#divergence).
 ///
