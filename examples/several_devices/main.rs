@@ -1,4 +1,4 @@
-//! One program on one device and on several: `x = i / n`, and `y = sin(2x) + sqrt(1 - x²)`.
+//! One program on one device and on several: `x = i / n`, `y = sin(2x) + sqrt(1 - x²)`, and the elements of `y` in order.
 //!
 //! ```text
 //! cargo run --release --example several_devices
@@ -7,13 +7,16 @@
 //! ```
 //!
 //! Vectors are split over all devices that filters keep. Each device computes its part, and indices count over the whole, so that the
-//! program is the same for any number of devices. The mean is formed on each and then across.
+//! program is the same for any number of devices. The mean is formed on each and then across. Of the sorted elements each device has as many
+//! as of the others: the first one the smallest.
 
 use std::time::Instant;
 
 use kernel_primitives::devices::{double_precision, environment};
 use kernel_primitives::expr::{Reductions, SplitTensor, element_index, sin, sqrt};
-use kernel_primitives::{Devices, Result, Split};
+use kernel_primitives::functor::Less;
+use kernel_primitives::split::sort_keys;
+use kernel_primitives::{Devices, Result, Split, SplitBuffer};
 
 const LEN: usize = 1 << 22;
 
@@ -35,7 +38,8 @@ fn main() -> Result<()> {
         println!("{LEN} elements in {:.2?}", start.elapsed());
     }
 
-    for (i, y) in y.to_vec()?.into_iter().enumerate() {
+    let mut values = y.to_vec()?;
+    for (i, y) in values.iter().enumerate() {
         let x = i as f64 / n;
         let expected = (2.0 * x).sin() + (1.0 - x * x).sqrt();
         assert!((y - expected).abs() < 1e-14, "element {i}: {y}, not {expected}");
@@ -45,6 +49,16 @@ fn main() -> Result<()> {
     let mean = y.mean().item()?;
     println!("mean {mean:.9}, integral {integral:.9}");
     assert!((mean - integral).abs() < 1.0 / n);
+
+    let (unsorted, mut sorted) = (SplitBuffer::from_slice(&split, &values)?, SplitBuffer::uninit(&split, LEN)?);
+    for _ in 0..2 {
+        let start = Instant::now();
+        sort_keys(&unsorted, &mut sorted, Less)?;
+        split.synchronize()?;
+        println!("sorted in {:.2?}", start.elapsed());
+    }
+    values.sort_by(f64::total_cmp);
+    assert!(sorted.to_vec()? == values);
     println!("checked against the CPU");
     Ok(())
 }

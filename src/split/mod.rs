@@ -2,13 +2,17 @@
 //!
 //! They have the names of those over one [`Buffer`](crate::Buffer), and the items of all devices count as one sequence, in the order of the
 //! [`Split`](crate::Split). Each device works on its own items, at the same time as the others, and only what crosses between devices is
-//! copied: a count, a sum, the counts of bins.
+//! copied: a count, a sum, the counts of bins; of a sort the items that other devices have places for.
 //!
 //! | algorithm | result | between devices |
 //! |---|---|---|
+//! | [`transform`] | split as the input | nothing |
 //! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, through the host |
 //! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
+//! | [`reduce_by_key`] | a run is on the device of its last item | a count and two keys of each device, and the values of runs that go on, through the host |
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
+//! | [`top_k`] | on the first device | the first few of each device |
+//! | [`sort_keys`], [`sort_pairs`]; [`sort_by`], [`sort_pairs_by`] | split in any way | each item once, if it goes to another device |
 //!
 //! Reductions are those of [`SplitTensor`](crate::expr::SplitTensor::from_buffer).
 //!
@@ -30,10 +34,43 @@
 //! # }
 //! ```
 
+mod by_key;
 mod histogram;
 mod scan;
 mod select;
+mod sort;
+mod top_k;
+mod transform;
 
+use crate::{Element, Error, Result, SplitBuffer};
+
+pub use by_key::reduce_by_key;
 pub use histogram::{histogram_even, histogram_ranges};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use select::select_if;
+pub use sort::{sort_by, sort_keys, sort_pairs, sort_pairs_by};
+pub use top_k::top_k;
+pub use transform::transform;
+
+/// An error unless the result has the items of the input on the same devices.
+fn check_result<T: Element, U: Element>(call: &'static str, x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Result<()> {
+    check("the input is split in another way than the result", call, x, out)
+}
+
+/// An error unless each key has its value on its device.
+fn check_values<K: Element, V: Element>(
+    call: &'static str,
+    keys: &SplitBuffer<K>,
+    values: &SplitBuffer<V>,
+) -> Result<()> {
+    check("the keys are split in another way than the values", call, keys, values)
+}
+
+fn check<T: Element, U: Element>(
+    wrong: &str,
+    call: &'static str,
+    a: &SplitBuffer<T>,
+    b: &SplitBuffer<U>,
+) -> Result<()> {
+    if a.is_split_as(b) { Ok(()) } else { Err(Error::Split { call, reason: format!("{wrong}: {a:?} and {b:?}") }) }
+}

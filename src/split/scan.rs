@@ -2,7 +2,7 @@
 
 use crate::algorithms::{ExclusiveScan, InclusiveScan, inclusive_scan_after};
 use crate::functor::Reducer;
-use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, SplitBuffer, Stream, algorithms};
+use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream, algorithms};
 
 /// Combines, for each item, all items up to and including it, those on the devices before too.
 ///
@@ -28,7 +28,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`] if `x` and `out` do not have the same items on the same devices, and the errors of
+/// Returns [`Error::Split`](crate::Error::Split) if `x` and `out` do not have the same items on the same devices, and the errors of
 /// [`algorithms::inclusive_scan`].
 pub fn inclusive_scan<T, R, Tag>(x: &SplitBuffer<T>, op: R, out: &mut SplitBuffer<T>) -> Result<()>
 where
@@ -96,10 +96,7 @@ where
     T: Element,
     R: Reducer<T> + KernelParam,
 {
-    if !x.is_split_as(out) {
-        let reason = format!("the input is split in another way than the result: {x:?} and {out:?}");
-        return Err(Error::Split { call, reason });
-    }
+    super::check_result(call, x, out)?;
     let streams = x.split().streams();
     let devices: Vec<usize> = (0..streams.len()).filter(|&device| !x.range(device).is_empty()).collect();
     let Some((&last, all_before)) = devices.split_last() else { return Ok(()) };

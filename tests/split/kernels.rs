@@ -4,11 +4,50 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
+use kernel_primitives::functor::{Add, Less};
 use kernel_primitives::prelude::*;
 
 pub use types::*;
 
+/// Twice the number, in 64 bits.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct ByTwo;
+
+impl UnaryFn<u32> for ByTwo {
+    type Output = u64;
+    #[inline(always)]
+    fn apply(&self, x: u32) -> u64 {
+        2 * u64::from(x)
+    }
+}
+
+/// By what is left of a division.
+#[derive(Clone, Copy, Debug, KernelParam)]
+#[repr(transparent)]
+pub struct ByRemainder(pub u32);
+
+impl BinaryFn<u32> for ByRemainder {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        a % self.0 < b % self.0
+    }
+}
+
 instantiate!(
     kernel_primitives::algorithms::inclusive_scan<Map<u32>, Compose>,
     kernel_primitives::algorithms::exclusive_scan<Map<u32>, Compose>,
+    kernel_primitives::algorithms::reduce_by_key<u32, Map<u32>, Compose>,
+    kernel_primitives::algorithms::reduce_by_key<f32, f32, Add>,
+    kernel_primitives::algorithms::transform<u32, ByTwo, u64>,
+    kernel_primitives::algorithms::sort_keys<bool>,
+    kernel_primitives::algorithms::gather<bool, u32, bool>,
+    kernel_primitives::algorithms::merge<bool, bool, Less>,
+    kernel_primitives::algorithms::sort_pairs<u32, Flagged>,
+    kernel_primitives::algorithms::gather<Flagged, u32, Flagged>,
+    kernel_primitives::algorithms::sort_by<u32, ByRemainder>,
+    kernel_primitives::algorithms::merge<u32, u32, ByRemainder>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Twelve, ByRemainder>,
+    kernel_primitives::algorithms::gather<Twelve, u32, Twelve>,
+    kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, ByRemainder>,
 );

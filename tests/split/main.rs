@@ -11,6 +11,9 @@ mod copies;
 mod errors;
 mod kernels;
 mod reductions;
+mod runs;
+mod sorts;
+mod top_k;
 
 use kernel_primitives::devices::count;
 use kernel_primitives::{Devices, Result, Split};

@@ -4,6 +4,8 @@
 //! Times are the host's, until all GPUs are done. NCCL is opened where it is installed, and is asked with `NCCL_NVLS_ENABLE=0` only: a
 //! fault in NVLink's multicast takes all GPUs of the host out of service.
 
+mod sorts;
+
 use std::ffi::c_void;
 use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::time::Instant;
@@ -17,6 +19,7 @@ use kernel_primitives::{Buffer, Device, Devices, Result, Split, SplitBuffer, spl
 use primitives_nccl::Nccl;
 use primitives_nccl::sys::{ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 
+use self::sorts::{ReduceByKey, Sort, SortPairs, TopK};
 use crate::harness::{Options, Report, median};
 
 /// Samples of a row.
@@ -53,6 +56,10 @@ pub(crate) fn run(_: &Device, options: &Options, report: &mut Report) -> Result<
     bench.rows::<Select>("select_if, u32, half of them", n, 4 * n + 4 * kept_of(n))?;
     bench.rows::<Histogram>("histogram_even, f32, 256 bins", n, 4 * n)?;
     let n = n.min(1 << 28);
+    bench.rows::<Sort>("sort_keys, u32", n, 8 * n)?;
+    bench.rows::<SortPairs>("sort_pairs, u32 with u64", n, 24 * n)?;
+    bench.rows::<ReduceByKey>("reduce_by_key, u32, runs of 31", n, 8 * n)?;
+    bench.rows::<TopK>("top_k, u32, 100", n, 4 * n)?;
     bench.copies(n)?;
     bench.all_reduce(n)
 }

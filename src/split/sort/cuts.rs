@@ -1,0 +1,268 @@
+//! Where sorted runs are cut, so that each device gets its share and no more.
+//!
+//! A cut is of a rank `r`: of each run it takes the first few items, of all runs together `r`, and no item that is left comes before one
+//! that is taken. Of equal items those of earlier runs come first, and of one run those before. So there is one such cut.
+//!
+//! Each run has a window, in which the cut is. The host looks at some places of all windows. Of an item that it sees it then knows how
+//! many items of the other runs are before it: at least as many as there are up to the last place before it, and at most as many as there
+//! are before the first place after it. An item whose rank is surely less than `r` is taken, and one whose rank is surely not is left.
+//! What is between both is the next window. With `s` places a window, all windows together are then about `4 / s` of what they were.
+
+use std::ops::Range;
+
+use crate::Result;
+
+/// Places of a run that the host looks at, at a time, of all windows.
+const LOOKED: usize = 1 << 15;
+
+/// Places of a window, even if there are many.
+const LEAST: usize = 64;
+
+/// What the host has seen of a run.
+struct Seen<T> {
+    places: Vec<usize>,
+    items: Vec<T>,
+}
+
+/// The cut of a rank: in each run it is inside of a window.
+struct Cut {
+    rank: usize,
+    windows: Vec<Range<usize>>,
+}
+
+/// The cuts of these ranks, which ascend, of runs of so many items that are sorted: how many items each takes of each run.
+///
+/// `look` gets places of each run, which ascend, and returns the items there. If `is_before` is no order, the cuts are unspecified, but add
+/// up to the ranks and ascend in each run.
+pub(super) fn cuts<T: Copy>(
+    lens: &[usize],
+    ranks: &[usize],
+    is_before: impl Fn(T, T) -> bool,
+    mut look: impl FnMut(&[Vec<usize>]) -> Result<Vec<Vec<T>>>,
+) -> Result<Vec<Vec<usize>>> {
+    let mut cuts: Vec<Cut> =
+        ranks.iter().map(|&rank| Cut { rank, windows: lens.iter().map(|&len| 0..len).collect() }).collect();
+    cuts.iter_mut().for_each(Cut::tighten);
+    let open = |cuts: &[Cut]| cuts.iter().flat_map(|cut| &cut.windows).map(|window| window.len() as u128).sum::<u128>();
+    let mut left = open(&cuts);
+    while left > 0 {
+        let places: Vec<Vec<usize>> =
+            (0..lens.len()).map(|run| places(cuts.iter().map(|cut| cut.windows[run].clone()))).collect();
+        let items = look(&places)?;
+        let seen: Vec<Seen<T>> = places.into_iter().zip(items).map(|(places, items)| Seen { places, items }).collect();
+        for cut in &mut cuts {
+            cut.narrow(&seen, &is_before);
+            cut.tighten();
+        }
+        let now = open(&cuts);
+        // By an order it is less than half.
+        if now > left / 2 {
+            break;
+        }
+        left = now;
+    }
+    let mut all = Vec::with_capacity(cuts.len());
+    let mut before = vec![0; lens.len()];
+    for cut in cuts {
+        before = cut.counts(lens, &before);
+        all.push(before.clone());
+    }
+    Ok(all)
+}
+
+/// Places to look at in windows of one run: all of short ones, and of others as many at equal distances.
+fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
+    let mut windows: Vec<(usize, usize)> =
+        windows.filter(|window| !window.is_empty()).map(|window| (window.start, window.len())).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    let most = (LOOKED / windows.len().max(1)).max(LEAST);
+    let of_window = |(start, len): (usize, usize)| {
+        let count = len.min(most);
+        (0..count).map(move |i| start + (i as u128 * len as u128 / count as u128) as usize)
+    };
+    let mut places: Vec<usize> = windows.into_iter().flat_map(of_window).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The first number of a range for which a condition is false that is true before it.
+fn first_not(range: Range<usize>, is_true: impl Fn(usize) -> bool) -> usize {
+    let Range { mut start, mut end } = range;
+    while start < end {
+        let middle = start + (end - start) / 2;
+        if is_true(middle) {
+            start = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    start
+}
+
+impl Cut {
+    /// Narrows each window to what the others leave for it.
+    fn tighten(&mut self) {
+        let sum = |ends: fn(&Range<usize>) -> usize| self.windows.iter().map(ends).sum::<usize>();
+        let (least, most) = (sum(|window| window.start), sum(|window| window.end));
+        for window in &mut self.windows {
+            let start = self.rank.saturating_sub(most - window.end).clamp(window.start, window.end);
+            let end = self.rank.saturating_sub(least - window.start).clamp(start, window.end);
+            *window = start..end;
+        }
+    }
+
+    /// Narrows each window to where the cut may be, by what the host has seen.
+    fn narrow<T: Copy>(&mut self, seen: &[Seen<T>], is_before: &impl Fn(T, T) -> bool) {
+        let narrowed = (0..seen.len()).map(|run| {
+            let (window, places) = (&self.windows[run], &seen[run].places);
+            let inside = |end: usize| places.partition_point(|&place| place < end);
+            let own = inside(window.start)..inside(window.end);
+            let taken = first_not(own.clone(), |at| self.ranks(seen, run, at, is_before).1 < self.rank);
+            let left = first_not(own.clone(), |at| self.ranks(seen, run, at, is_before).0 < self.rank);
+            let start = if taken > own.start { places[taken - 1] + 1 } else { window.start };
+            let end = if left < own.end { places[left] } else { window.end };
+            start..end.max(start)
+        });
+        self.windows = narrowed.collect();
+    }
+
+    /// The least and the greatest rank of an item of a run, if of each other run at least the items before its window come first, and at
+    /// most those before its window's end.
+    fn ranks<T: Copy>(
+        &self,
+        seen: &[Seen<T>],
+        run: usize,
+        at: usize,
+        is_before: &impl Fn(T, T) -> bool,
+    ) -> (usize, usize) {
+        let (item, place) = (seen[run].items[at], seen[run].places[at]);
+        let (mut least, mut most) = (place, place);
+        for (other, window) in self.windows.iter().enumerate().filter(|&(other, _)| other != run) {
+            let Seen { places, items } = &seen[other];
+            let count = items.partition_point(|&of_other| match other < run {
+                true => !is_before(item, of_other),
+                false => is_before(of_other, item),
+            });
+            let after_last = count.checked_sub(1).map_or(0, |last| places[last] + 1);
+            let first = places.get(count).copied().unwrap_or(usize::MAX);
+            least += after_last.clamp(window.start, window.end);
+            most += first.clamp(window.start, window.end);
+        }
+        (least, most)
+    }
+
+    /// How many items of each run are taken: where the windows begin, changed only if that is not as many as the rank, or fewer of a run
+    /// than by the cut before.
+    fn counts(&self, lens: &[usize], before: &[usize]) -> Vec<usize> {
+        let mut counts: Vec<usize> =
+            self.windows.iter().zip(before).map(|(window, &before)| window.start.max(before)).collect();
+        let mut sum: usize = counts.iter().sum();
+        for (run, count) in counts.iter_mut().enumerate() {
+            let fewer = sum.saturating_sub(self.rank).min(*count - before[run]);
+            let more = self.rank.saturating_sub(sum).min(lens[run] - *count);
+            *count = *count - fewer + more;
+            sum = sum - fewer + more;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cuts, and how often the host looked.
+    fn found(runs: &[Vec<u32>], ranks: &[usize], is_before: impl Fn(u32, u32) -> bool) -> (Vec<Vec<usize>>, usize) {
+        let lens: Vec<usize> = runs.iter().map(Vec::len).collect();
+        let mut looks = 0;
+        let cuts = cuts(&lens, ranks, is_before, |places| {
+            looks += 1;
+            let of = |(run, places): (&Vec<u32>, &Vec<usize>)| {
+                assert!(places.is_sorted_by(|a, b| a < b));
+                places.iter().map(|&place| run[place]).collect()
+            };
+            Ok(runs.iter().zip(places).map(of).collect())
+        });
+        (cuts.expect("cuts"), looks)
+    }
+
+    /// By a sort of all items with their runs.
+    fn expected(runs: &[Vec<u32>], ranks: &[usize]) -> Vec<Vec<usize>> {
+        let items = runs.iter().enumerate().flat_map(|(run, items)| items.iter().map(move |&item| (item, run)));
+        let mut all: Vec<(u32, usize)> = items.collect();
+        all.sort_unstable();
+        let of_run = |rank: usize, run: usize| all[..rank].iter().filter(|(_, of)| *of == run).count();
+        ranks.iter().map(|&rank| (0..runs.len()).map(|run| of_run(rank, run)).collect()).collect()
+    }
+
+    fn hash(i: usize) -> u32 {
+        (i as u32).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 7
+    }
+
+    fn run(len: usize, item: impl Fn(usize) -> u32) -> Vec<u32> {
+        let mut items: Vec<u32> = (0..len).map(item).collect();
+        items.sort_unstable();
+        items
+    }
+
+    #[test]
+    fn cuts_are_those_of_a_sort() {
+        let lens: [&[usize]; 9] =
+            [&[0], &[1], &[5], &[0, 3], &[4, 4], &[1, 0, 9], &[7, 2, 5], &[0, 0, 6, 0], &[3, 1, 4, 1, 5, 9, 2, 6]];
+        let items: [fn(usize, usize) -> u32; 5] = [
+            |_, _| 7,
+            |run, i| hash(1000 * run + i) % 5,
+            |run, i| hash(1000 * run + i),
+            |run, i| (100 * run + i) as u32,
+            |run, i| (10_000 - 100 * run + i) as u32,
+        ];
+        for lens in lens {
+            for item in items {
+                let runs: Vec<Vec<u32>> =
+                    lens.iter().enumerate().map(|(number, &len)| run(len, |i| item(number, i))).collect();
+                let ranks: Vec<usize> = (0..=lens.iter().sum()).collect();
+                assert_eq!(found(&runs, &ranks, |a, b| a < b).0, expected(&runs, &ranks), "{runs:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_looks_at_many_items_are_enough() {
+        let kinds: [(&str, fn(usize, usize) -> u32); 5] = [
+            ("all equal", |_, _| 7),
+            ("few values", |run, i| hash(1_000_000 * run + i) % 3),
+            ("random", |run, i| hash(1_000_000 * run + i)),
+            ("in turn", |run, i| (1_000_000 * run + i) as u32),
+            ("one run has the small ones", |run, i| if run == 2 { i as u32 } else { hash(i) | 1 << 24 }),
+        ];
+        for (kind, item) in kinds {
+            for lens in [[40_000, 40_000, 40_000], [1, 90_000, 5], [20_000, 0, 50_000]] {
+                let runs: Vec<Vec<u32>> =
+                    lens.iter().enumerate().map(|(number, &len)| run(len, |i| item(number, i))).collect();
+                let all: usize = lens.iter().sum();
+                let ranks = [0, 1, all / 3, all / 3, all / 2, all - 1, all];
+                let (cuts, looks) = found(&runs, &ranks, |a, b| a < b);
+                assert_eq!(cuts, expected(&runs, &ranks), "{kind}, {lens:?}");
+                assert!(looks <= 3, "{kind}, {lens:?}: {looks}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_order_gives_cuts_of_the_right_size() {
+        let runs: Vec<Vec<u32>> = [70_000, 0, 3, 50_000].into_iter().map(|len| (0..len).map(hash).collect()).collect();
+        let ranks = [0, 40_000, 40_001, 90_000, 120_003];
+        let lies: [fn(u32, u32) -> bool; 4] =
+            [|_, _| true, |_, _| false, |a, b| a % 3 < b % 2, |a, b| a.wrapping_sub(b) > 1 << 30];
+        for is_before in lies {
+            let (cuts, _) = found(&runs, &ranks, is_before);
+            for (cut, rank) in cuts.iter().zip(ranks) {
+                assert_eq!(cut.iter().sum::<usize>(), rank);
+                assert!(cut.iter().zip(&runs).all(|(&count, run)| count <= run.len()));
+            }
+            assert!(cuts.is_sorted_by(|a, b| a.iter().zip(b).all(|(a, b)| a <= b)));
+        }
+    }
+}

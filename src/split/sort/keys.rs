@@ -1,0 +1,129 @@
+//! Sorts of keys.
+
+use super::shares::{Ends, Passes, Runs, check_places, only_device};
+use crate::algorithms::{Gather, Merge, SortBy, SortKeys};
+use crate::functor::{Comparator, Direction};
+use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, SplitBuffer, Stream, algorithms};
+
+/// Sorts the keys of all devices in the total order of [`SortKey`]; stable. Each device of `out` gets exactly as many keys as it has
+/// places, whatever the keys are: the smallest are on the first device.
+///
+/// As [`algorithms::sort_keys`], for the same keys and orders. `out` has as many items as `keys`, and may be split in another way, and over
+/// other devices.
+///
+/// Cost: each device sorts its keys, gets its share from all devices by a copy of each, and merges what it got two by two: of `p` devices,
+/// one read and one write for each doubling up to `p`, or another sort where that is fewer. Counted in such passes, keys of
+/// four bytes take two devices 0.6 of what they take one, and eight a fifth; the copies come on top. The host waits for the sorts, and then for two or three looks at some
+/// thousands of keys of each device, by which it finds the shares. Temporary memory: for two copies of the keys on their devices, and
+/// a copy of its share on each device.
+///
+/// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`, and the same for
+/// `gather<MyKey, u32, MyKey>` and `merge<MyKey, MyKey, Less>`.
+///
+/// ```
+/// use kernel_primitives::functor::{Greater, Less};
+/// use kernel_primitives::{Devices, Split, SplitBuffer, split};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(2)?)?;
+/// let x = SplitBuffer::from_slice(&devices, &[2.5f32, 7.0, -1.0, 3.0])?;
+/// let mut out = SplitBuffer::zeroed(&devices, 4)?;
+/// split::sort_keys(&x, &mut out, Less)?;
+/// assert_eq!((out.part(0).to_vec()?, out.part(1).to_vec()?), (vec![-1.0, 2.5], vec![3.0, 7.0]));
+/// split::sort_keys(&x, &mut out, Greater)?;
+/// assert_eq!(out.to_vec()?, [7.0, 3.0, 2.5, -1.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Split`](crate::Error::Split) if `out` has more or fewer items than `keys`,
+/// [`Error::WrongDevice`](crate::Error::WrongDevice) between GPUs and the emulator, and the errors of [`algorithms::sort_keys`].
+pub fn sort_keys<K, O, S, G, M>(keys: &SplitBuffer<K>, out: &mut SplitBuffer<K>, order: O) -> Result<()>
+where
+    K: SortKey + SortKeys<S> + Gather<u32, K, G> + Merge<K, O, M>,
+    O: Direction + Comparator<K>,
+{
+    // A pass of a sort for each eight bits takes as long as a pass of merges.
+    let most = K::SORT_BITS.div_ceil(8) as usize;
+    sorted("`split::sort_keys`", keys, out, order, most, |stream, keys, out| {
+        algorithms::sort_keys(stream, keys, out, order)
+    })
+}
+
+/// Sorts the items of all devices by any comparator; stable. Each device of `out` gets exactly as many items as it has places.
+///
+/// As [`sort_keys`], and [`algorithms::sort_by`]. The host calls `order`, too. If it is not an order, the contents of `out` are unspecified.
+///
+/// Ready for numbers with `Less` and `Greater`. For others, write
+/// `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`, and the same for `gather<MyItem, u32, MyItem>` and
+/// `merge<MyItem, MyItem, MyOrder>`.
+///
+/// ```
+/// use kernel_primitives::functor::Less;
+/// use kernel_primitives::{Devices, Split, SplitBuffer, split};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(3)?)?;
+/// let x = SplitBuffer::from_slice(&devices, &[3u32, 1, 2, 0])?;
+/// let mut out = SplitBuffer::zeroed(&devices, 4)?;
+/// split::sort_by(&x, Less, &mut out)?;
+/// assert_eq!(out.to_vec()?, [0, 1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`sort_keys`].
+pub fn sort_by<T, C, S, G, M>(x: &SplitBuffer<T>, order: C, out: &mut SplitBuffer<T>) -> Result<()>
+where
+    T: Element + SortBy<C, S> + Gather<u32, T, G> + Merge<T, C, M>,
+    C: Comparator<T> + KernelParam,
+{
+    sorted("`split::sort_by`", x, out, order, usize::MAX, |stream, x, out| algorithms::sort_by(stream, x, order, out))
+}
+
+/// Sorts by `sort` on each device, which takes as long as `most` passes of merges.
+fn sorted<K, C, G, M>(
+    call: &'static str,
+    keys: &SplitBuffer<K>,
+    out: &mut SplitBuffer<K>,
+    order: C,
+    most: usize,
+    sort: impl Fn(&Stream, BufferSlice<'_, K>, BufferSliceMut<'_, K>) -> Result<()>,
+) -> Result<()>
+where
+    K: Element + Gather<u32, K, G> + Merge<K, C, M>,
+    C: Comparator<K> + KernelParam,
+{
+    check_places(call, keys, out)?;
+    let from = keys.split().streams();
+    if let Some((device, place)) = only_device(keys, out) {
+        return sort(&from[device], keys.part(device), out.part_mut(place));
+    }
+    let mut runs = Runs::like(keys)?;
+    for (device, stream) in from.iter().enumerate().filter(|(device, _)| !keys.range(*device).is_empty()) {
+        sort(stream, keys.part(device), runs.runs[device].as_mut_slice())?;
+    }
+    let split = out.split().clone();
+    let mut shares = Vec::new();
+    for (device, pieces) in runs.pieces(out, order)?.into_iter().enumerate() {
+        let (stream, passes) = (&split.streams()[device], Passes::of(&pieces, most));
+        let mut copy = stream.buffer_uninit(passes.copied())?;
+        let mut target = if passes.begin_in_copy() { copy.as_mut_slice() } else { out.part_mut(device) };
+        runs.collect(stream, device, &pieces, &mut target)?;
+        shares.push((passes, copy));
+    }
+    for (device, (passes, mut copy)) in shares.into_iter().enumerate() {
+        let (stream, mut out, mut copy) = (&split.streams()[device], out.part_mut(device), copy.as_mut_slice());
+        if passes.sort_again {
+            sort(stream, copy.as_slice(), out)?;
+            continue;
+        }
+        passes.each(|in_copy, a, b| {
+            let Ends { a, b, mut to } = Ends::of(&mut copy, &mut out, in_copy, a, b)?;
+            if b.is_empty() { to.copy_from_device(stream, a) } else { algorithms::merge(stream, a, b, order, to) }
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! What each device gets of the sorted runs of all: pieces of them, in one copy each, and then their merge.
+
+use std::ops::Range;
+
+use super::cuts::cuts;
+use crate::algorithms::Gather;
+use crate::functor::Comparator;
+use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, SplitBuffer, Stream, algorithms};
+
+/// The items of each device, sorted: a run a device.
+pub(super) struct Runs<'a, T> {
+    streams: &'a [Stream],
+    pub(super) runs: Vec<Buffer<T>>,
+}
+
+impl<'a, T: Element> Runs<'a, T> {
+    /// Room for the items of each device.
+    pub(super) fn like(x: &'a SplitBuffer<T>) -> Result<Self> {
+        let streams = x.split().streams();
+        let room = |(device, stream): (usize, &Stream)| stream.buffer_uninit(x.range(device).len());
+        Ok(Self { streams, runs: streams.iter().enumerate().map(room).collect::<Result<_>>()? })
+    }
+
+    /// The pieces of each device of `out`: a range of each run. They are exactly as many as the device has places, however the items are
+    /// distributed.
+    pub(super) fn pieces<C, G>(&self, out: &SplitBuffer<T>, order: C) -> Result<Vec<Vec<Range<usize>>>>
+    where
+        T: Gather<u32, T, G>,
+        C: Comparator<T>,
+    {
+        let lens: Vec<usize> = self.runs.iter().map(Buffer::len).collect();
+        let ends: Vec<usize> = (0..out.split().streams().len()).map(|device| out.range(device).end).collect();
+        let ends = cuts(&lens, &ends, |a, b| order.before(a, b), |places| self.look(places))?;
+        let mut from = vec![0; lens.len()];
+        let pieces = ends.into_iter().map(|to| {
+            let pieces = from.iter().zip(&to).map(|(&from, &to)| from..to).collect();
+            from = to;
+            pieces
+        });
+        Ok(pieces.collect())
+    }
+
+    /// The items at places of each run. All devices collect theirs at the same time.
+    fn look<G>(&self, places: &[Vec<usize>]) -> Result<Vec<Vec<T>>>
+    where
+        T: Gather<u32, T, G>,
+    {
+        let mut found = Vec::new();
+        for ((stream, run), places) in self.streams.iter().zip(&self.runs).zip(places) {
+            let mut items = stream.buffer_uninit(places.len())?;
+            let mut rest = items.as_mut_slice();
+            // Indices have 32 bits.
+            for near in places.chunk_by(|a, b| a >> 32 == b >> 32) {
+                let first = near[0] >> 32 << 32;
+                let at: Vec<u32> = near.iter().map(|place| (place - first) as u32).collect();
+                let (these, after) = rest.split_at(near.len())?;
+                algorithms::gather(stream, run.slice(first..)?, &stream.buffer_from(&at)?, these)?;
+                rest = after;
+            }
+            found.push(items);
+        }
+        found.iter().map(Buffer::to_vec).collect()
+    }
+
+    /// Copies pieces of all runs to `target`, one after the other. Devices begin with different runs, so that not all read from one.
+    pub(super) fn collect(
+        &self,
+        stream: &Stream,
+        device: usize,
+        pieces: &[Range<usize>],
+        target: &mut BufferSliceMut<'_, T>,
+    ) -> Result<()> {
+        let ends = pieces.iter().scan(0, |end, piece| {
+            *end += piece.len();
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        for run in (0..pieces.len()).map(|i| (device + i) % pieces.len()) {
+            let piece = pieces[run].clone();
+            if !piece.is_empty() {
+                let to = ends[run] - piece.len()..ends[run];
+                let mut target = BufferSliceMut::from(&mut *target).into_slice(to)?;
+                target.copy_from_peer(stream, self.runs[run].slice(piece)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error unless there are as many places as items.
+pub(super) fn check_places<T: Element>(call: &'static str, x: &SplitBuffer<T>, out: &SplitBuffer<T>) -> Result<()> {
+    if x.len() == out.len() {
+        return Ok(());
+    }
+    Err(Error::Split { call, reason: format!("there are not as many places as items: {x:?} and {out:?}") })
+}
+
+/// The device with all items, and the number of that with all places, if both are the same one: its number in the one split and in the
+/// other.
+pub(super) fn only_device<T: Element, U: Element>(x: &SplitBuffer<T>, out: &SplitBuffer<U>) -> Option<(usize, usize)> {
+    let (from, to) = (filled(x)?, filled(out)?);
+    let device = |streams: &[Stream], number: usize| -> Device { streams[number].device().clone() };
+    let same = device(x.split().streams(), from).same_as(&device(out.split().streams(), to));
+    same.then_some((from, to))
+}
+
+/// The only device that has items.
+fn filled<T: Element>(x: &SplitBuffer<T>) -> Option<usize> {
+    let mut filled = (0..x.split().streams().len()).filter(|&device| !x.range(device).is_empty());
+    filled.next().filter(|_| filled.next().is_none())
+}
+
+/// How one device makes one run of its pieces.
+pub(super) struct Passes {
+    /// Where the pieces end that have items.
+    ends: Vec<usize>,
+    /// Passes of merges two by two.
+    count: usize,
+    /// Whether another sort takes less.
+    pub(super) sort_again: bool,
+}
+
+impl Passes {
+    /// Those of these pieces, if another sort takes as long as `most` passes of merges.
+    pub(super) fn of(pieces: &[Range<usize>], most: usize) -> Self {
+        let mut ends = Vec::new();
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            ends.push(ends.last().unwrap_or(&0) + piece.len());
+        }
+        let count = ends.len().max(1).next_power_of_two().ilog2() as usize;
+        Self { ends, count, sort_again: count > most }
+    }
+
+    /// Whether the pieces are a run.
+    pub(super) fn is_done(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Items of all pieces.
+    pub(super) fn items(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Items of the copy that passes write alternately with the result.
+    pub(super) fn copied(&self) -> usize {
+        if self.is_done() { 0 } else { self.items() }
+    }
+
+    /// Whether the pieces go to the copy, so that the last pass writes the result.
+    pub(super) fn begin_in_copy(&self) -> bool {
+        self.sort_again || !self.count.is_multiple_of(2)
+    }
+
+    /// All merges: of two ranges one after the other, of which the second may be empty, and whether they are in the copy.
+    pub(super) fn each(&self, mut merge: impl FnMut(bool, Range<usize>, Range<usize>) -> Result<()>) -> Result<()> {
+        let (mut ends, mut in_copy) = (self.ends.clone(), self.begin_in_copy());
+        while ends.len() > 1 {
+            let mut start = 0;
+            let mut merged = Vec::new();
+            for pair in ends.chunks(2) {
+                let (middle, end) = (pair[0], pair[pair.len() - 1]);
+                merge(in_copy, start..middle, middle..end)?;
+                merged.push(end);
+                start = end;
+            }
+            (ends, in_copy) = (merged, !in_copy);
+        }
+        Ok(())
+    }
+}
+
+/// Where a merge reads and writes.
+pub(super) struct Ends<'v, T> {
+    pub(super) a: BufferSlice<'v, T>,
+    pub(super) b: BufferSlice<'v, T>,
+    pub(super) to: BufferSliceMut<'v, T>,
+}
+
+impl<'v, T: Element> Ends<'v, T> {
+    pub(super) fn of(
+        copy: &'v mut BufferSliceMut<'_, T>,
+        out: &'v mut BufferSliceMut<'_, T>,
+        in_copy: bool,
+        a: Range<usize>,
+        b: Range<usize>,
+    ) -> Result<Self> {
+        let (from, to): (_, BufferSliceMut<'v, T>) =
+            if in_copy { (copy.as_slice(), out.into()) } else { (out.as_slice(), copy.into()) };
+        let to = to.into_slice(a.start..b.end)?;
+        Ok(Self { a: from.slice(a)?, b: from.slice(b)?, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_make_one_run_in_the_result() -> Result<()> {
+        for runs in 0..20usize {
+            // Some are empty.
+            let pieces: Vec<Range<usize>> = (0..runs).map(|run| 10 * run..10 * run + run * 5 % 7).collect();
+            let lens: Vec<usize> = pieces.iter().map(|piece| piece.len()).filter(|&len| len > 0).collect();
+            let passes = Passes::of(&pieces, 5);
+            let mut bounds: Vec<Range<usize>> = Vec::new();
+            for len in &lens {
+                let start = bounds.last().map_or(0, |last| last.end);
+                bounds.push(start..start + len);
+            }
+            let (mut last, mut merged, mut count) = (passes.begin_in_copy(), Vec::new(), 0);
+            passes.each(|in_copy, a, b| {
+                if in_copy != last {
+                    (last, bounds, count) = (in_copy, std::mem::take(&mut merged), count + 1);
+                }
+                assert!(bounds.contains(&a) && (b.is_empty() || bounds.contains(&b)) && a.end == b.start);
+                merged.push(a.start..b.end);
+                Ok(())
+            })?;
+            if lens.len() > 1 {
+                assert_eq!((merged, last), (vec![0..passes.items()], true), "{runs}");
+                assert_eq!(count + 1, lens.len().next_power_of_two().ilog2());
+            } else {
+                assert!(passes.is_done() && !passes.begin_in_copy());
+            }
+            assert_eq!(passes.items(), lens.iter().sum::<usize>());
+        }
+        assert!(Passes::of(&[0..1, 0..1, 0..1], 1).sort_again && !Passes::of(&[0..1, 0..1], 1).sort_again);
+        Ok(())
+    }
+}

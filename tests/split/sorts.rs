@@ -1,0 +1,296 @@
+//! Sorts over devices against plain Rust.
+
+use std::fmt::Debug;
+
+use half::{bf16, f16};
+use kernel_primitives::algorithms::{Gather, Merge, SortKeys};
+use kernel_primitives::functor::{Comparator, Direction, Greater, Less};
+use kernel_primitives::prelude::*;
+use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
+
+use crate::kernels::{ByRemainder, Flagged, Twelve};
+use crate::{all_splits, devices, splits};
+
+/// Numbers of keys: none, fewer than devices, and more than a tile on each of them.
+const LENGTHS: [usize; 9] = [0, 1, 2, 7, 8, 9, 100, 1003, 30_011];
+
+fn hash(i: usize) -> u32 {
+    (i as u32).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519)
+}
+
+/// So many keys of each kind, of which some are hard to share.
+fn kinds(len: usize) -> Vec<(&'static str, Vec<u32>)> {
+    let of = |key: &dyn Fn(usize) -> u32| (0..len).map(key).collect::<Vec<u32>>();
+    vec![
+        ("random", of(&hash)),
+        ("few values", of(&|i| hash(i) % 3)),
+        ("all equal", of(&|_| 7)),
+        ("sorted", of(&|i| i as u32)),
+        ("reversed", of(&|i| (len - i) as u32)),
+        ("organ pipe", of(&|i| i.min(len - i) as u32)),
+        ("the last third has the small keys", of(&|i| if 3 * i < 2 * len { hash(i) | 1 << 31 } else { hash(i) >> 8 })),
+        ("all equal but one", of(&|i| if i == len / 2 { 6 } else { 7 })),
+    ]
+}
+
+/// The items in an order, equal ones as they came.
+fn sorted<T: Copy>(items: &[T], order: impl Comparator<T>) -> Vec<T> {
+    let mut sorted = items.to_vec();
+    sorted.sort_by(|&a, &b| order.before(b, a).cmp(&order.before(a, b)));
+    sorted
+}
+
+/// Checks that each device has the items of its range.
+#[track_caller]
+fn assert_parts<T: Element + PartialEq + Debug>(out: &SplitBuffer<T>, expected: &[T], what: &str) -> Result<()> {
+    let ranges: Vec<_> = out.split().ranges(expected.len()).collect();
+    for (device, range) in ranges.into_iter().enumerate() {
+        assert_eq!(out.range(device), range, "{what}");
+        assert!(out.part(device).to_vec()? == expected[range], "{what}: device {device}");
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_of_any_kind_and_number() -> Result<()> {
+    for devices in all_splits()? {
+        for len in LENGTHS {
+            for (kind, keys) in kinds(len) {
+                let what = format!("{kind}, {len} keys, {devices:?}");
+                let x = SplitBuffer::from_slice(&devices, &keys)?;
+                let mut out = SplitBuffer::uninit(&devices, len)?;
+                split::sort_keys(&x, &mut out, Less)?;
+                assert_parts(&out, &sorted(&keys, Less), &what)?;
+                split::sort_keys(&x, &mut out, Greater)?;
+                assert_parts(&out, &sorted(&keys, Greater), &what)?;
+                assert_eq!(x.to_vec()?, keys, "{what}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn pairs_of_equal_keys_stay_in_their_order() -> Result<()> {
+    for devices in all_splits()? {
+        for len in LENGTHS {
+            for (kind, keys) in kinds(len) {
+                let what = format!("{kind}, {len} pairs, {devices:?}");
+                let pairs: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
+                let (keys, values): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+                let mut expected = pairs;
+                expected.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+                let (expected, places): (Vec<u32>, Vec<u32>) = expected.into_iter().unzip();
+                let (x, v) = (SplitBuffer::from_slice(&devices, &keys)?, SplitBuffer::from_slice(&devices, &values)?);
+                let (mut out, mut from) = (SplitBuffer::uninit(&devices, len)?, SplitBuffer::uninit(&devices, len)?);
+                split::sort_pairs(&x, &v, &mut out, &mut from, Greater)?;
+                assert_parts(&out, &expected, &what)?;
+                assert_parts(&from, &places, &what)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sorts keys with these bits, alone and with values of several sizes.
+macro_rules! sorts_of {
+    ($($name:ident: $t:ty, |$i:ident| $key:expr;)*) => {$(
+        #[test]
+        fn $name() -> Result<()> {
+            for devices in splits(3)?.into_iter().chain(splits(8)?) {
+                for len in [5, 4001] {
+                    let keys: Vec<$t> = (0..len).map(|$i: usize| $key).collect();
+                    check_keys(&devices, &keys, Less)?;
+                    check_keys(&devices, &keys, Greater)?;
+                    check_values!(&devices, &keys, Less, |i| i as u8, |i| i as i16, |i| i as f32, |i| i as u64, |i| -(i as f64));
+                    check_values!(&devices, &keys, Greater, |i| bf16::from_bits(i as u16), |i| i as i32, |i| i as i64);
+                }
+            }
+            Ok(())
+        }
+    )*};
+}
+
+/// Checks a sort of keys by their bits, so that NaN and zeros are told apart.
+macro_rules! check_values {
+    ($devices:expr, $keys:expr, $order:expr, $($value:expr),*) => {{
+        let (devices, keys): (&Split, &[_]) = ($devices, $keys);
+        let x = SplitBuffer::from_slice(devices, keys)?;
+        let places: Vec<usize> = (0..keys.len()).collect();
+        let before = |a: usize, b: usize| $order.before(keys[a], keys[b]);
+        let places = sorted(&places, before);
+        $({
+            let value: fn(usize) -> _ = $value;
+            let values: Vec<_> = (0..keys.len()).map(value).collect();
+            let v = SplitBuffer::from_slice(devices, &values)?;
+            let (mut out, mut moved) = (SplitBuffer::uninit(devices, keys.len())?, SplitBuffer::uninit(devices, keys.len())?);
+            split::sort_pairs(&x, &v, &mut out, &mut moved, $order)?;
+            let bits = |keys: Vec<_>| keys.into_iter().map(SortKey::to_sort_bits).collect::<Vec<_>>();
+            assert_eq!(bits(out.to_vec()?), bits(places.iter().map(|&place| keys[place]).collect()), "{devices:?}");
+            let expected: Vec<_> = places.iter().map(|&place| value(place)).collect();
+            assert!(moved.to_vec()?.iter().zip(&expected).all(|(a, b)| format!("{a:?}") == format!("{b:?}")), "{devices:?}");
+        })*
+    }};
+}
+
+fn check_keys<K, O, S, G, M>(devices: &Split, keys: &[K], order: O) -> Result<()>
+where
+    K: SortKey<Bits: Debug> + SortKeys<S> + Gather<u32, K, G> + Merge<K, O, M>,
+    O: Direction + Comparator<K>,
+{
+    let x = SplitBuffer::from_slice(devices, keys)?;
+    let mut out = SplitBuffer::uninit(devices, keys.len())?;
+    split::sort_keys(&x, &mut out, order)?;
+    let bits = |keys: Vec<K>| keys.into_iter().map(SortKey::to_sort_bits).collect::<Vec<_>>();
+    assert_eq!(bits(out.to_vec()?), bits(sorted(keys, order)), "{devices:?} {}", std::any::type_name::<K>());
+    Ok(())
+}
+
+sorts_of! {
+    sorts_of_i8: i8, |i| hash(i) as i8;
+    sorts_of_i16: i16, |i| hash(i) as i16;
+    sorts_of_i32: i32, |i| hash(i) as i32;
+    sorts_of_i64: i64, |i| i64::from(hash(i) as i32) << 20;
+    sorts_of_u8: u8, |i| hash(i) as u8;
+    sorts_of_u16: u16, |i| hash(i) as u16;
+    sorts_of_u32: u32, |i| hash(i) % 1000;
+    sorts_of_u64: u64, |i| u64::from(hash(i)) << (i % 30);
+    sorts_of_f16: f16, |i| f16::from_bits(hash(i) as u16);
+    sorts_of_bf16: bf16, |i| bf16::from_bits(hash(i) as u16);
+    sorts_of_f32: f32, |i| [f32::NAN, -0.0, 0.0, f32::INFINITY, -f32::NAN, -1.5, f32::from_bits(hash(i))][i % 7];
+    sorts_of_f64: f64, |i| [f64::NAN, -0.0, 0.0, f64::NEG_INFINITY, f64::from(hash(i) as i32)][i % 5];
+}
+
+#[test]
+fn a_result_may_be_split_in_another_way() -> Result<()> {
+    let (keys, values): (Vec<u32>, Vec<u64>) = (0..5003).map(|i| (hash(i) % 100, i as u64)).unzip();
+    let mut expected: Vec<(u32, u64)> = keys.iter().copied().zip(values.iter().copied()).collect();
+    expected.sort();
+    let (sorted, places): (Vec<u32>, Vec<u64>) = expected.into_iter().unzip();
+    for from in all_splits()? {
+        let (x, v) = (SplitBuffer::from_slice(&from, &keys)?, SplitBuffer::from_slice(&from, &values)?);
+        for to in splits(2)?.into_iter().chain(splits(8)?) {
+            let what = format!("{from:?} {to:?}");
+            let (mut out, mut moved) = (SplitBuffer::uninit(&to, 5003)?, SplitBuffer::uninit(&to, 5003)?);
+            split::sort_keys(&x, &mut out, Less)?;
+            assert_parts(&out, &sorted, &what)?;
+            out.copy_from(&[0; 5003])?;
+            split::sort_pairs(&x, &v, &mut out, &mut moved, Less)?;
+            assert_parts(&out, &sorted, &what)?;
+            assert_parts(&moved, &places, &what)?;
+        }
+    }
+    // What was selected is on few of the devices.
+    let devices = Split::even(&devices(3)?)?;
+    let ascending: Vec<u32> = (0..6000).collect();
+    let few = kernel_primitives::functor::bind_second(kernel_primitives::functor::LessThan, 1500);
+    let kept = split::select_if(&SplitBuffer::from_slice(&devices, &ascending)?, few)?;
+    let mut out = SplitBuffer::uninit(&devices, kept.len())?;
+    split::sort_keys(&kept, &mut out, Greater)?;
+    assert_parts(&out, &(0..1500).rev().collect::<Vec<u32>>(), "kept")
+}
+
+#[test]
+fn any_order_and_elements_of_the_program() -> Result<()> {
+    for devices in all_splits()? {
+        for len in [0, 3, 20, 6007] {
+            let items: Vec<u32> = (0..len).map(hash).collect();
+            let x = SplitBuffer::from_slice(&devices, &items)?;
+            let mut out = SplitBuffer::uninit(&devices, len)?;
+            split::sort_by(&x, ByRemainder(10), &mut out)?;
+            assert_parts(&out, &sorted(&items, ByRemainder(10)), &format!("{devices:?} {len}"))?;
+            split::sort_by(&x, Greater, &mut out)?;
+            assert_parts(&out, &sorted(&items, Greater), &format!("{devices:?} {len}"))?;
+            // Each value of twelve bytes knows its key.
+            let values: Vec<Twelve> = (0..).zip(&items).map(|(c, &b)| Twelve { a: 0.5, b, c }).collect();
+            let v = SplitBuffer::from_slice(&devices, &values)?;
+            let mut moved = SplitBuffer::uninit(&devices, len)?;
+            split::sort_pairs_by(&x, &v, ByRemainder(10), &mut out, &mut moved)?;
+            let by_key = |a: Twelve, b: Twelve| ByRemainder(10).before(a.b, b.b);
+            assert_parts(&moved, &sorted(&values, by_key), &format!("{devices:?} {len}"))?;
+            assert_parts(&out, &sorted(&items, ByRemainder(10)), &format!("{devices:?} {len}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// They are merged by their places, although they have four bytes, or have one bit to sort by.
+#[test]
+fn elements_of_which_not_all_bits_are_values() -> Result<()> {
+    for devices in splits(3)?.into_iter().chain(splits(8)?) {
+        let keys: Vec<u32> = (0..3001).map(|i| hash(i) % 50).collect();
+        let flagged = |i: u16| Flagged { flags: [i.is_multiple_of(3), i.is_multiple_of(2)], value: i };
+        let values: Vec<Flagged> = (0..3001).map(flagged).collect();
+        let (x, v) = (SplitBuffer::from_slice(&devices, &keys)?, SplitBuffer::from_slice(&devices, &values)?);
+        let (mut out, mut moved) = (SplitBuffer::uninit(&devices, 3001)?, SplitBuffer::uninit(&devices, 3001)?);
+        split::sort_pairs(&x, &v, &mut out, &mut moved, Less)?;
+        let by_key = |a: Flagged, b: Flagged| keys[usize::from(a.value)] < keys[usize::from(b.value)];
+        assert_parts(&moved, &sorted(&values, by_key), &format!("{devices:?}"))?;
+        let bools: Vec<bool> = (0..3001).map(|i| hash(i).is_multiple_of(3)).collect();
+        let mut out = SplitBuffer::uninit(&devices, 3001)?;
+        split::sort_keys(&SplitBuffer::from_slice(&devices, &bools)?, &mut out, Less)?;
+        assert_parts(&out, &sorted(&bools, Less), &format!("{devices:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn each_key_goes_between_devices_once() -> Result<()> {
+    let devices = Devices::emulated(4)?;
+    let split = Split::even(&devices)?;
+    let keys: Vec<u32> = (0..40_000).map(|i| 40_000 - i).collect();
+    let x = SplitBuffer::from_slice(&split, &keys)?;
+    let mut out = SplitBuffer::uninit(&split, keys.len())?;
+    let counters = || devices.iter().map(|device| device.counters()).collect::<Vec<_>>();
+    let before = counters();
+    split::sort_keys(&x, &mut out, Less)?;
+    let cost: Vec<_> = counters().into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
+    // The last device has the keys of the first, and so on.
+    assert!(cost.iter().all(|cost| (cost.peer_copies, cost.peer_bytes) == (1, 40_000)));
+    assert_eq!(out.to_vec()?, sorted(&keys, Less));
+    // Nothing moves if it is sorted, and one device asks nobody.
+    let before = counters();
+    split::sort_keys(&out, &mut SplitBuffer::uninit(&split, keys.len())?, Less)?;
+    let cost: Vec<_> = counters().into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
+    assert!(cost.iter().all(|cost| cost.peer_copies == 0 && cost.device_to_host_copies <= 3));
+    let one = Split::even(&devices.filter(kernel_primitives::devices::count(1))?)?;
+    let x = SplitBuffer::from_slice(&one, &keys)?;
+    let mut out = SplitBuffer::uninit(&one, keys.len())?;
+    let before = devices[0].counters();
+    split::sort_keys(&x, &mut out, Less)?;
+    assert_eq!(devices[0].counters().since(before).device_to_host_copies, 0);
+    Ok(())
+}
+
+#[test]
+fn splits_that_do_not_fit() -> Result<()> {
+    let devices = Devices::emulated(2)?;
+    let (even, odd) = (Split::even(&devices)?, Split::weighted(&devices, &[3.0, 1.0])?);
+    let x = SplitBuffer::from_slice(&even, &[4u32, 2, 3, 1])?;
+    let v = SplitBuffer::from_slice(&odd, &[4u32, 2, 3, 1])?;
+    let zeroed = |split: &Split, len: usize| SplitBuffer::<u32>::zeroed(split, len);
+    let text = |result: Result<()>| match result {
+        Err(error @ Error::Split { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = ("device 0 of the emulator", "device 1 of the emulator");
+    assert_eq!(
+        text(split::sort_keys(&x, &mut zeroed(&odd, 5)?, Less)),
+        format!(
+            "`split::sort_keys`: there are not as many places as items: SplitBuffer<u32>(0..2 on {first}, 2..4 on {second}) and \
+             SplitBuffer<u32>(0..4 on {first}, 4..5 on {second})"
+        )
+    );
+    let ways = format!(
+        "SplitBuffer<u32>(0..2 on {first}, 2..4 on {second}) and SplitBuffer<u32>(0..3 on {first}, 3..4 on {second})"
+    );
+    assert_eq!(
+        text(split::sort_pairs(&x, &v, &mut zeroed(&even, 4)?, &mut zeroed(&even, 4)?, Less)),
+        format!("`split::sort_pairs`: the keys are split in another way than the values: {ways}")
+    );
+    let wrong = text(split::sort_pairs_by(&x, &x, Less, &mut zeroed(&even, 4)?, &mut zeroed(&odd, 4)?));
+    assert_eq!(wrong, format!("`split::sort_pairs_by`: the keys are split in another way than the values: {ways}"));
+    text(split::sort_pairs(&x, &x, &mut zeroed(&even, 3)?, &mut zeroed(&even, 3)?, Less));
+    text(split::sort_by(&x, Less, &mut zeroed(&even, 0)?));
+    Ok(())
+}
