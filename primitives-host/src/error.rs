@@ -48,6 +48,16 @@ pub enum Error {
         /// What is wrong: with which weight, or which two splits differ.
         reason: String,
     },
+    /// A group that cannot be made, or that has failed.
+    #[error("{call}: {reason}")]
+    Group {
+        /// The call.
+        call: &'static str,
+        /// The rank of the member that is to blame, if it is one: which did not come, is gone, or calls something else.
+        member: Option<usize>,
+        /// What is wrong.
+        reason: String,
+    },
     /// The driver is older than what the kernels were built for.
     #[error("the NVIDIA driver supports CUDA {driver}, but {what} needs CUDA {needed} or later: update the driver")]
     DriverTooOld {

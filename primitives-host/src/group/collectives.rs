@@ -1,0 +1,248 @@
+//! The calls of a group.
+
+use std::any::type_name;
+
+use primitives_gpu::Element;
+
+use super::Group;
+use super::message::Route;
+use super::number::{GroupNumber, ReduceOp};
+use crate::memory::slice::{BufferSlice, BufferSliceMut, check_lengths};
+use crate::memory::{bytes_of, bytes_of_mut, zeroed_vec};
+use crate::stream::Stream;
+use crate::{Error, Result};
+
+/// `4 f32`.
+fn items<T>(len: usize) -> String {
+    let name = type_name::<T>();
+    // Of a generic type, all of it.
+    let last = name.rsplit_once("::").filter(|_| !name.contains('<'));
+    format!("{len} {}", last.map_or(name, |(_, last)| last))
+}
+
+/// A call of which the members send what they receive.
+fn same(what: String) -> [String; 2] {
+    [what, String::new()]
+}
+
+/// Refuses elements of which some bytes are no value, such as `bool`: another process may send any.
+const fn check_element<T: Element>() {
+    assert!(
+        T::ANY_BITS,
+        "the members of a group exchange elements of which all bytes are values: instead of `bool`, take `u8`"
+    );
+}
+
+/// The elements that bytes are.
+fn elements<T: Element>(call: &'static str, bytes: &[u8], len: usize) -> Result<Vec<T>> {
+    let mut elements = zeroed_vec::<T>(len)?;
+    let target = bytes_of_mut(&mut elements);
+    if target.len() != bytes.len() {
+        let reason = format!("{} bytes came, and not {}", bytes.len(), target.len());
+        return Err(Error::Group { call, member: None, reason });
+    }
+    target.copy_from_slice(bytes);
+    Ok(elements)
+}
+
+impl Group {
+    /// Waits until the work on the stream is over, and until all members have come to this.
+    ///
+    /// # Errors
+    ///
+    /// Returns the fault of a kernel on the stream, and what all calls return: [`Error::Group`] for a [failure](Group#failures),
+    /// [`Error::Capture`] on a stream that captures, [`Error::WrongDevice`] for a stream of another device than the group's.
+    pub fn barrier(&self, stream: &Stream) -> Result<()> {
+        let call = "`barrier`";
+        self.begin(call, stream, &[])?;
+        self.request(call, Route::Gather, same(call.into()), &[]).map(drop)
+    }
+
+    /// Combines the elements of all members, each with those at the same place, in the place of all of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] for a [failure](Group#failures), also if the length, the type or the operation differs between members;
+    /// [`Error::WrongDevice`] if the stream or the buffer is on another device than the group; and [`Error::Capture`] on a
+    /// stream that captures.
+    pub fn all_reduce<'a, T: GroupNumber>(
+        &self,
+        stream: &Stream,
+        buffer: impl Into<BufferSliceMut<'a, T>>,
+        op: ReduceOp,
+    ) -> Result<()> {
+        let (call, mut buffer) = ("`all_reduce`", buffer.into());
+        let len = buffer.len();
+        self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
+        let what = format!("{call} by {op} of {}", items::<T>(len));
+        let bytes = self.request(call, Route::Gather, same(what), bytes_of(&buffer.as_slice().to_vec()?))?;
+        let mut all = elements::<T>(call, &bytes, len * self.size())?;
+        op.combine(&mut all, len);
+        buffer.copy_from(&all[..len])
+    }
+
+    /// Brings the elements of all members to all, in the order of the ranks. The output is as long as all inputs, which have one length.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::LengthMismatch`] if the output has another length; else as [`all_reduce`](Self::all_reduce).
+    pub fn all_gather<'a, 'b, T: Element>(
+        &self,
+        stream: &Stream,
+        input: impl Into<BufferSlice<'a, T>>,
+        output: impl Into<BufferSliceMut<'b, T>>,
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, input, mut output) = ("`all_gather`", input.into(), output.into());
+        self.check_length(call, "the output", output.len(), "all inputs", input.len())?;
+        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        let what = format!("{call} of {}", items::<T>(input.len()));
+        let bytes = self.request(call, Route::Gather, same(what), bytes_of(&input.to_vec()?))?;
+        output.copy_from(&elements(call, &bytes, output.len())?)
+    }
+
+    /// Combines the inputs of all members as [`all_reduce`](Self::all_reduce), and gives each member a part of the result: parts have the
+    /// length of the output, and are in the order of the ranks. The input is as long as all outputs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::LengthMismatch`] if the input has another length; else as [`all_reduce`](Self::all_reduce).
+    pub fn reduce_scatter<'a, 'b, T: GroupNumber>(
+        &self,
+        stream: &Stream,
+        input: impl Into<BufferSlice<'a, T>>,
+        op: ReduceOp,
+        output: impl Into<BufferSliceMut<'b, T>>,
+    ) -> Result<()> {
+        let (call, input, mut output) = ("`reduce_scatter`", input.into(), output.into());
+        self.check_length(call, "the input", input.len(), "all outputs", output.len())?;
+        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        let what = format!("{call} by {op} of {}", items::<T>(input.len()));
+        let bytes = self.request(call, Route::Transpose, same(what), bytes_of(&input.to_vec()?))?;
+        let mut all = elements::<T>(call, &bytes, input.len())?;
+        op.combine(&mut all, output.len());
+        output.copy_from(&all[..output.len()])
+    }
+
+    /// Brings the elements of member `root` to all.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if there is no such rank; else as [`all_reduce`](Self::all_reduce).
+    pub fn broadcast<'a, T: Element>(
+        &self,
+        stream: &Stream,
+        buffer: impl Into<BufferSliceMut<'a, T>>,
+        root: usize,
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, mut buffer) = ("`broadcast`", buffer.into());
+        self.check_rank(call, root)?;
+        self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
+        let what = format!("{call} from rank {root} of {}", items::<T>(buffer.len()));
+        let sent = if self.rank() == root { buffer.as_slice().to_vec()? } else { Vec::new() };
+        let bytes = self.request(call, Route::Broadcast { root }, same(what), bytes_of(&sent))?;
+        buffer.copy_from(&elements(call, &bytes, buffer.len())?)
+    }
+
+    /// Gives each member a part of the input of each: part `i` of member `j` becomes part `j` of member `i`. The output is as long as the
+    /// input, and that is a multiple of the size of the group.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::LengthMismatch`] if the two lengths differ, and [`Error::Group`] if they are no multiple of the size; else as
+    /// [`all_reduce`](Self::all_reduce).
+    pub fn all_to_all<'a, 'b, T: Element>(
+        &self,
+        stream: &Stream,
+        input: impl Into<BufferSlice<'a, T>>,
+        output: impl Into<BufferSliceMut<'b, T>>,
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, input, mut output) = ("`all_to_all`", input.into(), output.into());
+        if !input.len().is_multiple_of(self.size()) {
+            let reason = format!("{} elements are no multiple of the {} members", input.len(), self.size());
+            return Err(Error::Group { call, member: Some(self.rank()), reason });
+        }
+        self.check_length(call, "the output", output.len(), "the input", input.len() / self.size())?;
+        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        let what = format!("{call} of {}", items::<T>(input.len()));
+        let bytes = self.request(call, Route::Transpose, same(what), bytes_of(&input.to_vec()?))?;
+        output.copy_from(&elements(call, &bytes, output.len())?)
+    }
+
+    /// Sends the elements to member `to`, which receives as many. It waits for that member: two that send to each other before they receive
+    /// wait for ever, which the emulator reports; they call [`send_recv`](Self::send_recv).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if there is no such rank, or it is the own one; else as [`all_reduce`](Self::all_reduce).
+    pub fn send<'a, T: Element>(&self, stream: &Stream, input: impl Into<BufferSlice<'a, T>>, to: usize) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, input) = ("`send`", input.into());
+        self.check_other(call, to)?;
+        self.begin(call, stream, &[("the input", input.0.allocation)])?;
+        let (route, what) = (Route::Exchange { to: Some(to), from: None }, items::<T>(input.len()));
+        self.request(call, route, same(what), bytes_of(&input.to_vec()?)).map(drop)
+    }
+
+    /// Receives what member `from` sends: as many elements of the same type.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub fn recv<'a, T: Element>(
+        &self,
+        stream: &Stream,
+        output: impl Into<BufferSliceMut<'a, T>>,
+        from: usize,
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, mut output) = ("`recv`", output.into());
+        self.check_other(call, from)?;
+        self.begin(call, stream, &[("the output", output.0.allocation)])?;
+        let (route, what) = (Route::Exchange { to: None, from: Some(from) }, items::<T>(output.len()));
+        let bytes = self.request(call, route, [String::new(), what], &[])?;
+        output.copy_from(&elements(call, &bytes, output.len())?)
+    }
+
+    /// Sends to member `to` and receives from member `from` at once, which may be one, also the member itself: round a ring, or between neighbours.
+    /// They call `send_recv`, too, or [`recv`](Self::recv) and [`send`](Self::send).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if there is no such rank; else as [`all_reduce`](Self::all_reduce).
+    pub fn send_recv<'a, 'b, T: Element>(
+        &self,
+        stream: &Stream,
+        input: impl Into<BufferSlice<'a, T>>,
+        to: usize,
+        output: impl Into<BufferSliceMut<'b, T>>,
+        from: usize,
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        let (call, input, mut output) = ("`send_recv`", input.into(), output.into());
+        self.check_rank(call, to)?;
+        self.check_rank(call, from)?;
+        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        let what = [items::<T>(input.len()), items::<T>(output.len())];
+        let route = Route::Exchange { to: Some(to), from: Some(from) };
+        let bytes = self.request(call, route, what, bytes_of(&input.to_vec()?))?;
+        output.copy_from(&elements(call, &bytes, output.len())?)
+    }
+
+    /// Refuses what is not as long as the parts of all members.
+    fn check_length(&self, call: &'static str, first: &str, len: usize, second: &str, part: usize) -> Result<()> {
+        // No buffer is as long as the largest number.
+        check_lengths(call.trim_matches('`'), first, len, second, part.saturating_mul(self.size()))
+    }
+
+    fn check_other(&self, call: &'static str, rank: usize) -> Result<()> {
+        self.check_rank(call, rank)?;
+        if rank != self.rank() {
+            return Ok(());
+        }
+        let reason = format!("rank {rank} sends to itself: use `send_recv`, or a copy on the device");
+        Err(Error::Group { call, member: Some(rank), reason })
+    }
+}

@@ -1,0 +1,286 @@
+//! The hub of a group: a thread of rank 0's process that all members are connected to.
+//!
+//! It waits until all have come. Then it brings calls together: it compares what the members call, hands their bytes round, and tells all
+//! what goes wrong. Rank 0 is answered last: when it knows that a call is over, the others' answers are on their way, and its process may end.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::matching::{Matching, Outcome};
+use super::message::{Answer, Failure, Hello, ToHub, Until, milliseconds, write_answer};
+
+/// How long the hub looks for messages before it looks for new connections again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long the hub tells who comes that there is no group.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The stack of a thread that reads messages.
+const STACK_BYTES: usize = 128 << 10;
+
+/// What the threads that read tell the hub, each with the number of its connection.
+enum Event {
+    Came(Hello, Member),
+    Said(ToHub),
+    Gone,
+}
+
+/// A member's connection.
+struct Member {
+    stream: TcpStream,
+    address: SocketAddr,
+}
+
+impl Member {
+    /// Answers within the time. If that fails, its reader tells that the member is gone.
+    fn answer(&self, answer: &Answer, timeout: Duration) {
+        if write_answer(&mut Until(&self.stream, Instant::now() + timeout), answer).is_err() {
+            // Half an answer is none.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Serves a group of so many members, on a thread that ends when all have gone.
+pub(super) fn serve(listener: TcpListener, size: usize, patience: Duration) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let serve = move || {
+        let (sender, events) = mpsc::channel();
+        let mut door = Door { listener, sender, connections: 0 };
+        match assemble(&mut door, &events, size, patience) {
+            Ok(joined) => {
+                // The next group may meet at the address. The readers have their senders: when all have gone, there is nobody left to wait for.
+                drop(door);
+                joined.serve(&events);
+            }
+            Err(refused) => refused.tell(&mut door, &events),
+        }
+    };
+    thread::Builder::new().name("group".into()).spawn(serve).map(drop)
+}
+
+/// Reads what a connection says.
+fn read(number: usize, stream: TcpStream, address: SocketAddr, events: &Sender<(usize, Event)>, until: Instant) {
+    let Ok(hello) = Hello::read(&mut Until(&stream, until)) else { return };
+    let (Ok(()), Ok(mut reader)) = (stream.set_read_timeout(None), stream.try_clone()) else { return };
+    if events.send((number, Event::Came(hello, Member { stream, address }))).is_err() {
+        return;
+    }
+    while let Ok(message) = ToHub::read(&mut reader) {
+        if events.send((number, Event::Said(message))).is_err() {
+            return;
+        }
+    }
+    let _ = events.send((number, Event::Gone));
+}
+
+/// Where members come in.
+struct Door {
+    listener: TcpListener,
+    sender: Sender<(usize, Event)>,
+    /// How many there were.
+    connections: usize,
+}
+
+impl Door {
+    /// Lets in who waits, each with a thread that reads what it says.
+    fn accept(&mut self, until: Instant) {
+        while let Ok((stream, address)) = self.listener.accept() {
+            let (number, sender) = (self.connections, self.sender.clone());
+            self.connections += 1;
+            let reader = thread::Builder::new().name("group member".into()).stack_size(STACK_BYTES);
+            let read = move || {
+                if stream.set_nonblocking(false).is_ok() && stream.set_nodelay(true).is_ok() {
+                    read(number, stream, address, &sender, until);
+                }
+            };
+            // Without a thread the connection ends, and the member tries again.
+            let _ = reader.spawn(read);
+        }
+    }
+}
+
+/// Lets members in until all have come, or until one of them or the hub has waited long enough.
+fn assemble(
+    door: &mut Door,
+    events: &Receiver<(usize, Event)>,
+    size: usize,
+    patience: Duration,
+) -> Result<Joined, Refused> {
+    let mut came: Vec<Option<(usize, Member)>> = (0..size).map(|_| None).collect();
+    let (mut until, mut timeout) = (Instant::now() + patience, patience);
+    loop {
+        door.accept(until);
+        match events.recv_timeout(PAUSE) {
+            Ok((number, Event::Came(hello, member))) => {
+                let (rank, address) = (hello.rank, member.address);
+                let earlier = came.get(rank).and_then(Option::as_ref);
+                let reason = match earlier {
+                    _ if hello.size != size || rank >= size => Some(format!(
+                        "rank {rank} at {address} says that the group has {} members, and rank 0 that it has {size}",
+                        hello.size
+                    )),
+                    Some((_, earlier)) => {
+                        Some(format!("two members have rank {rank}: one at {}, and one at {address}", earlier.address))
+                    }
+                    None => None,
+                };
+                if let Some(reason) = reason {
+                    return Err(Refused::new(came, Some((rank, member)), Failure::of(rank, reason), timeout));
+                }
+                came[rank] = Some((number, member));
+                until = until.min(Instant::now() + hello.patience);
+                timeout = timeout.min(hello.timeout);
+            }
+            // It may come again.
+            Ok((number, _)) => came.iter_mut().filter(|one| is_number(one, number)).for_each(|one| *one = None),
+            Err(_) => {}
+        }
+        if came.iter().all(Option::is_some) {
+            let (numbers, members) = came.into_iter().flatten().unzip();
+            return Ok(Joined { numbers, members, timeout });
+        }
+        if Instant::now() >= until {
+            let missing = came.iter().enumerate().filter(|(_, one)| one.is_none()).map(|(rank, _)| rank);
+            let missing: Vec<usize> = missing.collect();
+            let reason = format!("{} of {size} did not come in time", ranks(&missing));
+            let failure = Failure { reason, member: missing.first().copied() };
+            return Err(Refused::new(came, None, failure, timeout));
+        }
+    }
+}
+
+fn is_number(one: &Option<(usize, Member)>, number: usize) -> bool {
+    one.as_ref().is_some_and(|(its, _)| *its == number)
+}
+
+/// Members that are no group.
+struct Refused {
+    /// Which ranks are there.
+    came: Vec<bool>,
+    members: Vec<Member>,
+    answer: Answer,
+    timeout: Duration,
+}
+
+impl Refused {
+    fn new(
+        came: Vec<Option<(usize, Member)>>,
+        other: Option<(usize, Member)>,
+        failure: Failure,
+        timeout: Duration,
+    ) -> Self {
+        let mut refused = Self { came: vec![false; came.len()], members: Vec::new(), answer: Err(failure), timeout };
+        let came = came.into_iter().enumerate().filter_map(|(rank, one)| Some((rank, one?.1)));
+        came.chain(other).for_each(|(rank, member)| refused.add(rank, member));
+        refused
+    }
+
+    fn add(&mut self, rank: usize, member: Member) {
+        if let Some(came) = self.came.get_mut(rank) {
+            *came = true;
+        }
+        self.members.push(member);
+    }
+
+    /// Tells them why, and who comes soon. It waits until they have read it and gone: a connection that ends with bytes unread may take
+    /// its answer along.
+    fn tell(mut self, door: &mut Door, events: &Receiver<(usize, Event)>) {
+        self.members.iter().rev().for_each(|member| member.answer(&self.answer, self.timeout));
+        let until = Instant::now() + LINGER;
+        let mut ended = 0;
+        while Instant::now() < until && (ended < self.members.len() || self.came.contains(&false)) {
+            door.accept(until);
+            match events.recv_timeout(PAUSE) {
+                Ok((_, Event::Came(hello, member))) => {
+                    member.answer(&self.answer, self.timeout);
+                    self.add(hello.rank, member);
+                }
+                Ok((_, Event::Gone)) => ended += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `rank 1`, or `ranks 1, 2 and 5`; of many, the first few.
+pub(super) fn ranks(ranks: &[usize]) -> String {
+    const MOST: usize = 8;
+    let words: Vec<String> = ranks.iter().take(MOST).map(usize::to_string).collect();
+    match (&words[..], ranks.len()) {
+        ([one], _) => format!("rank {one}"),
+        ([first @ .., last], ..=MOST) => format!("ranks {} and {last}", first.join(", ")),
+        (_, all) => format!("ranks {}, … ({all} of them)", words.join(", ")),
+    }
+}
+
+/// All members of a group.
+struct Joined {
+    /// The numbers of their connections.
+    numbers: Vec<usize>,
+    members: Vec<Member>,
+    /// The shortest that a member waits in a call.
+    timeout: Duration,
+}
+
+impl Joined {
+    fn serve(self, events: &Receiver<(usize, Event)>) {
+        let timeout = milliseconds(self.timeout).to_le_bytes().to_vec();
+        self.answer((0..self.members.len()).map(|rank| (rank, Ok(timeout.clone()))).collect());
+        let mut matching = Matching::new(self.members.len(), self.timeout);
+        loop {
+            let event = match matching.until() {
+                Some(until) => events.recv_timeout(until.saturating_duration_since(Instant::now())),
+                None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let outcome = match event {
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => matching.time_is_over(),
+                Ok((number, event)) => {
+                    // Who came when all were there is no member.
+                    let Some(rank) = self.numbers.iter().position(|its| *its == number) else { continue };
+                    match event {
+                        Event::Came(..) => continue,
+                        Event::Said(ToHub::Call(request)) => matching.call(rank, request, Instant::now()),
+                        Event::Said(ToHub::Leave) => matching.leave(rank),
+                        Event::Gone => matching.gone(rank, self.members[rank].address),
+                    }
+                }
+            };
+            match outcome {
+                Outcome::Answers(answers) => {
+                    self.answer(answers.into_iter().map(|(rank, bytes)| (rank, Ok(bytes))).collect());
+                }
+                Outcome::Failed(failure) => {
+                    self.answer((0..self.members.len()).map(|rank| (rank, Err(failure.clone()))).collect());
+                }
+                Outcome::AllGone => return,
+            }
+        }
+    }
+
+    /// Answers the members, rank 0 last.
+    fn answer(&self, mut answers: Vec<(usize, Answer)>) {
+        answers.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        for (rank, answer) in answers {
+            self.members[rank].answer(&answer, self.timeout);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_listed_in_words() {
+        assert_eq!(ranks(&[3]), "rank 3");
+        assert_eq!(ranks(&[1, 2]), "ranks 1 and 2");
+        assert_eq!(ranks(&[1, 2, 5]), "ranks 1, 2 and 5");
+        let many: Vec<usize> = (0..20).collect();
+        assert_eq!(ranks(&many), "ranks 0, 1, 2, 3, 4, 5, 6, 7, … (20 of them)");
+    }
+}

@@ -1,0 +1,97 @@
+//! What a process has to know to become a member of a group.
+
+use std::time::Duration;
+
+use super::environment;
+use crate::device::{AskedDevice, DEVICE_VARIABLE, Device, environment as variable, parse};
+use crate::{Error, Result};
+
+/// Who a process is among the members of a [`Group`](crate::Group), and where they meet.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel_primitives::GroupOptions;
+///
+/// let mut options = GroupOptions::new(1, 4, "node1:29500");
+/// options.timeout = Duration::from_secs(20);
+/// assert_eq!((options.rank, options.size, options.local_rank), (1, 4, 1));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupOptions {
+    /// The member's number, from 0.
+    pub rank: usize,
+    /// How many members there are.
+    pub size: usize,
+    /// The member's number among those on its machine. The rank, unless a launcher says otherwise.
+    pub local_rank: usize,
+    /// Where the members meet: a host or an address of the machine of rank 0, and a port there that is free, such as `node1:29500`.
+    ///
+    /// Rank 0 listens there until all have come. By a name other than `localhost`, it listens at all addresses of its machine.
+    pub address: String,
+    /// How long a member waits for the others: to come in the first place, and in each call. 5 minutes unless set. The shortest among
+    /// the members is that of the group.
+    pub timeout: Duration,
+}
+
+impl GroupOptions {
+    /// Member `rank` of `size`, which meet at this address.
+    #[must_use]
+    pub fn new(rank: usize, size: usize, address: impl Into<String>) -> Self {
+        Self { rank, size, local_rank: rank, address: address.into(), timeout: Duration::from_secs(300) }
+    }
+
+    /// What the launcher of the process says in environment variables.
+    ///
+    /// | launcher | rank | size | local rank |
+    /// |---|---|---|---|
+    /// | torchrun | `RANK` | `WORLD_SIZE` | `LOCAL_RANK` |
+    /// | Open MPI | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | `OMPI_COMM_WORLD_LOCAL_RANK` |
+    /// | MPICH, Intel MPI | `PMI_RANK` | `PMI_SIZE` | `MPI_LOCALRANKID`, `SLURM_LOCALID` |
+    /// | Slurm | `SLURM_PROCID` | `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS` | `SLURM_LOCALID` |
+    ///
+    /// The first launcher of the table counts whose rank is set. Where the members meet:
+    ///
+    /// 1. At `KERNEL_PRIMITIVES_GROUP`, such as `node1:29500`, if it is set.
+    /// 2. At `MASTER_ADDR` and `MASTER_PORT`, which torchrun sets, and everybody may. If torchrun itself listens at the port
+    ///    (`TORCHELASTIC_USE_AGENT_STORE` is `True`), at the next port.
+    /// 3. What is missing of the two under Slurm: the first host of `SLURM_STEP_NODELIST` or `SLURM_JOB_NODELIST`, and a port from 15000 to 24999
+    ///    that follows from `SLURM_JOB_ID` and `SLURM_STEP_ID`.
+    ///
+    /// `KERNEL_PRIMITIVES_GROUP_TIMEOUT` is the time-out in seconds.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if no launcher has set a rank, and [`Error::Environment`] if a variable is missing or makes no sense.
+    pub fn from_environment() -> Result<Self> {
+        environment::options(variable)
+    }
+
+    /// The device of this process: a GPU by its local rank, or the emulator where there is no GPU.
+    ///
+    /// Processes that see fewer GPUs than there are members on the machine count from the first again: a launcher may show each of them its
+    /// own. `KERNEL_PRIMITIVES_DEVICE` chooses as for [`Device::auto`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::auto`].
+    pub fn device(&self) -> Result<Device> {
+        let asked = parse(&variable(DEVICE_VARIABLE)?);
+        match (Device::gpu_count(), asked) {
+            (count @ 1.., Ok(AskedDevice::Auto)) => Device::gpu_at(self.local_rank % count),
+            _ => Device::auto(),
+        }
+    }
+
+    /// Refuses what no group has.
+    pub(super) fn check(&self, call: &'static str) -> Result<()> {
+        let refuse = |reason| Err(Error::Group { call, member: Some(self.rank), reason });
+        if self.rank >= self.size {
+            return refuse(format!("there is no rank {} in a group of {}", self.rank, self.size));
+        }
+        if self.timeout.is_zero() {
+            return refuse("a time-out of nothing is over before anybody can come".into());
+        }
+        Ok(())
+    }
+}

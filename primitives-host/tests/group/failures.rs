@@ -1,0 +1,175 @@
+//! What goes wrong between members is an error at all of them, and soon.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use primitives_host::{Devices, Error, Group, ReduceOp, Result, Stream};
+
+use crate::{LONG, address, assert_failure, failure, meet, members, members_within};
+
+/// What a member calls.
+type Call = fn(&Group, &Stream) -> Result<()>;
+
+fn all_reduce(group: &Group, stream: &Stream) -> Result<()> {
+    group.all_reduce(stream, &mut stream.buffer_from(&[1.0f32; 4])?, ReduceOp::Sum)
+}
+
+#[test]
+fn calls_that_differ_are_errors_at_all_members() {
+    let cases: [(Call, &str); 7] = [
+        (|group, stream| group.barrier(stream), "`barrier`"),
+        (
+            |group, stream| group.all_reduce(stream, &mut stream.buffer_from(&[1.0f32; 4])?, ReduceOp::Max),
+            "`all_reduce` by max of 4 f32",
+        ),
+        (
+            |group, stream| group.all_reduce(stream, &mut stream.buffer_from(&[1.0f32; 5])?, ReduceOp::Sum),
+            "`all_reduce` by sum of 5 f32",
+        ),
+        (
+            |group, stream| group.all_reduce(stream, &mut stream.buffer_from(&[1u32; 4])?, ReduceOp::Sum),
+            "`all_reduce` by sum of 4 u32",
+        ),
+        (
+            |group, stream| {
+                group.all_gather(stream, &stream.buffer_from(&[1.0f32; 4])?, &mut stream.buffer_zeroed(12)?)
+            },
+            "`all_gather` of 4 f32",
+        ),
+        (
+            |group, stream| group.broadcast(stream, &mut stream.buffer_from(&[1.0f32; 4])?, 1),
+            "`broadcast` from rank 1 of 4 f32",
+        ),
+        (
+            |group, stream| group.all_to_all(stream, &stream.buffer_from(&[1i8; 6])?, &mut stream.buffer_zeroed(6)?),
+            "`all_to_all` of 6 i8",
+        ),
+    ];
+    for (call, words) in cases {
+        let failures = members(3, |group| {
+            let stream = group.device().stream().expect("a stream");
+            let first = failure(if group.rank() == 1 { call(group, &stream) } else { all_reduce(group, &stream) });
+            // The group has failed for good.
+            let again = failure(group.barrier(&stream));
+            let reason = |text: &str| text.split_once(": ").map(|(_, reason)| reason.to_owned());
+            assert_eq!((first.0, reason(&first.1)), (again.0, reason(&again.1)));
+            first
+        });
+        for (_, text) in failures {
+            assert!(text.contains(words) && text.contains("`all_reduce` by sum of 4 f32"), "{text}");
+            assert!(text.contains("rank 1"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn messages_that_differ_are_errors_at_all_members() {
+    members(3, |group| {
+        let stream = group.device().stream().expect("a stream");
+        let (small, mut large) =
+            (stream.buffer_from(&[1u8; 4]).expect("it"), stream.buffer_from(&[1u8; 5]).expect("it"));
+        let result = match group.rank() {
+            0 => group.send(&stream, &small, 2),
+            1 => group.barrier(&stream),
+            _ => group.recv(&stream, &mut large, 0),
+        };
+        assert_failure(result, Some(2), "rank 0 sends 4 u8 to rank 2, which receives 5 u8");
+    });
+}
+
+#[test]
+fn members_that_wait_for_each_other_are_told_at_once() {
+    let start = Instant::now();
+    members(2, |group| {
+        let stream = group.device().stream().expect("a stream");
+        let buffer = stream.buffer_from(&[1u8; 4]).expect("it");
+        let sent = group.send(&stream, &buffer, 1 - group.rank());
+        assert_failure(sent, None, "rank 0 in `send` of 4 u8 to rank 1, rank 1 in `send` of 4 u8 to rank 0");
+    });
+    assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn a_member_that_does_not_come_is_named_when_time_is_over() {
+    let over = Barrier::new(3);
+    let start = Instant::now();
+    members_within(3, Duration::from_millis(300), |group| {
+        let stream = group.device().stream().expect("a stream");
+        if group.rank() != 1 {
+            let part = "rank 1 did not come to `all_reduce` by sum of 4 f32 within 300ms, in which rank";
+            assert_failure(all_reduce(group, &stream), Some(1), part);
+        }
+        over.wait();
+        if group.rank() == 1 {
+            assert_failure(all_reduce(group, &stream), Some(1), "rank 1 did not come");
+        }
+    });
+    assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn a_member_that_leaves_is_an_error_only_if_somebody_waits_for_it() {
+    let start = Instant::now();
+    members(3, |group| {
+        let stream = group.device().stream().expect("a stream");
+        group.barrier(&stream).expect("all are there");
+        let one = &mut stream.buffer_from(&[5u8]).expect("it");
+        match group.rank() {
+            0 => group.send(&stream, &*one, 2).expect("rank 2 is there"),
+            1 => return,
+            _ => group.recv(&stream, one, 0).expect("rank 0 is there"),
+        }
+        assert_failure(all_reduce(group, &stream), Some(1), "rank 1 has left the group");
+    });
+    assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn a_thread_that_panics_is_an_error_at_the_others() {
+    let address = address();
+    let at = address.clone();
+    let other = thread::spawn(move || {
+        let _group = meet(1, 2, &at, LONG).expect("a group");
+        panic!("as the test wants");
+    });
+    let group = meet(0, 2, &address, LONG).expect("a group");
+    let stream = group.device().stream().expect("a stream");
+    assert_failure(all_reduce(&group, &stream), Some(1), "is gone");
+    assert!(other.join().is_err());
+}
+
+#[test]
+fn a_mistake_of_one_member_leaves_the_group_as_it_is() {
+    let results = members(2, |group| -> Result<()> {
+        let stream = group.device().stream()?;
+        if group.rank() == 0 {
+            let (input, mut output) = (stream.buffer_zeroed::<f32>(3)?, stream.buffer_zeroed::<f32>(5)?);
+            let gathered = group.all_gather(&stream, &input, &mut output);
+            assert!(matches!(gathered, Err(Error::LengthMismatch { first_len: 5, second_len: 6, .. })), "{gathered:?}");
+            let scattered = group.reduce_scatter(&stream, &output, ReduceOp::Sum, &mut stream.buffer_zeroed(3)?);
+            assert!(
+                matches!(scattered, Err(Error::LengthMismatch { first_len: 5, second_len: 6, .. })),
+                "{scattered:?}"
+            );
+            assert_failure(group.all_to_all(&stream, &input, &mut output), Some(0), "3 elements are no multiple");
+            assert_failure(group.broadcast(&stream, &mut output, 2), Some(0), "there is no rank 2 in a group of 2");
+            assert_failure(group.send(&stream, &input, 0), Some(0), "rank 0 sends to itself");
+            assert_failure(group.recv(&stream, &mut output, 7), Some(0), "there is no rank 7");
+
+            let captured = stream.capture(|stream| group.barrier(stream)).map(drop);
+            assert!(matches!(captured, Err(Error::Capture { .. })), "{captured:?}");
+            let elsewhere = Devices::emulated(2)?[1].stream()?;
+            let mut theirs = elsewhere.buffer_zeroed::<f32>(1)?;
+            for (stream, argument) in [(&stream, "the buffer"), (&elsewhere, "the group")] {
+                match group.all_reduce(stream, &mut theirs, ReduceOp::Sum) {
+                    Err(Error::WrongDevice { argument: named, .. }) => assert_eq!(named, argument),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        group.barrier(&stream)?;
+        all_reduce(group, &stream)
+    });
+    results.into_iter().for_each(|result| result.expect("all is well"));
+}
