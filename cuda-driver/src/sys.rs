@@ -370,6 +370,7 @@ driver_functions! {
     fn cuEventCreate(phEvent: *mut CUevent, flags: c_uint);
     fn cuEventDestroy_v2(hEvent: CUevent);
     fn cuEventRecord(hEvent: CUevent, hStream: CUstream);
+    fn cuEventQuery(hEvent: CUevent);
     fn cuEventSynchronize(hEvent: CUevent);
     fn cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
 

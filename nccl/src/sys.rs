@@ -183,6 +183,15 @@ functions! {
         comm: ncclComm_t,
         stream: *mut c_void,
     );
+    fn ncclReduceScatter(
+        sendbuff: *const c_void,
+        recvbuff: *mut c_void,
+        recvcount: usize,
+        datatype: ncclDataType_t,
+        op: ncclRedOp_t,
+        comm: ncclComm_t,
+        stream: *mut c_void,
+    );
     fn ncclSend(
         sendbuff: *const c_void,
         count: usize,

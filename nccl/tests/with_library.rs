@@ -43,6 +43,7 @@ fn functions_get_their_arguments() {
         assert_eq!(nccl.ncclBroadcast(from, to, 2, bf16, 7, comm, stream), ok);
         assert_eq!(nccl.ncclAllReduce(from, to, 3, f32, ncclRedOp_t::ncclAvg, comm, stream), ok);
         assert_eq!(nccl.ncclAllGather(from, to, 4, f32, comm, stream), ok);
+        assert_eq!(nccl.ncclReduceScatter(from, to, 7, f32, ncclRedOp_t::ncclProd, comm, stream), ok);
         assert_eq!(nccl.ncclSend(from, 5, f32, 8, comm, stream), ok);
         assert_eq!(nccl.ncclRecv(to, 6, f32, 9, comm, stream), ok);
         assert_eq!(nccl.ncclGroupEnd(), ncclResult_t::ncclInvalidUsage);
@@ -56,6 +57,7 @@ fn functions_get_their_arguments() {
         "broadcast 0x10 0x20 2 9 7 0x67 0x55",
         "all reduce 0x10 0x20 3 7 4 0x67 0x55",
         "all gather 0x10 0x20 4 7 0x67 0x55",
+        "reduce scatter 0x10 0x20 7 7 1 0x67 0x55",
         "send 0x10 5 7 8 0x67 0x55",
         "receive 0x20 6 7 9 0x67 0x55",
         "end",

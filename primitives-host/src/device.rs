@@ -345,6 +345,15 @@ impl Device {
         }
     }
 
+    /// The context of a GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn context(&self) -> Option<&Arc<cuda::Context>> {
+        match &self.backend {
+            Backend::Emulator(_) => None,
+            Backend::Cuda(context) => Some(context),
+        }
+    }
+
     /// True if both are the same GPU, or the emulator's device of the same number.
     #[doc(hidden)]
     pub fn same_as(&self, other: &Self) -> bool {

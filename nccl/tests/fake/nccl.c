@@ -51,6 +51,10 @@ int ncclAllGather(const void *from, void *to, size_t count, int type, void *comm
     NOTE("all gather %p %p %zu %d %p %p\n", from, to, count, type, comm, stream);
     return 0;
 }
+int ncclReduceScatter(const void *from, void *to, size_t count, int type, int op, void *comm, void *stream) {
+    NOTE("reduce scatter %p %p %zu %d %d %p %p\n", from, to, count, type, op, comm, stream);
+    return 0;
+}
 #ifndef LACKS_SEND
 int ncclSend(const void *from, size_t count, int type, int peer, void *comm, void *stream) {
     NOTE("send %p %zu %d %d %p %p\n", from, count, type, peer, comm, stream);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use primitives_cuda_driver::sys::{self, CUevent};
+use primitives_cuda_driver::sys::{self, CUevent, CUresult};
 
 use super::{Context, call};
 use crate::Result;
@@ -32,6 +32,17 @@ impl RawEvent {
         let _relaxed = self.context.relaxed()?;
         // SAFETY: the event is alive.
         unsafe { call!(self.context, cuEventSynchronize(self.raw)) }
+    }
+
+    /// Whether the stream has come to it.
+    pub(crate) fn is_done(&self) -> Result<bool> {
+        let _relaxed = self.context.relaxed()?;
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::CUDA_SUCCESS => Ok(true),
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => Err(self.context.error("cuEventQuery", code)),
+        }
     }
 
     pub(crate) fn since(&self, start: &RawEvent) -> Result<Duration> {

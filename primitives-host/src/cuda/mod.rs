@@ -8,6 +8,7 @@ mod fault;
 mod graph;
 mod marks;
 mod module;
+mod nccl;
 mod peer;
 mod stream;
 
@@ -16,6 +17,7 @@ pub(crate) use event::RawEvent;
 pub(crate) use fault::Ready;
 pub(crate) use graph::{GraphDraft, RawGraph};
 pub(crate) use module::{LoadedKernel, LoadedKernels};
+pub(crate) use nccl::{Communicator, ID_BYTES, Message, Work};
 pub(crate) use stream::{Adopted, KernelCall, RawStream};
 
 use primitives_cuda_driver::sys::{self, CUresult};

@@ -32,6 +32,8 @@ pub(crate) struct RawStream {
     /// Whether the handle was given out.
     shown: AtomicBool,
     pub(super) marks: Marks,
+    /// Why work on the stream that is no kernel has failed, until somebody asks.
+    failed: Mutex<Option<Error>>,
     /// The last to go: what keeps the stream may keep the context.
     adopted: Option<Adopted>,
 }
@@ -119,7 +121,8 @@ impl RawStream {
 
     fn of(context: &Arc<Context>, raw: CUstream, control: Control, adopted: Option<Adopted>) -> Self {
         let (shown, marks) = (AtomicBool::new(adopted.is_some()), Marks::new());
-        Self { context: context.clone(), raw, control: Some(control), shown, marks, adopted }
+        let failed = Mutex::new(None);
+        Self { context: context.clone(), raw, control: Some(control), shown, marks, failed, adopted }
     }
 
     /// A stream that was made elsewhere; null is the legacy default stream.
@@ -173,8 +176,21 @@ impl RawStream {
         if self.is_captured()? { Err(Error::Capture { call, advice }) } else { Ok(()) }
     }
 
-    /// A fault of an earlier launch.
+    /// The handle, for work that this library enqueues by other means than the driver.
+    pub(super) fn raw(&self) -> CUstream {
+        self.raw
+    }
+
+    /// Notes that work on the stream has failed, for the next who asks for faults.
+    pub(crate) fn fail(&self, error: Error) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// A fault of an earlier launch, or other work that has failed.
     pub(crate) fn check_fault(&self) -> Result<()> {
+        if let Some(error) = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
         self.ready()?.take().map_or(Ok(()), Err).inspect_err(trace::fault)
     }
 

@@ -6,7 +6,13 @@ use primitives_gpu::Element;
 
 use super::Group;
 use super::message::Route;
+#[cfg(feature = "cuda")]
+use super::nccl::{Call, address, uses};
+#[cfg(feature = "cuda")]
+use super::number::data_type;
 use super::number::{GroupNumber, ReduceOp};
+#[cfg(feature = "cuda")]
+use crate::cuda::{Message, Work};
 use crate::memory::slice::{BufferSlice, BufferSliceMut, check_lengths};
 use crate::memory::{bytes_of, bytes_of_mut, zeroed_vec};
 use crate::stream::Stream;
@@ -55,6 +61,10 @@ impl Group {
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
         let call = "`barrier`";
         self.begin(call, stream, &[])?;
+        // In the emulator, it has waited.
+        if self.device().is_gpu() {
+            stream.synchronize()?;
+        }
         self.request(call, Route::Gather, same(call.into()), &[]).map(drop)
     }
 
@@ -74,8 +84,14 @@ impl Group {
         let (call, mut buffer) = ("`all_reduce`", buffer.into());
         let len = buffer.len();
         self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
-        let what = format!("{call} by {op} of {}", items::<T>(len));
-        let bytes = self.request(call, Route::Gather, same(what), bytes_of(&buffer.as_slice().to_vec()?))?;
+        let what = || same(format!("{call} by {op} of {}", items::<T>(len)));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let work = Work::AllReduce { at: address(&buffer.0), count: len, of: data_type::<T>(), op: op.of_nccl() };
+            let uses = uses(&[], &[buffer.0.allocation]);
+            return engine.run(&Call { name: call, stream, route: Route::Gather, work, uses }, what);
+        }
+        let bytes = self.request(call, Route::Gather, what(), bytes_of(&buffer.as_slice().to_vec()?))?;
         let mut all = elements::<T>(call, &bytes, len * self.size())?;
         op.combine(&mut all, len);
         buffer.copy_from(&all[..len])
@@ -96,8 +112,15 @@ impl Group {
         let (call, input, mut output) = ("`all_gather`", input.into(), output.into());
         self.check_length(call, "the output", output.len(), "all inputs", input.len())?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
-        let what = format!("{call} of {}", items::<T>(input.len()));
-        let bytes = self.request(call, Route::Gather, same(what), bytes_of(&input.to_vec()?))?;
+        let what = || same(format!("{call} of {}", items::<T>(input.len())));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let (from, to, bytes) = (address(&input.0), address(&output.0), input.len() * size_of::<T>());
+            let work = Work::AllGather { from, to, bytes };
+            let uses = uses(&[input.0.allocation], &[output.0.allocation]);
+            return engine.run(&Call { name: call, stream, route: Route::Gather, work, uses }, what);
+        }
+        let bytes = self.request(call, Route::Gather, what(), bytes_of(&input.to_vec()?))?;
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
@@ -117,8 +140,15 @@ impl Group {
         let (call, input, mut output) = ("`reduce_scatter`", input.into(), output.into());
         self.check_length(call, "the input", input.len(), "all outputs", output.len())?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
-        let what = format!("{call} by {op} of {}", items::<T>(input.len()));
-        let bytes = self.request(call, Route::Transpose, same(what), bytes_of(&input.to_vec()?))?;
+        let what = || same(format!("{call} by {op} of {}", items::<T>(input.len())));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let (from, to, count) = (address(&input.0), address(&output.0), output.len());
+            let work = Work::ReduceScatter { from, to, count, of: data_type::<T>(), op: op.of_nccl() };
+            let uses = uses(&[input.0.allocation], &[output.0.allocation]);
+            return engine.run(&Call { name: call, stream, route: Route::Transpose, work, uses }, what);
+        }
+        let bytes = self.request(call, Route::Transpose, what(), bytes_of(&input.to_vec()?))?;
         let mut all = elements::<T>(call, &bytes, input.len())?;
         op.combine(&mut all, output.len());
         output.copy_from(&all[..output.len()])
@@ -139,10 +169,17 @@ impl Group {
         let (call, mut buffer) = ("`broadcast`", buffer.into());
         self.check_rank(call, root)?;
         self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
-        let what = format!("{call} from rank {root} of {}", items::<T>(buffer.len()));
+        let (route, len) = (Route::Broadcast { root }, buffer.len());
+        let what = || same(format!("{call} from rank {root} of {}", items::<T>(len)));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let work = Work::Broadcast { at: address(&buffer.0), bytes: len * size_of::<T>(), root };
+            let uses = uses(&[], &[buffer.0.allocation]);
+            return engine.run(&Call { name: call, stream, route, work, uses }, what);
+        }
         let sent = if self.rank() == root { buffer.as_slice().to_vec()? } else { Vec::new() };
-        let bytes = self.request(call, Route::Broadcast { root }, same(what), bytes_of(&sent))?;
-        buffer.copy_from(&elements(call, &bytes, buffer.len())?)
+        let bytes = self.request(call, route, what(), bytes_of(&sent))?;
+        buffer.copy_from(&elements(call, &bytes, len)?)
     }
 
     /// Gives each member a part of the input of each: part `i` of member `j` becomes part `j` of member `i`. The output is as long as the
@@ -166,8 +203,15 @@ impl Group {
         }
         self.check_length(call, "the output", output.len(), "the input", input.len() / self.size())?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
-        let what = format!("{call} of {}", items::<T>(input.len()));
-        let bytes = self.request(call, Route::Transpose, same(what), bytes_of(&input.to_vec()?))?;
+        let what = || same(format!("{call} of {}", items::<T>(input.len())));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let (from, to) = (address(&input.0), address(&output.0));
+            let work = Work::AllToAll { from, to, bytes: input.len() / self.size() * size_of::<T>() };
+            let uses = uses(&[input.0.allocation], &[output.0.allocation]);
+            return engine.run(&Call { name: call, stream, route: Route::Transpose, work, uses }, what);
+        }
+        let bytes = self.request(call, Route::Transpose, what(), bytes_of(&input.to_vec()?))?;
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
@@ -182,8 +226,15 @@ impl Group {
         let (call, input) = ("`send`", input.into());
         self.check_other(call, to)?;
         self.begin(call, stream, &[("the input", input.0.allocation)])?;
-        let (route, what) = (Route::Exchange { to: Some(to), from: None }, items::<T>(input.len()));
-        self.request(call, route, same(what), bytes_of(&input.to_vec()?)).map(drop)
+        let (route, what) = (Route::Exchange { to: Some(to), from: None }, || same(items::<T>(input.len())));
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let send = Message::new(address(&input.0), input.len() * size_of::<T>(), to);
+            let work = Work::Exchange { send, receive: None };
+            let uses = uses(&[input.0.allocation], &[]);
+            return engine.run(&Call { name: call, stream, route, work, uses }, what);
+        }
+        self.request(call, route, what(), bytes_of(&input.to_vec()?)).map(drop)
     }
 
     /// Receives what member `from` sends: as many elements of the same type.
@@ -201,9 +252,17 @@ impl Group {
         let (call, mut output) = ("`recv`", output.into());
         self.check_other(call, from)?;
         self.begin(call, stream, &[("the output", output.0.allocation)])?;
-        let (route, what) = (Route::Exchange { to: None, from: Some(from) }, items::<T>(output.len()));
-        let bytes = self.request(call, route, [String::new(), what], &[])?;
-        output.copy_from(&elements(call, &bytes, output.len())?)
+        let (route, len) = (Route::Exchange { to: None, from: Some(from) }, output.len());
+        let what = || [String::new(), items::<T>(len)];
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let receive = Message::new(address(&output.0), len * size_of::<T>(), from);
+            let work = Work::Exchange { send: None, receive };
+            let uses = uses(&[], &[output.0.allocation]);
+            return engine.run(&Call { name: call, stream, route, work, uses }, what);
+        }
+        let bytes = self.request(call, route, what(), &[])?;
+        output.copy_from(&elements(call, &bytes, len)?)
     }
 
     /// Sends to member `to` and receives from member `from` at once, which may be one, also the member itself: round a ring, or between neighbours.
@@ -225,9 +284,17 @@ impl Group {
         self.check_rank(call, to)?;
         self.check_rank(call, from)?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
-        let what = [items::<T>(input.len()), items::<T>(output.len())];
-        let route = Route::Exchange { to: Some(to), from: Some(from) };
-        let bytes = self.request(call, route, what, bytes_of(&input.to_vec()?))?;
+        let (route, len) = (Route::Exchange { to: Some(to), from: Some(from) }, output.len());
+        let what = || [items::<T>(input.len()), items::<T>(len)];
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let send = Message::new(address(&input.0), input.len() * size_of::<T>(), to);
+            let receive = Message::new(address(&output.0), len * size_of::<T>(), from);
+            let work = Work::Exchange { send, receive };
+            let uses = uses(&[input.0.allocation], &[output.0.allocation]);
+            return engine.run(&Call { name: call, stream, route, work, uses }, what);
+        }
+        let bytes = self.request(call, route, what(), bytes_of(&input.to_vec()?))?;
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 

@@ -245,6 +245,7 @@ impl Joined {
                     match event {
                         Event::Came(..) => continue,
                         Event::Said(ToHub::Call(request)) => matching.call(rank, request, Instant::now()),
+                        Event::Said(ToHub::Fail(reason)) => matching.fail(Failure::of(rank, reason)),
                         Event::Said(ToHub::Leave) => matching.leave(rank),
                         Event::Gone => matching.gone(rank, self.members[rank].address),
                     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A member's connection to the hub.
-pub(super) struct Link(Mutex<State>);
-
-enum State {
-    Open {
-        stream: TcpStream,
-        /// How long the hub lets it wait in a call.
-        timeout: Duration,
-    },
-    Failed(Failure),
+pub(super) struct Link {
+    stream: TcpStream,
+    /// How long the hub lets a member wait in a call.
+    timeout: Duration,
+    /// Why there are no calls any more. Locked by who reads what the hub says, from the call to the answer.
+    failure: Mutex<Option<Failure>>,
+    /// Locked by who writes.
+    writing: Mutex<()>,
 }
 
 /// How the members of a group find each other.
@@ -106,7 +105,7 @@ impl Meeting<'_> {
         Ok(read_answer(&mut Until(&stream, until + GRACE))?.map(|timeout| {
             let timeout =
                 timeout.try_into().map_or(self.timeout, |bytes| Duration::from_millis(u64::from_le_bytes(bytes)));
-            Link(Mutex::new(State::Open { stream, timeout }))
+            Link { stream, timeout, failure: Mutex::default(), writing: Mutex::default() }
         }))
     }
 }
@@ -118,48 +117,76 @@ fn is_name(host: &str) -> bool {
 }
 
 impl Link {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self, message: &ToHub, until: Instant) -> io::Result<()> {
+        let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        message.write(&mut Until(&self.stream, until))
     }
 
     /// Makes a call, and waits for its end. After a failure there are no others.
     pub(super) fn call(&self, request: Request) -> Answer {
-        let mut state = self.state();
-        let (stream, timeout) = match &*state {
-            State::Open { stream, timeout } => (stream, *timeout),
-            State::Failed(failure) => return Err(failure.clone()),
-        };
-        let until = Instant::now() + timeout + GRACE;
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = &*failure {
+            return Err(failure.clone());
+        }
+        let until = Instant::now() + self.timeout + GRACE;
         // What the hub has said of a failure is there to be read, even if it takes no calls any more.
-        let written = ToHub::Call(request).write(&mut Until(stream, until));
-        let answer = match read_answer(&mut Until(stream, until)) {
-            Ok(answer) => answer,
-            Err(error) => {
-                let error = written.err().unwrap_or(error);
-                Err(Failure::of(
-                    0,
-                    match is_late(&error) {
-                        true => format!("rank 0 did not answer within {timeout:?}"),
-                        false => format!("rank 0 is gone, its process has ended: {error}"),
-                    },
-                ))
-            }
-        };
-        if let Err(failure) = &answer {
-            // The connection ends with it.
-            *state = State::Failed(failure.clone());
+        let written = self.write(&ToHub::Call(request), until);
+        let answer = self.read(written.err(), until);
+        if let Err(reason) = &answer {
+            *failure = Some(reason.clone());
         }
         answer
+    }
+
+    /// How long a member waits in a call.
+    #[cfg(feature = "cuda")]
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// What the hub has said of a failure by now. While a call is under way, that finds it out.
+    #[cfg(feature = "cuda")]
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let mut failure = self.failure.try_lock().ok()?;
+        if failure.is_none() {
+            let mut looked = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
+            looked = looked.and_then(|()| self.stream.peek(&mut [0]).map(drop));
+            if !looked.is_err_and(|error| is_late(&error)) {
+                // Without a call, the hub says nothing else.
+                *failure = self.read(None, Instant::now() + GRACE).err();
+            }
+        }
+        failure.clone()
+    }
+
+    /// Tells the others why this member cannot go on. The hub says it again to this one, too.
+    #[cfg(feature = "cuda")]
+    pub(super) fn fail(&self, failure: &Failure) {
+        // If it cannot be told, the others find a member that is gone.
+        if self.write(&ToHub::Fail(failure.reason.clone()), Instant::now() + GRACE).is_err() {
+            let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// What the hub says. The caller has the turn to read, and maybe an error of what it has written.
+    fn read(&self, written: Option<io::Error>, until: Instant) -> Answer {
+        read_answer(&mut Until(&self.stream, until)).unwrap_or_else(|error| {
+            let error = written.unwrap_or(error);
+            let reason = match is_late(&error) {
+                true => format!("rank 0 did not answer within {:?}", self.timeout),
+                false => format!("rank 0 is gone, its process has ended: {error}"),
+            };
+            Err(Failure::of(0, reason))
+        })
     }
 }
 
 impl Drop for Link {
     /// Leaves the group. Who panics does not: that is a failure, which the others are to know.
     fn drop(&mut self) {
-        if let State::Open { stream, .. } = &*self.state()
-            && !thread::panicking()
-        {
-            let _ = ToHub::Leave.write(&mut Until(stream, Instant::now() + GRACE));
+        let failure = self.failure.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() && !thread::panicking() {
+            let _ = self.write(&ToHub::Leave, Instant::now() + GRACE);
         }
     }
 }

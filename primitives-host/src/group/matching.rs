@@ -109,7 +109,8 @@ impl Matching {
         }
     }
 
-    fn fail(&mut self, failure: Failure) -> Outcome {
+    /// The group cannot go on.
+    pub(super) fn fail(&mut self, failure: Failure) -> Outcome {
         // All are told once, and nobody waits any more.
         let was_failed = mem::replace(&mut self.has_failed, true);
         for state in &mut self.members {

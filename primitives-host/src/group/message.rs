@@ -86,13 +86,19 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ToHub {
     Call(Request),
+    /// Why it cannot go on, which all are to know.
+    Fail(String),
     /// The last word.
     Leave,
 }
 
 impl ToHub {
     fn encode(&self) -> Vec<u8> {
-        let Self::Call(request) = self else { return vec![4] };
+        let request = match self {
+            Self::Call(request) => request,
+            Self::Fail(reason) => return [&[5], reason.as_bytes()].concat(),
+            Self::Leave => return vec![4],
+        };
         let peer = |rank: Option<usize>| rank.map_or(NONE, |rank| rank as u64);
         let (route, first, second) = match request.route {
             Route::Gather => (0u8, NONE, NONE),
@@ -114,8 +120,10 @@ impl ToHub {
     fn decode(bytes: &[u8]) -> io::Result<Self> {
         let mut reader = Reader(bytes);
         let kind = reader.take(1)?[0];
-        if kind == 4 {
-            return Ok(Self::Leave);
+        match kind {
+            4 => return Ok(Self::Leave),
+            5 => return Ok(Self::Fail(String::from_utf8_lossy(reader.0).into_owned())),
+            _ => {}
         }
         let (first, second) = (reader.peer()?, reader.peer()?);
         let route = match (kind, first) {
@@ -287,7 +295,7 @@ mod tests {
         ];
         let call =
             |route| ToHub::Call(Request { route, call: "a call".into(), expects: "ä".into(), bytes: vec![1, 2, 3] });
-        routes.into_iter().map(call).chain([ToHub::Leave]).collect()
+        routes.into_iter().map(call).chain([ToHub::Leave, ToHub::Fail("why".into())]).collect()
     }
 
     #[test]
@@ -313,8 +321,9 @@ mod tests {
     fn damaged_messages_are_errors() {
         for message in requests() {
             let bytes = message.encode();
-            // Bytes at the end are the call's; so only what comes before can be missing.
-            for len in 0..bytes.len().saturating_sub(3) {
+            // Bytes at the end are the call's, and those of a failure a text; so only what comes before can be missing.
+            let text = if let ToHub::Fail(reason) = &message { reason.len() } else { 3 };
+            for len in 0..bytes.len().saturating_sub(text) {
                 assert!(ToHub::decode(&bytes[..len]).is_err(), "{message:?} {len}");
             }
         }

@@ -7,6 +7,7 @@
 //! | `hub.rs`, `matching.rs` | the thread of rank 0 that brings members and their calls together |
 //! | `message.rs` | what goes over the connections |
 //! | `collectives.rs`, `number.rs` | the calls, and what reductions compute |
+//! | `nccl.rs` | a member on a GPU |
 
 mod collectives;
 mod environment;
@@ -14,10 +15,13 @@ mod hub;
 mod link;
 mod matching;
 mod message;
+#[cfg(feature = "cuda")]
+mod nccl;
 mod number;
 mod options;
 
 use std::fmt;
+use std::sync::Arc;
 
 use self::link::{Link, Meeting};
 use self::message::{Failure, LONGEST, Request, Route};
@@ -35,7 +39,8 @@ use crate::{Error, Result};
 /// [`broadcast`](Self::broadcast), [`all_to_all`](Self::all_to_all), [`barrier`](Self::barrier). Some of them exchange data by
 /// [`send`](Self::send), [`recv`](Self::recv) and [`send_recv`](Self::send_recv).
 ///
-/// In the emulator, data goes through rank 0 by TCP, and a call returns when it is over. So programs for several machines run on one,
+/// On GPUs, NCCL does the work, and a call only enqueues it: what comes later on the stream finds the result. In the emulator,
+/// data goes through rank 0 by TCP, and a call returns when it is over. So programs for several machines run on one,
 /// as processes or as threads:
 ///
 /// ```
@@ -63,17 +68,26 @@ use crate::{Error, Result};
 /// whose process ends or whose thread panics, a member that does not come to a call within the
 /// [time-out](GroupOptions::timeout). After that each call of the group returns the same failure. Make a new group to go on.
 ///
+/// On GPUs, a call may return before it fails. Then the next call that waits for its stream returns the failure, as a
+/// [fault](Stream#faults) of a kernel: [`Stream::synchronize`], or a copy to the host of what the call should have written. What the call writes is
+/// to be thrown away. The time-out of a call counts from when the stream has come to it. Calls that differ are found if
+/// [`checked`](GroupOptions::checked) is set.
+///
 /// A mistake that a member can see alone, such as a buffer of the wrong length, is an error at this member, and the group is as before.
 ///
 /// # The end
 ///
 /// A member that is dropped leaves the group. A call that waits for it is an error. Rank 0 brings the others together as long as its process
-/// runs: if its work may end first, let the last call of all be a [`barrier`](Self::barrier).
+/// runs: if its work may end first, let the last call of all be a [`barrier`](Self::barrier). On a GPU, a member that is dropped waits for its
+/// calls that are under way.
 pub struct Group {
     rank: usize,
     size: usize,
     device: Device,
-    link: Link,
+    /// Of a GPU. Goes before the link.
+    #[cfg(feature = "cuda")]
+    engine: Option<nccl::Engine>,
+    link: Arc<Link>,
 }
 
 impl Group {
@@ -83,18 +97,24 @@ impl Group {
     ///
     /// Returns [`Error::Group`] if the rank is not less than the size, if rank 0 cannot listen at the address, and within the time-out, at all
     /// members that have come: if one does not come, if two have one rank, and if the sizes differ. A member that cannot
-    /// find rank 0 returns it when its time-out is over.
+    /// find rank 0 returns it when its time-out is over. On GPUs, also if NCCL cannot be opened at a member, or does not connect them.
     pub fn new(device: &Device, options: &GroupOptions) -> Result<Self> {
         let call = "`Group::new`";
         options.check(call)?;
-        if device.is_gpu() {
-            let reason = format!("{device} is a GPU, and groups are for the emulator so far");
-            return Err(Error::Group { call, member: Some(options.rank), reason });
-        }
         let GroupOptions { rank, size, address, timeout, .. } = options;
         let meeting = Meeting { rank: *rank, size: *size, address, timeout: LONGEST.min(*timeout) };
-        let link = meeting.meet().map_err(|failure| failed(call, failure))?;
-        Ok(Self { rank: *rank, size: *size, device: device.clone(), link })
+        let link = Arc::new(meeting.meet().map_err(|failure| failed(call, failure))?);
+        Ok(Self {
+            rank: *rank,
+            size: *size,
+            device: device.clone(),
+            #[cfg(feature = "cuda")]
+            engine: match device.is_gpu() {
+                true => Some(nccl::Engine::new(device, options, &link).map_err(|failure| failed(call, failure))?),
+                false => None,
+            },
+            link,
+        })
     }
 
     /// The group that the launcher of the process has in mind, on the device of the process: as [`GroupOptions::from_environment`] and
@@ -123,7 +143,7 @@ impl Group {
         &self.device
     }
 
-    /// Checks what a call is given, and waits until the stream has come to it.
+    /// Checks what a call is given. In the emulator, it waits until the stream has come to it.
     fn begin(&self, call: &'static str, stream: &Stream, arguments: &[(&str, &Allocation)]) -> Result<()> {
         if stream.is_capturing() {
             let advice = "a graph is of one process: call it before its launch, or after it";
@@ -140,7 +160,7 @@ impl Group {
                 });
             }
         }
-        stream.0.synchronize()
+        if self.device.is_gpu() { stream.0.check_fault() } else { stream.0.synchronize() }
     }
 
     /// Refuses a rank that there is not.

@@ -43,6 +43,18 @@ impl ReduceOp {
         }
     }
 
+    /// NCCL's name of it.
+    #[cfg(feature = "cuda")]
+    pub(super) fn of_nccl(self) -> primitives_nccl::sys::ncclRedOp_t {
+        use primitives_nccl::sys::ncclRedOp_t;
+        match self {
+            Self::Sum => ncclRedOp_t::ncclSum,
+            Self::Product => ncclRedOp_t::ncclProd,
+            Self::Min => ncclRedOp_t::ncclMin,
+            Self::Max => ncclRedOp_t::ncclMax,
+        }
+    }
+
     /// Combines parts of equal length, which follow each other, element by element, into the first of them.
     pub(super) fn combine<T: Number>(self, parts: &mut [T], len: usize) {
         let Some((first, others)) = parts.split_at_mut_checked(len).filter(|_| len > 0) else { return };
@@ -54,7 +66,10 @@ impl ReduceOp {
 
 mod sealed {
     #[allow(unreachable_pub, reason = "sealed")]
-    pub trait Sealed {}
+    pub trait Sealed {
+        #[cfg(feature = "cuda")]
+        const DATA_TYPE: primitives_nccl::sys::ncclDataType_t;
+    }
 }
 
 /// A number that the members of a [`Group`](crate::Group) reduce: the types that NCCL has, `i8`, `u8`, `i32`, `u32`, `i64`, `u64`, `f16`, `bf16`,
@@ -67,12 +82,32 @@ mod sealed {
 pub trait GroupNumber: Number + sealed::Sealed {}
 
 macro_rules! numbers {
-    ($($t:ty)*) => {$(
-        impl sealed::Sealed for $t {}
+    ($($t:ty: $name:ident;)*) => {$(
+        impl sealed::Sealed for $t {
+            #[cfg(feature = "cuda")]
+            const DATA_TYPE: primitives_nccl::sys::ncclDataType_t = primitives_nccl::sys::ncclDataType_t::$name;
+        }
         impl GroupNumber for $t {}
     )*};
 }
-numbers! { i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 }
+numbers! {
+    i8: ncclInt8;
+    u8: ncclUint8;
+    i32: ncclInt32;
+    u32: ncclUint32;
+    i64: ncclInt64;
+    u64: ncclUint64;
+    f16: ncclFloat16;
+    bf16: ncclBfloat16;
+    f32: ncclFloat32;
+    f64: ncclFloat64;
+}
+
+/// NCCL's name of the type.
+#[cfg(feature = "cuda")]
+pub(super) fn data_type<T: GroupNumber>() -> primitives_nccl::sys::ncclDataType_t {
+    <T as sealed::Sealed>::DATA_TYPE
+}
 
 #[cfg(test)]
 mod tests {

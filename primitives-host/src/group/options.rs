@@ -32,13 +32,18 @@ pub struct GroupOptions {
     /// How long a member waits for the others: to come in the first place, and in each call. 5 minutes unless set. The shortest among
     /// the members is that of the group.
     pub timeout: Duration,
+    /// Whether members on GPUs compare each call before they enqueue it, which takes a message to rank 0 and back: then calls that differ
+    /// are errors at once, and a member that does not come is named. The default in builds with debug assertions. Otherwise such
+    /// calls end by the time-out, or not as they should. It is the same at all members. Members in the emulator always compare.
+    pub checked: bool,
 }
 
 impl GroupOptions {
     /// Member `rank` of `size`, which meet at this address.
     #[must_use]
     pub fn new(rank: usize, size: usize, address: impl Into<String>) -> Self {
-        Self { rank, size, local_rank: rank, address: address.into(), timeout: Duration::from_secs(300) }
+        let (address, timeout) = (address.into(), Duration::from_secs(300));
+        Self { rank, size, local_rank: rank, address, timeout, checked: cfg!(debug_assertions) }
     }
 
     /// What the launcher of the process says in environment variables.

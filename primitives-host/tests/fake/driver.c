@@ -33,7 +33,7 @@ static int default_pool, own_pool, context, second_context, other_context, modul
 static int devices = 1, peer_access = 1, refused = -1;
 static __thread void *current;
 static uint32_t number_of_kernel;
-static int next_fill, next_copy, next_pool;
+static int next_fill, next_copy, next_pool, first_held_event = 1 << 30;
 static __thread int contexts_on_stack;
 
 #define NOTE(...)                                                                              \
@@ -223,6 +223,11 @@ int cuStreamWaitEvent(stream *s, event *e, unsigned flags) {
     NOTE("wait s%d e%d\n", of(s)->number, e->number);
     return (int)flags;
 }
+int cuEventQuery(event *e) {
+    UNSAFE();
+    if (e->captured) MISTAKE(907);
+    return e->number >= first_held_event ? 600 : 0;
+}
 int cuEventSynchronize(event *e) {
     UNSAFE();
     if (e->captured) MISTAKE(907);
@@ -367,6 +372,8 @@ void fake_hold_copies(int hold) { hold_copies = hold; }
 void fake_next_fill(int code) { next_fill = code; }
 void fake_next_copy(int code) { next_copy = code; }
 void fake_next_pool(int code) { next_pool = code; }
+/* Of the events that are made from now on, streams come to so many, and to no others; to all if it is negative. */
+void fake_hold_events(int after) { first_held_event = after < 0 ? 1 << 30 : events + after + 1; }
 /* A context that is not the primary one. */
 void *fake_other_context(void) { return &other_context; }
 /* Contexts that this thread has pushed and not popped. */

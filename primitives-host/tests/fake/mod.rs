@@ -1,7 +1,7 @@
 //! The driver that watches, compiled and opened.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,30 +17,40 @@ pub(crate) fn fake() -> (&'static Fake, MutexGuard<'static, ()>) {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let fake = FAKE.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake/driver.c");
         // Of this test binary alone: another one may run beside it.
-        let library = concat!(env!("CARGO_CRATE_NAME"), "_libcuda.so");
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
-        // Moved there when it is whole: another run of this test may have the one that is there open.
-        let made = library.with_extension(format!("{}.so", std::process::id()));
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let arguments = ["-shared", "-fPIC", "-O1", "-pthread", "-o"];
-        let status = Command::new(compiler).args(arguments).args([&made, &source]).status().expect("a C compiler");
-        assert!(status.success());
-        std::fs::rename(&made, &library).expect("in one folder");
+        let library = compile("driver.c", concat!(env!("CARGO_CRATE_NAME"), "_libcuda.so"));
         // SAFETY: the other threads of this process wait for this one, or are the harness, which reads no environment now.
         unsafe {
             std::env::set_var("KERNEL_PRIMITIVES_LIBCUDA", &library);
             std::env::set_var("KERNEL_PRIMITIVES_DEVICES", "gpu");
         }
-        // SAFETY: a library without initialisers.
-        Fake(unsafe { Library::new(&library) }.expect("just made"))
+        Fake::open(&library)
     });
     fake.log();
     (fake, turn)
 }
 
+/// Compiles one of the sources beside this file to a library of this name.
+pub(crate) fn compile(source: &str, library: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake").join(source);
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
+    // Moved there when it is whole: another run of this test may have the one that is there open.
+    let made = library.with_extension(format!("{}.so", std::process::id()));
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let arguments = ["-shared", "-fPIC", "-O1", "-pthread", "-o"];
+    let status = Command::new(compiler).args(arguments).args([&made, &source]).status().expect("a C compiler");
+    assert!(status.success());
+    std::fs::rename(&made, &library).expect("in one folder");
+    library
+}
+
 impl Fake {
+    /// A library that [`compile`] has made.
+    pub(crate) fn open(library: &Path) -> Self {
+        // SAFETY: a library without initialisers.
+        Self(unsafe { Library::new(library) }.expect("just made"))
+    }
+
     pub(crate) fn call<R>(&self, name: &str, stream: Option<*mut c_void>) -> R {
         // SAFETY: the functions at the end of the driver's source, which take a stream or nothing.
         unsafe {

@@ -1,0 +1,311 @@
+//! A member on a GPU: NCCL enqueues its calls, and a thread watches over them.
+//!
+//! A kernel of NCCL waits on the GPU until those of all other members have come, for ever. So a thread of each member looks, while calls are under way,
+//! at what NCCL and the hub say, and at the clock. At the first failure it aborts the communicator, which ends the kernels. The streams
+//! of the calls then have an error for whoever waits for them. The hub tells the other members.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::failed;
+use super::link::Link;
+use super::message::{Failure, Request, Route};
+use super::options::GroupOptions;
+use crate::Result;
+use crate::cuda::{Communicator, ID_BYTES, RawEvent, Work};
+use crate::device::Device;
+use crate::memory::allocation::Allocation;
+use crate::memory::slice::Part;
+use crate::memory::uses::{Mode, Uses};
+use crate::stream::{Queue, Stream};
+
+/// How long the thread that watches pauses.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a call of NCCL that is under way has to come back, before and after it is aborted; and the end of a communicator.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A call on buffers.
+pub(super) struct Call<'a> {
+    pub(super) name: &'static str,
+    pub(super) stream: &'a Stream,
+    pub(super) route: Route,
+    pub(super) work: Work,
+    pub(super) uses: Uses,
+}
+
+/// What a call reads and writes.
+pub(super) fn uses(read: &[&Arc<Allocation>], written: &[&Arc<Allocation>]) -> Uses {
+    let mut uses = Uses::default();
+    read.iter().for_each(|allocation| uses.add(allocation, Mode::Read));
+    written.iter().for_each(|allocation| uses.add(allocation, Mode::Write));
+    uses
+}
+
+/// The address of the first element.
+pub(super) fn address<T>(part: &Part<'_, T>) -> u64 {
+    part.allocation.address() + part.start as u64
+}
+
+/// A member's communicator, and the thread that watches it.
+pub(super) struct Engine {
+    shared: Arc<Shared>,
+    /// There until the end.
+    watch: Option<JoinHandle<()>>,
+    /// Whether the members compare their calls.
+    checked: bool,
+    /// NCCL takes the calls of a communicator one at a time, in the order of the other members.
+    turn: Mutex<()>,
+}
+
+struct Shared {
+    communicator: Communicator,
+    link: Arc<Link>,
+    rank: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: VecDeque<UnderWay>,
+    /// Whether a thread is inside a call of NCCL.
+    is_called: bool,
+    failure: Option<Failure>,
+    is_closing: bool,
+}
+
+/// Work in a stream.
+struct UnderWay {
+    call: &'static str,
+    stream: Stream,
+    begin: RawEvent,
+    end: RawEvent,
+    /// When the stream was seen to have come to it.
+    begun: Option<Instant>,
+}
+
+impl UnderWay {
+    /// Whether it is over; why not, if that is a failure.
+    fn is_over(&mut self, rank: usize, timeout: Duration) -> Result<bool, Failure> {
+        let fail = |reason: String| Failure::of(rank, reason);
+        let is_done =
+            |event: &RawEvent| event.is_done().map_err(|error| fail(format!("rank {rank} has failed: {error}")));
+        if is_done(&self.end)? {
+            return Ok(true);
+        }
+        if self.begun.is_none() && is_done(&self.begin)? {
+            self.begun = Some(Instant::now());
+        }
+        match self.begun {
+            Some(begun) if begun.elapsed() >= timeout => Err(fail(format!(
+                "rank {rank} has waited in {} for {timeout:?}: not all members have come to it",
+                self.call
+            ))),
+            _ => Ok(false),
+        }
+    }
+}
+
+impl Engine {
+    /// Makes the communicators of a group whose members have met.
+    pub(super) fn new(device: &Device, options: &GroupOptions, link: &Arc<Link>) -> Result<Self, Failure> {
+        let (rank, size, checked) = (options.rank, options.size, options.checked);
+        let fail = |reason: String| {
+            let failure = Failure::of(rank, format!("rank {rank} on {device}: {reason}"));
+            link.fail(&failure);
+            failure
+        };
+        let Some(context) = device.context().cloned() else { return Err(fail("this is no GPU".into())) };
+        let sent = if rank == 0 { Communicator::unique_id().map_err(fail)?.to_vec() } else { Vec::new() };
+        let call =
+            format!("`Group::new` on GPUs, with calls that are {}", if checked { "checked" } else { "not checked" });
+        let route = Route::Broadcast { root: 0 };
+        let id = link.call(Request { route, call, expects: String::new(), bytes: sent })?;
+        let id: [u8; ID_BYTES] = id.try_into().map_err(|_| fail("this is no id of NCCL's".into()))?;
+
+        // NCCL waits for all members. A thread that waits for one which has gone is left to itself.
+        let (sender, made) = mpsc::channel();
+        let make = move || {
+            let _ = sender.send(Communicator::new(&context, rank, size, id));
+        };
+        thread::Builder::new().name("group start".into()).spawn(make).map_err(|error| fail(error.to_string()))?;
+        let until = Instant::now() + link.timeout();
+        let communicator = loop {
+            match made.recv_timeout(PAUSE) {
+                Ok(made) => break made.map_err(fail)?,
+                Err(RecvTimeoutError::Disconnected) => return Err(fail("the thread that calls NCCL has ended".into())),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(failure) = link.failure() {
+                return Err(failure);
+            }
+            if Instant::now() >= until {
+                return Err(fail(format!("NCCL has not connected the members within {:?}", link.timeout())));
+            }
+        };
+        let (link, state, changed) = (link.clone(), Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { communicator, link, rank, state, changed });
+        let watched = shared.clone();
+        let watch = thread::Builder::new().name("group watch".into()).spawn(move || watched.watch());
+        let watch = watch.map_err(|error| {
+            // SAFETY: nobody else has it.
+            unsafe { shared.communicator.abort() };
+            fail(error.to_string())
+        })?;
+        Ok(Self { shared, watch: Some(watch), checked, turn: Mutex::default() })
+    }
+
+    /// Enqueues a call. `what` is what must be the same at the members.
+    pub(super) fn run(&self, call: &Call<'_>, what: impl FnOnce() -> [String; 2]) -> Result<()> {
+        let Queue::Cuda(queue) = &call.stream.0.queue else { unreachable!("a stream of another device, or a capture") };
+        let of_call = |failure| failed(call.name, failure);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.checked {
+            let [sent, expects] = what();
+            let request = Request { route: call.route, call: sent, expects, bytes: Vec::new() };
+            self.shared.link.call(request).map_err(of_call)?;
+        }
+        if call.work.is_empty() {
+            return Ok(());
+        }
+        let _held = call.uses.lock()?;
+        let _device = call.stream.device().turn();
+        call.uses.enter(&call.stream.0)?;
+        let begin = queue.record()?;
+        self.shared.begin().map_err(of_call)?;
+        // SAFETY: there is no failure, so the communicator is not destroyed until `end`; this thread has the turn. The uses keep the
+        // memory, and later work in its order.
+        let enqueued = unsafe { self.shared.communicator.enqueue(queue, &call.work) };
+        let end = enqueued.and_then(|()| queue.record().map_err(|error| error.to_string()));
+        queue.advance();
+        let under_way =
+            end.map(|end| UnderWay { call: call.name, stream: call.stream.clone(), begin, end, begun: None });
+        self.shared.end(under_way).map_err(of_call)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a call of NCCL.
+    fn begin(&self) -> Result<(), Failure> {
+        let mut state = self.state();
+        match &state.failure {
+            Some(failure) => Err(failure.clone()),
+            None => {
+                state.is_called = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a call of NCCL with what it has enqueued.
+    fn end(&self, under_way: Result<UnderWay, String>) -> Result<(), Failure> {
+        let mut state = self.state();
+        state.is_called = false;
+        let rank = self.rank;
+        match under_way {
+            Ok(under_way) if state.failure.is_none() => state.under_way.push_back(under_way),
+            Ok(_) => {}
+            Err(reason) => {
+                state.failure.get_or_insert(Failure::of(rank, format!("rank {rank} has failed: {reason}")));
+            }
+        }
+        self.changed.notify_all();
+        state.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Looks after the calls until there are none any more.
+    fn watch(&self) {
+        let mut state = self.state();
+        loop {
+            if state.failure.is_none() {
+                state.failure = self.look(&mut state);
+            }
+            if let Some(failure) = state.failure.clone() {
+                return self.abort(state, &failure);
+            }
+            if state.is_closing && state.under_way.is_empty() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, PAUSE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What has gone wrong.
+    fn look(&self, state: &mut State) -> Option<Failure> {
+        if let Some(failure) = self.link.failure() {
+            return Some(failure);
+        }
+        // SAFETY: this thread destroys it, or whoever waits for the end of this thread.
+        if let Some(reason) = unsafe { self.communicator.error() } {
+            return Some(Failure::of(self.rank, format!("rank {} has failed: {reason}", self.rank)));
+        }
+        let mut failure = None;
+        state.under_way.retain_mut(|one| match one.is_over(self.rank, self.link.timeout()) {
+            Ok(is_over) => !is_over,
+            Err(why) => {
+                failure.get_or_insert(why);
+                true
+            }
+        });
+        failure
+    }
+
+    /// Ends all calls with a failure.
+    fn abort(&self, mut state: MutexGuard<'_, State>, failure: &Failure) {
+        // Before the calls end: who waits for their streams finds it.
+        for one in state.under_way.drain(..) {
+            if let Queue::Cuda(queue) = &one.stream.0.queue {
+                queue.fail(failed(one.call, failure.clone()));
+            }
+        }
+        self.link.fail(failure);
+        // NCCL looks for an abort in all that it waits for; but if that is over soon, nobody is inside when it ends.
+        let until = Instant::now() + GRACE;
+        while state.is_called && Instant::now() < until {
+            state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        // SAFETY: it is aborted once, by this thread. With a failure, no call begins, and the engine does not destroy it.
+        unsafe { self.communicator.abort() };
+    }
+}
+
+impl Drop for Engine {
+    /// Waits for the calls that are under way, each at most for the time-out.
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        {
+            let mut state = shared.state();
+            state.is_closing = true;
+            if thread::panicking() {
+                let reason = format!("rank {} has panicked", shared.rank);
+                state.failure.get_or_insert(Failure::of(shared.rank, reason));
+            }
+            shared.changed.notify_all();
+        }
+        let is_watched = self.watch.take().is_some_and(|watch| watch.join().is_ok());
+        if !is_watched || shared.state().failure.is_some() {
+            return;
+        }
+        // It may wait for other members. Then it is left to itself.
+        let (sender, destroyed) = mpsc::channel();
+        let shared = shared.clone();
+        let destroy = move || {
+            // SAFETY: the thread that watches has ended without a failure, so it is not aborted, and its work is over. The engine is gone.
+            unsafe { shared.communicator.destroy() };
+            let _ = sender.send(());
+        };
+        if thread::Builder::new().name("group end".into()).spawn(destroy).is_ok() {
+            let _ = destroyed.recv_timeout(GRACE);
+        }
+    }
+}
