@@ -42,6 +42,9 @@ pub mod ready {
     use super::names::*;
 }
 
+#[doc = include_str!("../docs/scaling_out.md")]
+pub mod scaling_out {}
+
 pub mod seed_map {
     #![doc = include_str!("../docs/seed_map.md")]
     #[allow(unused_imports, reason = "what the page links")]

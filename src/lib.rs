@@ -127,6 +127,7 @@
 //! - [`docs::first_collective`]: from an idea in a warp to a collective of a block, with a bug that the emulator finds
 //! - [`docs::debugging`]: what the checked emulator reports
 //! - [`docs::several_devices`]: programs on several GPUs
+//! - [`docs::scaling_out`]: programs of several processes
 //! - [`docs::layers`]: what each layer and each element type has, and where results are
 //! - [`docs::ready`]: the types and operators that the algorithms are ready for
 //! - [`docs::from_cub`], [`docs::seed_map`]: for those who know CUB or Paddle's Kernel Primitive API

@@ -271,6 +271,31 @@ fn a_member_that_panics_ends_the_calls_of_the_others() {
     assert!(notes(&log, 0).ends_with(&["abort"]) && notes(&log, 1).ends_with(&["abort"]), "{log:#?}");
 }
 
+/// Not a test, but what the process of the next one does.
+#[test]
+fn a_process_without_nccl() {
+    if std::env::var_os("WITHOUT_NCCL").is_none() {
+        return;
+    }
+    let (driver, _turn) = fake();
+    driver.set("fake_devices", 2);
+    for result in members(2, LONG, false, &|_, _| ()) {
+        let error = result.expect_err("there is no NCCL");
+        let Error::Group { member: Some(_), reason, .. } = &error else { panic!("{error}") };
+        assert!(reason.contains(": cannot open NCCL `/nowhere/libnccl.so.2`"), "{error}");
+    }
+}
+
+#[test]
+fn without_nccl_all_members_are_told_what_is_missing() {
+    let mut process = std::process::Command::new(std::env::current_exe().expect("this test"));
+    process.args(["--exact", "a_process_without_nccl", "--nocapture"]);
+    process.env("WITHOUT_NCCL", "1").env("KERNEL_PRIMITIVES_LIBNCCL", "/nowhere/libnccl.so.2");
+    let output = process.output().expect("a process");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     let (_driver, nccl, _turn) = fakes();
