@@ -13,7 +13,7 @@
 //! | | [`kernels`] | shipped kernels: to launch, to instantiate with one's own functors, and to copy from |
 //! | callers | [`Device`], [`Stream`], [`Buffer`], [`Dims`], [`Graph`] | the runtime, the same on a GPU and in the emulator |
 //! | | [`Devices`], [`Split`], [`SplitBuffer`], [`expr::SplitTensor`] | several devices, and data that is split over them |
-//! | | [`Group`] | several processes, and what they send each other |
+//! | | [`Group`], [`SplitGroup`] | what several processes, or the devices of one, send each other |
 //! | | [`algorithms`] | sorts, scans, reductions, selections and more over whole buffers, one call each |
 //! | | [`expr`] | arithmetic on tensors, one kernel an assignment |
 //! | | [`split`](mod@split) | algorithms over buffers that are split over devices |
@@ -169,7 +169,7 @@ pub use primitives_host::{
     EmulatorOptions, Error, Event, ExpressionError, ExpressionErrorKind, Extents, FunctionCode, FunctionImage,
     FunctionInfo, FunctionValue, Graph, Group, GroupNumber, GroupOptions, Image, Images, InputArg, KernelFault,
     KernelInfo, MemoryAction, MemoryPlace, OutputArg, OutsideView, PinnedBuffer, ReadArg, ReduceOp, Result,
-    SEED_VARIABLE, Split, SplitBuffer, Stream, Transfer, ValueType, WriteArg, devices,
+    SEED_VARIABLE, Split, SplitBuffer, SplitGroup, Stream, Transfer, ValueType, WriteArg, devices,
 };
 // What the macros' expansions name.
 #[doc(hidden)]

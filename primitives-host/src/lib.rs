@@ -53,7 +53,7 @@ pub use devices::{DEVICES_VARIABLE, DeviceFilter, Devices};
 pub use emulator::EmulatorOptions;
 pub use error::{DriverError, Error, ExpressionError, ExpressionErrorKind, Result};
 pub use fault::{Accessor, Diagnosis, KernelFault, MemoryAction, MemoryPlace, OutsideView};
-pub use group::{Group, GroupNumber, GroupOptions, ReduceOp};
+pub use group::{Group, GroupNumber, GroupOptions, ReduceOp, SplitGroup};
 pub use launch::dims::{Dims, Extents};
 pub use launch::function::{FunctionCode, FunctionImage, FunctionInfo, FunctionValue, ValueType};
 pub use launch::graph::Graph;

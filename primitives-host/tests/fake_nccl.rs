@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use fake::{Fake, compile, fake};
 use primitives_gpu::bf16;
-use primitives_host::{Device, Error, Group, GroupOptions, ReduceOp, Result, Stream};
+use primitives_host::{
+    Buffer, Device, Devices, Error, Group, GroupOptions, ReduceOp, Result, Split, SplitGroup, Stream,
+};
 
 /// Longer than all that is not to end by it.
 const LONG: Duration = Duration::from_secs(60);
@@ -201,11 +203,11 @@ fn an_error_of_nccl_at_one_member_ends_the_calls_of_all() {
 #[test]
 fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
     let (driver, nccl, _turn) = fakes();
-    let results = members(1, Duration::from_millis(300), false, &|group, stream| {
+    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
         // The stream comes to the call, and not past it.
         driver.set("fake_hold_events", 1);
         all_reduce(group, stream).expect("it is enqueued");
-        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 300ms");
+        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 2s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
     assert_eq!(notes(&nccl.log(), 0)[2..], ["abort"]);
@@ -214,10 +216,10 @@ fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
 #[test]
 fn a_call_that_the_stream_has_not_come_to_has_its_time_before_it() {
     let (driver, nccl, _turn) = fakes();
-    let results = members(1, Duration::from_millis(50), false, &|group, stream| {
+    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
         driver.set("fake_hold_events", 0);
         all_reduce(group, stream).expect("it is enqueued");
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(2500));
         stream.synchronize().expect("no failure");
         driver.set("fake_hold_events", -1);
     });
@@ -301,7 +303,7 @@ fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     let (_driver, nccl, _turn) = fakes();
     nccl.set("fake_hold_starts", 1);
     let start = Instant::now();
-    let results = members(2, Duration::from_millis(300), false, &|_, _| ());
+    let results = members(2, Duration::from_secs(2), false, &|_, _| ());
     nccl.set("fake_hold_starts", 0);
     // The threads that were left to themselves end.
     let mut ended = 0;
@@ -311,7 +313,54 @@ fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     }
     for result in results {
         let error = result.expect_err("NCCL waits");
-        assert!(error.to_string().contains("NCCL has not connected the members within 300ms"), "{error}");
+        assert!(error.to_string().contains("NCCL has not connected the members within 2s"), "{error}");
     }
     assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn one_thread_calls_for_all_devices_of_a_process() -> Result<()> {
+    let (_driver, nccl, _turn) = fakes();
+    let devices = Devices::new([Device::gpu_at(1)?, Device::gpu_at(0)?])?;
+    let group = SplitGroup::new(&Split::even(&devices)?)?;
+    assert!(group.uses_nccl());
+    let buffers = |len| -> Result<Vec<Buffer<f64>>> {
+        group.split().streams().iter().map(|stream| stream.buffer_zeroed(len)).collect()
+    };
+    let (parts, mut all, large, mut small) = (buffers(2)?, buffers(4)?, buffers(4)?, buffers(2)?);
+    group.all_reduce(&mut all, ReduceOp::Min)?;
+    group.all_gather(&parts, &mut all)?;
+    group.reduce_scatter(&large, ReduceOp::Sum, &mut small)?;
+    group.broadcast(&mut all, 1)?;
+    group.all_to_all(&large, &mut all)?;
+    // Of nothing, none.
+    let mut nothing = buffers(0)?;
+    group.all_reduce(&mut nothing, ReduceOp::Sum)?;
+    drop(group);
+    let log = nccl.log();
+    assert_eq!(log[..2], ["0: of all on 1", "1: of all on 0"]);
+    let calls = [
+        "begin",
+        "0: all reduce 4 8 by 3 in place",
+        "1: all reduce 4 8 by 3 in place",
+        "end",
+        "begin",
+        "0: all gather 16 1",
+        "1: all gather 16 1",
+        "end",
+        "begin",
+        "0: reduce scatter 2 8 by 0",
+        "1: reduce scatter 2 8 by 0",
+        "end",
+        "begin",
+        "0: broadcast 32 1 from 1 in place",
+        "1: broadcast 32 1 from 1 in place",
+        "end",
+    ];
+    assert_eq!(log[2..][..calls.len()], calls);
+    let rest = &log[2 + calls.len()..];
+    assert_eq!((notes(rest, 0).len(), notes(rest, 1).len(), rest.len()), (5, 5, 14), "{rest:#?}");
+    assert_eq!(rest[rest.len() - 4..], ["begin", "0: destroy", "1: destroy", "end"]);
+    assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
+    Ok(())
 }

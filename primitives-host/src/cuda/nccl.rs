@@ -109,6 +109,53 @@ impl Communicator {
         Ok(Self { nccl, raw, context: context.clone(), size })
     }
 
+    /// Whether NCCL can be opened.
+    pub(crate) fn is_there() -> bool {
+        load().is_ok()
+    }
+
+    /// The members on these GPUs of this process, in this order.
+    pub(crate) fn new_all(contexts: &[&Arc<Context>]) -> Result<Vec<Self>, String> {
+        let nccl = load()?;
+        let number = |context: &&Arc<Context>| c_int::try_from(context.ordinal()).map_err(|error| error.to_string());
+        let numbers = contexts.iter().map(number).collect::<Result<Vec<c_int>, String>>()?;
+        let Some(first) = contexts.first() else { return Ok(Vec::new()) };
+        let _relaxed = first.relaxed().map_err(|error| error.to_string())?;
+        let (mut all, size) = (vec![null_mut(); numbers.len()], numbers.len() as c_int);
+        // SAFETY: so many pointers and numbers; the contexts are open.
+        let result = unsafe { nccl.ncclCommInitAll(all.as_mut_ptr(), size, numbers.as_ptr()) };
+        check(nccl, "ncclCommInitAll", result)?;
+        let member =
+            |(raw, context): (ncclComm_t, &&Arc<Context>)| Self { nccl, raw, context: Arc::clone(context), size };
+        Ok(all.into_iter().zip(contexts).map(member).collect())
+    }
+
+    /// Enqueues the work of all members, by one thread.
+    ///
+    /// # Safety
+    /// That of [`enqueue`](Self::enqueue), for each.
+    pub(crate) unsafe fn enqueue_all(all: &[(&Self, &RawStream, &Work)]) -> Result<(), String> {
+        let Some((first, ..)) = all.first() else { return Ok(()) };
+        first.grouped(|| {
+            // SAFETY: the caller's contract.
+            all.iter().try_for_each(|(member, stream, work)| unsafe { member.enqueue(stream, work) })
+        })
+    }
+
+    /// Destroys the communicators of all members, by one thread.
+    ///
+    /// # Safety
+    /// That of [`destroy`](Self::destroy), for each.
+    pub(crate) unsafe fn destroy_all(all: &[Self]) {
+        let Some(first) = all.first() else { return };
+        // There is nobody to tell of an error.
+        let _ = first.grouped(|| {
+            // SAFETY: the caller's contract.
+            all.iter().for_each(|member| unsafe { member.destroy() });
+            Ok(())
+        });
+    }
+
     /// What has gone wrong since.
     ///
     /// # Safety

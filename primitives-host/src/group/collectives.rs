@@ -32,7 +32,7 @@ fn same(what: String) -> [String; 2] {
 }
 
 /// Refuses elements of which some bytes are no value, such as `bool`: another process may send any.
-const fn check_element<T: Element>() {
+pub(super) const fn check_element<T: Element>() {
     assert!(
         T::ANY_BITS,
         "the members of a group exchange elements of which all bytes are values: instead of `bool`, take `u8`"

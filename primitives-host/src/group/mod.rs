@@ -8,10 +8,14 @@
 //! | `message.rs` | what goes over the connections |
 //! | `collectives.rs`, `number.rs` | the calls, and what reductions compute |
 //! | `nccl.rs` | a member on a GPU |
+//! | `devices.rs`, `in_process.rs` | the devices of one process, and NCCL for its GPUs |
 
 mod collectives;
+mod devices;
 mod environment;
 mod hub;
+#[cfg(feature = "cuda")]
+mod in_process;
 mod link;
 mod matching;
 mod message;
@@ -23,6 +27,7 @@ mod options;
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::devices::SplitGroup;
 use self::link::{Link, Meeting};
 use self::message::{Failure, LONGEST, Request, Route};
 pub use self::number::{GroupNumber, ReduceOp};

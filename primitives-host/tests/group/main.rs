@@ -1,6 +1,7 @@
 //! Groups in the emulator: of threads, and of processes.
 
 mod collectives;
+mod devices;
 mod failures;
 mod processes;
 mod rendezvous;

@@ -1,0 +1,259 @@
+//! A group of the devices of one process.
+
+use std::fmt;
+
+use primitives_gpu::Element;
+
+use super::collectives::check_element;
+#[cfg(feature = "cuda")]
+use super::in_process::Engine;
+#[cfg(feature = "cuda")]
+use super::number::data_type;
+use super::number::{GroupNumber, ReduceOp};
+#[cfg(feature = "cuda")]
+use crate::cuda::Work;
+use crate::memory::buffer::Buffer;
+use crate::memory::slice::check_lengths;
+use crate::split::Split;
+use crate::{Error, Result};
+
+/// The devices of a [`Split`] as the members of a group, for all of which one thread calls: what NCCL makes by `ncclCommInitAll`.
+///
+/// Member `i` is device `i` of the split, and works on its stream there. A call takes a buffer of each member, in this order.
+///
+/// On GPUs, NCCL does the work where it can be opened ([`uses_nccl`](Self::uses_nccl)), and calls only enqueue it. Elsewhere, elements are copied
+/// between the devices, and reductions go through the host, in the order of the members.
+///
+/// ```
+/// use kernel_primitives::{Devices, ReduceOp, Split, SplitGroup};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let split = Split::even(&Devices::emulated(2)?)?;
+/// let group = SplitGroup::new(&split)?;
+/// let [one, two] = split.streams() else { unreachable!() };
+/// let mut buffers = [one.buffer_from(&[1.0, 2.0])?, two.buffer_from(&[10.0, 20.0])?];
+/// group.all_reduce(&mut buffers, ReduceOp::Sum)?;
+/// assert_eq!((buffers[0].to_vec()?, buffers[1].to_vec()?), (vec![11.0, 22.0], vec![11.0, 22.0]));
+/// # Ok(())
+/// # }
+/// ```
+pub struct SplitGroup {
+    split: Split,
+    /// Of GPUs, if there is NCCL.
+    #[cfg(feature = "cuda")]
+    engine: Option<Engine>,
+}
+
+impl SplitGroup {
+    /// The devices of a split.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if NCCL is there and cannot connect the GPUs.
+    pub fn new(split: &Split) -> Result<Self> {
+        Ok(Self {
+            #[cfg(feature = "cuda")]
+            engine: Engine::new("`SplitGroup::new`", split)?,
+            split: split.clone(),
+        })
+    }
+
+    /// How many members there are.
+    pub fn size(&self) -> usize {
+        self.split.streams().len()
+    }
+
+    /// The devices and their streams.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// Whether NCCL does the work.
+    pub fn uses_nccl(&self) -> bool {
+        #[cfg(feature = "cuda")]
+        return self.engine.is_some();
+        #[cfg(not(feature = "cuda"))]
+        false
+    }
+
+    /// Combines the elements of all members, each with those at the same place, in the place of all of them: as
+    /// [`Group::all_reduce`](crate::Group::all_reduce).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Group`] if there is not a buffer for each member or NCCL fails, [`Error::LengthMismatch`] if the lengths
+    /// differ, [`Error::WrongDevice`] if a buffer is on another device than its member, and [`Error::Capture`] if a stream of the split captures.
+    pub fn all_reduce<T: GroupNumber>(&self, buffers: &mut [Buffer<T>], op: ReduceOp) -> Result<()> {
+        let call = "`all_reduce`";
+        let len = self.check(call, "the buffers", buffers)?;
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            return engine.in_place(call, buffers, |at| Work::AllReduce {
+                at,
+                count: len,
+                of: data_type::<T>(),
+                op: op.of_nccl(),
+            });
+        }
+        let mut all = gather(buffers)?;
+        op.combine(&mut all, len);
+        buffers.iter_mut().try_for_each(|buffer| buffer.copy_from(&all[..len]))
+    }
+
+    /// Brings the elements of all members to all, in their order: as [`Group::all_gather`](crate::Group::all_gather).
+    ///
+    /// # Errors
+    ///
+    /// As [`all_reduce`](Self::all_reduce). An output is as long as all inputs.
+    pub fn all_gather<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
+        const { check_element::<T>() };
+        let call = "`all_gather`";
+        let len = self.check(call, "the inputs", inputs)?;
+        self.check_output(call, outputs, len.saturating_mul(self.size()))?;
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let bytes = len * size_of::<T>();
+            return engine.between(call, inputs, outputs, |from, to| Work::AllGather { from, to, bytes });
+        }
+        self.copy(call, inputs, outputs, |from, _| (0..len, from * len))
+    }
+
+    /// Combines the inputs, and gives each member a part of the result: as [`Group::reduce_scatter`](crate::Group::reduce_scatter).
+    ///
+    /// # Errors
+    ///
+    /// As [`all_reduce`](Self::all_reduce). An input is as long as all outputs.
+    pub fn reduce_scatter<T: GroupNumber>(
+        &self,
+        inputs: &[Buffer<T>],
+        op: ReduceOp,
+        outputs: &mut [Buffer<T>],
+    ) -> Result<()> {
+        let call = "`reduce_scatter`";
+        let (len, part) = (self.check(call, "the inputs", inputs)?, self.check(call, "the outputs", outputs)?);
+        check_lengths(call.trim_matches('`'), "an input", len, "all outputs", part.saturating_mul(self.size()))?;
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let (of, op) = (data_type::<T>(), op.of_nccl());
+            let work = |from, to| Work::ReduceScatter { from, to, count: part, of, op };
+            return engine.between(call, inputs, outputs, work);
+        }
+        let mut all = gather(inputs)?;
+        op.combine(&mut all, len);
+        outputs.iter_mut().zip(0..).try_for_each(|(output, member)| output.copy_from(&all[member * part..][..part]))
+    }
+
+    /// Brings the elements of member `root` to all: as [`Group::broadcast`](crate::Group::broadcast).
+    ///
+    /// # Errors
+    ///
+    /// As [`all_reduce`](Self::all_reduce), and [`Error::Group`] if there is no such member.
+    pub fn broadcast<T: Element>(&self, buffers: &mut [Buffer<T>], root: usize) -> Result<()> {
+        const { check_element::<T>() };
+        let call = "`broadcast`";
+        let len = self.check(call, "the buffers", buffers)?;
+        if root >= self.size() {
+            let reason = format!("there is no member {root} in a group of {}", self.size());
+            return Err(Error::Group { call, member: None, reason });
+        }
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let bytes = len * size_of::<T>();
+            return engine.in_place(call, buffers, |at| Work::Broadcast { at, bytes, root });
+        }
+        let _ = len;
+        let (before, rest) = buffers.split_at_mut(root);
+        let Some((source, after)) = rest.split_first_mut() else { return Ok(()) };
+        let streams = self.split.streams();
+        let targets = before.iter_mut().zip(streams).chain(after.iter_mut().zip(&streams[root + 1..]));
+        for (target, stream) in targets {
+            target.as_mut_slice().copy_from_peer_by(call, stream, source.as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Gives each member a part of the input of each: as [`Group::all_to_all`](crate::Group::all_to_all).
+    ///
+    /// # Errors
+    ///
+    /// As [`all_reduce`](Self::all_reduce), and [`Error::Group`] if the length is no multiple of the size. An output is as long as an input.
+    pub fn all_to_all<T: Element>(&self, inputs: &[Buffer<T>], outputs: &mut [Buffer<T>]) -> Result<()> {
+        const { check_element::<T>() };
+        let call = "`all_to_all`";
+        let len = self.check(call, "the inputs", inputs)?;
+        self.check_output(call, outputs, len)?;
+        if !len.is_multiple_of(self.size()) {
+            let reason = format!("{len} elements are no multiple of the {} members", self.size());
+            return Err(Error::Group { call, member: None, reason });
+        }
+        let part = len / self.size();
+        #[cfg(feature = "cuda")]
+        if let Some(engine) = &self.engine {
+            let bytes = part * size_of::<T>();
+            return engine.between(call, inputs, outputs, |from, to| Work::AllToAll { from, to, bytes });
+        }
+        self.copy(call, inputs, outputs, |from, to| (to * part..(to + 1) * part, from * part))
+    }
+
+    /// Copies between all members. `place` has the range of the input of one for another, and where that begins in the output.
+    fn copy<T: Element>(
+        &self,
+        call: &'static str,
+        inputs: &[Buffer<T>],
+        outputs: &mut [Buffer<T>],
+        place: impl Fn(usize, usize) -> (std::ops::Range<usize>, usize),
+    ) -> Result<()> {
+        for ((to, output), stream) in outputs.iter_mut().enumerate().zip(self.split.streams()) {
+            for (from, input) in inputs.iter().enumerate() {
+                let (range, first) = place(from, to);
+                let len = range.len();
+                output.slice_mut(first..first + len)?.copy_from_peer_by(call, stream, input.slice(range)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that there is a buffer for each member, all of one length, which it returns.
+    fn check<T: Element>(&self, call: &'static str, what: &str, buffers: &[Buffer<T>]) -> Result<usize> {
+        let streams = self.split.streams();
+        if buffers.len() != streams.len() {
+            let reason = format!("{what} are {}, and the members {}", buffers.len(), streams.len());
+            return Err(Error::Group { call, member: None, reason });
+        }
+        let (len, name) = (buffers[0].len(), call.trim_matches('`'));
+        for ((member, buffer), stream) in buffers.iter().enumerate().zip(streams) {
+            check_lengths(name, "the buffer of member 0", len, &format!("that of member {member}"), buffer.len())?;
+            if !buffer.device().same_as(stream.device()) {
+                return Err(Error::WrongDevice {
+                    kernel: name.into(),
+                    argument: format!("the buffer of member {member}"),
+                    stream: stream.device().to_string(),
+                    buffer: buffer.device().to_string(),
+                });
+            }
+            if stream.is_capturing() {
+                let advice = "a graph is of one device: call it before its launch, or after it";
+                return Err(Error::Capture { call, advice });
+            }
+        }
+        Ok(len)
+    }
+
+    fn check_output<T: Element>(&self, call: &'static str, outputs: &[Buffer<T>], expected: usize) -> Result<()> {
+        let len = self.check(call, "the outputs", outputs)?;
+        check_lengths(call.trim_matches('`'), "an output", len, "what comes", expected)
+    }
+}
+
+/// The elements of all members, on the host.
+fn gather<T: Element>(buffers: &[Buffer<T>]) -> Result<Vec<T>> {
+    let parts = buffers.iter().map(Buffer::to_vec).collect::<Result<Vec<_>>>()?;
+    Ok(parts.concat())
+}
+
+/// `SplitGroup(2 members: Split(…))`.
+impl fmt::Debug for SplitGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SplitGroup({} members: {:?})", self.size(), self.split)
+    }
+}

@@ -1,0 +1,101 @@
+//! NCCL for the GPUs of one process: one thread enqueues for all of them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use primitives_gpu::Element;
+
+use super::nccl::{address, uses};
+use crate::cuda::{Communicator, Work};
+use crate::memory::buffer::Buffer;
+use crate::memory::uses::Uses;
+use crate::split::Split;
+use crate::stream::Queue;
+use crate::{Error, Result};
+
+/// A communicator on each GPU of a split.
+pub(super) struct Engine {
+    communicators: Vec<Communicator>,
+    split: Split,
+    /// NCCL takes the calls of a communicator one at a time.
+    turn: Mutex<()>,
+}
+
+impl Engine {
+    /// None in the emulator, and where there is no NCCL.
+    pub(super) fn new(call: &'static str, split: &Split) -> Result<Option<Self>> {
+        let contexts: Vec<_> = split.streams().iter().filter_map(|stream| stream.device().context()).collect();
+        if contexts.is_empty() || !Communicator::is_there() {
+            return Ok(None);
+        }
+        // In one process, NCCL writes into buffers of the peers.
+        for owner in &contexts {
+            contexts.iter().filter(|peer| !Arc::ptr_eq(owner, peer)).for_each(|peer| owner.let_access(peer));
+        }
+        let communicators =
+            Communicator::new_all(&contexts).map_err(|reason| Error::Group { call, member: None, reason })?;
+        Ok(Some(Self { communicators, split: split.clone(), turn: Mutex::default() }))
+    }
+
+    /// A call that changes a buffer of each member.
+    pub(super) fn in_place<T: Element>(
+        &self,
+        call: &'static str,
+        buffers: &[Buffer<T>],
+        work: impl Fn(u64) -> Work,
+    ) -> Result<()> {
+        let of_member = |buffer: &Buffer<T>| (work(address(&buffer.as_slice().0)), uses(&[], &[buffer.allocation()]));
+        self.run(call, buffers.iter().map(of_member).collect())
+    }
+
+    /// A call that reads a buffer of each member, and writes another one.
+    pub(super) fn between<T: Element>(
+        &self,
+        call: &'static str,
+        inputs: &[Buffer<T>],
+        outputs: &[Buffer<T>],
+        work: impl Fn(u64, u64) -> Work,
+    ) -> Result<()> {
+        let of_member = |(input, output): (&Buffer<T>, &Buffer<T>)| {
+            let work = work(address(&input.as_slice().0), address(&output.as_slice().0));
+            (work, uses(&[input.allocation()], &[output.allocation()]))
+        };
+        self.run(call, inputs.iter().zip(outputs).map(of_member).collect())
+    }
+
+    fn run(&self, call: &'static str, works: Vec<(Work, Uses)>) -> Result<()> {
+        if works.iter().all(|(work, _)| work.is_empty()) {
+            return Ok(());
+        }
+        self.split.check_faults()?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Uses::default();
+        works.iter().for_each(|(_, uses)| all.append(uses));
+        let _held = all.lock()?;
+        // In the order in which copies between devices take them.
+        let mut devices: Vec<_> = self.split.streams().iter().map(|stream| stream.device()).collect();
+        devices.sort_by_key(|device| device.context().map(Arc::as_ptr).map(<*const _>::addr));
+        let _turns: Vec<_> = devices.into_iter().map(|device| device.turn()).collect();
+        let mut enqueued = Vec::new();
+        for ((communicator, stream), (work, uses)) in self.communicators.iter().zip(self.split.streams()).zip(&works) {
+            uses.enter(&stream.0)?;
+            let Queue::Cuda(queue) = &stream.0.queue else { unreachable!("a split over GPUs, without a capture") };
+            enqueued.push((communicator, queue, work));
+        }
+        // SAFETY: the communicators live as long as this, whose turn this thread has; each stream is of its communicator's context. The uses
+        // keep the memory, and later work in its order.
+        let result = unsafe { Communicator::enqueue_all(&enqueued) };
+        enqueued.iter().for_each(|(_, queue, _)| queue.advance());
+        result.map_err(|reason| Error::Group { call, member: None, reason })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for stream in self.split.streams() {
+            // A stream that fails at that is lost, and its work with it.
+            let _ = stream.0.drain();
+        }
+        // SAFETY: nobody uses them any more, and their work is over.
+        unsafe { Communicator::destroy_all(&self.communicators) };
+    }
+}
