@@ -5,6 +5,7 @@
 //! of the calls then have an error for whoever waits for them. The hub tells the other members.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -72,8 +73,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     under_way: VecDeque<UnderWay>,
-    /// Whether a thread is inside a call of NCCL.
-    is_called: bool,
+    /// The call whose thread is inside NCCL, and since when.
+    called: Option<(&'static str, Instant)>,
     failure: Option<Failure>,
     is_closing: bool,
 }
@@ -101,13 +102,16 @@ impl UnderWay {
             self.begun = Some(Instant::now());
         }
         match self.begun {
-            Some(begun) if begun.elapsed() >= timeout => Err(fail(format!(
-                "rank {rank} has waited in {} for {timeout:?}: not all members have come to it",
-                self.call
-            ))),
+            Some(begun) if begun.elapsed() >= timeout => Err(has_waited(rank, self.call, timeout)),
             _ => Ok(false),
         }
     }
+}
+
+/// The failure of a call that has not ended in time.
+fn has_waited(rank: usize, call: &str, timeout: Duration) -> Failure {
+    let reason = format!("rank {rank} has waited in {call} for {timeout:?}: not all members have come to it");
+    Failure::of(rank, reason)
 }
 
 impl Engine {
@@ -176,7 +180,7 @@ impl Engine {
         let _device = call.stream.device().turn();
         call.uses.enter(&call.stream.0)?;
         let begin = queue.record()?;
-        self.shared.begin().map_err(of_call)?;
+        self.shared.begin(call.name).map_err(of_call)?;
         // SAFETY: there is no failure, so the communicator is not destroyed until `end`; this thread has the turn. The uses keep the
         // memory, and later work in its order.
         let enqueued = unsafe { self.shared.communicator.enqueue(queue, &call.work) };
@@ -194,12 +198,12 @@ impl Shared {
     }
 
     /// Begins a call of NCCL.
-    fn begin(&self) -> Result<(), Failure> {
+    fn begin(&self, call: &'static str) -> Result<(), Failure> {
         let mut state = self.state();
         match &state.failure {
             Some(failure) => Err(failure.clone()),
             None => {
-                state.is_called = true;
+                state.called = Some((call, Instant::now()));
                 Ok(())
             }
         }
@@ -208,7 +212,7 @@ impl Shared {
     /// Ends a call of NCCL with what it has enqueued.
     fn end(&self, under_way: Result<UnderWay, String>) -> Result<(), Failure> {
         let mut state = self.state();
-        state.is_called = false;
+        state.called = None;
         let rank = self.rank;
         match under_way {
             Ok(under_way) if state.failure.is_none() => state.under_way.push_back(under_way),
@@ -248,8 +252,14 @@ impl Shared {
         if let Some(reason) = unsafe { self.communicator.error() } {
             return Some(Failure::of(self.rank, format!("rank {} has failed: {reason}", self.rank)));
         }
-        let mut failure = None;
-        state.under_way.retain_mut(|one| match one.is_over(self.rank, self.link.timeout()) {
+        let (mut failure, timeout) = (None, self.link.timeout());
+        // The first call between two members connects them, which waits for both.
+        if let Some((call, since)) = state.called
+            && since.elapsed() >= timeout
+        {
+            failure = Some(has_waited(self.rank, call, timeout));
+        }
+        state.under_way.retain_mut(|one| match one.is_over(self.rank, timeout) {
             Ok(is_over) => !is_over,
             Err(why) => {
                 failure.get_or_insert(why);
@@ -262,7 +272,8 @@ impl Shared {
     /// Ends all calls with a failure.
     fn abort(&self, mut state: MutexGuard<'_, State>, failure: &Failure) {
         // Before the calls end: who waits for their streams finds it.
-        for one in state.under_way.drain(..) {
+        let under_way = mem::take(&mut state.under_way);
+        for one in &under_way {
             if let Queue::Cuda(queue) = &one.stream.0.queue {
                 queue.fail(failed(one.call, failure.clone()));
             }
@@ -270,12 +281,14 @@ impl Shared {
         self.link.fail(failure);
         // NCCL looks for an abort in all that it waits for; but if that is over soon, nobody is inside when it ends.
         let until = Instant::now() + GRACE;
-        while state.is_called && Instant::now() < until {
+        while state.called.is_some() && Instant::now() < until {
             state = self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
         // SAFETY: it is aborted once, by this thread. With a failure, no call begins, and the engine does not destroy it.
         unsafe { self.communicator.abort() };
+        // Only now: who drops the last of a stream may wait for its work.
+        drop(under_way);
     }
 }
 
