@@ -136,6 +136,8 @@ impl Communicator {
     /// That of [`enqueue`](Self::enqueue), for each.
     pub(crate) unsafe fn enqueue_all(all: &[(&Self, &RawStream, &Work)]) -> Result<(), String> {
         let Some((first, ..)) = all.first() else { return Ok(()) };
+        // The end of the group does the work of all.
+        let _relaxed = first.context.relaxed().map_err(|error| error.to_string())?;
         first.grouped(|| {
             // SAFETY: the caller's contract.
             all.iter().try_for_each(|(member, stream, work)| unsafe { member.enqueue(stream, work) })
@@ -148,6 +150,7 @@ impl Communicator {
     /// That of [`destroy`](Self::destroy), for each.
     pub(crate) unsafe fn destroy_all(all: &[Self]) {
         let Some(first) = all.first() else { return };
+        let _relaxed = first.context.relaxed().ok();
         // There is nobody to tell of an error.
         let _ = first.grouped(|| {
             // SAFETY: the caller's contract.
@@ -164,6 +167,10 @@ impl Communicator {
         let mut error = ncclResult_t::ncclSuccess;
         // SAFETY: the caller's contract; the pointer is valid for the call.
         let result = unsafe { self.nccl.ncclCommGetAsyncError(self.raw, &raw mut error) };
+        // A call of another thread may be under way.
+        if error == ncclResult_t::ncclInProgress {
+            error = ncclResult_t::ncclSuccess;
+        }
         check(self.nccl, "ncclCommGetAsyncError", result).and_then(|()| check(self.nccl, "NCCL", error)).err()
     }
 
