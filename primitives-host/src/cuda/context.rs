@@ -346,6 +346,17 @@ impl Context {
     }
 
     /// The device's number.
+    /// Whether it is the context that CUDA's runtime works in, and what is built on that.
+    pub(crate) fn is_primary(&self) -> bool {
+        matches!(self.held, Held::Primary)
+    }
+
+    /// The contexts that are open in this process.
+    pub(super) fn all() -> Vec<Arc<Self>> {
+        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().filter_map(Weak::upgrade).collect()
+    }
+
     pub(crate) fn ordinal(&self) -> usize {
         self.ordinal
     }

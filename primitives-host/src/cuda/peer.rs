@@ -30,6 +30,12 @@ impl RawStream {
 }
 
 impl Context {
+    /// Lets all other GPUs that this process has open access the memory of the pool: see [`let_access`](Self::let_access).
+    pub(crate) fn let_access_of_all(&self) {
+        let others = Self::all().into_iter().filter(|other| !std::ptr::eq(&**other, self));
+        others.for_each(|peer| self.let_access(&peer));
+    }
+
     /// Lets another GPU access the memory of the pool, if the hardware can. It is asked once a GPU, by a caller without locks: it may take
     /// long.
     pub(crate) fn let_access(&self, peer: &Context) {

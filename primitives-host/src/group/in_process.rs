@@ -21,10 +21,11 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// None in the emulator, and where there is no NCCL.
+    /// None in the emulator, where there is no NCCL, and where a context is none that NCCL works in.
     pub(super) fn new(call: &'static str, split: &Split) -> Result<Option<Self>> {
         let contexts: Vec<_> = split.streams().iter().filter_map(|stream| stream.device().context()).collect();
-        if contexts.is_empty() || !Communicator::is_there() {
+        let is_for_nccl = !contexts.is_empty() && contexts.iter().all(|context| context.is_primary());
+        if !is_for_nccl || !Communicator::is_there() {
             return Ok(None);
         }
         // In one process, NCCL writes into buffers of the peers.

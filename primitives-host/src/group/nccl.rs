@@ -124,12 +124,17 @@ impl Engine {
             failure
         };
         let Some(context) = device.context().cloned() else { return Err(fail("this is no GPU".into())) };
+        if !context.is_primary() {
+            return Err(fail("NCCL works in the primary context of a GPU, and the device has another one".into()));
+        }
         let sent = if rank == 0 { Communicator::unique_id().map_err(fail)?.to_vec() } else { Vec::new() };
         let call =
             format!("`Group::new` on GPUs, with calls that are {}", if checked { "checked" } else { "not checked" });
         let route = Route::Broadcast { root: 0 };
         let id = link.call(Request { route, call, expects: String::new(), bytes: sent })?;
         let id: [u8; ID_BYTES] = id.try_into().map_err(|_| fail("this is no id of NCCL's".into()))?;
+        // Other members may be threads of this process, whose devices are open by now: NCCL lets their GPUs write into buffers here.
+        context.let_access_of_all();
 
         // NCCL waits for all members. A thread that waits for one which has gone is left to itself.
         let (sender, made) = mpsc::channel();
