@@ -1,19 +1,25 @@
 //! A member's connection to the hub.
 
-use std::io;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::hub;
-use super::message::{Answer, Failure, Hello, Request, ToHub, Until, is_late, read_answer};
+use super::message::{Answer, Failure, Hello, LONGEST, Request, ToHub, Until, is_late, read_answer};
 
 /// How long a member pauses before it looks for rank 0 again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a member waits for what the hub says when time is over.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a member tries one address of a host, before it tries the next.
+const ATTEMPT: Duration = Duration::from_secs(10);
+
+/// The most bytes of what the hub says when members meet. Who says more is somebody else.
+const MOST: u64 = 1 << 20;
 
 /// A member's connection to the hub.
 pub(super) struct Link {
@@ -95,16 +101,17 @@ impl Meeting<'_> {
 
     fn try_address(&self, address: SocketAddr, until: Instant) -> io::Result<Result<Link, Failure>> {
         let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let stream = TcpStream::connect_timeout(&address, left())?;
+        let stream = TcpStream::connect_timeout(&address, left().min(ATTEMPT))?;
         if stream.local_addr()? == stream.peer_addr()? {
             return Err(io::Error::other("nobody listens there, and the connection has met itself"));
         }
         stream.set_nodelay(true)?;
         let hello = Hello { rank: self.rank, size: self.size, patience: left(), timeout: self.timeout };
         hello.write(&mut Until(&stream, until))?;
-        Ok(read_answer(&mut Until(&stream, until + GRACE))?.map(|timeout| {
-            let timeout =
-                timeout.try_into().map_or(self.timeout, |bytes| Duration::from_millis(u64::from_le_bytes(bytes)));
+        Ok(read_answer(&mut Until(&stream, until + GRACE).take(MOST))?.map(|timeout| {
+            let timeout = timeout
+                .try_into()
+                .map_or(self.timeout, |bytes| LONGEST.min(Duration::from_millis(u64::from_le_bytes(bytes))));
             Link { stream, timeout, failure: Mutex::default(), writing: Mutex::default() }
         }))
     }

@@ -6,6 +6,9 @@ use super::environment;
 use crate::device::{AskedDevice, DEVICE_VARIABLE, Device, environment as variable, parse};
 use crate::{Error, Result};
 
+/// Members of the largest group.
+const MOST: usize = 1 << 20;
+
 /// Who a process is among the members of a [`Group`](crate::Group), and where they meet.
 ///
 /// ```
@@ -93,6 +96,12 @@ impl GroupOptions {
         let refuse = |reason| Err(Error::Group { call, member: Some(self.rank), reason });
         if self.rank >= self.size {
             return refuse(format!("there is no rank {} in a group of {}", self.rank, self.size));
+        }
+        if self.size > MOST {
+            return refuse(format!("a group has at most {MOST} members, and not {}", self.size));
+        }
+        if self.address.rsplit_once(':').is_some_and(|(_, port)| port.parse() == Ok(0u16)) {
+            return refuse(format!("{} has no port at which members can meet", self.address));
         }
         if self.timeout.is_zero() {
             return refuse("a time-out of nothing is over before anybody can come".into());
