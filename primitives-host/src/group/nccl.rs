@@ -139,7 +139,11 @@ impl Engine {
         // NCCL waits for all members. A thread that waits for one which has gone is left to itself.
         let (sender, made) = mpsc::channel();
         let make = move || {
-            let _ = sender.send(Communicator::new(&context, rank, size, id));
+            let made = sender.send(Communicator::new(&context, rank, size, id));
+            if let Err(mpsc::SendError(Ok(late))) = made {
+                // SAFETY: nobody else has it, and nobody waits for it any more.
+                unsafe { late.abort() };
+            }
         };
         thread::Builder::new().name("group start".into()).spawn(make).map_err(|error| fail(error.to_string()))?;
         let until = Instant::now() + link.timeout();
