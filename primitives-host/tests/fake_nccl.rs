@@ -204,9 +204,10 @@ fn an_error_of_nccl_at_one_member_ends_the_calls_of_all() {
 fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
     let (driver, nccl, _turn) = fakes();
     let results = members(1, Duration::from_secs(2), false, &|group, stream| {
+        let mut buffer = stream.buffer_zeroed::<f32>(4).expect("a buffer");
         // The stream comes to the call, and not past it.
         driver.set("fake_hold_events", 1);
-        all_reduce(group, stream).expect("it is enqueued");
+        group.all_reduce(stream, &mut buffer, ReduceOp::Sum).expect("it is enqueued");
         assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 2s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
