@@ -49,10 +49,11 @@ use crate::{Error, Result};
 /// as processes or as threads:
 ///
 /// ```
+/// use std::net::TcpListener;
 /// use kernel_primitives::{Device, Group, GroupOptions, ReduceOp, Result};
 ///
-/// fn member(rank: usize) -> Result<Vec<f32>> {
-///     let group = Group::new(&Device::emulator(), &GroupOptions::new(rank, 2, "127.0.0.1:14731"))?;
+/// fn member(rank: usize, address: &str) -> Result<Vec<f32>> {
+///     let group = Group::new(&Device::emulator(), &GroupOptions::new(rank, 2, address))?;
 ///     let stream = group.device().stream()?;
 ///     let mut x = stream.buffer_from(&[1.0, group.rank() as f32])?;
 ///     group.all_reduce(&stream, &mut x, ReduceOp::Sum)?;
@@ -60,10 +61,15 @@ use crate::{Error, Result};
 /// }
 ///
 /// # fn main() -> Result<()> {
-/// let other = std::thread::spawn(|| member(1));
-/// assert_eq!(member(0)?, [2.0, 1.0]);
-/// assert_eq!(other.join().expect("no panic")?, [2.0, 1.0]);
-/// # Ok(())
+/// // A port that is free. Processes agree on one.
+/// let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+/// let address = free.to_string();
+/// std::thread::scope(|scope| {
+///     let other = scope.spawn(|| member(1, &address));
+///     assert_eq!(member(0, &address)?, [2.0, 1.0]);
+///     assert_eq!(other.join().expect("no panic")?, [2.0, 1.0]);
+///     Ok(())
+/// })
 /// # }
 /// ```
 ///
