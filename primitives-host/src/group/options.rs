@@ -100,7 +100,7 @@ impl GroupOptions {
         if self.size > MOST {
             return refuse(format!("a group has at most {MOST} members, and not {}", self.size));
         }
-        if self.address.rsplit_once(':').is_some_and(|(_, port)| port.parse() == Ok(0u16)) {
+        if self.address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>() == Ok(0)) {
             return refuse(format!("{} has no port at which members can meet", self.address));
         }
         if self.timeout.is_zero() {
