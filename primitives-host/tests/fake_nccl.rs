@@ -215,6 +215,19 @@ fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
 }
 
 #[test]
+fn a_call_that_waits_inside_nccl_is_aborted_when_its_time_is_over() {
+    let (_driver, nccl, _turn) = fakes();
+    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
+        nccl.set("fake_hold_calls", 1);
+        let error = all_reduce(group, stream).expect_err("it is aborted");
+        nccl.set("fake_hold_calls", 0);
+        assert_failure(&error, Some(0), "rank 0 has waited in `all_reduce` for 2s");
+    });
+    results.into_iter().for_each(|result| result.expect("a group"));
+    assert_eq!(notes(&nccl.log(), 0)[1..], ["all reduce 4 7 by 0 in place", "abort"]);
+}
+
+#[test]
 fn a_call_that_the_stream_has_not_come_to_has_its_time_before_it() {
     let (driver, nccl, _turn) = fakes();
     let results = members(1, Duration::from_secs(2), false, &|group, stream| {

@@ -345,7 +345,6 @@ impl Context {
         &self.tally
     }
 
-    /// The device's number.
     /// Whether it is the context that CUDA's runtime works in, and what is built on that.
     pub(crate) fn is_primary(&self) -> bool {
         matches!(self.held, Held::Primary)
@@ -357,6 +356,7 @@ impl Context {
         open.iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// The device's number.
     pub(crate) fn ordinal(&self) -> usize {
         self.ordinal
     }

@@ -21,8 +21,8 @@ use crate::{Error, Result};
 ///
 /// Member `i` is device `i` of the split, and works on its stream there. A call takes a buffer of each member, in this order.
 ///
-/// On GPUs, NCCL does the work where it can be opened and the devices have their primary contexts ([`uses_nccl`](Self::uses_nccl)); calls then only enqueue it. Elsewhere, elements are copied
-/// between the devices, and reductions go through the host, in the order of the members.
+/// On GPUs, NCCL does the work where it can be opened and the devices have their primary contexts ([`uses_nccl`](Self::uses_nccl)), and calls
+/// only enqueue it. Elsewhere, elements are copied between the devices, and reductions go through the host, in the order of the members.
 ///
 /// ```
 /// use kernel_primitives::{Devices, ReduceOp, Split, SplitGroup};

@@ -190,8 +190,9 @@ impl Engine {
         call.uses.enter(&call.stream.0)?;
         let begin = queue.record()?;
         self.shared.begin(call.name).map_err(of_call)?;
-        // SAFETY: there is no failure, so the communicator is not destroyed until `end`; this thread has the turn. The uses keep the
-        // memory, and later work in its order.
+        // SAFETY: there is no failure, so the communicator is not destroyed until `end`, unless this is inside for too long: then it is
+        // aborted, which NCCL takes from another thread, to bring this one back. This thread has the turn. The uses keep the memory, and
+        // later work in its order.
         let enqueued = unsafe { self.shared.communicator.enqueue(queue, &call.work) };
         let end = enqueued.and_then(|()| queue.record().map_err(|error| error.to_string()));
         queue.advance();

@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char notes[1 << 16];
 static size_t noted;
 static int ids, present[128], error_rank = -1, error, next_result, mistakes;
-static volatile int hold_starts;
+static volatile int hold_starts, hold_calls;
 
 #define NOTE(...)                                                                              \
     do {                                                                                       \
@@ -89,6 +89,11 @@ int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, 
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, comm *c, void *stream) {
     ALIVE(c);
     NOTE("%d: all reduce %zu %d by %d%s\n", c->rank, count, type, op, from == to && stream ? " in place" : "");
+    /* As while it connects members: only an abort ends it. */
+    while (hold_calls) {
+        if (*(volatile int *)&c->gone) return 3;
+        usleep(100);
+    }
     return result();
 }
 int ncclAllGather(const void *from, void *to, size_t count, int type, comm *c, void *stream) {
@@ -134,6 +139,7 @@ void fake_failed_rank(int rank) { error = 6, error_rank = rank; }
 /* What the next call that enqueues returns. */
 void fake_next_result(int code) { next_result = code; }
 void fake_hold_starts(int hold) { hold_starts = hold; }
+void fake_hold_calls(int hold) { hold_calls = hold; }
 int fake_mistakes(void) { return mistakes; }
 /* The log since the last call. */
 const char *fake_log(void) {
