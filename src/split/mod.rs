@@ -9,7 +9,7 @@
 //! | [`transform`] | split as the input | nothing |
 //! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, through the host |
 //! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
-//! | [`reduce_by_key`] | a run is on the device of its last item | a count and two keys of each device, and the values of runs that go on, through the host |
+//! | [`reduce_by_key`] | a run is on the device of its last item | a count, two keys and up to two runs of each device, through the host |
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
 //! | [`top_k`] | on the first device | the first few of each device |
 //! | [`sort_keys`], [`sort_pairs`]; [`sort_by`], [`sort_pairs_by`] | split in any way | each item once, if it goes to another device |
@@ -18,6 +18,9 @@
 //!
 //! On GPUs a fault of a kernel, such as an operator's panic, comes from the stream that has the kernel. What does not wait for that stream
 //! does not return it: [`Split::synchronize`](crate::Split::synchronize) waits for all, and returns the first.
+//!
+//! For what goes between devices the host calls operators and comparators, too: those of scans, [`reduce_by_key`], and sorts. They must say
+//! the same there as on the devices. If one panics on the host, that is an [`Error::Fault`] as well, and the call returns it.
 //!
 //! ```
 //! use kernel_primitives::functor::{Add, LessThan, bind_second};
@@ -36,6 +39,7 @@
 
 mod by_key;
 mod histogram;
+mod host;
 mod scan;
 mod select;
 mod sort;

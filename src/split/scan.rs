@@ -1,5 +1,6 @@
 //! Scans over devices: of each device's items, and of what comes before them.
 
+use super::host::Call;
 use crate::algorithms::{ExclusiveScan, InclusiveScan, inclusive_scan_after};
 use crate::functor::Reducer;
 use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream, algorithms};
@@ -7,7 +8,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuff
 /// Combines, for each item, all items up to and including it, those on the devices before too.
 ///
 /// As [`algorithms::inclusive_scan`], for the same items and operators. `op` need not be commutative. Which items are combined in which
-/// order depends on the split, too.
+/// order depends on the split, too. The host calls `op`, too: it must give the same there as on the devices.
 ///
 /// Cost: the first device scans its items once. The devices between the first and the last scan theirs twice, the first time to learn what
 /// they amount to. The last waits for all before it: two devices take as long as one, and many devices half as long as their number
@@ -28,8 +29,9 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuff
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`](crate::Error::Split) if `x` and `out` do not have the same items on the same devices, and the errors of
-/// [`algorithms::inclusive_scan`].
+/// Returns [`Error::Split`](crate::Error::Split) if `x` and `out` do not have the same items on the same devices,
+/// [`Error::Fault`](crate::Error::Fault) if `op` panics on the host, and the errors of [`algorithms::inclusive_scan`].
+#[track_caller]
 pub fn inclusive_scan<T, R, Tag>(x: &SplitBuffer<T>, op: R, out: &mut SplitBuffer<T>) -> Result<()>
 where
     T: Element + InclusiveScan<R, Tag>,
@@ -40,7 +42,7 @@ where
         inclusive_scan_after(stream, x, first, op, out)
     };
     let amount = |_: usize, result: T| -> Result<T> { Ok(result) };
-    scan("`split::inclusive_scan`", x, first, op, out, (amount, of_one))
+    scan(Call::of("`split::inclusive_scan`"), x, first, op, out, (amount, of_one))
 }
 
 /// Combines, for each item, `first` and all items before it, those on the devices before too.
@@ -63,16 +65,21 @@ where
 ///
 /// # Errors
 /// Returns the errors of [`inclusive_scan`].
+#[track_caller]
 pub fn exclusive_scan<T, R, Tag>(x: &SplitBuffer<T>, first: T, op: R, out: &mut SplitBuffer<T>) -> Result<()>
 where
     T: Element + ExclusiveScan<R, Tag>,
     R: Reducer<T> + KernelParam,
 {
+    let call = Call::of("`split::exclusive_scan`");
     let of_one = |stream: &Stream, x: BufferSlice<'_, T>, first: T, op: R, out: BufferSliceMut<'_, T>| {
         algorithms::exclusive_scan(stream, x, first, op, out)
     };
-    let amount = |device: usize, before: T| -> Result<T> { Ok(op.apply(before, last_of(x.part(device))?)) };
-    scan("`split::exclusive_scan`", x, first, op, out, (amount, of_one))
+    let amount = |device: usize, before: T| -> Result<T> {
+        let last = last_of(x.part(device))?;
+        call.run(|| op.apply(before, last))
+    };
+    scan(call, x, first, op, out, (amount, of_one))
 }
 
 /// The last item, which is copied to the host.
@@ -82,7 +89,7 @@ fn last_of<T: Element>(part: BufferSlice<'_, T>) -> Result<T> {
 
 /// Scans by `of_one` on each device. `amount` is what a device's items amount to, given its number and its last result.
 fn scan<T, R>(
-    call: &'static str,
+    call: Call,
     x: &SplitBuffer<T>,
     first: T,
     op: R,
@@ -96,7 +103,7 @@ where
     T: Element,
     R: Reducer<T> + KernelParam,
 {
-    super::check_result(call, x, out)?;
+    super::check_result(call.name, x, out)?;
     let streams = x.split().streams();
     let devices: Vec<usize> = (0..streams.len()).filter(|&device| !x.range(device).is_empty()).collect();
     let Some((&last, all_before)) = devices.split_last() else { return Ok(()) };
@@ -110,7 +117,7 @@ where
         let amount = amount(device, last_of(out.part(device))?)?;
         if at > 0 {
             of_one(&streams[device], x.part(device), before, op, out.part_mut(device))?;
-            before = op.apply(before, amount);
+            before = call.run(|| op.apply(before, amount))?;
         } else {
             before = amount;
         }

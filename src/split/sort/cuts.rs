@@ -7,10 +7,17 @@
 //! many items of the other runs are before it: at least as many as there are up to the last place before it, and at most as many as there
 //! are before the first place after it. An item whose rank is surely less than `r` is taken, and one whose rank is surely not is left.
 //! What is between both is the next window. With `s` places a window, all windows together are then about `4 / s` of what they were.
+//!
+//! Of `p` runs and `p` cuts, a look takes time in `p^3`, times a logarithm of the places: for each cut and run it finds two ends by
+//! bisection, and each step of these takes a sum over the runs. The comparisons behind a step are made once for all cuts and both ends. For
+//! the eight devices of a machine that is nothing; hundreds, which only the emulator has, take seconds.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::Result;
+use crate::split::host::Call;
 
 /// Places of a run that the host looks at, at a time, of all windows.
 const LOOKED: usize = 1 << 15;
@@ -24,6 +31,14 @@ struct Seen<T> {
     items: Vec<T>,
 }
 
+/// What the host has seen of one run, compared with what it has seen of all.
+struct Compared<'s, T> {
+    seen: &'s [Seen<T>],
+    run: usize,
+    /// Of an item of the run, how many items of each other run come before it.
+    before: HashMap<usize, Vec<usize>>,
+}
+
 /// The cut of a rank: in each run it is inside of a window.
 struct Cut {
     rank: usize,
@@ -33,8 +48,9 @@ struct Cut {
 /// The cuts of these ranks, which ascend, of runs of so many items that are sorted: how many items each takes of each run.
 ///
 /// `look` gets places of each run, which ascend, and returns the items there. If `is_before` is no order, the cuts are unspecified, but add
-/// up to the ranks and ascend in each run.
+/// up to the ranks and ascend in each run. If it panics, that is a fault of `call`.
 pub(super) fn cuts<T: Copy>(
+    call: Call,
     lens: &[usize],
     ranks: &[usize],
     is_before: impl Fn(T, T) -> bool,
@@ -50,8 +66,19 @@ pub(super) fn cuts<T: Copy>(
             (0..lens.len()).map(|run| places(cuts.iter().map(|cut| cut.windows[run].clone()))).collect();
         let items = look(&places)?;
         let seen: Vec<Seen<T>> = places.into_iter().zip(items).map(|(places, items)| Seen { places, items }).collect();
-        for cut in &mut cuts {
-            cut.narrow(&seen, &is_before);
+        let narrowed = call.run(|| {
+            let mut narrowed = vec![Vec::new(); cuts.len()];
+            // All cuts of one run before the next, so that few comparisons are kept at a time.
+            for run in 0..lens.len() {
+                let mut compared = Compared { seen: &seen, run, before: HashMap::new() };
+                for (cut, windows) in cuts.iter().zip(&mut narrowed) {
+                    windows.push(cut.narrowed(&mut compared, &is_before));
+                }
+            }
+            narrowed
+        })?;
+        for (cut, windows) in cuts.iter_mut().zip(narrowed) {
+            cut.windows = windows;
             cut.tighten();
         }
         let now = open(&cuts);
@@ -88,7 +115,7 @@ fn places(windows: impl Iterator<Item = Range<usize>>) -> Vec<usize> {
 }
 
 /// The first number of a range for which a condition is false that is true before it.
-fn first_not(range: Range<usize>, is_true: impl Fn(usize) -> bool) -> usize {
+fn first_not(range: Range<usize>, mut is_true: impl FnMut(usize) -> bool) -> usize {
     let Range { mut start, mut end } = range;
     while start < end {
         let middle = start + (end - start) / 2;
@@ -99,6 +126,22 @@ fn first_not(range: Range<usize>, is_true: impl Fn(usize) -> bool) -> usize {
         }
     }
     start
+}
+
+impl<T: Copy> Compared<'_, T> {
+    /// How many items of each other run come before an item of the run.
+    fn before(&mut self, at: usize, is_before: &impl Fn(T, T) -> bool) -> &[usize] {
+        let (seen, run) = (self.seen, self.run);
+        self.before.entry(at).or_insert_with(|| {
+            let item = seen[run].items[at];
+            let count = |(other, Seen { items, .. }): (usize, &Seen<T>)| match other.cmp(&run) {
+                Ordering::Less => items.partition_point(|&of_other| !is_before(item, of_other)),
+                Ordering::Equal => at,
+                Ordering::Greater => items.partition_point(|&of_other| is_before(of_other, item)),
+            };
+            seen.iter().enumerate().map(count).collect()
+        })
+    }
 }
 
 impl Cut {
@@ -113,38 +156,28 @@ impl Cut {
         }
     }
 
-    /// Narrows each window to where the cut may be, by what the host has seen.
-    fn narrow<T: Copy>(&mut self, seen: &[Seen<T>], is_before: &impl Fn(T, T) -> bool) {
-        let narrowed = (0..seen.len()).map(|run| {
-            let (window, places) = (&self.windows[run], &seen[run].places);
-            let inside = |end: usize| places.partition_point(|&place| place < end);
-            let own = inside(window.start)..inside(window.end);
-            let taken = first_not(own.clone(), |at| self.ranks(seen, run, at, is_before).1 < self.rank);
-            let left = first_not(own.clone(), |at| self.ranks(seen, run, at, is_before).0 < self.rank);
-            let start = if taken > own.start { places[taken - 1] + 1 } else { window.start };
-            let end = if left < own.end { places[left] } else { window.end };
-            start..end.max(start)
-        });
-        self.windows = narrowed.collect();
+    /// The part of a run's window in which the cut may be, by what the host has seen.
+    fn narrowed<T: Copy>(&self, of: &mut Compared<'_, T>, is_before: &impl Fn(T, T) -> bool) -> Range<usize> {
+        let (seen, run) = (of.seen, of.run);
+        let (window, places) = (&self.windows[run], &seen[run].places);
+        let inside = |end: usize| places.partition_point(|&place| place < end);
+        let own = inside(window.start)..inside(window.end);
+        let taken = first_not(own.clone(), |at| self.ranks(of, at, is_before).1 < self.rank);
+        // What is surely taken is not surely left.
+        let left = first_not(taken..own.end, |at| self.ranks(of, at, is_before).0 < self.rank);
+        let start = if taken > own.start { places[taken - 1] + 1 } else { window.start };
+        let end = if left < own.end { places[left] } else { window.end };
+        start..end
     }
 
     /// The least and the greatest rank of an item of a run, if of each other run at least the items before its window come first, and at
     /// most those before its window's end.
-    fn ranks<T: Copy>(
-        &self,
-        seen: &[Seen<T>],
-        run: usize,
-        at: usize,
-        is_before: &impl Fn(T, T) -> bool,
-    ) -> (usize, usize) {
-        let (item, place) = (seen[run].items[at], seen[run].places[at]);
+    fn ranks<T: Copy>(&self, of: &mut Compared<'_, T>, at: usize, is_before: &impl Fn(T, T) -> bool) -> (usize, usize) {
+        let (seen, run) = (of.seen, of.run);
+        let place = seen[run].places[at];
         let (mut least, mut most) = (place, place);
-        for (other, window) in self.windows.iter().enumerate().filter(|&(other, _)| other != run) {
-            let Seen { places, items } = &seen[other];
-            let count = items.partition_point(|&of_other| match other < run {
-                true => !is_before(item, of_other),
-                false => is_before(of_other, item),
-            });
+        let others = self.windows.iter().zip(seen).zip(of.before(at, is_before)).enumerate();
+        for (_, ((window, Seen { places, .. }), &count)) in others.filter(|&(other, _)| other != run) {
             let after_last = count.checked_sub(1).map_or(0, |last| places[last] + 1);
             let first = places.get(count).copied().unwrap_or(usize::MAX);
             least += after_last.clamp(window.start, window.end);
@@ -171,13 +204,15 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// The cuts, and how often the host looked.
     fn found(runs: &[Vec<u32>], ranks: &[usize], is_before: impl Fn(u32, u32) -> bool) -> (Vec<Vec<usize>>, usize) {
         let lens: Vec<usize> = runs.iter().map(Vec::len).collect();
         let mut looks = 0;
-        let cuts = cuts(&lens, ranks, is_before, |places| {
+        let cuts = cuts(Call::of("cuts"), &lens, ranks, is_before, |places| {
             looks += 1;
             let of = |(run, places): (&Vec<u32>, &Vec<usize>)| {
                 assert!(places.is_sorted_by(|a, b| a < b));
@@ -248,6 +283,27 @@ mod tests {
                 assert!(looks <= 3, "{kind}, {lens:?}: {looks}");
             }
         }
+    }
+
+    /// Each item that is asked for is compared once, by bisection of each other run.
+    #[test]
+    fn many_runs_take_few_comparisons() {
+        let runs: Vec<Vec<u32>> = (0..64).map(|number| run(100, |i| hash(1000 * number + i))).collect();
+        let ranks: Vec<usize> = (1..64).map(|run| 100 * run).collect();
+        let count = Cell::new(0);
+        let (cuts, looks) = found(&runs, &ranks, |a, b| {
+            count.set(count.get() + 1);
+            a < b
+        });
+        assert_eq!((cuts, looks), (expected(&runs, &ranks), 1));
+        assert!(count.get() <= 6400 * 63 * 8, "{}", count.get());
+    }
+
+    #[test]
+    fn a_panic_of_a_comparison_is_a_fault() {
+        let look = |places: &[Vec<usize>]| Ok(places.to_vec());
+        let cuts = cuts(Call::of("cuts"), &[5, 5], &[5], |_, _| panic!("no comparison"), look);
+        assert!(matches!(cuts, Err(crate::Error::Fault(_))), "{cuts:?}");
     }
 
     #[test]

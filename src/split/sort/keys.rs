@@ -3,6 +3,7 @@
 use super::shares::{Ends, Passes, Runs, check_places, only_device};
 use crate::algorithms::{Gather, Merge, SortBy, SortKeys};
 use crate::functor::{Comparator, Direction};
+use crate::split::host::Call;
 use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, SplitBuffer, Stream, algorithms};
 
 /// Sorts the keys of all devices in the total order of [`SortKey`]; stable. Each device of `out` gets exactly as many keys as it has
@@ -13,9 +14,12 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, 
 ///
 /// Cost: each device sorts its keys, gets its share from all devices by a copy of each, and merges what it got two by two: of `p` devices,
 /// one read and one write for each doubling up to `p`, or another sort where that is fewer. Counted in such passes, keys of
-/// four bytes take two devices 0.6 of what they take one, and eight a fifth; the copies come on top. The host waits for the sorts, and then for two or three looks at some
-/// thousands of keys of each device, by which it finds the shares. Temporary memory: for two copies of the keys on their devices, and
-/// a copy of its share on each device.
+/// four bytes take two devices 0.6 of what they take one, and eight a fifth; the copies come on top. Unless all keys go to one device, the
+/// host waits for the sorts, and then for two or three looks at tens of thousands of keys of each device, by which it finds the shares. Its
+/// own time for them grows with the cube of `p`: nothing for the devices of one machine, but seconds for hundreds of the emulator.
+/// Temporary memory: for two copies of the keys on their devices, and a copy of its share on each device.
+///
+/// The host compares keys, too, by [`SortKey::to_sort_bits`]: that must give the same there as on the devices.
 ///
 /// Ready for numbers. For others, write `instantiate!(kernel_primitives::algorithms::sort_keys<MyKey>);`, and the same for
 /// `gather<MyKey, u32, MyKey>` and `merge<MyKey, MyKey, Less>`.
@@ -38,7 +42,10 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, 
 ///
 /// # Errors
 /// Returns [`Error::Split`](crate::Error::Split) if `out` has more or fewer items than `keys`,
-/// [`Error::WrongDevice`](crate::Error::WrongDevice) between GPUs and the emulator, and the errors of [`algorithms::sort_keys`].
+/// [`Error::WrongDevice`](crate::Error::WrongDevice) between GPUs and the emulator, [`Error::Fault`](crate::Error::Fault) if a comparison
+/// panics on the host, and the errors of [`algorithms::sort_keys`]. On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the split
+/// of `keys`, and of that of `out`, returns faults that the host did not wait for: see [`split`](crate::split).
+#[track_caller]
 pub fn sort_keys<K, O, S, G, M>(keys: &SplitBuffer<K>, out: &mut SplitBuffer<K>, order: O) -> Result<()>
 where
     K: SortKey + SortKeys<S> + Gather<u32, K, G> + Merge<K, O, M>,
@@ -46,14 +53,18 @@ where
 {
     // A pass of a sort for each eight bits takes as long as a pass of merges.
     let most = K::SORT_BITS.div_ceil(8) as usize;
-    sorted("`split::sort_keys`", keys, out, order, most, |stream, keys, out| {
+    sorted(Call::of("`split::sort_keys`"), keys, out, order, most, |stream, keys, out| {
         algorithms::sort_keys(stream, keys, out, order)
     })
 }
 
 /// Sorts the items of all devices by any comparator; stable. Each device of `out` gets exactly as many items as it has places.
 ///
-/// As [`sort_keys`], and [`algorithms::sort_by`]. The host calls `order`, too. If it is not an order, the contents of `out` are unspecified.
+/// As [`sort_keys`], and [`algorithms::sort_by`]. If `order` is not an order, the contents of `out` are unspecified.
+///
+/// The host calls `order`, too, and it must say the same there as on the devices: else items may be on another device than they belong to,
+/// and `out` is not sorted where devices meet. Computed floats may differ in their last bits, by `sin` or by a contracted `a * b + c`:
+/// compute keys first, and sort by those with [`sort_pairs_by`](super::sort_pairs_by).
 ///
 /// Ready for numbers with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_by<MyItem, MyOrder>);`, and the same for `gather<MyItem, u32, MyItem>` and
@@ -75,17 +86,19 @@ where
 ///
 /// # Errors
 /// Returns the errors of [`sort_keys`].
+#[track_caller]
 pub fn sort_by<T, C, S, G, M>(x: &SplitBuffer<T>, order: C, out: &mut SplitBuffer<T>) -> Result<()>
 where
     T: Element + SortBy<C, S> + Gather<u32, T, G> + Merge<T, C, M>,
     C: Comparator<T> + KernelParam,
 {
-    sorted("`split::sort_by`", x, out, order, usize::MAX, |stream, x, out| algorithms::sort_by(stream, x, order, out))
+    let call = Call::of("`split::sort_by`");
+    sorted(call, x, out, order, usize::MAX, |stream, x, out| algorithms::sort_by(stream, x, order, out))
 }
 
 /// Sorts by `sort` on each device, which takes as long as `most` passes of merges.
 fn sorted<K, C, G, M>(
-    call: &'static str,
+    call: Call,
     keys: &SplitBuffer<K>,
     out: &mut SplitBuffer<K>,
     order: C,
@@ -96,7 +109,7 @@ where
     K: Element + Gather<u32, K, G> + Merge<K, C, M>,
     C: Comparator<K> + KernelParam,
 {
-    check_places(call, keys, out)?;
+    check_places(call.name, keys, out)?;
     let from = keys.split().streams();
     if let Some((device, place)) = only_device(keys, out) {
         return sort(&from[device], keys.part(device), out.part_mut(place));
@@ -107,7 +120,7 @@ where
     }
     let split = out.split().clone();
     let mut shares = Vec::new();
-    for (device, pieces) in runs.pieces(out, order)?.into_iter().enumerate() {
+    for (device, pieces) in runs.pieces(call, out, order)?.into_iter().enumerate() {
         let (stream, passes) = (&split.streams()[device], Passes::of(&pieces, most));
         let mut copy = stream.buffer_uninit(passes.copied())?;
         let mut target = if passes.begin_in_copy() { copy.as_mut_slice() } else { out.part_mut(device) };

@@ -5,6 +5,7 @@ use crate::algorithms::{Gather, MergePairs, SortPairs, SortPairsBy};
 use crate::functor::{Comparator, Direction, Identity};
 use crate::input::counting;
 use crate::split::check_values;
+use crate::split::host::Call;
 use crate::{
     Buffer, BufferSlice, BufferSliceMut, Element, KernelParam, Result, SortKey, SplitBuffer, Stream, algorithms,
 };
@@ -41,6 +42,7 @@ use crate::{
 /// # Errors
 /// Returns [`Error::Split`](crate::Error::Split) unless each key has its value on its device, and each place for a key one for a value,
 /// and the errors of [`sort_keys`](super::sort_keys).
+#[track_caller]
 pub fn sort_pairs<K, V, O, S, G, H, M>(
     keys: &SplitBuffer<K>,
     values: &SplitBuffer<V>,
@@ -54,7 +56,7 @@ where
     O: Direction + Comparator<K>,
 {
     let most = K::SORT_BITS.div_ceil(8) as usize;
-    let call = "`split::sort_pairs`";
+    let call = Call::of("`split::sort_pairs`");
     sorted(call, (keys, values), (keys_out, values_out), order, most, |stream, (keys, values), (out, values_out)| {
         algorithms::sort_pairs(stream, keys, values, out, values_out, order)
     })
@@ -62,7 +64,8 @@ where
 
 /// Sorts pairs of a key and a value of all devices by the keys and any comparator; stable.
 ///
-/// As [`sort_pairs`], [`sort_by`](super::sort_by), and [`algorithms::sort_pairs_by`].
+/// As [`sort_pairs`], [`sort_by`](super::sort_by), and [`algorithms::sort_pairs_by`]. The host calls `order`, too, and it must say the same
+/// there as on the devices: see [`sort_by`](super::sort_by).
 ///
 /// Ready for numbers with values of `i32`, `u32` and `f32`, with `Less` and `Greater`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::sort_pairs_by<MyKey, MyValue, MyOrder>);`, and the same for `gather<MyKey, u32, MyKey>`,
@@ -85,6 +88,7 @@ where
 ///
 /// # Errors
 /// Returns the errors of [`sort_pairs`].
+#[track_caller]
 pub fn sort_pairs_by<K, V, C, S, G, H, M>(
     keys: &SplitBuffer<K>,
     values: &SplitBuffer<V>,
@@ -97,7 +101,7 @@ where
     V: Element + Gather<u32, V, H>,
     C: Comparator<K> + KernelParam,
 {
-    let (call, most) = ("`split::sort_pairs_by`", usize::MAX);
+    let (call, most) = (Call::of("`split::sort_pairs_by`"), usize::MAX);
     sorted(call, (keys, values), (keys_out, values_out), order, most, |stream, (keys, values), (out, values_out)| {
         algorithms::sort_pairs_by(stream, keys, values, order, out, values_out)
     })
@@ -112,7 +116,7 @@ struct Share<K, V> {
 
 /// Sorts by `sort` on each device, which takes as long as `most` passes of merges.
 fn sorted<K, V, C, G, H, M>(
-    call: &'static str,
+    call: Call,
     (keys, values): (&SplitBuffer<K>, &SplitBuffer<V>),
     (keys_out, values_out): (&mut SplitBuffer<K>, &mut SplitBuffer<V>),
     order: C,
@@ -128,9 +132,9 @@ where
     V: Element + Gather<u32, V, H>,
     C: Comparator<K> + KernelParam,
 {
-    check_values(call, keys, values)?;
-    check_values(call, keys_out, values_out)?;
-    check_places(call, keys, keys_out)?;
+    check_values(call.name, keys, values)?;
+    check_values(call.name, keys_out, values_out)?;
+    check_places(call.name, keys, keys_out)?;
     let from = keys.split().streams();
     if let Some((device, place)) = only_device(keys, keys_out) {
         let out = (keys_out.part_mut(place), values_out.part_mut(place));
@@ -143,7 +147,7 @@ where
     }
     let split = keys_out.split().clone();
     let mut shares = Vec::new();
-    for (device, pieces) in runs.pieces(keys_out, order)?.into_iter().enumerate() {
+    for (device, pieces) in runs.pieces(call, keys_out, order)?.into_iter().enumerate() {
         let (stream, mut passes) = (&split.streams()[device], Passes::of(&pieces, most));
         // Places have 32 bits.
         passes.sort_again |= !passes.is_done() && !is_merged::<V>() && u32::try_from(passes.items()).is_err();

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::cuts::cuts;
 use crate::algorithms::Gather;
 use crate::functor::Comparator;
+use crate::split::host::Call;
 use crate::{Buffer, BufferSlice, BufferSliceMut, Device, Element, Error, Result, SplitBuffer, Stream, algorithms};
 
 /// The items of each device, sorted: a run a device.
@@ -23,14 +24,14 @@ impl<'a, T: Element> Runs<'a, T> {
 
     /// The pieces of each device of `out`: a range of each run. They are exactly as many as the device has places, however the items are
     /// distributed.
-    pub(super) fn pieces<C, G>(&self, out: &SplitBuffer<T>, order: C) -> Result<Vec<Vec<Range<usize>>>>
+    pub(super) fn pieces<C, G>(&self, call: Call, out: &SplitBuffer<T>, order: C) -> Result<Vec<Vec<Range<usize>>>>
     where
         T: Gather<u32, T, G>,
         C: Comparator<T>,
     {
         let lens: Vec<usize> = self.runs.iter().map(Buffer::len).collect();
         let ends: Vec<usize> = (0..out.split().streams().len()).map(|device| out.range(device).end).collect();
-        let ends = cuts(&lens, &ends, |a, b| order.before(a, b), |places| self.look(places))?;
+        let ends = cuts(call, &lens, &ends, |a, b| order.before(a, b), |places| self.look(places))?;
         let mut from = vec![0; lens.len()];
         let pieces = ends.into_iter().map(|to| {
             let pieces = from.iter().zip(&to).map(|(&from, &to)| from..to).collect();

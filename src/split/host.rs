@@ -1,0 +1,79 @@
+//! Functions of the program that the host calls, for what goes between devices.
+
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+
+use primitives_host::storage::host_fault;
+
+use crate::{Diagnosis, Error, Result};
+
+/// A call of the library, and where the program has it.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub(super) name: &'static str,
+    place: &'static Location<'static>,
+}
+
+impl Call {
+    /// The call of this name, in backticks. It is where the caller of the function is that has `#[track_caller]`.
+    #[track_caller]
+    pub(super) fn of(name: &'static str) -> Self {
+        Self { name, place: Location::caller() }
+    }
+
+    /// Runs functions of the program on the host. Their panic is a fault, as it is in a kernel. The place is that of the call, since only a
+    /// panic hook learns where a panic was.
+    pub(super) fn run<T>(self, functions: impl FnOnce() -> T) -> Result<T> {
+        let payload = match catch_unwind(AssertUnwindSafe(functions)) {
+            Ok(result) => return Ok(result),
+            Err(payload) => payload,
+        };
+        let message = match payload.downcast_ref::<&str>() {
+            Some(text) => (*text).to_owned(),
+            None => payload.downcast_ref::<String>().cloned().unwrap_or_default(),
+        };
+        // A payload may be of any type, and panic when it is dropped; then it stays where it is.
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(another);
+        }
+        let mut error = host_fault(self.name.trim_matches('`'), self.place, Diagnosis::Panicked { message });
+        if let Error::Fault(fault) = &mut error {
+            fault.help = Some(
+                "no thread of a kernel panicked: the host called the function, for what goes between devices".into(),
+            );
+        }
+        Err(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A payload that panics when it is dropped.
+    struct Falls;
+
+    impl Drop for Falls {
+        fn drop(&mut self) {
+            panic!("falls");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_fault_at_the_call() {
+        let call = Call::of("`split::sort_by`");
+        let fault = |result: Result<()>| match result {
+            Err(Error::Fault(fault)) => (fault.kernel.clone(), fault.file.clone(), fault.line, fault.diagnosis.clone()),
+            other => panic!("{other:?}"),
+        };
+        let of = |message: &str| {
+            let diagnosis = Diagnosis::Panicked { message: message.into() };
+            ("split::sort_by".to_owned(), file!().to_owned(), call.place.line(), diagnosis)
+        };
+        assert_eq!(fault(call.run(|| panic!("text"))), of("text"));
+        let number = 3;
+        assert_eq!(fault(call.run(|| panic!("number {number}"))), of("number 3"));
+        assert_eq!(fault(call.run(|| std::panic::panic_any(7))), of(""));
+        assert_eq!(fault(call.run(|| std::panic::panic_any(Falls))), of(""));
+        assert_eq!(call.run(|| 5).ok(), Some(5));
+    }
+}
