@@ -1,5 +1,6 @@
 //! Runs of equal keys over devices.
 
+use super::host::Call;
 use crate::algorithms::ReduceByKey;
 use crate::functor::Reducer;
 use crate::{Buffer, BufferSlice, Element, KernelParam, Result, SplitBuffer, algorithms};
@@ -11,8 +12,12 @@ use crate::{Buffer, BufferSlice, Element, KernelParam, Result, SplitBuffer, algo
 /// split in the same way, by where runs end; [`SplitBuffer::copy_from_split`] brings them into another split. Their buffers have room for
 /// as many runs as their device has items. Which values of a run are combined in which order depends on the split, too.
 ///
+/// The host calls `op` and compares keys, too: for runs over several devices. Both must say the same there as on the devices.
+///
 /// Cost: that of [`algorithms::reduce_by_key`] on each device, at the same time. The host waits for the counts, and for the first and last
-/// key of each device. For each run over several devices it also gets a value of each, and writes the last.
+/// key of each device, if several have keys. Of a run over several devices it also gets a value of each, and the key where the run begins
+/// if other runs are before it there, and writes a key and a value where it ends. The host waits for each of these small copies, one after
+/// the other.
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -30,8 +35,10 @@ use crate::{Buffer, BufferSlice, Element, KernelParam, Result, SplitBuffer, algo
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Split`](crate::Error::Split) if `keys` and `values` are not split in the same way, and the errors of
+/// Returns [`Error::Split`](crate::Error::Split) if `keys` and `values` are not split in the same way,
+/// [`Error::Fault`](crate::Error::Fault) if `op` or a comparison of keys panics on the host, and the errors of
 /// [`algorithms::reduce_by_key`].
+#[track_caller]
 pub fn reduce_by_key<K, V, R, Tag>(
     keys: &SplitBuffer<K>,
     values: &SplitBuffer<V>,
@@ -42,7 +49,8 @@ where
     V: Element,
     R: Reducer<V> + KernelParam,
 {
-    super::check_values("`split::reduce_by_key`", keys, values)?;
+    let call = Call::of("`split::reduce_by_key`");
+    super::check_values(call.name, keys, values)?;
     let mut parts = Vec::new();
     for (device, stream) in keys.split().streams().iter().enumerate() {
         let (of_keys, of_values) = (keys.part(device), values.part(device));
@@ -57,19 +65,35 @@ where
     for part in &parts {
         lens.push(part.count.to_vec()?[0] as usize);
     }
-    let mut before: Option<Border<K>> = None;
-    for device in (0..parts.len()).filter(|&device| !keys.range(device).is_empty()) {
-        let (of_keys, end) = (keys.part(device), keys.range(device).len() - 1);
-        let (first, last) = (one(of_keys, 0)?, one(of_keys, end)?);
-        // What the run has so far goes to the device where it goes on.
-        if let Some(Border { device: earlier, last }) = before
-            && last == first
-        {
-            lens[earlier] -= 1;
-            let run = parts[earlier].at(lens[earlier])?;
-            parts[device].continue_run(run, op)?;
+    let filled: Vec<usize> = (0..parts.len()).filter(|&device| !keys.range(device).is_empty()).collect();
+    let mut ends = Vec::new();
+    for &device in filled.iter().filter(|_| filled.len() > 1) {
+        ends.push(EndKeys::of(keys.part(device))?);
+    }
+    // Whether the last run of a device goes on on the next one.
+    let goes_on: Vec<bool> = call.run(|| ends.windows(2).map(|pair| pair[0].last == pair[1].first).collect())?;
+    // What a run has so far, which the device gets where it ends.
+    let mut before: Option<(K, V)> = None;
+    for (at, EndKeys { first, .. }) in ends.into_iter().enumerate() {
+        let (part, len) = (&mut parts[filled[at]], &mut lens[filled[at]]);
+        let goes_on = goes_on.get(at).copied().unwrap_or(false);
+        if let Some((key, value)) = before.take() {
+            let of_device = one(part.reduced.as_slice(), 0)?;
+            let value = call.run(|| op.apply(value, of_device))?;
+            if goes_on && *len == 1 {
+                before = Some((key, value));
+            } else {
+                part.runs.slice_mut(..1)?.copy_from(&[key])?;
+                part.reduced.slice_mut(..1)?.copy_from(&[value])?;
+            }
         }
-        before = Some(Border { device, last });
+        if goes_on {
+            *len -= 1;
+            if before.is_none() {
+                let key = if *len == 0 { first } else { one(part.runs.as_slice(), *len)? };
+                before = Some((key, one(part.reduced.as_slice(), *len)?));
+            }
+        }
     }
     let (runs, reduced): (Vec<_>, Vec<_>) =
         parts.into_iter().zip(lens).map(|(part, len)| ((part.runs, len), (part.reduced, len))).unzip();
@@ -81,10 +105,18 @@ fn one<T: Element>(part: BufferSlice<'_, T>, at: usize) -> Result<T> {
     Ok(part.slice(at..=at)?.to_vec()?[0])
 }
 
-/// The last device so far that has keys, and its last key.
-struct Border<K> {
-    device: usize,
+/// The first and the last key of a device.
+struct EndKeys<K> {
+    first: K,
     last: K,
+}
+
+impl<K: Element> EndKeys<K> {
+    /// Those of a part that has keys.
+    fn of(part: BufferSlice<'_, K>) -> Result<Self> {
+        let first = one(part, 0)?;
+        Ok(Self { first, last: if part.len() == 1 { first } else { one(part, part.len() - 1)? } })
+    }
 }
 
 /// The runs of a device.
@@ -92,18 +124,4 @@ struct Part<K, V> {
     runs: Buffer<K>,
     reduced: Buffer<V>,
     count: Buffer<u64>,
-}
-
-impl<K: Element, V: Element> Part<K, V> {
-    /// A run's key and value.
-    fn at(&self, run: usize) -> Result<(K, V)> {
-        Ok((one(self.runs.as_slice(), run)?, one(self.reduced.as_slice(), run)?))
-    }
-
-    /// Puts the values of a run before those of the first, which is the same one.
-    fn continue_run(&mut self, (key, before): (K, V), op: impl Reducer<V>) -> Result<()> {
-        let (_, value) = self.at(0)?;
-        self.runs.slice_mut(..1)?.copy_from(&[key])?;
-        self.reduced.slice_mut(..1)?.copy_from(&[op.apply(before, value)])
-    }
 }
