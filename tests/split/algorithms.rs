@@ -4,7 +4,7 @@ use kernel_primitives::expr::{Reductions, SplitTensor};
 use kernel_primitives::functor::{Add, BinaryFn, GreaterThan, LessThan, Max, Min, bind_second};
 use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
 
-use crate::kernels::{Compose, Map};
+use crate::kernels::{Compose, Map, SmallSum};
 use crate::{all_splits, splits, values};
 
 /// What comes up to each item, and before it.
@@ -170,5 +170,17 @@ fn wrong_arguments() -> Result<()> {
     let mut out = SplitBuffer::zeroed(&Split::weighted(&devices, &[5.0, 5.0])?, 4)?;
     split::inclusive_scan(&x, Add, &mut out)?;
     assert_eq!(out.to_vec()?, [1, 3, 6, 10]);
+    Ok(())
+}
+
+#[test]
+fn an_operator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
+    for count in [1, 2] {
+        let devices = Split::even(&Devices::emulated(count)?)?;
+        // Of two devices the second has no sum that is too large: only the host adds what comes before it.
+        let x = SplitBuffer::from_slice(&devices, &[6u32, 0])?;
+        let result = split::exclusive_scan(&x, 5, SmallSum, &mut SplitBuffer::uninit(&devices, 2)?);
+        assert!(matches!(result, Err(Error::Fault(_))), "{count}: {result:?}");
+    }
     Ok(())
 }

@@ -34,6 +34,51 @@ impl BinaryFn<u32> for ByRemainder {
     }
 }
 
+/// Ascending, of which two large ones are never compared.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct FewLarge;
+
+impl BinaryFn<u32> for FewLarge {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        assert!(a == b || a < 100 || b < 100, "two large ones");
+        a < b
+    }
+}
+
+/// No order: it goes round.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Round;
+
+impl BinaryFn<u32> for Round {
+    type Output = bool;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> bool {
+        a.wrapping_sub(b) > 1 << 30
+    }
+}
+
+/// A sum that must not be large.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct SmallSum;
+
+impl BinaryFn<u32> for SmallSum {
+    type Output = u32;
+    #[inline(always)]
+    fn apply(&self, a: u32, b: u32) -> u32 {
+        assert!(a.wrapping_add(b) <= 10, "too much");
+        a.wrapping_add(b)
+    }
+}
+
+impl Reducer<u32> for SmallSum {
+    #[inline(always)]
+    fn identity(&self) -> u32 {
+        0
+    }
+}
+
 instantiate!(
     kernel_primitives::algorithms::inclusive_scan<Map<u32>, Compose>,
     kernel_primitives::algorithms::exclusive_scan<Map<u32>, Compose>,
@@ -50,4 +95,10 @@ instantiate!(
     kernel_primitives::algorithms::sort_pairs_by<u32, Twelve, ByRemainder>,
     kernel_primitives::algorithms::gather<Twelve, u32, Twelve>,
     kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, ByRemainder>,
+    kernel_primitives::algorithms::sort_by<u32, FewLarge>,
+    kernel_primitives::algorithms::merge<u32, u32, FewLarge>,
+    kernel_primitives::algorithms::sort_pairs_by<u32, Twelve, Round>,
+    kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, Round>,
+    kernel_primitives::algorithms::reduce_by_key<u32, u32, SmallSum>,
+    kernel_primitives::algorithms::exclusive_scan<u32, SmallSum>,
 );

@@ -3,7 +3,7 @@
 use kernel_primitives::functor::{Add, BinaryFn, Max};
 use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
 
-use crate::kernels::{Compose, Map};
+use crate::kernels::{Compose, Map, SmallSum};
 use crate::{all_splits, splits};
 
 /// The first key of each run, and its values as one.
@@ -101,5 +101,36 @@ fn values_that_are_on_other_devices_than_their_keys() -> Result<()> {
          emulator, 2..4 on device 1 of the emulator) and SplitBuffer<u32>(0..3 on device 0 of the emulator, 3..4 on device 1 \
          of the emulator)"
     );
+    Ok(())
+}
+
+#[test]
+fn an_operator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
+    for count in [1, 2] {
+        let devices = Split::even(&Devices::emulated(count)?)?;
+        // Of two devices each has one: only the host combines them.
+        let x = SplitBuffer::from_slice(&devices, &[5u32, 5])?;
+        let v = SplitBuffer::from_slice(&devices, &[6u32, 6])?;
+        let result = split::reduce_by_key(&x, &v, SmallSum).map(|_| ());
+        assert!(matches!(result, Err(Error::Fault(_))), "{count}: {result:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_over_all_devices_takes_few_copies() -> Result<()> {
+    let devices = Devices::emulated(4)?;
+    let split = Split::even(&devices)?;
+    let x = SplitBuffer::from_slice(&split, &[7u32; 4000])?;
+    let v = SplitBuffer::from_slice(&split, &[1u32; 4000])?;
+    let before: Vec<_> = devices.iter().map(|device| device.counters()).collect();
+    let (runs, sums) = split::reduce_by_key(&x, &v, Add)?;
+    let cost: Vec<_> = devices.iter().zip(before).map(|(device, before)| device.counters().since(before)).collect();
+    // A count, two keys, and a value.
+    assert!(cost.iter().all(|cost| cost.device_to_host_copies <= 4), "{cost:?}");
+    // The run is written where it ends.
+    let written: Vec<_> = cost.iter().map(|cost| cost.host_to_device_copies).collect();
+    assert_eq!(written[3], written[0] + 2, "{cost:?}");
+    assert_eq!((runs.to_vec()?, sums.to_vec()?), (vec![7], vec![4000]));
     Ok(())
 }

@@ -8,7 +8,7 @@ use kernel_primitives::functor::{Comparator, Direction, Greater, Less};
 use kernel_primitives::prelude::*;
 use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
 
-use crate::kernels::{ByRemainder, Flagged, Twelve};
+use crate::kernels::{ByRemainder, FewLarge, Flagged, Round, Twelve};
 use crate::{all_splits, devices, splits};
 
 /// Numbers of keys: none, fewer than devices, and more than a tile on each of them.
@@ -180,6 +180,15 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
             assert_parts(&moved, &places, &what)?;
         }
     }
+    // All on one device at the one end, and on several at the other.
+    let (three, one) = (Split::even(&Devices::emulated(3)?)?, Split::even(&Devices::emulated(1)?)?);
+    for (from, to) in [(&three, &one), (&one, &three)] {
+        let (x, v) = (SplitBuffer::from_slice(from, &keys)?, SplitBuffer::from_slice(from, &values)?);
+        let (mut out, mut moved) = (SplitBuffer::uninit(to, 5003)?, SplitBuffer::uninit(to, 5003)?);
+        split::sort_pairs(&x, &v, &mut out, &mut moved, Less)?;
+        assert_parts(&out, &sorted, "one and three")?;
+        assert_parts(&moved, &places, "one and three")?;
+    }
     // What was selected is on few of the devices.
     let devices = Split::even(&devices(3)?)?;
     let ascending: Vec<u32> = (0..6000).collect();
@@ -188,6 +197,88 @@ fn a_result_may_be_split_in_another_way() -> Result<()> {
     let mut out = SplitBuffer::uninit(&devices, kept.len())?;
     split::sort_keys(&kept, &mut out, Greater)?;
     assert_parts(&out, &(0..1500).rev().collect::<Vec<u32>>(), "kept")
+}
+
+/// Its buffers are longer than their ranges.
+#[test]
+fn a_selection_may_be_the_result() -> Result<()> {
+    for devices in splits(3)? {
+        let keys: Vec<u32> = (0..6000).map(|i| i * 7919 % 6007).collect();
+        let x = SplitBuffer::from_slice(&devices, &keys)?;
+        let few = kernel_primitives::functor::bind_second(kernel_primitives::functor::LessThan, 1500);
+        let (kept, mut out) = (split::select_if(&x, few)?, split::select_if(&x, few)?);
+        let ranges =
+            |x: &SplitBuffer<u32>| (0..devices.streams().len()).map(|device| x.range(device)).collect::<Vec<_>>();
+        let before = ranges(&out);
+        split::sort_keys(&kept, &mut out, Less)?;
+        assert_eq!((out.to_vec()?, ranges(&out)), (sorted(&kept.to_vec()?, Less), before), "{devices:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn keys_may_be_their_own_values() -> Result<()> {
+    for devices in splits(3)? {
+        let keys: Vec<u32> = (0..5003).map(hash).collect();
+        let x = SplitBuffer::from_slice(&devices, &keys)?;
+        let (mut out, mut moved) = (SplitBuffer::uninit(&devices, 5003)?, SplitBuffer::uninit(&devices, 5003)?);
+        split::sort_pairs(&x, &x, &mut out, &mut moved, Less)?;
+        assert_parts(&out, &sorted(&keys, Less), "keys")?;
+        assert_parts(&moved, &sorted(&keys, Less), "values")?;
+    }
+    Ok(())
+}
+
+/// So many pieces of a share that a device sorts keys of four bytes again, and merges others in five passes.
+#[test]
+fn a_share_of_many_pieces() -> Result<()> {
+    let devices = Split::even(&Devices::emulated(17)?)?;
+    let keys: Vec<u32> = (0..1700).map(hash).collect();
+    let x = SplitBuffer::from_slice(&devices, &keys)?;
+    let mut out = SplitBuffer::uninit(&devices, keys.len())?;
+    split::sort_keys(&x, &mut out, Less)?;
+    assert_parts(&out, &sorted(&keys, Less), "sorted again")?;
+    split::sort_by(&x, ByRemainder(1000), &mut out)?;
+    assert_parts(&out, &sorted(&keys, ByRemainder(1000)), "merged")
+}
+
+#[test]
+fn a_comparator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
+    for count in [1, 2] {
+        let devices = Split::even(&Devices::emulated(count)?)?;
+        // Of two devices each has one: only the host compares them.
+        let x = SplitBuffer::from_slice(&devices, &[101u32, 100])?;
+        let mut out = SplitBuffer::uninit(&devices, 2)?;
+        let result = split::sort_by(&x, FewLarge, &mut out);
+        assert!(matches!(result, Err(Error::Fault(_))), "{count}: {result:?}");
+    }
+    Ok(())
+}
+
+/// On GPUs, too, where the call need not wait for it.
+#[test]
+fn a_fault_in_the_sort_of_a_device_is_returned() -> Result<()> {
+    for devices in splits(2)? {
+        let items = [vec![101u32, 100], vec![1; 20], vec![101, 100]].concat();
+        let x = SplitBuffer::from_slice(&devices, &items)?;
+        let mut out = SplitBuffer::uninit(&devices, items.len())?;
+        let result = split::sort_by(&x, FewLarge, &mut out).and_then(|()| x.split().synchronize());
+        assert!(matches!(result, Err(Error::Fault(_))), "{devices:?}: {result:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_no_order_is_no_fault() -> Result<()> {
+    for devices in splits(3)? {
+        let items: Vec<u32> = (0..30_011).map(hash).collect();
+        let values: Vec<Twelve> = items.iter().map(|&b| Twelve { a: 0.0, b, c: 0 }).collect();
+        let (x, v) = (SplitBuffer::from_slice(&devices, &items)?, SplitBuffer::from_slice(&devices, &values)?);
+        let (mut out, mut moved) = (SplitBuffer::uninit(&devices, 30_011)?, SplitBuffer::uninit(&devices, 30_011)?);
+        split::sort_pairs_by(&x, &v, Round, &mut out, &mut moved)?;
+        assert_eq!((out.to_vec()?.len(), moved.to_vec()?.len()), (30_011, 30_011));
+    }
+    Ok(())
 }
 
 #[test]
