@@ -3,14 +3,14 @@
 
 #[allow(dead_code, reason = "each test binary uses a part")]
 mod fake;
+mod ports;
 
-use std::net::TcpListener;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Barrier, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fake::{Fake, compile, fake};
+use ports::address;
 use primitives_gpu::bf16;
 use primitives_host::{
     Buffer, Device, Devices, Error, Group, GroupOptions, ReduceOp, Result, Split, SplitGroup, Stream,
@@ -18,6 +18,9 @@ use primitives_host::{
 
 /// Longer than all that is not to end by it.
 const LONG: Duration = Duration::from_secs(60);
+
+/// What is to be over, and yet enough for threads to start on a busy machine.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// The driver, NCCL, and the turn to use them. There are two devices.
 fn fakes() -> (&'static Fake, &'static Fake, MutexGuard<'static, ()>) {
@@ -34,18 +37,6 @@ fn fakes() -> (&'static Fake, &'static Fake, MutexGuard<'static, ()>) {
     driver.set("fake_hold_events", -1);
     nccl.set("fake_failed_rank", -1);
     (driver, nccl, turn)
-}
-
-/// An address that nobody listens at. Its port is below those that systems hand out.
-fn address() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 200) as u16 * 40;
-    loop {
-        let port = 24_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 8_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return format!("127.0.0.1:{port}");
-        }
-    }
 }
 
 /// What a member of a group does.
@@ -92,9 +83,22 @@ fn assert_failure(error: &Error, member: Option<usize>, part: &str) {
 }
 
 /// The notes of one member, without its rank.
-fn notes(log: &[String], rank: usize) -> Vec<&str> {
+fn all_notes(log: &[String], rank: usize) -> Vec<&str> {
     let prefix = format!("{rank}: ");
     log.iter().filter_map(|line| line.strip_prefix(&prefix)).collect()
+}
+
+/// What a member of so many enqueues when its group is made.
+fn connection(size: usize) -> Vec<String> {
+    let messages = |peer| [format!("send 1 1 to {peer} at {peer}"), format!("receive 1 1 from {peer} at {peer}")];
+    ["all reduce 1 1 by 0 in place".to_owned()].into_iter().chain((0..size).flat_map(messages)).collect()
+}
+
+/// The notes of a member of so many, without its rank, and without what has connected it.
+fn notes(log: &[String], rank: usize, size: usize) -> Vec<&str> {
+    let (mut notes, connection) = (all_notes(log, rank), connection(size));
+    assert_eq!(notes.drain(1..1 + connection.len()).collect::<Vec<_>>(), connection);
+    notes
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn each_call_is_one_of_nccl() {
                 _ => "receive 4 1 from 0 at 0".to_owned(),
             };
             let (start, all) =
-                notes(&log, rank).split_first().map(|(start, all)| (*start, all.to_vec())).expect("notes");
+                notes(&log, rank, 2).split_first().map(|(start, all)| (*start, all.to_vec())).expect("notes");
             assert!(start.starts_with("of 2 by ") && start.ends_with(" 7"), "{start}");
             let expected = [
                 "all reduce 5 9 by 2 in place",
@@ -146,7 +150,7 @@ fn each_call_is_one_of_nccl() {
             ];
             assert_eq!(all, expected);
         }
-        let of = |rank| notes(&log, rank)[0].to_owned();
+        let of = |rank| all_notes(&log, rank)[0].to_owned();
         assert_eq!(of(0), of(1), "one id");
     }
     assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
@@ -168,7 +172,7 @@ fn checked_calls_that_differ_are_errors_before_nccl_has_them() {
     }
     let log = nccl.log();
     for rank in 0..2 {
-        assert_eq!(notes(&log, rank)[1..], ["abort"], "{log:#?}");
+        assert_eq!(notes(&log, rank, 2)[1..], ["abort"], "{log:#?}");
     }
 }
 
@@ -195,7 +199,7 @@ fn an_error_of_nccl_at_one_member_ends_the_calls_of_all() {
     results.into_iter().for_each(|result| result.expect("a group"));
     let log = nccl.log();
     for rank in 0..2 {
-        assert_eq!(notes(&log, rank)[1..], ["all reduce 4 7 by 0 in place", "abort"], "{log:#?}");
+        assert_eq!(notes(&log, rank, 2)[1..], ["all reduce 4 7 by 0 in place", "abort"], "{log:#?}");
     }
     assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
 }
@@ -203,42 +207,42 @@ fn an_error_of_nccl_at_one_member_ends_the_calls_of_all() {
 #[test]
 fn a_call_that_does_not_end_is_aborted_when_its_time_is_over() {
     let (driver, nccl, _turn) = fakes();
-    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
+    let results = members(1, SHORT, false, &|group, stream| {
         let mut buffer = stream.buffer_zeroed::<f32>(4).expect("a buffer");
         // The stream comes to the call, and not past it.
         driver.set("fake_hold_events", 1);
         group.all_reduce(stream, &mut buffer, ReduceOp::Sum).expect("it is enqueued");
-        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 2s");
+        assert_failure(&error_of(stream), Some(0), "rank 0 has waited in `all_reduce` for 5s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
-    assert_eq!(notes(&nccl.log(), 0)[2..], ["abort"]);
+    assert_eq!(notes(&nccl.log(), 0, 1)[2..], ["abort"]);
 }
 
 #[test]
 fn a_call_that_waits_inside_nccl_is_aborted_when_its_time_is_over() {
     let (_driver, nccl, _turn) = fakes();
-    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
+    let results = members(1, SHORT, false, &|group, stream| {
         nccl.set("fake_hold_calls", 1);
         let error = all_reduce(group, stream).expect_err("it is aborted");
         nccl.set("fake_hold_calls", 0);
-        assert_failure(&error, Some(0), "rank 0 has waited in `all_reduce` for 2s");
+        assert_failure(&error, Some(0), "rank 0 has waited in `all_reduce` for 5s");
     });
     results.into_iter().for_each(|result| result.expect("a group"));
-    assert_eq!(notes(&nccl.log(), 0)[1..], ["all reduce 4 7 by 0 in place", "abort"]);
+    assert_eq!(notes(&nccl.log(), 0, 1)[1..], ["all reduce 4 7 by 0 in place", "abort"]);
 }
 
 #[test]
 fn a_call_that_the_stream_has_not_come_to_has_its_time_before_it() {
     let (driver, nccl, _turn) = fakes();
-    let results = members(1, Duration::from_secs(2), false, &|group, stream| {
+    let results = members(1, SHORT, false, &|group, stream| {
         driver.set("fake_hold_events", 0);
         all_reduce(group, stream).expect("it is enqueued");
-        thread::sleep(Duration::from_millis(2500));
+        thread::sleep(SHORT + Duration::from_millis(500));
         stream.synchronize().expect("no failure");
         driver.set("fake_hold_events", -1);
     });
     results.into_iter().for_each(|result| result.expect("a group"));
-    assert_eq!(notes(&nccl.log(), 0)[2..], ["destroy"]);
+    assert_eq!(notes(&nccl.log(), 0, 1)[2..], ["destroy"]);
 }
 
 #[test]
@@ -284,7 +288,7 @@ fn a_member_that_panics_ends_the_calls_of_the_others() {
         assert!(other.join().is_err());
     });
     let log = nccl.log();
-    assert!(notes(&log, 0).ends_with(&["abort"]) && notes(&log, 1).ends_with(&["abort"]), "{log:#?}");
+    assert!(all_notes(&log, 0).ends_with(&["abort"]) && all_notes(&log, 1).ends_with(&["abort"]), "{log:#?}");
 }
 
 /// Not a test, but what the process of the next one does.
@@ -317,7 +321,7 @@ fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     let (_driver, nccl, _turn) = fakes();
     nccl.set("fake_hold_starts", 1);
     let start = Instant::now();
-    let results = members(2, Duration::from_secs(2), false, &|_, _| ());
+    let results = members(2, SHORT, false, &|_, _| ());
     nccl.set("fake_hold_starts", 0);
     // The threads that were left to themselves abort what nobody waits for.
     let mut ended = 0;
@@ -327,9 +331,21 @@ fn members_that_nccl_does_not_connect_are_errors_when_time_is_over() {
     }
     for result in results {
         let error = result.expect_err("NCCL waits");
-        assert!(error.to_string().contains("NCCL has not connected the members within 2s"), "{error}");
+        assert!(error.to_string().contains("NCCL has not connected the members within 5s"), "{error}");
     }
     assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn members_whose_first_calls_do_not_end_are_errors_when_time_is_over() {
+    let (_driver, nccl, _turn) = fakes();
+    nccl.set("fake_hold_calls", 1);
+    let results = members(1, SHORT, false, &|_, _| ());
+    nccl.set("fake_hold_calls", 0);
+    for result in results {
+        assert_failure(&result.expect_err("NCCL waits"), Some(0), "rank 0 has waited in `Group::new` for 5s");
+    }
+    assert_eq!(all_notes(&nccl.log(), 0)[1..], ["all reduce 1 1 by 0 in place", "abort"]);
 }
 
 #[test]
@@ -373,7 +389,7 @@ fn one_thread_calls_for_all_devices_of_a_process() -> Result<()> {
     ];
     assert_eq!(log[2..][..calls.len()], calls);
     let rest = &log[2 + calls.len()..];
-    assert_eq!((notes(rest, 0).len(), notes(rest, 1).len(), rest.len()), (5, 5, 14), "{rest:#?}");
+    assert_eq!((all_notes(rest, 0).len(), all_notes(rest, 1).len(), rest.len()), (5, 5, 14), "{rest:#?}");
     assert_eq!(rest[rest.len() - 4..], ["begin", "0: destroy", "1: destroy", "end"]);
     assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
     Ok(())

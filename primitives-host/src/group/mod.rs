@@ -90,7 +90,7 @@ use crate::{Error, Result};
 ///
 /// A member that is dropped leaves the group. A call that waits for it is an error. Rank 0 brings the others together as long as its process
 /// runs: if its work may end first, let the last call of all be a [`barrier`](Self::barrier). On a GPU, a member that is dropped waits for its
-/// calls that are under way.
+/// calls that are under way, and for what their streams have before them.
 pub struct Group {
     rank: usize,
     size: usize,

@@ -14,20 +14,24 @@ use std::time::{Duration, Instant};
 use super::failed;
 use super::link::Link;
 use super::message::{Failure, Request, Route};
+use super::number::{ReduceOp, data_type};
 use super::options::GroupOptions;
-use crate::Result;
-use crate::cuda::{Communicator, ID_BYTES, RawEvent, Work};
+use crate::cuda::{Communicator, ID_BYTES, RawEvent, RawStream, Work};
 use crate::device::Device;
 use crate::memory::allocation::Allocation;
 use crate::memory::slice::Part;
 use crate::memory::uses::{Mode, Uses};
 use crate::stream::{Queue, Stream};
+use crate::{Error, Result};
 
 /// How long the thread that watches pauses.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a call of NCCL that is under way has to come back, before and after it is aborted; and the end of a communicator.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The members of the largest group of which each two are connected when it is made. In a larger one that would take much memory.
+const ALL_PAIRS: usize = 64;
 
 /// A call on buffers.
 pub(super) struct Call<'a> {
@@ -49,6 +53,14 @@ pub(super) fn uses(read: &[&Arc<Allocation>], written: &[&Arc<Allocation>]) -> U
 /// The address of the first element.
 pub(super) fn address<T>(part: &Part<'_, T>) -> u64 {
     part.allocation.address() + part.start as u64
+}
+
+/// The queue of a stream on a GPU.
+fn queue(stream: &Stream) -> &RawStream {
+    match &stream.0.queue {
+        Queue::Cuda(queue) => queue,
+        _ => unreachable!("a stream of another device, or a capture"),
+    }
 }
 
 /// A member's communicator, and the thread that watches it.
@@ -169,18 +181,40 @@ impl Engine {
             unsafe { shared.communicator.abort() };
             fail(error.to_string())
         })?;
-        Ok(Self { shared, watch: Some(watch), checked, turn: Mutex::default() })
+        let engine = Self { shared, watch: Some(watch), checked, turn: Mutex::default() };
+        let connected = engine.connect(device, size).map_err(|error| match error {
+            Error::Group { reason, member, .. } => Failure { reason, member },
+            other => Failure::of(rank, format!("rank {rank} on {device}: {other}")),
+        });
+        connected.map_err(|failure| engine.shared.fail(failure))?;
+        Ok(engine)
+    }
+
+    /// Makes NCCL connect the members. It does so inside their first calls, and waits there for all of them. Later, this member would have
+    /// the device's turn meanwhile, and its other work would wait too.
+    fn connect(&self, device: &Device, size: usize) -> Result<()> {
+        let (call, stream) = ("`Group::new`", device.stream()?);
+        // A byte for each member, and one from each.
+        let memory = stream.buffer_zeroed::<u8>(2 * size)?;
+        let from = address(&memory.as_slice().0);
+        let sum = Work::AllReduce { at: from, count: 1, of: data_type::<u8>(), op: ReduceOp::Sum.of_nccl() };
+        // SAFETY: nobody else has the engine, the stream or the memory, which is freed in the stream's order.
+        unsafe { self.enqueue(call, &stream, &sum)? };
+        if size <= ALL_PAIRS {
+            let pairs = Work::AllToAll { from, to: from + size as u64, bytes: 1 };
+            // SAFETY: as above.
+            unsafe { self.enqueue(call, &stream, &pairs)? };
+        }
+        stream.synchronize()
     }
 
     /// Enqueues a call. `what` is what must be the same at the members.
     pub(super) fn run(&self, call: &Call<'_>, what: impl FnOnce() -> [String; 2]) -> Result<()> {
-        let Queue::Cuda(queue) = &call.stream.0.queue else { unreachable!("a stream of another device, or a capture") };
-        let of_call = |failure| failed(call.name, failure);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.checked {
             let [sent, expects] = what();
             let request = Request { route: call.route, call: sent, expects, bytes: Vec::new() };
-            self.shared.link.call(request).map_err(of_call)?;
+            self.shared.link.call(request).map_err(|failure| failed(call.name, failure))?;
         }
         if call.work.is_empty() {
             return Ok(());
@@ -188,16 +222,25 @@ impl Engine {
         let _held = call.uses.lock()?;
         let _device = call.stream.device().turn();
         call.uses.enter(&call.stream.0)?;
+        // SAFETY: this thread has the turn. The uses keep the memory, and later work in its order.
+        let enqueued = unsafe { self.enqueue(call.name, call.stream, &call.work) };
+        queue(call.stream).advance();
+        enqueued
+    }
+
+    /// Enqueues work, which the thread that watches looks after from here.
+    ///
+    /// # Safety
+    /// That of [`Communicator::enqueue`], but for the end of the communicator.
+    unsafe fn enqueue(&self, call: &'static str, stream: &Stream, work: &Work) -> Result<()> {
+        let (queue, of_call) = (queue(stream), |failure| failed(call, failure));
         let begin = queue.record()?;
-        self.shared.begin(call.name).map_err(of_call)?;
+        self.shared.begin(call).map_err(of_call)?;
         // SAFETY: there is no failure, so the communicator is not destroyed until `end`, unless this is inside for too long: then it is
-        // aborted, which NCCL takes from another thread, to bring this one back. This thread has the turn. The uses keep the memory, and
-        // later work in its order.
-        let enqueued = unsafe { self.shared.communicator.enqueue(queue, &call.work) };
+        // aborted, which NCCL takes from another thread, to bring this one back. The rest is the caller's contract.
+        let enqueued = unsafe { self.shared.communicator.enqueue(queue, work) };
         let end = enqueued.and_then(|()| queue.record().map_err(|error| error.to_string()));
-        queue.advance();
-        let under_way =
-            end.map(|end| UnderWay { call: call.name, stream: call.stream.clone(), begin, end, begun: None });
+        let under_way = end.map(|end| UnderWay { call, stream: stream.clone(), begin, end, begun: None });
         self.shared.end(under_way).map_err(of_call)
     }
 }
@@ -233,6 +276,14 @@ impl Shared {
         }
         self.changed.notify_all();
         state.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Lets the thread that watches end all calls with a failure, unless there is one. Returns the one that there is.
+    fn fail(&self, failure: Failure) -> Failure {
+        let mut state = self.state();
+        let failure = state.failure.get_or_insert(failure).clone();
+        self.changed.notify_all();
+        failure
     }
 
     /// Looks after the calls until there are none any more.
@@ -284,9 +335,7 @@ impl Shared {
         // Before the calls end: who waits for their streams finds it.
         let under_way = mem::take(&mut state.under_way);
         for one in &under_way {
-            if let Queue::Cuda(queue) = &one.stream.0.queue {
-                queue.fail(failed(one.call, failure.clone()));
-            }
+            queue(&one.stream).fail(failed(one.call, failure.clone()));
         }
         self.link.fail(failure);
         // NCCL looks for an abort in all that it waits for; but if that is over soon, nobody is inside when it ends.
@@ -303,7 +352,7 @@ impl Shared {
 }
 
 impl Drop for Engine {
-    /// Waits for the calls that are under way, each at most for the time-out.
+    /// Waits for the calls that are under way, each at most for the time-out from when its stream has come to it.
     fn drop(&mut self) {
         let shared = &self.shared;
         {

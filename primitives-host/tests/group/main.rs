@@ -3,30 +3,22 @@
 mod collectives;
 mod devices;
 mod failures;
+#[path = "../ports/mod.rs"]
+mod ports;
 mod processes;
 mod rendezvous;
 
-use std::net::TcpListener;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use ports::address;
 use primitives_host::{Device, Error, Group, GroupOptions, Result};
 
 /// Longer than all that is not to end by it.
 const LONG: Duration = Duration::from_secs(60);
 
-/// An address that nobody listens at. Its port is below those that systems hand out.
-fn address() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 200) as u16 * 40;
-    loop {
-        let port = 16_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 8_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return format!("127.0.0.1:{port}");
-        }
-    }
-}
+/// What is to be over, and yet enough for threads to start on a busy machine.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// Meets the others.
 fn meet(rank: usize, size: usize, address: &str, timeout: Duration) -> Result<Group> {
