@@ -17,18 +17,29 @@ struct Launcher {
     rank: &'static str,
     size: &'static [&'static str],
     local_rank: &'static [&'static str],
+    /// Whether its processes may be those of a step of Slurm.
+    is_of_step: bool,
 }
+
+/// The number of processes of a step of Slurm.
+const STEP_SIZE: [&str; 2] = ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"];
 
 /// MPI comes before Slurm: inside an allocation of Slurm, `mpirun` starts processes that all have the variables of its own one.
 const LAUNCHERS: [Launcher; 4] = [
-    Launcher { rank: "RANK", size: &["WORLD_SIZE"], local_rank: &["LOCAL_RANK"] },
+    Launcher { rank: "RANK", size: &["WORLD_SIZE"], local_rank: &["LOCAL_RANK"], is_of_step: true },
     Launcher {
         rank: "OMPI_COMM_WORLD_RANK",
         size: &["OMPI_COMM_WORLD_SIZE"],
         local_rank: &["OMPI_COMM_WORLD_LOCAL_RANK"],
+        is_of_step: false,
     },
-    Launcher { rank: "PMI_RANK", size: &["PMI_SIZE"], local_rank: &["MPI_LOCALRANKID", "SLURM_LOCALID"] },
-    Launcher { rank: "SLURM_PROCID", size: &["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"], local_rank: &["SLURM_LOCALID"] },
+    Launcher {
+        rank: "PMI_RANK",
+        size: &["PMI_SIZE"],
+        local_rank: &["MPI_LOCALRANKID", "SLURM_LOCALID"],
+        is_of_step: true,
+    },
+    Launcher { rank: "SLURM_PROCID", size: &STEP_SIZE, local_rank: &["SLURM_LOCALID"], is_of_step: true },
 ];
 
 fn wrong(variable: &'static str, value: &str, expected: impl Into<String>) -> Error {
@@ -63,8 +74,14 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         port.map(Some).ok_or_else(|| wrong(variable, &number.to_string(), "it is a port, from 1 to 65535"))
     }
 
+    /// Whether this process is the task of this number in a step of Slurm of this size. Else the step's variables are those of a process
+    /// that `mpirun` has started on this machine by `srun`, and differ between machines.
+    fn is_in_step(&self, rank: usize, size: usize) -> Result<bool> {
+        Ok(self.number("SLURM_PROCID")? == Some(rank) && self.first_number(&STEP_SIZE)? == Some(size))
+    }
+
     /// Where the members meet.
-    fn address(&self) -> Result<String> {
+    fn address(&self, is_in_step: bool) -> Result<String> {
         if let Some(address) = self.text(ADDRESS)? {
             return match address.rsplit_once(':') {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(address),
@@ -78,14 +95,14 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         let (host, port) = (self.text("MASTER_ADDR")?, self.port("MASTER_PORT")?);
         let host = match host {
             Some(host) => host,
-            None => self.slurm_host()?.ok_or_else(missing("MASTER_ADDR"))?,
+            None => self.slurm_host(is_in_step)?.ok_or_else(missing("MASTER_ADDR"))?,
         };
         let port = match port {
             Some(port) if self.text("TORCHELASTIC_USE_AGENT_STORE")?.as_deref() == Some("True") => port
                 .checked_add(1)
                 .ok_or_else(|| wrong("MASTER_PORT", "65535", "torchrun has it: there is no next one"))?,
             Some(port) => port,
-            None => self.slurm_port()?.ok_or_else(missing("MASTER_PORT"))?,
+            None => self.slurm_port(is_in_step)?.ok_or_else(missing("MASTER_PORT"))?,
         };
         Ok(if host.contains(':') && !host.starts_with('[') {
             format!("[{host}]:{port}")
@@ -94,8 +111,9 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         })
     }
 
-    fn slurm_host(&self) -> Result<Option<String>> {
-        for variable in ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"] {
+    fn slurm_host(&self, is_in_step: bool) -> Result<Option<String>> {
+        let all = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+        for variable in all.into_iter().skip(usize::from(!is_in_step)) {
             if let Some(list) = self.text(variable)? {
                 let expected = "it is a list of hosts, such as `node[1-3,7]`";
                 return first_host(&list).map(Some).ok_or_else(|| wrong(variable, &list, expected));
@@ -104,11 +122,11 @@ impl<F: Fn(&'static str) -> Result<String>> Variables<F> {
         Ok(None)
     }
 
-    /// A port that all processes of a step find, and hardly another job on the machine. It is below those that systems hand out.
-    fn slurm_port(&self) -> Result<Option<u16>> {
+    /// A port that all processes of a step or a job find, and hardly another job on the machine. It is below those that systems hand out.
+    fn slurm_port(&self, is_in_step: bool) -> Result<Option<u16>> {
         let Some(job) = self.number("SLURM_JOB_ID")? else { return Ok(None) };
         // The step of a batch script has no number.
-        let step = self.text("SLURM_STEP_ID")?.and_then(|step| whole_number(&step)).unwrap_or(0);
+        let step = self.text("SLURM_STEP_ID")?.filter(|_| is_in_step).and_then(|step| whole_number(&step)).unwrap_or(0);
         let spread = (job % 10_000 * 31 + step % 10_000) % 10_000;
         Ok(Some(15_000 + spread as u16))
     }
@@ -136,7 +154,7 @@ fn first_host(list: &str) -> Option<String> {
 /// What the variables say that `get` reads.
 pub(super) fn options(get: impl Fn(&'static str) -> Result<String>) -> Result<GroupOptions> {
     let variables = Variables(get);
-    for Launcher { rank: variable, size: sizes, local_rank } in &LAUNCHERS {
+    for Launcher { rank: variable, size: sizes, local_rank, is_of_step } in &LAUNCHERS {
         let Some(rank) = variables.number(variable)? else { continue };
         let size = variables.first_number(sizes)?;
         let size =
@@ -144,7 +162,8 @@ pub(super) fn options(get: impl Fn(&'static str) -> Result<String>) -> Result<Gr
         if rank >= size {
             return Err(wrong(variable, &rank.to_string(), format!("it is less than the {size} of {}", sizes[0])));
         }
-        let mut options = GroupOptions::new(rank, size, variables.address()?);
+        let is_in_step = *is_of_step && variables.is_in_step(rank, size)?;
+        let mut options = GroupOptions::new(rank, size, variables.address(is_in_step)?);
         options.local_rank = variables.first_number(local_rank)?.unwrap_or(rank);
         if let Some(seconds) = variables.number(TIMEOUT)? {
             options.timeout = Duration::from_secs(seconds as u64);
@@ -198,6 +217,7 @@ mod tests {
             ("SLURM_NTASKS", "6"),
             ("SLURM_LOCALID", "2"),
             ("SLURM_STEP_NODELIST", "gpu[07-09,12]"),
+            ("SLURM_JOB_NODELIST", "gpu[06-12]"),
             ("SLURM_JOB_ID", "123"),
             ("SLURM_STEP_ID", "4"),
         ];
@@ -210,8 +230,11 @@ mod tests {
             ("OMPI_COMM_WORLD_LOCAL_RANK", "0"),
             ("MASTER_ADDR", "a"),
         ];
-        is(&with(&open_mpi), 1, 2, 0, "a:18817");
-        is(&with(&[("PMI_RANK", "0"), ("PMI_SIZE", "3")]), 0, 3, 2, "gpu07:18817");
+        is(&with(&open_mpi), 1, 2, 0, "a:18813");
+        // The step's host and number count for who is in it.
+        is(&with(&open_mpi[..3]), 1, 2, 0, "gpu06:18813");
+        is(&with(&[("PMI_RANK", "0"), ("PMI_SIZE", "3")]), 0, 3, 2, "gpu06:18813");
+        is(&with(&[("PMI_RANK", "5"), ("PMI_SIZE", "6")]), 5, 6, 2, "gpu07:18817");
         is(&[("PMI_RANK", "1"), ("PMI_SIZE", "3"), ("KERNEL_PRIMITIVES_GROUP", "h:1")], 1, 3, 1, "h:1");
     }
 

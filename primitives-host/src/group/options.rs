@@ -64,7 +64,8 @@ impl GroupOptions {
     /// 2. At `MASTER_ADDR` and `MASTER_PORT`, which torchrun sets, and everybody may. If torchrun itself listens at the port
     ///    (`TORCHELASTIC_USE_AGENT_STORE` is `True`), at the next port.
     /// 3. What is missing of the two under Slurm: the first host of `SLURM_STEP_NODELIST` or `SLURM_JOB_NODELIST`, and a port from 15000 to 24999
-    ///    that follows from `SLURM_JOB_ID` and `SLURM_STEP_ID`.
+    ///    that follows from `SLURM_JOB_ID` and `SLURM_STEP_ID`. The step's variables count if `srun` has started this process itself, and
+    ///    not `mpirun`: if `SLURM_PROCID` is the rank, and the step has as many tasks as members.
     ///
     /// `KERNEL_PRIMITIVES_GROUP_TIMEOUT` is the time-out in seconds.
     ///
