@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,14 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// How long the hub tells who comes that there is no group.
 const LINGER: Duration = Duration::from_secs(5);
+
+/// How many hubs of this process tell that there is no group, and listen until then.
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a hub of this process listens for a group that has failed, for a short time.
+pub(super) fn lingers() -> bool {
+    LINGERING.load(Ordering::Acquire) > 0
+}
 
 /// The stack of a thread that reads messages.
 const STACK_BYTES: usize = 128 << 10;
@@ -56,7 +65,13 @@ pub(super) fn serve(listener: TcpListener, size: usize, patience: Duration) -> i
                 drop(door);
                 joined.serve(&events);
             }
-            Err(refused) => refused.tell(&mut door, &events),
+            Err(refused) => {
+                LINGERING.fetch_add(1, Ordering::Release);
+                refused.tell(&mut door, &events);
+                // First the address is free, then nobody waits for it.
+                drop(door);
+                LINGERING.fetch_sub(1, Ordering::Release);
+            }
         }
     };
     thread::Builder::new().name("group".into()).spawn(serve).map(drop)

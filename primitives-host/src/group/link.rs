@@ -45,7 +45,7 @@ impl Meeting<'_> {
     pub(super) fn meet(&self) -> Result<Link, Failure> {
         let until = Instant::now() + self.timeout;
         if self.rank == 0 {
-            self.open().map_err(|error| {
+            self.open_until(until).map_err(|error| {
                 let hint = match error.kind() {
                     io::ErrorKind::AddrInUse => "; another member has rank 0 too, or another program listens there",
                     _ => "",
@@ -72,6 +72,19 @@ impl Meeting<'_> {
              without this process"
         );
         Err(Failure::of(0, reason))
+    }
+
+    /// Makes the hub. While one of this process has the address for a group that has failed, it waits.
+    fn open_until(&self, until: Instant) -> io::Result<()> {
+        loop {
+            let lingers = hub::lingers();
+            match self.open() {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && lingers && Instant::now() < until => {
+                    thread::sleep(PAUSE);
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Makes the hub, where the others look for it.

@@ -2,11 +2,11 @@
 
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use primitives_host::{Devices, Error, Group, ReduceOp, Result, Stream};
 
-use crate::{LONG, address, assert_failure, failure, meet, members, members_within};
+use crate::{LONG, SHORT, address, assert_failure, failure, meet, members, members_within};
 
 /// What a member calls.
 type Call = fn(&Group, &Stream) -> Result<()>;
@@ -94,10 +94,10 @@ fn members_that_wait_for_each_other_are_told_at_once() {
 fn a_member_that_does_not_come_is_named_when_time_is_over() {
     let over = Barrier::new(3);
     let start = Instant::now();
-    members_within(3, Duration::from_secs(2), |group| {
+    members_within(3, SHORT, |group| {
         let stream = group.device().stream().expect("a stream");
         if group.rank() != 1 {
-            let part = "rank 1 did not come to `all_reduce` by sum of 4 f32 within 2s, in which rank";
+            let part = "rank 1 did not come to `all_reduce` by sum of 4 f32 within 5s, in which rank";
             assert_failure(all_reduce(group, &stream), Some(1), part);
         }
         over.wait();
