@@ -110,7 +110,7 @@ impl Group {
     ) -> Result<()> {
         const { check_element::<T>() };
         let (call, input, mut output) = ("`all_gather`", input.into(), output.into());
-        self.check_length(call, "the output", output.len(), "all inputs", input.len())?;
+        self.check_length(call, "the output", output.len(), "the input of all members", input.len())?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
         let what = || same(format!("{call} of {}", items::<T>(input.len())));
         #[cfg(feature = "cuda")]
@@ -138,7 +138,7 @@ impl Group {
         output: impl Into<BufferSliceMut<'b, T>>,
     ) -> Result<()> {
         let (call, input, mut output) = ("`reduce_scatter`", input.into(), output.into());
-        self.check_length(call, "the input", input.len(), "all outputs", output.len())?;
+        self.check_length(call, "the input", input.len(), "the output of all members", output.len())?;
         self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
         let what = || same(format!("{call} by {op} of {}", items::<T>(input.len())));
         #[cfg(feature = "cuda")]

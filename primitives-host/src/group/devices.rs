@@ -109,7 +109,7 @@ impl SplitGroup {
         const { check_element::<T>() };
         let call = "`all_gather`";
         let len = self.check(call, "the inputs", inputs)?;
-        self.check_output(call, outputs, len.saturating_mul(self.size()))?;
+        self.check_output(call, outputs, "the input of all members", len.saturating_mul(self.size()))?;
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
             let bytes = len * size_of::<T>();
@@ -131,7 +131,13 @@ impl SplitGroup {
     ) -> Result<()> {
         let call = "`reduce_scatter`";
         let (len, part) = (self.check(call, "the inputs", inputs)?, self.check(call, "the outputs", outputs)?);
-        check_lengths(call.trim_matches('`'), "an input", len, "all outputs", part.saturating_mul(self.size()))?;
+        check_lengths(
+            call.trim_matches('`'),
+            "an input",
+            len,
+            "the output of all members",
+            part.saturating_mul(self.size()),
+        )?;
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
             let (of, op) = (data_type::<T>(), op.of_nccl());
@@ -181,7 +187,7 @@ impl SplitGroup {
         const { check_element::<T>() };
         let call = "`all_to_all`";
         let len = self.check(call, "the inputs", inputs)?;
-        self.check_output(call, outputs, len)?;
+        self.check_output(call, outputs, "an input", len)?;
         if !len.is_multiple_of(self.size()) {
             let reason = format!("{len} elements are no multiple of the {} members", self.size());
             return Err(Error::Group { call, member: None, reason });
@@ -239,9 +245,16 @@ impl SplitGroup {
         Ok(len)
     }
 
-    fn check_output<T: Element>(&self, call: &'static str, outputs: &[Buffer<T>], expected: usize) -> Result<()> {
+    /// Refuses outputs that are not as long as what they are for.
+    fn check_output<T: Element>(
+        &self,
+        call: &'static str,
+        outputs: &[Buffer<T>],
+        what: &str,
+        expected: usize,
+    ) -> Result<()> {
         let len = self.check(call, "the outputs", outputs)?;
-        check_lengths(call.trim_matches('`'), "an output", len, "what comes", expected)
+        check_lengths(call.trim_matches('`'), "an output", len, what, expected)
     }
 }
 
