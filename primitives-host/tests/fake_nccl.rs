@@ -394,3 +394,23 @@ fn one_thread_calls_for_all_devices_of_a_process() -> Result<()> {
     assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
     Ok(())
 }
+
+#[test]
+fn what_nccl_refuses_ends_a_group_of_devices() -> Result<()> {
+    let (_driver, nccl, _turn) = fakes();
+    let devices = Devices::new([Device::gpu_at(0)?, Device::gpu_at(1)?])?;
+    let group = SplitGroup::new(&Split::even(&devices)?)?;
+    let buffers = group.split().streams().iter().map(|stream| stream.buffer_zeroed::<f32>(4));
+    let mut buffers = buffers.collect::<Result<Vec<_>>>()?;
+    nccl.set("fake_next_result", 1);
+    for _ in 0..2 {
+        let refused = group.all_reduce(&mut buffers, ReduceOp::Sum).expect_err("it is refused");
+        assert_failure(&refused, None, "`all_reduce`: ncclAllReduce failed: it went wrong");
+    }
+    drop(group);
+    let log = nccl.log();
+    let calls = ["begin", "0: all reduce 4 7 by 0 in place", "end", "begin", "0: abort", "1: abort", "end"];
+    assert_eq!(log[2..], calls);
+    assert_eq!(nccl.call::<i32>("fake_mistakes", None), 0);
+    Ok(())
+}

@@ -159,6 +159,21 @@ impl Communicator {
         });
     }
 
+    /// Ends what is under way at all members, by one thread. The communicators are destroyed.
+    ///
+    /// # Safety
+    /// That of [`abort`](Self::abort), for each.
+    pub(crate) unsafe fn abort_all(all: &[Self]) {
+        let Some(first) = all.first() else { return };
+        let _relaxed = first.context.relaxed().ok();
+        // There is nobody to tell of an error.
+        let _ = first.grouped(|| {
+            // SAFETY: the caller's contract.
+            all.iter().for_each(|member| unsafe { member.abort() });
+            Ok(())
+        });
+    }
+
     /// What has gone wrong since.
     ///
     /// # Safety

@@ -24,6 +24,8 @@ use crate::{Error, Result};
 /// On GPUs, NCCL does the work where it can be opened and the devices have their primary contexts ([`uses_nccl`](Self::uses_nccl)), and calls
 /// only enqueue it. Elsewhere, elements are copied between the devices, and reductions go through the host, in the order of the members.
 ///
+/// After an error of NCCL, each call of the group returns it again. Make a new group to go on.
+///
 /// ```
 /// use kernel_primitives::{Devices, ReduceOp, Split, SplitGroup};
 ///

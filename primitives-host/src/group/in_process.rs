@@ -16,8 +16,9 @@ use crate::{Error, Result};
 pub(super) struct Engine {
     communicators: Vec<Communicator>,
     split: Split,
-    /// NCCL takes the calls of a communicator one at a time.
-    turn: Mutex<()>,
+    /// Why there are no calls any more: then the communicators are destroyed. Locked during a call, as NCCL takes those of a communicator one
+    /// at a time.
+    failure: Mutex<Option<String>>,
 }
 
 impl Engine {
@@ -34,7 +35,7 @@ impl Engine {
         }
         let communicators =
             Communicator::new_all(&contexts).map_err(|reason| Error::Group { call, member: None, reason })?;
-        Ok(Some(Self { communicators, split: split.clone(), turn: Mutex::default() }))
+        Ok(Some(Self { communicators, split: split.clone(), failure: Mutex::default() }))
     }
 
     /// A call that changes a buffer of each member.
@@ -68,7 +69,20 @@ impl Engine {
             return Ok(());
         }
         self.split.check_faults()?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
+            *failure = self.enqueue(&works)?.err();
+            if failure.is_some() {
+                // What was enqueued at some members waits for the others, and would do so for ever.
+                // SAFETY: they are not destroyed: this is the first failure. This thread has their turn, and nobody uses them later.
+                unsafe { Communicator::abort_all(&self.communicators) };
+            }
+        }
+        failure.clone().map_or(Ok(()), |reason| Err(Error::Group { call, member: None, reason }))
+    }
+
+    /// Enqueues the work of all members. What NCCL says is the inner result.
+    fn enqueue(&self, works: &[(Work, Uses)]) -> Result<Result<(), String>> {
         let mut all = Uses::default();
         works.iter().for_each(|(_, uses)| all.append(uses));
         let _held = all.lock()?;
@@ -77,26 +91,29 @@ impl Engine {
         devices.sort_by_key(|device| device.context().map(Arc::as_ptr).map(<*const _>::addr));
         let _turns: Vec<_> = devices.into_iter().map(|device| device.turn()).collect();
         let mut enqueued = Vec::new();
-        for ((communicator, stream), (work, uses)) in self.communicators.iter().zip(self.split.streams()).zip(&works) {
+        for ((communicator, stream), (work, uses)) in self.communicators.iter().zip(self.split.streams()).zip(works) {
             uses.enter(&stream.0)?;
             let Queue::Cuda(queue) = &stream.0.queue else { unreachable!("a split over GPUs, without a capture") };
             enqueued.push((communicator, queue, work));
         }
-        // SAFETY: the communicators live as long as this, whose turn this thread has; each stream is of its communicator's context. The uses
-        // keep the memory, and later work in its order.
+        // SAFETY: there is no failure, so the communicators are not destroyed; this thread has their turn; each stream is of its
+        // communicator's context. The uses keep the memory, and later work in its order.
         let result = unsafe { Communicator::enqueue_all(&enqueued) };
         enqueued.iter().for_each(|(_, queue, _)| queue.advance());
-        result.map_err(|reason| Error::Group { call, member: None, reason })
+        Ok(result)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.failure.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return;
+        }
         for stream in self.split.streams() {
             // A stream that fails at that is lost, and its work with it.
             let _ = stream.0.drain();
         }
-        // SAFETY: nobody uses them any more, and their work is over.
+        // SAFETY: there is no failure, so they are not destroyed. Nobody uses them any more, and their work is over.
         unsafe { Communicator::destroy_all(&self.communicators) };
     }
 }
