@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn few_looks_at_many_items_are_enough() {
-        let kinds: [(&str, fn(usize, usize) -> u32); 5] = [
+        type Item = fn(usize, usize) -> u32;
+        let kinds: [(&str, Item); 5] = [
             ("all equal", |_, _| 7),
             ("few values", |run, i| hash(1_000_000 * run + i) % 3),
             ("random", |run, i| hash(1_000_000 * run + i)),

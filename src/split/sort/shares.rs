@@ -194,6 +194,8 @@ impl<'v, T: Element> Ends<'v, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     #[test]
@@ -218,7 +220,7 @@ mod tests {
                 Ok(())
             })?;
             if lens.len() > 1 {
-                assert_eq!((merged, last), (vec![0..passes.items()], true), "{runs}");
+                assert_eq!((merged.as_slice(), last), (slice::from_ref(&(0..passes.items())), true), "{runs}");
                 assert_eq!(count + 1, lens.len().next_power_of_two().ilog2());
             } else {
                 assert!(passes.is_done() && !passes.begin_in_copy());
