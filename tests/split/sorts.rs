@@ -369,7 +369,7 @@ fn splits_that_do_not_fit() -> Result<()> {
         text(split::sort_keys(&x, &mut zeroed(&odd, 5)?, Less)),
         format!(
             "`split::sort_keys`: there are not as many places as items: SplitBuffer<u32>(0..2 on {first}, 2..4 on {second}) and \
-             SplitBuffer<u32>(0..4 on {first}, 4..5 on {second})"
+             SplitBuffer<u32>(0..3 on {first}, 3..5 on {second})"
         )
     );
     let ways = format!(
