@@ -1,6 +1,6 @@
 //! Sorts over several GPUs, and what finds the first few or reduces runs.
 
-use kernel_primitives::expr::{PairFunctions, Scalar, element_index, scalar};
+use kernel_primitives::expr::{Functions, PairFunctions, Scalar, element_index, scalar};
 use kernel_primitives::functor::{Add, Less};
 use kernel_primitives::{Buffer, Result, Split, SplitBuffer, split};
 
