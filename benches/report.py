@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the page of results, the plots, and the README's figures from the benchmark's recorded results.
+"""Writes the page of results, the plots, and the figures of the README and of docs/several_devices.md from recorded results.
 
     python3 benches/report.py                                # writes all of them
-    python3 benches/report.py --text                         # writes the page and the README, and no plots
-    python3 benches/report.py --check                        # fails if the page or the README differs from what the results say
+    python3 benches/report.py --text                         # writes the pages, and no plots
+    python3 benches/report.py --check                        # fails if a page differs from what the results say
     python3 benches/report.py --json gpu.json --out folder   # writes a page and plots of other results
 
-The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes. The plots need
-matplotlib (`pip install matplotlib`).
+The recorded results are benches/results/h200.json, which `cargo bench --features cuda --bench gpu` writes, and h200-x2.json beside it,
+of several devices (`-- --only split`). The plots need matplotlib (`pip install matplotlib`).
 """
 
 import argparse
@@ -21,6 +21,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches/results"
 README = ROOT / "README.md"
+SEVERAL = ROOT / "docs/several_devices.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # The peers by the prefix of their columns.
@@ -152,7 +153,8 @@ def prose(text):
 # The page.
 
 
-def page(results):
+def page(results, several=None):
+    """With `several`, a section of what was measured on several devices."""
     about = results.about
     lines = [
         f"# Results on an {results.machine()}",
@@ -208,7 +210,62 @@ def page(results):
                 if key != "name" and value
             )
             lines.append(f"- {row['name']}: {values}")
+    if several:
+        lines += ["", "## Several devices", "", *several_devices(several)]
     return "\n".join(lines) + "\n"
+
+
+# Several devices.
+
+
+def several_devices(results):
+    """One device beside two, and what goes between them."""
+    about = results.about
+    rows = [row for row in results.rows if "speed-up" in row]
+    names = [row["name"].removeprefix("split, ").rsplit(", ", 1) for row in rows]
+    if any(count != "2 GPUs" for _, count in names):
+        raise SystemExit(f"{results.name}: the table is of two devices")
+    lines = [
+        prose(
+            f"Measured on two {results.machine()}, of one host, at commit `{about['commit']}`, by `{about['command']}`. Calls go "
+            "back to back. A time is the host's, until both devices are done, divided by the number of calls: the median of 11 "
+            "samples. The speed-up is the time on one device divided by that on two. The bytes count each input once and each "
+            "output once."
+        ),
+        "",
+        *table(
+            ["", "one device, ms", "two devices, ms", "GB/s of both", "speed-up"],
+            [
+                [
+                    name.replace(" 2^", ", 2^"),
+                    digits(row["one GPU ms"]),
+                    digits(row["ms"]),
+                    digits(row["GB/s"]),
+                    f"{row['speed-up']:.2f}",
+                ]
+                for row, (name, _) in zip(rows, names)
+            ],
+        ),
+        "",
+        prose(
+            "An inclusive scan of one call alone takes as long on two devices as on one, as the docs of `split::inclusive_scan` "
+            "say: the last device waits for all before it. The host does not wait for the last device, so that the first can "
+            "begin the next call."
+        ),
+        "",
+    ]
+    between = []
+    for row in (row for row in results.rows if "speed-up" not in row):
+        name = row["name"].removeprefix("split, ").removesuffix(", 2 GPUs").replace(" 2^", ", 2^")
+        between.append([name, digits(row["ms"]), digits(row["GB/s"])])
+    # Both runs have the same rows: those of one name stand together.
+    names = list(dict.fromkeys(cells[0] for cells in between))
+    between.sort(key=lambda cells: names.index(cells[0]))
+    text = (
+        f"The next table has what goes between the devices, in both runs. NCCL is {about['NCCL']}, with "
+        "`NCCL_NVLS_ENABLE=0`. The bytes are those of one device's buffer."
+    )
+    return [*lines, prose(text), "", *table(["", "ms", "GB/s"], between)]
 
 
 # The summary.
@@ -367,10 +424,11 @@ def figures(results):
     return "\n".join(lines)
 
 
-def with_figures(readme, results):
-    before, rest = readme.split(BEGIN)
+def with_figures(text, lines):
+    """A page with other lines between its two marks."""
+    before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n{figures(results)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{lines}\n{END}{after}"
 
 
 # The plots: text as text, and colours that can be read on white and on black.
@@ -535,17 +593,23 @@ def lorenz(plots, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page or the README differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page differs")
     parser.add_argument("--text", action="store_true", help="write no plots")
     parser.add_argument("--json", type=pathlib.Path, default=RESULTS / "h200.json", metavar="FILE", help="the results")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go, and the README stays")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FOLDER", help="where page and plots go; other pages stay")
     arguments = parser.parse_args()
     results = Results(arguments.json)
     folder = arguments.out or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {folder / "README.md": page(results)}
-    if not arguments.out:
-        texts[README] = with_figures(README.read_text(encoding="utf-8"), results)
+    if arguments.out:
+        texts = {folder / "README.md": page(results)}
+    else:
+        several = Results(RESULTS / "h200-x2.json")
+        texts = {
+            folder / "README.md": page(results, several),
+            README: with_figures(README.read_text(encoding="utf-8"), figures(results)),
+            SEVERAL: with_figures(SEVERAL.read_text(encoding="utf-8"), "\n".join(several_devices(several))),
+        }
     if arguments.check:
         stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
         kinds = [f"{kind}-{family}" for family, _ in results.families() for kind in ("throughput", "ratio")]
