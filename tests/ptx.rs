@@ -271,9 +271,6 @@ fn algorithms_access_16_bytes_at_a_time() {
         ("merge", "merge_tiles__Span_u32_Span_u32_Less", 12, 15),
         ("merge_sort", "merge_sort_tiles__Span_u32_Less", 4, 4),
         ("top_k", "top_k_tiles__Span_f32", 2, 0),
-        // Columns of 4 bytes beside values of 8 are in vectors of 8.
-        ("csr_staged", "csr_staged_rows__f32_Span_f32_u32_PlusTimes_Axpby_f32", 6, 0),
-        ("csr_staged", "csr_staged_rows__f64_Span_f64_u32_PlusTimes_Axpby_f64", 3, 0),
         ("csr_path", "csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32", 4, 0),
         ("csr_path", "csr_tiles__f64_Span_f64_u32_PlusTimes_Axpby_f64", 4, 0),
     ] {

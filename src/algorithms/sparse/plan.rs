@@ -13,7 +13,7 @@ use crate::simt::WARP;
 #[non_exhaustive]
 pub enum SpmvMethod {
     /// Neighbouring lanes of a warp have a row: 1, 2, 4, 8, 16 or 32 of them. For rows of similar lengths. If results accumulate in more than
-    /// 256 bytes, 8 at least.
+    /// 256 bytes, 8 lanes in place of 2 and 4.
     Rows {
         /// How many lanes.
         lanes: u32,
@@ -42,7 +42,10 @@ const WARPS: f64 = 4096.0;
 
 // The costs below are in steps: the time of a warp in which each lane goes on by one entry. They are estimates.
 
-/// A step reads at as many places as there are rows in the warp. This is what that adds for one lane a row; for two half of it, and so on.
+/// A step of lanes that have a row each. Short rows lie in few lines, which the warp reads once.
+const ALONE: f64 = 2.0;
+
+/// A step of several lanes a row reads at as many places as there are rows in the warp. This is what that adds, by the number of lanes.
 const SCATTERED: f64 = 2.0;
 
 /// The begin and the end of a row: offsets, combination of the lanes, result.
@@ -119,7 +122,9 @@ impl RowLengths {
         for (way, &steps) in self.steps.iter().enumerate() {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
-            let work = if 1 << way <= CSR_STAGED_LANES {
+            let work = if way == 0 {
+                steps as f64 * ALONE + ROW * batches
+            } else if 1 << way <= CSR_STAGED_LANES {
                 let of_block = self.entries as f64 / batches * (CSR_STAGED_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
                 let staged = self.entries as f64 / f64::from(WARP) * STAGE;
@@ -237,11 +242,11 @@ mod tests {
     #[test]
     fn products_of_large_results_are_not_staged() {
         use crate::kernels::device::csr_stages;
-        for lanes in [1, 2, 4] {
+        for lanes in [2, 4] {
             assert!(csr_stages::<bool>(lanes) && csr_stages::<f64>(lanes) && csr_stages::<[f64; 32]>(lanes));
             assert!(!csr_stages::<[f64; 33]>(lanes));
         }
-        assert!(!csr_stages::<f32>(8));
+        assert!(!csr_stages::<f32>(1) && !csr_stages::<f32>(8));
     }
 
     #[test]

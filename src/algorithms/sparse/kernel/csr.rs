@@ -1,4 +1,5 @@
-//! The kernel of products of a matrix in compressed rows and a vector, for long rows of similar lengths; and the views of a matrix.
+//! The kernel of products of a matrix in compressed rows and a vector, for rows of similar lengths, few entries or many; and the views of a
+//! matrix.
 
 use core::hint::select_unpredictable;
 
@@ -12,19 +13,34 @@ pub const CSR_THREADS: usize = 128;
 /// Entries that a lane of [`csr_rows`](struct@csr_rows) has under way.
 const AHEAD: usize = 4;
 
-/// Blocks of a multiprocessor at once where results that accumulate in `A` have up to 8 bytes and `narrow` blocks do: wider ones take
-/// more registers.
-pub(super) const fn blocks<A>(narrow: usize) -> usize {
-    if size_of::<A>() <= 8 { narrow } else { narrow / 2 }
+/// The first entries of a row that a lane has to itself: those of a stencil in three dimensions, and one more.
+const FIRST: usize = 8;
+
+/// Blocks of a multiprocessor at once for results that accumulate in `A`: of up to 4 bytes, of up to 8, and of more. The wider they are, the
+/// more registers they take.
+pub(super) const fn blocks<A>([narrow, middle, wide]: [usize; 3]) -> usize {
+    match size_of::<A>() {
+        0..=4 => narrow,
+        5..=8 => middle,
+        _ => wide,
+    }
 }
 
-/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv): so many neighbouring `lanes`, 8, 16 or 32, have a row.
+/// `most` entries under way, or half as many if results accumulate in more than 8 bytes.
+pub(super) const fn ahead<A>(most: usize) -> usize {
+    if size_of::<A>() <= 8 { most } else { most / 2 }
+}
+
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv): so many neighbouring `lanes`, 1, 8, 16 or 32, have a row.
+///
+/// A lane that has a row to itself reads its entries one after the other, and the lanes of a warp read rows that lie one after the other:
+/// what one leaves of a line, the next ones find in the cache.
 ///
 /// What the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(12)))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([10, 8, 6])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_rows<V, S, I, R, E>(
     cx: Block,
@@ -46,6 +62,7 @@ pub fn csr_rows<V, S, I, R, E>(
 {
     let a = Csr { offsets, columns, values };
     match lanes {
+        1 => rows::<V, S, I, R, E, 1>(cx, &a, x, z, &mut y, &op, &epilogue),
         8 => rows::<V, S, I, R, E, 8>(cx, &a, x, z, &mut y, &op, &epilogue),
         16 => rows::<V, S, I, R, E, 16>(cx, &a, x, z, &mut y, &op, &epilogue),
         _ => rows::<V, S, I, R, E, 32>(cx, &a, x, z, &mut y, &op, &epilogue),
@@ -77,11 +94,13 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     let old = if writes { unsafe { read::<R::Output, E>(y, z, row, epilogue) } } else { E::Output::ZERO };
     let mut total = op.identity();
     let mut at = lane;
+    if LANES == 1 {
+        let first = const { ahead::<R::Accum>(FIRST) };
+        total = sum::<(V, S::Item), R>(op, total, &entries.products::<S, R, FIRST>(at, LANES, first, x, op));
+        at += first;
+    }
     while at < entries.len() {
-        let products: [_; AHEAD] = entries.products(at, LANES, AHEAD, x, op);
-        for &product in &products {
-            total = op.combine(total, product);
-        }
+        total = sum::<(V, S::Item), R>(op, total, &entries.products::<S, R, AHEAD>(at, LANES, AHEAD, x, op));
         at += AHEAD * LANES;
     }
     let total = warp_group_reduce(cx, total, op.reducer(), LANES as u32);
@@ -90,6 +109,12 @@ fn rows<V, S, I, R, E, const LANES: usize>(
         // SAFETY: as above.
         unsafe { y.write(row, epilogue.apply(total, old)) };
     }
+}
+
+/// The total of a row so far and of more products of it.
+#[inline(always)]
+fn sum<T, R: Reduction<T>>(op: &R, total: R::Accum, products: &[R::Accum]) -> R::Accum {
+    products.iter().fold(total, |total, &product| op.combine(total, product))
 }
 
 /// A matrix in compressed rows: all accesses are checked.

@@ -389,7 +389,7 @@ impl<A: Element> Carried<A> {
 
 /// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) after [`csr_tiles`](struct@csr_tiles): adds up the shares of
 /// rows that lie in several tiles. A thread a tile in which such a row ends.
-#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>(4)))]
+#[kernel(launch(pub(crate)), threads(CSR_ENDS_THREADS), min_blocks(blocks::<R::Accum>([4, 4, 2])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_ends<V, T, I, R, E>(
     cx: Block,

@@ -17,7 +17,7 @@ const AT_ONCE: usize = 4;
 ///
 /// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
 /// outside.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_row_vectors<V, S, I, R, E>(
     cx: Block,

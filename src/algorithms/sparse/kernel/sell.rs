@@ -5,7 +5,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::csr::{CSR_THREADS, Entries, blocks, bounds, read};
+use super::csr::{CSR_THREADS, Entries, ahead, blocks, bounds, read};
 use super::csr_build::CSR_BUILD_THREADS;
 
 /// Rows of a slice: a warp's lanes have one each.
@@ -13,11 +13,6 @@ pub const SELL_ROWS: usize = WARP as usize;
 
 /// Entries that a lane of [`sell_rows`](struct@sell_rows) has under way.
 const AHEAD: usize = 8;
-
-/// Those where results accumulate in `A`.
-const fn ahead<A>() -> usize {
-    if size_of::<A>() <= 8 { AHEAD } else { AHEAD / 2 }
-}
 
 /// Makes keys by which rows sort by their windows, and in a window by descending lengths: the window, and in the lower `bits` how much
 /// shorter than `longest` a row is. `rows` are their numbers. A thread a row.
@@ -121,7 +116,7 @@ pub fn sell_fill<I>(
 ///
 /// Kreutzer, Hager, Wellein, Fehske and Bishop, *A unified sparse matrix data format for efficient general sparse matrix-vector
 /// multiplication on modern processors with wide SIMD units*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>(8)))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([12, 10, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn sell_rows<V, S, I, R, E>(
     cx: Block,
@@ -151,7 +146,7 @@ pub fn sell_rows<V, S, I, R, E>(
     // Up to the row's last entry. Without one the row may begin after the last slot.
     let (begin, end) = if count == 0 { (0, 0) } else { (first, first + (count - 1) * SELL_ROWS + 1) };
     let entries = Entries::of(columns, values, begin, end);
-    let most = const { ahead::<R::Accum>() };
+    let most = const { ahead::<R::Accum>(AHEAD) };
     // SAFETY: each row is in `order` once.
     let old = unsafe { read::<R::Output, E>(&y, z, row, &epilogue) };
     let mut total = op.identity();
