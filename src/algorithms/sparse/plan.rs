@@ -3,8 +3,8 @@
 use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
-    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES, CSR_STAGED_THREADS,
-    CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
+    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_FIRST_ENTRIES, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES,
+    CSR_STAGED_THREADS, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -43,7 +43,10 @@ const WARPS: f64 = 4096.0;
 // The costs below are in steps: the time of a warp in which each lane goes on by one entry. They are estimates.
 
 /// A step of lanes that have a row each. Short rows lie in few lines, which the warp reads once.
-const ALONE: f64 = 2.0;
+const ALONE: f64 = 1.25;
+
+/// What a step after a row's first entries adds, which are under way together.
+const LATER: f64 = 2.5;
 
 /// A step of several lanes a row reads at as many places as there are rows in the warp. This is what that adds, by the number of lanes.
 const SCATTERED: f64 = 2.0;
@@ -123,7 +126,8 @@ impl RowLengths {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
             let work = if way == 0 {
-                steps as f64 * ALONE + ROW * batches
+                let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
+                steps as f64 * ALONE + later * LATER + ROW * batches
             } else if 1 << way <= CSR_STAGED_LANES {
                 let of_block = self.entries as f64 / batches * (CSR_STAGED_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);

@@ -61,7 +61,7 @@ pub use crate::algorithms::sort::kernel::{
     SORT_AHEAD, SORT_PORTION, SORT_THREADS, SortPass, SortShape, begin_digits, count_digits, count_digits_bytes,
     sort_sweep, sort_sweep_pairs, sort_tile, sort_tile_items, sort_tile_pairs,
 };
-pub use crate::algorithms::sparse::kernel::csr::{CSR_THREADS, csr_rows};
+pub use crate::algorithms::sparse::kernel::csr::{CSR_FIRST_ENTRIES, CSR_THREADS, csr_rows};
 pub use crate::algorithms::sparse::kernel::csr_build::{
     CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
     csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,

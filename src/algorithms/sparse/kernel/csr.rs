@@ -14,7 +14,7 @@ pub const CSR_THREADS: usize = 128;
 const AHEAD: usize = 4;
 
 /// The first entries of a row that a lane has to itself: those of a stencil in three dimensions, and one more.
-const FIRST: usize = 8;
+pub const CSR_FIRST_ENTRIES: usize = 8;
 
 /// Blocks of a multiprocessor at once for results that accumulate in `A`: of up to 4 bytes, of up to 8, and of more. The wider they are, the
 /// more registers they take.
@@ -95,8 +95,9 @@ fn rows<V, S, I, R, E, const LANES: usize>(
     let mut total = op.identity();
     let mut at = lane;
     if LANES == 1 {
-        let first = const { ahead::<R::Accum>(FIRST) };
-        total = sum::<(V, S::Item), R>(op, total, &entries.products::<S, R, FIRST>(at, LANES, first, x, op));
+        let first = const { ahead::<R::Accum>(CSR_FIRST_ENTRIES) };
+        total =
+            sum::<(V, S::Item), R>(op, total, &entries.products::<S, R, CSR_FIRST_ENTRIES>(at, LANES, first, x, op));
         at += first;
     }
     while at < entries.len() {
