@@ -308,12 +308,35 @@ fn a_process_without_nccl() {
 
 #[test]
 fn without_nccl_all_members_are_told_what_is_missing() {
+    alone("a_process_without_nccl", &[("WITHOUT_NCCL", "1"), ("KERNEL_PRIMITIVES_LIBNCCL", "/nowhere/libnccl.so.2")]);
+}
+
+/// Not a test, but what the processes of the next one do.
+#[test]
+fn a_process_that_asks_for_a_gpu() {
+    let Ok(expected) = std::env::var("EXPECTED_GPU") else { return };
+    let (driver, _turn) = fake();
+    driver.set("fake_devices", 2);
+    let mut options = GroupOptions::new(5, 6, "127.0.0.1:1");
+    options.local_rank = 3;
+    let device = options.device().expect("a GPU");
+    assert_eq!(device.ordinal().expect("a GPU").to_string(), expected);
+}
+
+#[test]
+fn the_local_rank_chooses_a_gpu_unless_the_user_does() {
+    for (asked, expected) in [("", "1"), ("auto", "1"), ("gpu", "1"), ("gpu:0", "0")] {
+        alone("a_process_that_asks_for_a_gpu", &[("KERNEL_PRIMITIVES_DEVICE", asked), ("EXPECTED_GPU", expected)]);
+    }
+}
+
+/// Runs a test in a process of its own, with these variables.
+fn alone(test: &str, variables: &[(&str, &str)]) {
     let mut process = std::process::Command::new(std::env::current_exe().expect("this test"));
-    process.args(["--exact", "a_process_without_nccl", "--nocapture"]);
-    process.env("WITHOUT_NCCL", "1").env("KERNEL_PRIMITIVES_LIBNCCL", "/nowhere/libnccl.so.2");
+    process.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied());
     let output = process.output().expect("a process");
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    assert!(output.status.success() && text.contains("1 passed"), "{variables:?}: {text}");
 }
 
 #[test]

@@ -161,7 +161,9 @@ impl Engine {
         let until = Instant::now() + link.timeout();
         let communicator = loop {
             match made.recv_timeout(PAUSE) {
-                Ok(made) => break made.map_err(fail)?,
+                Ok(made) => {
+                    break made.map_err(|reason| fail(format!("{reason}; each member needs a GPU to itself")))?;
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(fail("the thread that calls NCCL has ended".into())),
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::environment;
-use crate::device::{AskedDevice, DEVICE_VARIABLE, Device, environment as variable, parse};
+use crate::device::{DEVICE_VARIABLE, Device, environment as variable};
 use crate::{Error, Result};
 
 /// Members of the largest group.
@@ -79,15 +79,14 @@ impl GroupOptions {
     /// The device of this process: a GPU by its local rank, or the emulator where there is no GPU.
     ///
     /// Processes that see fewer GPUs than there are members on the machine count from the first again: a launcher may show each of them its
-    /// own. `KERNEL_PRIMITIVES_DEVICE` chooses as for [`Device::auto`].
+    /// own. `KERNEL_PRIMITIVES_DEVICE` chooses as for [`Device::auto`], but `gpu` is that by the local rank, too.
     ///
     /// # Errors
     ///
     /// As [`Device::auto`].
     pub fn device(&self) -> Result<Device> {
-        let asked = parse(&variable(DEVICE_VARIABLE)?);
-        match (Device::gpu_count(), asked) {
-            (count @ 1.., Ok(AskedDevice::Auto)) => Device::gpu_at(self.local_rank % count),
+        match (Device::gpu_count(), &*variable(DEVICE_VARIABLE)?) {
+            (count @ 1.., "" | "auto" | "gpu") => Device::gpu_at(self.local_rank % count),
             _ => Device::auto(),
         }
     }
