@@ -174,6 +174,15 @@ impl Program {
         needed
     }
 
+    /// Whether it has none but short instructions.
+    pub(crate) fn is_light(&self) -> bool {
+        self.code.iter().all(|one| match one.what {
+            What::Load(_) | What::Neighbour(..) | What::Scalar(_) | What::Constant(_) => true,
+            What::Op(op) => !matches!(op, Op::Math(_) | Op::Pow | Op::Atan2 | Op::Hypot) && !op.divides(),
+            _ => false,
+        })
+    }
+
     pub(crate) fn divides_integers(&self) -> bool {
         let divides = |one: &Instruction| matches!(one.what, What::Op(op) if op.divides_integers(one.dtype));
         self.code.iter().any(divides)

@@ -121,3 +121,34 @@ fn rows_of_threads_at_the_ends_of_axes() -> Result<()> {
     }
     Ok(())
 }
+
+/// The same of three axes, where each row's neighbours are read after the rows before it are stored.
+#[test]
+fn rows_in_turn_at_the_ends_of_axes() -> Result<()> {
+    let (device, emulator) = (stream()?, Device::emulator().stream()?);
+    let all = |stream: &Stream, shape: [usize; 3], boundary| -> Result<[Vec<f32>; 3]> {
+        let data: Vec<f32> = (0..shape.iter().product()).map(|i| (i * 7 % 31) as f32).collect();
+        let [x, y] = [0; 2].map(|_| Tensor::from_slice(stream, shape, &data));
+        let (x, y) = (x?, y?);
+        let [z, w] = [0; 2].map(|_| Tensor::uninit(stream, shape));
+        let (z, w) = (z?, w?);
+        let seven = || {
+            stencil(&x, boundary, |n| {
+                let across = n.at([-1, 0, 0]) + n.at([1, 0, 0]) + n.at([0, -1, 0]) + n.at([0, 1, 0]);
+                across + n.at(-1) + n.at(1) - 6.0 * n.at(0)
+            })
+        };
+        w.assign(seven())?;
+        assign_all([y.to(&y + seven()), z.to(seven() * 2.0 + axis_index::<f32>(1))])?;
+        Ok([w.to_vec()?, y.to_vec()?, z.to_vec()?])
+    };
+    use Boundary::*;
+    // 4 * 33 rows, and two fewer, which no four of a thread are; of 128 vectors.
+    for shape in [[33, 132, 512], [33, 130, 512]] {
+        for boundary in [Clamp, Periodic, Mirror, Symmetric, Constant(2.5)] {
+            let same = all(&device, shape, boundary)? == all(&emulator, shape, boundary)?;
+            assert!(same, "{shape:?}, {boundary:?}");
+        }
+    }
+    Ok(())
+}

@@ -4,6 +4,7 @@
 //! so that all accesses of a warp lie in a row; it loads all that it needs, computes and stores.
 
 mod arithmetic;
+mod around;
 mod casts;
 pub(crate) mod emit;
 mod fold;
@@ -32,6 +33,7 @@ use neighbours::Field;
 
 use super::dtype::DType;
 use super::graph::Op;
+use super::neighbours::neighbour::Rule;
 use super::program::{Program, What};
 
 /// Threads of a block, unless it is a large one.
@@ -110,6 +112,9 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         ".minnctapersm 1\n"
     } else if program.code.len() > LONG && variant.row.is_none() {
         ".minnctapersm 3\n"
+    } else if matches!(target, 90 | 100) && takes_few_registers(program, variant) {
+        // With 48 registers, where ptxas would take 56 to read more at once.
+        ".minnctapersm 5\n"
     } else {
         ""
     };
@@ -121,6 +126,15 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         e.body
     );
     Ok(text)
+}
+
+/// Whether rows in turn are computed of little but what is around them, a word each. Constants outside take predicates and more registers.
+fn takes_few_registers(program: &Program, variant: &Variant) -> bool {
+    variant.patch.is_some_and(|patch| patch.in_turn)
+        && program.inputs.iter().all(|input| input.shifted)
+        && !program.shifts.iter().any(|shift| matches!(shift.rule, Rule::Constant(_)))
+        && program.is_light()
+        && program.code.iter().all(|one| one.dtype.size() <= 4)
 }
 
 /// Instructions of a long program.

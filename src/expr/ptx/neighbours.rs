@@ -12,7 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::ops::Range;
 
+use super::around::Around;
 use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Param, Variant, Way};
 use crate::expr::layout::nest::{Apart, Nest};
@@ -29,18 +31,9 @@ const INSTRUCTIONS: usize = 1024;
 /// An element that is read around a thread's vectors: at distances from their first element, along the axes of the nest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cell {
-    input: u32,
-    rule: Rule,
-    by: [isize; MAX_RANK],
-}
-
-/// What is known around a vector.
-#[derive(Default)]
-pub(super) struct Around {
-    /// The index at a distance along an axis, and whether it is inside, if that matters.
-    indices: BTreeMap<(usize, isize, Rule), (Reg, Option<Reg>)>,
-    /// The address of a row's first element, and whether the row is inside.
-    rows: BTreeMap<Cell, (Reg, Option<Reg>)>,
+    pub(super) input: u32,
+    pub(super) rule: Rule,
+    pub(super) by: [isize; MAX_RANK],
 }
 
 /// How the operands lie that neighbours are read of, and what a thread computes.
@@ -48,7 +41,7 @@ pub(super) struct Field<'a> {
     program: &'a Program,
     apart: &'a [Option<Apart>; MAX_RANK],
     /// The innermost axis of the nest.
-    inner: usize,
+    pub(super) inner: usize,
     /// The axis along which a thread has rows, and their number.
     rows: (usize, usize),
     /// The rule of each input's elements that are inside: any is right, and that of its neighbours has most in common with them.
@@ -105,13 +98,18 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn cells(&self, width: usize) -> BTreeSet<Cell> {
-        let elements = || (0..self.rows.1).flat_map(|row| (0..width).map(move |i| (row, i)));
+        self.cells_of(0..self.rows.1, width)
+    }
+
+    /// The cells that some of a thread's rows need.
+    fn cells_of(&self, rows: Range<usize>, width: usize) -> BTreeSet<Cell> {
+        let elements = || rows.clone().flat_map(|row| (0..width).map(move |i| (row, i)));
         let code = self.program.code.iter();
         code.flat_map(|one| elements().filter_map(|(row, i)| self.cell(one.what, row, i, width))).collect()
     }
 
     /// Whether few cells lie beside the vectors' own indices: one on each side of a row, as in stencils of nearest neighbours.
-    fn is_narrow(&self, cells: &BTreeSet<Cell>, width: usize) -> bool {
+    pub(super) fn is_narrow(&self, cells: &BTreeSet<Cell>, width: usize) -> bool {
         let mut beside: BTreeMap<Cell, [usize; 2]> = BTreeMap::new();
         for &cell in cells.iter().filter(|cell| !self.is_own(cell.by[self.inner], width)) {
             let (mut row, after) = (cell, cell.by[self.inner] > 0);
@@ -173,7 +171,7 @@ impl Kernel<'_> {
             return BTreeMap::new();
         }
         if self.field.is_narrow(&cells, width) {
-            return self.read_anywhere(&cells, place, width).into_iter().collect();
+            return self.read_anywhere(&cells, place, width, &mut Around::default()).into_iter().collect();
         }
         let mut registers = BTreeMap::new();
         for &cell in &cells {
@@ -186,10 +184,31 @@ impl Kernel<'_> {
         self.keep(&registers, values);
         op!(self.e, "bra {both};");
         self.e.place(&border);
-        let values = self.read_anywhere(&cells, place, width);
+        let values = self.read_anywhere(&cells, place, width, &mut Around::default());
         self.keep(&registers, values);
         self.e.place(&both);
         registers
+    }
+
+    /// Reads what a row needs and the rows before it did not, in the order of the rows along their axis; `place` is the first row's.
+    pub(super) fn read_around_row(
+        &mut self,
+        row: usize,
+        place: &At,
+        width: usize,
+        around: &mut Around,
+        cells: &mut BTreeMap<Cell, Reg>,
+    ) {
+        let axis = self.field.rows.0;
+        let mut new: BTreeMap<isize, BTreeSet<Cell>> = BTreeMap::new();
+        for cell in self.field.cells_of(row..row + 1, width) {
+            if !cells.contains_key(&cell) {
+                new.entry(cell.by[axis]).or_default().insert(cell);
+            }
+        }
+        for new in new.values() {
+            cells.extend(self.read_anywhere(new, place, width, around));
+        }
     }
 
     fn keep(&mut self, registers: &BTreeMap<Cell, Reg>, values: Vec<(Cell, Reg)>) {
@@ -250,7 +269,7 @@ impl Kernel<'_> {
         all.expect("a shift leads somewhere")
     }
 
-    fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+    pub(super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.e.op(Class::Pred, "and.pred", &[a, b])),
             (a, b) => a.or(b),
@@ -320,7 +339,13 @@ impl Kernel<'_> {
     }
 
     /// Reads cells of which some may be outside: those at the vectors' own indices along the innermost axis by vectors.
-    fn read_anywhere(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Vec<(Cell, Reg)> {
+    fn read_anywhere(
+        &mut self,
+        cells: &BTreeSet<Cell>,
+        place: &At,
+        width: usize,
+        around: &mut Around,
+    ) -> Vec<(Cell, Reg)> {
         let inner = self.field.inner;
         let mut rows: BTreeMap<Cell, Vec<Cell>> = BTreeMap::new();
         for &cell in cells {
@@ -328,30 +353,35 @@ impl Kernel<'_> {
             row.by[inner] = 0;
             rows.entry(row).or_default().push(cell);
         }
-        let (mut around, mut values) = (Around::default(), Vec::new());
+        let mut values = Vec::new();
         for (row, cells) in rows {
             let operand = self.operand_of(row.input);
             let (own, beside): (Vec<Cell>, Vec<Cell>) =
                 cells.into_iter().partition(|cell| (0..width as isize).contains(&cell.by[inner]));
             if own.len() > 1 && self.variant.operands[operand] == Way::Row {
                 let dtype = self.program.inputs[row.input as usize].dtype;
-                let (address, inside) = self.row_around(row, place, width, &mut around);
+                let (address, inside) = self.row_around(row, place, width, around);
                 let index = place.index[inner].expect("an index along each axis");
                 let address = self.indexed(operand, inner, address, index);
-                let vector = self.e.load("global", dtype, address, 0, width);
+                let vector = self.e.load(self.space_around(), dtype, address, 0, width);
                 for cell in own {
                     let value = vector[cell.by[inner] as usize];
                     values.push((cell, self.or_constant(cell, value, inside)));
                 }
             } else {
-                let read = |cell| (cell, self.read_cell(cell, place, width, &mut around));
+                let read = |cell| (cell, self.read_cell(cell, place, width, around));
                 values.extend(own.into_iter().map(read));
             }
             for cell in beside {
-                values.push((cell, self.read_cell(cell, place, width, &mut around)));
+                values.push((cell, self.read_cell(cell, place, width, around)));
             }
         }
         values
+    }
+
+    /// The space that is read around places. Nothing writes there: said where ptxas is to move loads of a row before stores of another.
+    fn space_around(&self) -> &'static str {
+        if self.variant.patch.is_some_and(|patch| patch.in_turn) { "global.nc" } else { "global" }
     }
 
     /// What was read in place of a cell, or the constant of its rule if it is not inside.
@@ -373,7 +403,7 @@ impl Kernel<'_> {
         let (row, row_inside) = self.row_around(cell, place, width, around);
         let (index, index_inside) = self.index_around(inner, cell.by[inner], cell.rule, place, width, around);
         let address = self.indexed(operand, inner, row, index);
-        let value = self.e.load("global", dtype, address, 0, 1)[0];
+        let value = self.e.load(self.space_around(), dtype, address, 0, 1)[0];
         let inside = self.both(row_inside, index_inside);
         self.or_constant(cell, value, inside)
     }
@@ -389,103 +419,5 @@ impl Kernel<'_> {
             return self.e.op_with(Class::B64, name, &[index], format_args!("{size}, {address}"));
         }
         address
-    }
-
-    /// The address of the first element of a cell's row.
-    fn row_around(&mut self, mut cell: Cell, place: &At, width: usize, around: &mut Around) -> (Reg, Option<Reg>) {
-        let inner = self.field.inner;
-        cell.by[inner] = 0;
-        if let Some(&known) = around.rows.get(&cell) {
-            return known;
-        }
-        let operand = self.operand_of(cell.input);
-        let (mut address, mut inside) = (self.argument(Param::Operand(operand))[0], None);
-        for axis in 0..inner {
-            let (index, index_inside) = self.index_around(axis, cell.by[axis], cell.rule, place, width, around);
-            address = self.indexed(operand, axis, address, index);
-            inside = self.both(inside, index_inside);
-        }
-        around.rows.insert(cell, (address, inside));
-        (address, inside)
-    }
-
-    /// The index that is read at a distance along an axis.
-    fn index_around(
-        &mut self,
-        axis: usize,
-        by: isize,
-        rule: Rule,
-        place: &At,
-        width: usize,
-        around: &mut Around,
-    ) -> (Reg, Option<Reg>) {
-        let key = (axis, by, rule);
-        if let Some(&known) = around.indices.get(&key) {
-            return known;
-        }
-        let index = place.index[axis].expect("an index along each axis");
-        let own = if axis == self.field.inner { width as isize } else { 1 };
-        let s = self.signed();
-        let named = |name: &str| format!("{name}.{s}");
-        let class = index.class;
-        let at = if by == 0 { index } else { self.e.op_with(class, &named("add"), &[index], by) };
-        let known = if (0..own).contains(&by) {
-            (at, None)
-        } else {
-            let (low, extent) = (by < 0, self.argument(Param::Extent(axis))[0]);
-            let last = |kernel: &mut Self| kernel.e.op_with(class, &named("sub"), &[extent], 1);
-            // Of rows past the end, which are not stored, a neighbour may be more than one step of the rule away: any element will do.
-            let far = self.variant.patch.is_some_and(|patch| patch.rows > 1 && axis == usize::from(patch.axis)) && !low;
-            match rule {
-                Rule::Clamp | Rule::Constant(_) => {
-                    let nearest = if low {
-                        self.e.op_with(class, &named("max"), &[at], 0)
-                    } else {
-                        let last = last(self);
-                        self.e.op(class, &named("min"), &[at, last])
-                    };
-                    let inside = matches!(rule, Rule::Constant(_)).then(|| {
-                        if low {
-                            self.e.op_with(Class::Pred, &named("setp.ge"), &[at], 0)
-                        } else {
-                            self.e.op(Class::Pred, &named("setp.lt"), &[at, extent])
-                        }
-                    });
-                    (nearest, inside)
-                }
-                Rule::Periodic => {
-                    let (name, outside) = if low {
-                        ("add", self.e.op_with(Class::Pred, &named("setp.lt"), &[at], 0))
-                    } else {
-                        ("sub", self.e.op(Class::Pred, &named("setp.ge"), &[at, extent]))
-                    };
-                    let turned = self.e.op(class, &named(name), &[at, extent]);
-                    let turned = self.e.op(class, &format!("selp.{}", class.ptx()), &[turned, at, outside]);
-                    let at = if far {
-                        let last = last(self);
-                        self.e.op(class, &named("min"), &[turned, last])
-                    } else {
-                        turned
-                    };
-                    (at, None)
-                }
-                Rule::Mirror | Rule::Symmetric => {
-                    let image = if low {
-                        // −1 − at for the symmetric one.
-                        let name = if rule == Rule::Mirror { named("neg") } else { format!("not.{}", class.ptx()) };
-                        self.e.op(class, &name, &[at])
-                    } else {
-                        let twice = self.e.op(class, &named("add"), &[extent, extent]);
-                        let twice =
-                            self.e.op_with(class, &named("sub"), &[twice], 1 + isize::from(rule == Rule::Mirror));
-                        self.e.op(class, &named("sub"), &[twice, at])
-                    };
-                    let image = self.e.op(class, &named(if low { "max" } else { "min" }), &[at, image]);
-                    (if far { self.e.op_with(class, &named("max"), &[image], 0) } else { image }, None)
-                }
-            }
-        };
-        around.indices.insert(key, known);
-        known
     }
 }

@@ -5,9 +5,14 @@
 //! takes a vector in each of a few rows, whose neighbours are mostly the same and stay in registers; and a block's threads lie along
 //! up to three axes, so that the first-level cache has most of what several of them read. On an axis whose extent is no multiple, the
 //! last thread reads rows again in place of those past the end, and does not store them.
+//!
+//! What the rows need is read before anything is computed, if that leaves a multiprocessor enough threads. Otherwise, if ptxas can move
+//! the loads as it likes and no thread has rows past the end, each row's are written before its own instructions.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::around::Around;
 use super::emit::{Class, Reg, op};
 use super::neighbours::Field;
 use super::{At, Kernel, Param, THREADS, Variant, Way};
@@ -24,6 +29,8 @@ pub(crate) struct Patch {
     pub(super) axis: u8,
     /// So many.
     pub(super) rows: u8,
+    /// Whether each row's neighbours are read after the rows before it are computed: all of them would take too many registers.
+    pub(super) in_turn: bool,
 }
 
 impl Patch {
@@ -40,8 +47,10 @@ impl Patch {
 
     /// The patches of a program's threads, if there are neighbours along an axis other than the innermost.
     fn new(program: &Program, nest: &Nest, width: usize) -> Option<Self> {
-        /// The most registers of 32 bits for what several rows read: half of them would make two blocks of four.
+        /// The most registers of 32 bits for what several rows read at once: half of them would make two blocks of four.
         const REGISTERS: usize = 48;
+        /// The same for what they read in turn, of rows along another axis too, which only one of them needs.
+        const IN_TURN: usize = 64;
         /// The most instructions of several rows.
         const INSTRUCTIONS: usize = 512;
         /// Threads that keep any GPU busy.
@@ -51,15 +60,23 @@ impl Patch {
         outer.retain(|&axis| axis != inner);
         outer.sort_by_key(|&axis| std::cmp::Reverse(axis));
         let axis = *outer.first()?;
-        let fits = |rows: usize| {
+        let around = |rows: usize| {
             let field = Field::new(program, &nest.apart, inner, (axis, rows));
+            let cells = field.cells(width);
+            (field.registers(&cells), field.is_narrow(&cells, width))
+        };
+        // Without rows past the end, and so without branches between rows.
+        let in_turn = |rows: usize, narrow: bool| narrow && outer.len() > 1 && nest.extents[axis].is_multiple_of(rows);
+        let fits = |rows: usize| {
+            let (registers, narrow) = around(rows);
             rows <= nest.extents[axis]
                 && (rows == 1 || width * rows <= super::most_computed(program))
                 && nest.elements / (width * rows) >= BUSY
                 && program.code.len() * width * rows <= INSTRUCTIONS
-                && field.registers(&field.cells(width)) <= REGISTERS
+                && registers <= if in_turn(rows, narrow) { IN_TURN } else { REGISTERS }
         };
         let rows = [4, 2].into_iter().find(|&rows| fits(rows)).unwrap_or(1);
+        let in_turn = rows > 1 && around(rows).0 > REGISTERS;
         // As many lanes as a row fills but for a third of them.
         let vectors = nest.extents[inner] / width;
         let fills = |&lanes: &usize| vectors.next_multiple_of(lanes) <= vectors + vectors / 2;
@@ -67,7 +84,7 @@ impl Patch {
         let mut threads = [1u16; MAX_RANK];
         threads[inner] = lanes as u16;
         // The rest of the threads along other axes, as nearly a cube as that gets; along the innermost where those are short.
-        let mut patch = Self { threads, axis: axis as u8, rows: rows as u8 };
+        let mut patch = Self { threads, axis: axis as u8, rows: rows as u8, in_turn };
         for _ in 0..(THREADS / lanes).ilog2() {
             let open = |&axis: &usize| patch.tile(axis) < nest.extents[axis];
             let next = outer.iter().copied().take(2).filter(open).min_by_key(|&axis| patch.tile(axis));
@@ -131,6 +148,12 @@ impl Kernel<'_> {
             op!(self.e, "@{outside} bra {done};");
         }
         let places = self.rows_of(&index, axis, rows);
+        if patch.in_turn {
+            self.write_in_turn(&places, width);
+            self.e.place(&done);
+            op!(self.e, "ret;");
+            return;
+        }
         let cells = self.read_around(&places[0], width);
         let mut values: Vec<_> =
             places.iter().enumerate().map(|(row, place)| self.loaded_of(&cells, row, place, width)).collect();
@@ -146,6 +169,19 @@ impl Kernel<'_> {
         }
         self.e.place(&done);
         op!(self.e, "ret;");
+    }
+
+    /// Writes rows one after the other, none of which is past the end. There are no branches between them, so that ptxas has one block of
+    /// instructions to order.
+    fn write_in_turn(&mut self, places: &[At], width: usize) {
+        // What is read at the places themselves may be what is stored there.
+        let mut values: Vec<_> = places.iter().map(|place| self.loaded_alone(place, width)).collect();
+        let (mut around, mut cells) = (Around::default(), BTreeMap::new());
+        for (row, (place, values)) in places.iter().zip(&mut values).enumerate() {
+            self.read_around_row(row, &places[0], width, &mut around, &mut cells);
+            self.add_around(values, &cells, row, width);
+            self.store(values, place, width);
+        }
     }
 
     /// The places of a thread's rows along an axis; those past the end are the last.

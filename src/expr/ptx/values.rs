@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::around::Around;
 use super::emit::{Class, Reg};
-use super::neighbours::{Around, Cell};
+use super::neighbours::Cell;
 use super::{At, Kernel, Param, Way};
 use crate::expr::dtype::DType;
 use crate::expr::program::What;
@@ -36,6 +37,30 @@ impl Kernel<'_> {
             });
         }
         values
+    }
+
+    /// What is loaded at a place of inputs that have no neighbours, and what is the same for all elements.
+    pub(super) fn loaded_alone(&mut self, place: &At, width: usize) -> Vec<Vec<Reg>> {
+        let mut values = Vec::with_capacity(self.program.code.len());
+        for (at, instruction) in self.program.code.iter().enumerate() {
+            values.push(match (self.uniform[at], instruction.what) {
+                (Some(value), _) => vec![value],
+                (None, What::Load(input)) if !self.program.inputs[input as usize].shifted => {
+                    self.load(input, instruction.dtype, place, width)
+                }
+                _ => Vec::new(),
+            });
+        }
+        values
+    }
+
+    /// Adds a row's part of what was read around a thread's rows.
+    pub(super) fn add_around(&self, values: &mut [Vec<Reg>], cells: &BTreeMap<Cell, Reg>, row: usize, width: usize) {
+        for (values, instruction) in values.iter_mut().zip(&self.program.code) {
+            if values.is_empty() {
+                *values = self.of_cells(instruction.what, cells, row, width).unwrap_or_default();
+            }
+        }
     }
 
     /// Computes what is not loaded.

@@ -3,10 +3,9 @@
 use super::THREADS;
 use super::patch::Patch;
 use super::row_tile::RowTile;
-use crate::expr::graph::Op;
 use crate::expr::layout::nest::{Apart, Nest, OperandLayout};
 use crate::expr::layout::shape::MAX_RANK;
-use crate::expr::program::{Program, What};
+use crate::expr::program::Program;
 use crate::expr::reduce::Spec;
 
 /// Threads of a large block.
@@ -166,13 +165,9 @@ impl Variant {
     pub(crate) fn sized(mut self, program: &Program, elements: usize) -> Self {
         const MANY: usize = 1 << 24;
         const FEW: usize = 8;
-        let light = |what| match what {
-            What::Load(_) | What::Scalar(_) | What::Constant(_) => true,
-            What::Op(op) => !matches!(op, Op::Math(_) | Op::Pow | Op::Atan2 | Op::Hypot) && !op.divides(),
-            _ => false,
-        };
-        let narrow = program.code.iter().all(|one| one.dtype.size() * usize::from(self.width) <= 16 && light(one.what));
-        self.large = self.rank == 0 && elements >= MANY && program.code.len() <= FEW && narrow;
+        let narrow = program.code.iter().all(|one| one.dtype.size() * usize::from(self.width) <= 16);
+        let light = narrow && program.is_light();
+        self.large = self.rank == 0 && elements >= MANY && program.code.len() <= FEW && light;
         self
     }
 
