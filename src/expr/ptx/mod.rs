@@ -128,11 +128,12 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     Ok(text)
 }
 
-/// Whether rows in turn are computed of little but what is around them, a word each. Constants outside take predicates and more registers.
+/// Whether rows in turn are computed of little but what is around them, a word each. Constants outside take predicates and more registers, and
+/// so do distances to the other side.
 fn takes_few_registers(program: &Program, variant: &Variant) -> bool {
     variant.patch.is_some_and(|patch| patch.in_turn)
         && program.inputs.iter().all(|input| input.shifted)
-        && !program.shifts.iter().any(|shift| matches!(shift.rule, Rule::Constant(_)))
+        && !program.shifts.iter().any(|shift| matches!(shift.rule, Rule::Constant(_) | Rule::Periodic))
         && program.is_light()
         && program.code.iter().all(|one| one.dtype.size() <= 4)
 }
