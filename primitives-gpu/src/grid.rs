@@ -277,7 +277,7 @@ impl<'a, 'k, T: Element> Chain<'a, 'k, T> {
 
     /// A thread's part of what all tiles amount to: of its block's `n` threads, thread `i` combines what tiles `i`, `i + n` and so
     /// on [announce](Self::announce). The block that [arrives](Self::arrive) last calls it with all its threads; a reduction of their
-    /// parts over the block is the total, where `op` commutes. What was announced is on its way, if not there yet.
+    /// parts over the block is the total, if `op` is commutative. What was announced is on its way, if not there yet.
     #[track_caller]
     pub fn thread_total<R: Reducer<T>>(&self, op: &R) -> T {
         let tiles = self.tiles;

@@ -27,10 +27,10 @@ const fn blocks_in_flight(item: usize, accumulators: usize) -> u32 {
 /// The threads of a block along `x` have `NX` columns each, those along `y` rows, and those along `z` outer elements; at most
 /// 256 threads. The grid along `x` has as many blocks as that takes, the columns' fastest: fewer are a fault, and so is a grid along `z`.
 ///
-/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor). Where
-/// `inner` and the buffer's address are multiples of 16 bytes, a thread has eight rows in flight by accesses of so
-/// many. Every element is read once; a column's results are combined by [`block_y_reduce`]. The order depends on the
-/// launch's shape alone.
+/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor) but
+/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) of an operator that is not. Where `inner` and the buffer's address are
+/// multiples of 16 bytes, a thread has eight rows in flight by accesses of so many. Every element is read once; a column's
+/// results are combined by [`block_y_reduce`]. The order depends on the launch's shape alone.
 ///
 /// Seed: `ReduceHigherDim`.
 ///

@@ -13,7 +13,7 @@ const BATCH: usize = 4;
 ///
 /// `f16` and `bf16` are widened to `f32` first, and so is the result: `R` reduces, and `out` holds, the accumulation type.
 /// `out` has one element a block. The order of combination depends on the grid and the block alone, so the same launch
-/// gives the same bits again.
+/// gives the same bits again. A thread combines its items of all tiles first, so `op` must be commutative if a block visits several.
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -68,9 +68,10 @@ pub fn block_reduce<T, R, const NX: usize>(
 /// else it is a fault; [`reduce_row_dims`](super::reduce_row_dims)`(rows, columns, 4 * NX)` chooses a block a row for
 /// long rows, and many rows a block for short ones.
 ///
-/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor). A thread has
-/// four accesses in flight, of 16 bytes where all rows start on such a boundary, and combines by [`block_x_reduce`]. The
-/// order depends on the launch's shape alone.
+/// The combination must be commutative, as it is in all reductions of [`functor`](kernel_primitives::functor) but
+/// [`ReduceBy`](kernel_primitives::functor::ReduceBy) of an operator that is not. A thread has four accesses in flight, of
+/// 16 bytes where all rows start on such a boundary, and combines by [`block_x_reduce`]. The order depends on the launch's
+/// shape alone.
 ///
 /// ```
 /// use kernel_primitives::functor::{ArgMax, Mean};

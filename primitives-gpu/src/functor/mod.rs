@@ -133,6 +133,25 @@ pub trait NullaryFn {
 }
 
 /// A function of one argument.
+///
+/// A closure is one. A type that implements it and derives [`KernelParam`](crate::KernelParam) can be a kernel's parameter, too:
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// x ↦ x³
+/// #[derive(Clone, Copy, KernelParam)]
+/// struct Cube;
+///
+/// impl UnaryFn<f32> for Cube {
+///     type Output = f32;
+///     fn apply(&self, x: f32) -> f32 {
+///         x * x * x
+///     }
+/// }
+///
+/// assert_eq!(Cube.apply(3.0), 27.0);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of one `{A}`",
     label = "not a `UnaryFn<{A}>`",
@@ -155,6 +174,25 @@ pub trait UnaryFn<A> {
 }
 
 /// A function of two arguments.
+///
+/// A closure is one. A type that implements it and derives [`KernelParam`](crate::KernelParam) can be a kernel's parameter, too:
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// The value in the middle between two.
+/// #[derive(Clone, Copy, KernelParam)]
+/// struct Middle;
+///
+/// impl BinaryFn<f32> for Middle {
+///     type Output = f32;
+///     fn apply(&self, a: f32, b: f32) -> f32 {
+///         0.5 * (a + b)
+///     }
+/// }
+///
+/// assert_eq!(Middle.apply(1.0, 4.0), 2.5);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of `{A}` and `{B}`",
     label = "not a `BinaryFn<{A}, {B}>`",
@@ -290,8 +328,42 @@ impl<T, R, F: Fn([T; N]) -> R, const N: usize> NaryFn<T, N> for F {
 
 /// An associative function of two `T` with an identity: what reductions and scans combine by.
 ///
-/// Collectives combine neighbours only and keep their order, so the function need not be commutative. Associativity is up
-/// to the implementer; for floats the order of combination is fixed by the block's shape, hence results are repeatable.
+/// `apply(a, b)` gets `a` of what comes before `b`. Scans, reductions by key and collectives combine neighbours only and keep their
+/// order, so the function need not be commutative; [`block_reduce_path`](crate::block::block_reduce_path) is the exception. Other
+/// reductions over whole buffers need a commutative one: see [`Reduction`]. Associativity is up to the implementer; for floats the
+/// order of combination is fixed by the block's shape, hence results are repeatable.
+///
+/// ```
+/// use kernel_primitives::prelude::*;
+///
+/// /// x ↦ a·x + b
+/// #[derive(Clone, Copy, Debug, PartialEq, Element)]
+/// #[repr(C)]
+/// struct Map {
+///     a: f32,
+///     b: f32,
+/// }
+///
+/// /// The first map, and then the second.
+/// #[derive(Clone, Copy, KernelParam)]
+/// struct Then;
+///
+/// impl BinaryFn<Map> for Then {
+///     type Output = Map;
+///     fn apply(&self, first: Map, second: Map) -> Map {
+///         Map { a: second.a * first.a, b: second.a * first.b + second.b }
+///     }
+/// }
+///
+/// impl Reducer<Map> for Then {
+///     fn identity(&self) -> Map {
+///         Map { a: 1.0, b: 0.0 }
+///     }
+/// }
+///
+/// let (add_one, triple) = (Map { a: 1.0, b: 1.0 }, Map { a: 3.0, b: 0.0 });
+/// assert_eq!(thread_reduce(Then.identity(), &[add_one, triple], Then), Map { a: 3.0, b: 3.0 });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot reduce `{T}`",
     label = "not a `Reducer<{T}>`",

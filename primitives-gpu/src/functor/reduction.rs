@@ -11,9 +11,14 @@ use crate::simt::Block;
 
 /// A reduction of items of type `T`.
 ///
-/// Each item goes through [`pre`](Reduction::pre); the results are combined, in any grouping that keeps their order, with
+/// Each item goes through [`pre`](Reduction::pre); the results are combined, in any grouping, with
 /// [`identity`](Reduction::identity) in as many places as convenient; what is left goes through [`post`](Reduction::post).
 /// [`reducer`](Reduction::reducer) is the middle step as the [`Reducer`] that collectives take.
+///
+/// **Order.** The library's kernels give a thread items that are far apart. So in `algorithms::reduce`, `segmented_reduce`, `spmv_by`
+/// and `spmm_by`, and in `kernels::reduce_rows` and `reduce_higher_dim`, the combination must be commutative. All reductions of the
+/// table below are commutative; [`ReduceBy`] and [`Semiring`](super::Semiring) are if their operator is. [`of`](Reduction::of) and
+/// collectives keep the order, so a kernel of one's own can give each thread consecutive items, and reduce by any combination.
 ///
 /// Sums, products and norms accumulate in [`Accumulate::Accum`], which is also their result: `f32` for the half types. Means
 /// of integers accumulate in 64 bits ([`Average`]).
@@ -54,7 +59,7 @@ pub trait Reduction<T>: Sized {
     /// The contribution of an item; `index` is its place among all items.
     fn pre(&self, item: T, index: u64) -> Self::Accum;
 
-    /// Two contributions, `a` of items before those of `b`, as one.
+    /// Two contributions as one. `a` is of items before those of `b`, where the [order](Reduction) is kept.
     fn combine(&self, a: Self::Accum, b: Self::Accum) -> Self::Accum;
 
     /// The result of `count` items.
@@ -70,6 +75,40 @@ pub trait Reduction<T>: Sized {
     }
 
     /// [`combine`](Reduction::combine) and the identity, for collectives: `block_reduce(cx, shared, value, op.reducer())`.
+    ///
+    /// A reduction such as [`ArgMax`] is one of many types. Where nothing else says of which, the call does:
+    ///
+    /// ```
+    /// use kernel_primitives::functor::{ArgMax, Indexed};
+    /// use kernel_primitives::prelude::*;
+    ///
+    /// /// The place of the largest of a block's items.
+    /// #[kernel]
+    /// fn places(
+    ///     cx: Block,
+    ///     x: Global<f32>,
+    ///     mut out: GlobalMut<u64, PerBlock>,
+    ///     mut shared: Shared<ReduceStorage<Indexed<f32>>>,
+    /// ) {
+    ///     let op = ArgMax;
+    ///     let reducer = Reduction::<f32>::reducer(&op);
+    ///     let mut best = reducer.identity();
+    ///     for i in cx.items(x.len()) {
+    ///         best = reducer.apply(best, op.pre(x[i], i.index() as u64));
+    ///     }
+    ///     let best = block_reduce(cx, &mut shared, best, reducer);
+    ///     out.store(best.index());
+    /// }
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = kernel_primitives::Device::emulator().stream()?;
+    /// let x = stream.buffer_from(&[3.0f32, 7.0, 1.0, 7.0])?;
+    /// let mut out = stream.buffer_zeroed::<u64>(1)?;
+    /// places::launch(&stream, (1, 64), &x, &mut out)?;
+    /// assert_eq!(out.to_vec()?, [1]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline(always)]
     fn reducer(&self) -> Combine<'_, Self, T> {
         Combine { reduction: self, item: PhantomData }
@@ -123,7 +162,8 @@ impl<R: Reduction<T>, T> Reducer<R::Accum> for Combine<'_, R, T> {
     }
 }
 
-/// The reduction by a [`Reducer`]: an operator and its identity, as scans take it.
+/// The reduction by a [`Reducer`]: an operator and its identity, as scans take it. It is commutative if the operator is, which
+/// the library's kernels need: see [`Reduction`].
 ///
 /// ```
 /// use kernel_primitives::functor::{Max, ReduceBy, Reduction};
@@ -244,11 +284,13 @@ reductions! {
     Any: <T: ConvertTo<bool>> -> bool, false, |x, _| x.convert(), |a, b| a | b, |total, _| -> bool { total };
     /// Whether all items are not 0; NaN is not.
     All: <T: ConvertTo<bool>> -> bool, true, |x, _| x.convert(), |a, b| a & b, |total, _| -> bool { total };
-    /// The first of the smallest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal.
+    /// The first of the smallest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items the one of
+    /// the lower index wins, whichever of the two comes first in [`combine`](Reduction::combine).
     ArgMin: <T: Ordered> -> Indexed<T>,
         Indexed::new(T::GREATEST, u64::MAX), |x, index| Indexed::new(x, index), |a, b| first(a, b, |x, y| x.less(y)),
         |total, _| -> Indexed<T> { total };
-    /// The first of the largest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal.
+    /// The first of the largest items, or the first NaN if there is one, as in NumPy. −0 and +0 are equal. Of equal items the one of
+    /// the lower index wins, whichever of the two comes first in [`combine`](Reduction::combine).
     ArgMax: <T: Ordered> -> Indexed<T>,
         Indexed::new(T::LEAST, u64::MAX), |x, index| Indexed::new(x, index), |a, b| first(a, b, |x, y| y.less(x)),
         |total, _| -> Indexed<T> { total };
