@@ -31,6 +31,26 @@ macro_rules! counters {
         /// # Ok(())
         /// # }
         /// ```
+        ///
+        /// An expression is one launch, however long it is:
+        ///
+        /// ```
+        /// use kernel_primitives::Device;
+        /// use kernel_primitives::expr::{Reductions, Tensor, exp};
+        ///
+        /// # fn main() -> kernel_primitives::Result<()> {
+        /// let device = Device::emulator();
+        /// let stream = device.stream()?;
+        /// let x = Tensor::from_slice(&stream, 3, &[1.0f32, 2.0, 3.0])?;
+        /// let y = Tensor::uninit(&stream, 3)?;
+        ///
+        /// let before = device.counters();
+        /// y.assign(exp(&x) * 2.0 + 1.0)?;
+        /// let _ = (&x * &y).sum().item()?;
+        /// assert_eq!(device.counters().since(before).launches, 2);
+        /// # Ok(())
+        /// # }
+        /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -58,7 +78,8 @@ macro_rules! counters {
     };
 }
 counters! {
-    /// Launches of kernels. Those of nothing, those that a capture records and those of a graph's kernels are not counted.
+    /// Launches of kernels. The kernel of an expression counts as one, on the emulator's device too, where the CPU's cores compute it. Those
+    /// of nothing, those that a capture records and those of a graph's kernels are not counted.
     launches,
     /// Launches of graphs, each counted once, whatever it holds.
     graph_launches,

@@ -277,12 +277,25 @@ pub fn clamp<T: Numeric>(x: impl Operand<Elem = T>, low: T, high: T) -> Expr<T> 
     Expr::binary(Op::Min, low, scalar(high))
 }
 
-/// The number of the element in the target, outermost axis first, as a `T`.
+/// The number of the element in the target, outermost axis first, as a `T`. In a reduction, it is the number in what is reduced.
 pub fn element_index<T: Numeric>() -> Expr<T> {
     Expr::<u64>::new(Kind::Index(None), arguments([])).convert()
 }
 
-/// The element's index along an axis of the target, as a `T`.
+/// The element's index along an axis of the target, as a `T`. In a reduction, the axis is one of what is reduced. The outermost axis is 0.
+///
+/// ```
+/// # use kernel_primitives::{Device, expr::{Reductions, Tensor, axis_index, gather}};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// # let stream = Device::auto()?.stream()?;
+/// // The sum of one element of each row.
+/// let x = Tensor::from_slice(&stream, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let columns = Tensor::from_slice(&stream, 2, &[2u64, 0])?;
+/// let picked = gather(&x.reshape(6)?, axis_index::<u64>(0) * 3 + &columns);
+/// assert_eq!(picked.sum().item()?, 7.0);
+/// # Ok(())
+/// # }
+/// ```
 pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
     Expr::<u64>::new(Kind::Index(Some(axis)), arguments([])).convert()
 }

@@ -38,7 +38,7 @@
 //!
 //! A function that is generic over what it adds and multiplies takes an [`Expr`] as it takes an `f64`. Called once, it returns the
 //! expression of all that it does. [`assign_all`] computes several results in one kernel, and [`Prepared`] does so often.
-//! [`Reductions`] reduces an expression to a value, or along axes.
+//! [`Reductions`] reduces an expression to a value, or along axes; the result is no part of another expression, see below.
 //!
 //! # Rules
 //!
@@ -49,8 +49,12 @@
 //! unless you [ask](Expr::contract) for it. Integers wrap, `/` and `%` of integers truncate, and a division of integers by zero is
 //! an [`Error::Fault`](crate::Error::Fault). All but the elementary functions give the same bits on a GPU and on the CPU.
 //!
-//! **Shapes.** NumPy's rules hold: the shapes of what is read broadcast to the target's. A target may be read in its own places,
-//! `x.assign(&x * 2.0)`. Any other overlap is an error.
+//! **Shapes.** NumPy's rules hold: the shapes of what is read broadcast to the target's, and in a reduction to each other. A target may
+//! be read in its own places, `x.assign(&x * 2.0)`. Any other overlap is an error.
+//!
+//! **Reductions.** An expression inside a reduction is computed in the reduction's kernel. A reduction inside an expression does not
+//! compile: compute it before, into a tensor by [`tensor`](ReductionExpr::tensor) or to a number by [`item`](ReductionExpr::item).
+//! [`keep_axes`](ReductionExpr::keep_axes) gives the tensor a shape that broadcasts; its example is a softmax in three kernels.
 //!
 //! # How it runs
 //!
@@ -63,6 +67,7 @@
 //! kernel of its own, with its numbers in it.
 //!
 //! On the emulator's device, expressions are not emulated: the CPU's cores compute them, in chunks that stay in the caches.
+//! [`Counters`](crate::Counters) count them as launches there, too.
 
 mod assignments;
 mod call;

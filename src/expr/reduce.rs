@@ -84,7 +84,8 @@ summed!(
 
 /// A reduction of an expression, whose results are of type `T`: over all elements, or along [axes](Self::axes).
 ///
-/// It is computed in one kernel, which reads each operand once and writes only the results.
+/// It is computed in one kernel, which reads each operand once and writes only the results. It is no [`Operand`]: an expression takes
+/// its result, as a [tensor](Self::tensor) or a number.
 ///
 /// Sums, products, means and norms of `f16` and `bf16` are formed in `f32`; integers wrap. For floats, the order in which values are
 /// combined depends on the shape, the layout and the device, and is the same in every run. For no elements, a sum is 0, a product 1, a
@@ -172,14 +173,31 @@ impl<T: Scalar> ReductionExpr<T> {
         self
     }
 
-    /// Keeps the axes that are reduced, with an extent of 1.
+    /// Keeps the axes that are reduced, with an extent of 1, so that the result broadcasts with what was reduced. The softmax of each row
+    /// of a matrix takes three kernels so; [`kernels::softmax_rows`](fn@crate::kernels::softmax_rows) is one.
+    ///
+    /// ```
+    /// use kernel_primitives::Device;
+    /// use kernel_primitives::expr::{Reductions, Tensor, exp};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let stream = Device::auto()?.stream()?;
+    /// let x = Tensor::from_slice(&stream, [2, 2], &[3.0f32, 3.0, 1000.0, 1000.0])?;
+    /// let y = Tensor::uninit(&stream, [2, 2])?;
+    /// let largest = x.max().axes(&[1]).keep_axes().tensor()?; // of shape [2, 1]
+    /// let sums = exp(&x - &largest).sum().axes(&[1]).keep_axes().tensor()?;
+    /// y.assign(exp(&x - &largest) / &sums)?;
+    /// assert!(y.to_vec()?.iter().all(|y| (y - 0.5).abs() < 1e-6));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn keep_axes(mut self) -> Self {
         self.keep = true;
         self
     }
 
-    /// Gives the expression this shape and this stream. Expressions without a tensor need that, such as random numbers. Others are
-    /// broadcast to the shape.
+    /// Gives the expression this shape and this stream. Expressions without a tensor need that, such as random numbers. The shapes of
+    /// tensors in it broadcast with this one.
     pub fn over(mut self, stream: &Stream, shape: impl IntoShape) -> Self {
         self.over = Some(Over::Stream(stream.clone(), shape.extents().to_vec()));
         self
