@@ -29,7 +29,9 @@
 //!    [`Block`]: `&Buffer` for a [`Global`], `&mut Buffer` for a [`GlobalMut`], a value for a [`KernelParam`].
 //!    [`Shared`] parameters take none. The compiler checks number, types and borrows; the launch checks lengths and limits.
 //! 4. On a GPU the launch returns at once. [`Buffer::to_vec`] waits for what writes the buffer, and copies it to the host.
-//! 5. A panic or an index outside a view ends the launch with [`Error::Fault`], which names kernel, block, thread and source line.
+//! 5. A panic or an index outside a view ends the kernel, and a call returns [`Error::Fault`], which names kernel, block, thread and
+//!    source line. In the emulator that call is the launch. On a GPU it is a later one: the next launch on the stream that finds the
+//!    fault, or the next call that waits for the kernel, such as [`Buffer::to_vec`].
 //!
 //! ```
 //! use kernel_primitives::functor::Square;

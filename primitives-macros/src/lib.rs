@@ -122,8 +122,10 @@ use proc_macro::TokenStream;
 /// * **The function**, as it was written. Other kernels may call it: on the device it is inlined. If it says how many `threads` a
 ///   block has, a block of others is a fault.
 /// * **A type** of the same name. It has no values; its method `launch` takes the stream, the dimensions and the
-///   parameters in their order. A link to it in documentation says ``[`enum@axpy`]``, or ``[`struct@reduce`]`` for a
-///   generic kernel, since the plain name is ambiguous.
+///   parameters in their order, and returns a `Result<()>`. What is wrong with the arguments is an error of the launch, and so is a
+///   fault of the kernel in the emulator. On a GPU the launch does not wait: a later call returns the fault, that is the next launch
+///   on the stream that finds it, or the next call that waits for the kernel, such as `to_vec`. A link to it in documentation says
+///   ``[`enum@axpy`]``, or ``[`struct@reduce`]`` for a generic kernel, since the plain name is ambiguous.
 /// * **An entry**, for a kernel without generics and for every listed instantiation of a generic one.
 ///
 /// An attribute `#[cfg(…)]` on the kernel holds for all of them.

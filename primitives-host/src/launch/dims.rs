@@ -29,7 +29,7 @@ pub(crate) enum Work {
 }
 
 impl Dims {
-    /// A grid of blocks and a block of threads.
+    /// A grid of blocks and a block of threads. A grid without blocks is no launch; a block without threads is an error of the launch.
     ///
     /// Extents are `u32`, as on the GPU. A length, which is a `usize`, goes to [`for_items`](Self::for_items) or
     /// [`for_blocks`](Self::for_blocks).

@@ -171,7 +171,8 @@ impl Kernel {
             "# Errors".to_owned(),
             String::new(),
             "What the machine cannot run, an empty block, lengths that differ where they must not, and the fault of an \
-             earlier launch on the stream. A fault of this one comes back from the next call that waits for it."
+             earlier launch on the stream. In the emulator a fault of this launch comes back from this call, on a GPU from the next \
+             launch that finds it or the next call that waits."
                 .to_owned(),
         ]);
         let safety = signature::safety(&self.item);
