@@ -26,31 +26,34 @@ use crate::view::{Shared, TileMut};
 /// use kernel_primitives::Dims;
 /// use kernel_primitives::prelude::*;
 ///
-/// /// Keeps what is not negative, tile by tile.
+/// /// Keeps what is not negative, a tile a block.
 /// #[kernel(equal_len(x, out))]
 /// fn keep_positive(
 ///     cx: Block,
 ///     x: Global<i32>,
 ///     mut out: GlobalMut<i32, Tiles<2>>,
-///     counts: GlobalMut<u32, Atomic>,
+///     mut counts: GlobalMut<u32, PerBlock>,
 ///     mut shared: Shared<ScanStorage<u32>>,
 /// ) {
+///     // A block with several tiles would have several counts.
+///     cx.require_at_most(x.len(), cx.grid_blocks() * cx.block_threads() as usize * 2);
+///     let mut kept = 0;
 ///     for tile in cx.tiles::<2>(x.len()) {
 ///         let mut items = init::<i32, 2>(0);
 ///         read_data(cx, &mut items, x.tile(tile));
-///         let kept = block_compact(cx, &mut shared, &items, &items.map(|x| x >= 0), out.tile(tile));
-///         if cx.thread_rank() == 0 {
-///             counts.at(tile.start() / 64).store(kept);
-///         }
+///         kept = block_compact(cx, &mut shared, &items, &items.map(|x| x >= 0), out.tile(tile));
 ///     }
+///     counts.store(kept);
 /// }
 ///
 /// # fn main() -> kernel_primitives::Result<()> {
 /// let stream = kernel_primitives::Device::emulator().stream()?;
 /// let x = stream.buffer_from(&[3, -1, 4, -1, -5, 9, 2])?;
-/// let (mut out, mut counts) = (stream.buffer_zeroed::<i32>(7)?, stream.buffer_zeroed::<u32>(1)?);
-/// keep_positive::launch(&stream, (1, 32), &x, &mut out, &mut counts)?;
-/// assert_eq!((out.to_vec()?, counts.to_vec()?), (vec![3, 4, 9, 2, 0, 0, 0], vec![4]));
+/// // Blocks of two threads have tiles of four items.
+/// let blocks = x.len().div_ceil(4);
+/// let (mut out, mut counts) = (stream.buffer_zeroed::<i32>(7)?, stream.buffer_zeroed::<u32>(blocks)?);
+/// keep_positive::launch(&stream, Dims::for_blocks(blocks).block(2), &x, &mut out, &mut counts)?;
+/// assert_eq!((out.to_vec()?, counts.to_vec()?), (vec![3, 4, 0, 0, 9, 2, 0], vec![2, 2]));
 /// # Ok(())
 /// # }
 /// ```

@@ -260,8 +260,11 @@ impl<'k> Block<'k> {
     }
 
     /// This block's rows among `0..rows`, in a grid-stride loop: block `b` of the grid's `B` blocks owns rows `b`, `b + B`,
-    /// `b + 2B` and so on. They are the tokens of [`Rows`](crate::view::Rows) writes, and the iteration is the same in all
-    /// threads of the block.
+    /// `b + 2B` and so on. They are the tokens of [`Rows`](crate::view::Rows) and [`PerRow`](crate::view::PerRow) writes, and the
+    /// iteration is the same in all threads of the block.
+    ///
+    /// Within a row, the threads take turns by a loop of the kernel's own, from `thread_rank()` by `block_threads()`: the example
+    /// of [`PerRow`](crate::view::PerRow) has it.
     #[inline(always)]
     pub fn rows(self, rows: usize) -> impl Iterator<Item = Row> {
         ItemIter { next: self.block_rank(), stride: self.grid_blocks(), len: rows }.map(|item| Row::new(item.index()))

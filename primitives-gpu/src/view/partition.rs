@@ -2,7 +2,7 @@
 //!
 //! | partition | owner of an element | written by |
 //! |---|---|---|
-//! | [`PerThread`] (the default) | one thread of the grid, grid-stride | [`GlobalMut::set`](crate::GlobalMut::set) with an [`Item`] |
+//! | [`PerThread`] (the default, the same type as [`Tiles<1>`](Tiles)) | one thread of the grid, grid-stride | [`GlobalMut::set`](crate::GlobalMut::set) with an [`Item`] |
 //! | [`Tiles<N>`] | one thread of the block that has the tile, `N` consecutive elements | [`write_data`](crate::io::write_data) to a [`Tile`] |
 //! | [`Rows<N>`] | one thread of the block that has the row, `N` consecutive elements in each round | [`RowMut::set_items`](super::RowMut::set_items) of a [`Row`] |
 //! | [`Striped<N>`], [`WarpStriped<N>`] | one thread of the block that has the tile, `N` elements a step apart | [`store_striped`](crate::block::store_striped) to a [`Tile`] |
@@ -29,7 +29,9 @@ pub trait Partition: sealed::Sealed + 'static {}
 /// Block by block, each thread of the block owns `ITEMS` consecutive elements of a tile of `block_threads * ITEMS`.
 pub enum Tiles<const ITEMS: usize> {}
 
-/// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread.
+/// Each thread of the grid owns the elements at its grid-stride positions: tiles with one item a thread. So a view without a
+/// partition, such as `GlobalMut<f32>`, is written by [`set`](crate::GlobalMut::set) or, of tiles of one item a thread, by
+/// [`write_data`](crate::io::write_data).
 pub type PerThread = Tiles<1>;
 
 /// Block by block, each thread of the block owns `ITEMS` elements of a tile of `block_threads * ITEMS` that are
@@ -87,7 +89,32 @@ pub enum PerRow {}
 /// [its rows](crate::Block::warp_rows), written by its first lane.
 pub enum PerWarpRow {}
 
-/// Each block owns the element of its rank, written by its first thread.
+/// Each block owns the element of its rank, written by its first thread. The buffer has at least as many elements as the grid has blocks.
+///
+/// ```
+/// use kernel_primitives::Dims;
+/// use kernel_primitives::prelude::*;
+///
+/// /// The largest item that each block visits.
+/// #[kernel]
+/// fn maxima(cx: Block, x: Global<i32>, mut out: GlobalMut<i32, PerBlock>, mut shared: Shared<ReduceStorage<i32>>) {
+///     let mut largest = i32::MIN;
+///     for i in cx.items(x.len()) {
+///         largest = largest.max(x[i]);
+///     }
+///     // All threads call both: the reduction is a collective, and of what they store, the first thread's counts.
+///     out.store(block_reduce(cx, &mut shared, largest, Max));
+/// }
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let stream = kernel_primitives::Device::emulator().stream()?;
+/// let x = stream.buffer_from(&(0..100).collect::<Vec<i32>>())?;
+/// let mut out = stream.buffer_zeroed::<i32>(2)?;
+/// maxima::launch(&stream, Dims::for_blocks(out.len()).block(64), &x, &mut out)?;
+/// assert_eq!(out.to_vec()?, [63, 99]);
+/// # Ok(())
+/// # }
+/// ```
 pub enum PerBlock {}
 
 /// No element is owned; every access is atomic.
