@@ -32,7 +32,8 @@
 //! bytes of shared memory for it, and a store a thread. The checks of this crate cost a compare.
 //!
 //! **Elements.** An [`Element`] is plain old data without padding whose all-zero bytes are a value. [`Number`] adds
-//! arithmetic and an order; [`element`] lists what else there is. Integers wrap. `f16` and `bf16` are the types of the `half`
+//! arithmetic and an order; [`element`] lists what else there is. By the traits and the functors integers wrap; by plain operators they
+//! do in the build for a GPU, and on the host without overflow checks. `f16` and `bf16` are the types of the `half`
 //! crate. Their traits compute by the GPU's own instructions, and give the same bits on the host.
 //!
 //! **Functors.** The traits are [`UnaryFn`], [`BinaryFn`], [`TernaryFn`], [`NaryFn`], [`Reducer`] and [`Reduction`]. Closures
@@ -83,6 +84,9 @@ pub use simt::{Block, Dim3};
 pub use view::{Global, GlobalMut, Shared};
 
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
+///
+/// It has the traits of functors. Of the functors themselves it has [`Add`], [`Mul`], [`Min`], [`Max`] and [`Each`]; the rest are in
+/// [`functor`](crate::functor).
 pub mod prelude {
     pub use crate::block::*;
     pub use crate::device_println;

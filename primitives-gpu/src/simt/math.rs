@@ -13,7 +13,8 @@ macro_rules! math {
     ($($(#[$doc:meta])* $name:ident($($arg:ident),*) = $f32:ident, $f64:ident, $host:expr;)*) => {
         /// Elementary functions, by the standard library's names.
         ///
-        /// On the host `f32` and `f64` have inherent methods of most of these names, which give the same values.
+        /// On the host `f32` and `f64` have inherent methods of most of these names, which give the same values. Those that the standard
+        /// library has beyond these and [`Float`]'s, such as `powi` and `sin_cos`, are not there when a kernel is compiled for a GPU.
         ///
         /// Square root and the functions that give whole numbers are exact or correctly rounded on both machines. The others
         /// are wrong by a few units in the last place. NVIDIA names the largest errors of libdevice that it has found (CUDA C++ Programming
