@@ -1,4 +1,4 @@
-//! Both kernels against plain Rust: on a GPU if the feature `cuda` is on and there is one, else in the emulator.
+//! What `src/kernels.rs` has, against plain Rust: on a GPU if the feature `cuda` is on and there is one, else in the emulator.
 
 use kernel_primitives::algorithms::{sort_by, top_k};
 use kernel_primitives::functor::Greater;
