@@ -316,7 +316,8 @@ pub fn device_function(arguments: TokenStream, item: TokenStream) -> TokenStream
 ///
 /// # Algorithms
 ///
-/// The path of an algorithm, with its module's name, stands for all kernels that it launches:
+/// The path of an algorithm stands for all kernels that it launches. `algorithms` comes before the algorithm's name, and
+/// `algorithms::sort_by<…>` is enough. Of kernels and of algorithms, both `<…>` and `::<…>` are accepted. An example:
 ///
 /// ```
 /// use kernel_primitives::functor::Less;
@@ -413,9 +414,9 @@ pub fn derive_kernel_param(input: TokenStream) -> TokenStream {
 ///
 /// #[derive(Clone, Copy, Element)]
 /// #[repr(C)]
-/// struct Complex {
-///     re: f32,
-///     im: f32,
+/// struct Point {
+///     x: f32,
+///     y: f32,
 /// }
 /// ```
 ///

@@ -1,5 +1,7 @@
 //! The kernels that the library ships, composed of its primitives. Launch them as they are, instantiate them for functors of your
 //! own, or copy from them.
+//!
+//! Each has two pages. The struct's has the `launch`, which the host calls. The function is for other kernels to call.
 
 mod columns;
 pub mod device;

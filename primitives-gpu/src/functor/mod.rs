@@ -28,7 +28,7 @@
 //! # The library's
 //!
 //! All are parameters of kernels; those without fields take no space. They apply to every element type that has the trait
-//! they name.
+//! they name. The prelude has [`Add`], [`Mul`], [`Min`] and [`Max`]; import the rest from here.
 //!
 //! | functors | of | result |
 //! |---|---|---|
