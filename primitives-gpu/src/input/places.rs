@@ -38,7 +38,8 @@ unsafe impl<S: Source, I: Source<Item: Integer + ConvertTo<usize>>> Source for P
         I::LAYOUT,
     );
     const VECTOR: usize = if S::VECTOR < I::VECTOR { S::VECTOR } else { I::VECTOR };
-    const IN_FLIGHT: usize = 4;
+    // Each item is a read of its own: what warps have under way that wait for few of them is as much, and they all run at once.
+    const IN_FLIGHT: usize = if Self::VECTOR >= 4 { 1 } else { 4 };
 
     #[inline(always)]
     fn len(&self) -> usize {
