@@ -8,7 +8,7 @@ mod vectors;
 use std::ffi::c_int;
 use std::time::Instant;
 
-use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmm, Spmv, Workspace, spmv, spmv_with};
+use kernel_primitives::algorithms::{Csr, Gather, Run, Sell, Spmm, Spmv, SpmvMethod, Workspace, spmv, spmv_with};
 use kernel_primitives::expr::{Tensor, assign_all, dot};
 use kernel_primitives::functor::{Axpby, PlusTimes};
 use kernel_primitives::{Accumulate, Arithmetic, Device, Result, Stream};
@@ -21,6 +21,17 @@ use slices::Slices;
 /// cuSPARSE's algorithms, in the order of their numbers in `benches/peers/sparse.cu`: two for compressed rows, two for triplets, and one for
 /// slices.
 const ALGORITHMS: [&str; 5] = ["CSR 1", "CSR 2", "COO 1", "COO 2", "SELL"];
+
+/// The ways of a product.
+const WAYS: [(&str, SpmvMethod); 7] = [
+    ("1 lane ms", SpmvMethod::Rows { lanes: 1 }),
+    ("2 lanes ms", SpmvMethod::Rows { lanes: 2 }),
+    ("4 lanes ms", SpmvMethod::Rows { lanes: 4 }),
+    ("8 lanes ms", SpmvMethod::Rows { lanes: 8 }),
+    ("16 lanes ms", SpmvMethod::Rows { lanes: 16 }),
+    ("32 lanes ms", SpmvMethod::Rows { lanes: 32 }),
+    ("merge path ms", SpmvMethod::MergePath),
+];
 
 /// Rows of a window in which the rows of slices are sorted.
 const WINDOW: usize = 4096;
@@ -143,10 +154,25 @@ impl Bench<'_> {
             }
         }
         drop(slices);
-        let method = format!("{:?}", a.method());
-        let (a, made) = made_again(&stream, a)?;
+        let chosen = a.method();
+        let method = format!("{chosen:?}");
+        let (mut a, made) = made_again(&stream, a)?;
         figures.push(("made by products", made / ms));
         self.report.row_of(&product, &[("method", method.as_str()), ("cuSPARSE's", fastest)], &figures);
+
+        // Each way that there is, by which the costs of the plan can be judged.
+        let mut ways = Vec::new();
+        for (way, method) in WAYS {
+            a.set_method(method)?;
+            let workspace = &mut self.workspace;
+            let mut ours = || spmv(Run::on(&stream).with(workspace), &a, &x, &mut y);
+            ways.push((way, compare(&stream, &mut [&mut ours])?[0]));
+            if let Some(wrong) = differs(&y.to_vec()?, 1.0, 0.0) {
+                self.report.failure(format!("{product}, by {way}: {wrong}"));
+            }
+        }
+        a.set_method(chosen)?;
+        self.report.row_of(&format!("spmv by each way {name}"), &[("chosen", method.as_str())], &ways);
 
         let axpby = Axpby { alpha: T::of(-1.0), beta: T::of(1.0) };
         let workspace = &mut self.workspace;
