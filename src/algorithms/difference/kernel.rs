@@ -10,6 +10,8 @@ pub const DIFFERENCE_VECTORS: usize = 4;
 
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
 /// and `out[0] = x[0]`; [`warp_items`] a warp, in blocks of any shape.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn difference_tiles<S, F>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, f: F)
 where

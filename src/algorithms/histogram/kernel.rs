@@ -232,6 +232,8 @@ pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
 /// A block counts in shared memory, of which the launch has that of [`histogram_counters`], `1 << copies` times side by side, up to 32,
 /// so that lanes with copies of their own never meet in a bank; beyond what that has room for, in `counts` itself. Any number of
 /// blocks, of which none has 2^32 items.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(threads(HISTOGRAM_THREADS), min_blocks(2))]
 pub fn histogram_tiles<S, B, C>(
     cx: Block,

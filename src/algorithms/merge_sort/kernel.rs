@@ -94,6 +94,8 @@ macro_rules! by_shape {
 }
 
 /// Sorts each tile of the launch's [`MergeSortShape`]; stable. A tile a block.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(threads(MERGE_SORT_THREADS), min_blocks(2))]
 pub fn merge_sort_tiles<S, C>(cx: Block, x: Input<S>, mut out: GlobalMut<S::Item>, order: C, shared: SharedSlice<u64>)
 where
@@ -105,6 +107,8 @@ where
 }
 
 /// As [`merge_sort_tiles`](struct@merge_sort_tiles), with a value a key that goes where its key goes.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(threads(MERGE_SORT_THREADS), min_blocks(2), equal_len(out, values_out))]
 pub fn merge_sort_tiles_pairs<S, X, C>(
     cx: Block,

@@ -9,6 +9,8 @@ use crate::algorithms::tile::by_vector;
 /// The kernel of [`algorithms::lower_bound`](kernel_primitives::algorithms::lower_bound) and, with `UPPER`,
 /// [`algorithms::upper_bound`](kernel_primitives::algorithms::upper_bound): a thread a query, in blocks of
 /// any shape.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn search_tiles<S, Q, const UPPER: bool>(
     cx: Block,

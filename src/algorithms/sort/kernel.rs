@@ -214,6 +214,8 @@ unsafe fn scatter<T: Element, const ITEMS: usize>(to: SharedArray<'_, T>, places
 ///
 /// `out` is as long as `keys`, a tile of the launch's [`SortShape`] at most: more are a fault. `begin..end` are the sort bits, and `turned` is
 /// that of [`Turned::of`] for the keys and the direction.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out))]
 pub fn sort_tile<K: SortKey>(
     cx: Block,
@@ -230,6 +232,8 @@ pub fn sort_tile<K: SortKey>(
 }
 
 /// As [`sort_tile`](struct@sort_tile), with a value a key that goes where its key goes.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(threads(SORT_THREADS), min_blocks(1), equal_len(keys, out, values, values_out))]
 pub fn sort_tile_pairs<K: SortKey, V: Element>(
     cx: Block,

@@ -16,6 +16,8 @@ pub const fn transform_vectors<S: Source>() -> usize {
 
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
 /// [`warp_items`](kernel_primitives::kernels::device::warp_items) a warp, in blocks of any shape.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn transform_tiles<S, F, O>(cx: Block, x: Input<S>, mut out: Output<O>, f: F)
 where
@@ -62,6 +64,8 @@ pub const SCATTER_ITEMS: usize = 8;
 
 /// The kernel of [`algorithms::scatter`](kernel_primitives::algorithms::scatter): `out[at[i]] = x[i]`, [`warp_items`](kernel_primitives::kernels::device::warp_items) a
 /// warp, in blocks of any shape; a place outside is a fault.
+///
+/// Anybody may launch it: it is right for any arguments.
 #[kernel(max_threads(1024), min_blocks(1))]
 pub fn scatter_tiles<S, I>(cx: Block, x: Input<S>, at: Input<I>, mut out: GlobalMut<S::Item>)
 where
