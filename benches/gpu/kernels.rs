@@ -1,6 +1,5 @@
 //! The kernels of the benchmarks, one file a subject.
 
-pub mod algorithms;
 pub mod block;
 pub mod block_sort;
 pub mod fourier;

@@ -1,1 +1,0 @@
-//! Kernels of algorithms for types that the library does not ship.
