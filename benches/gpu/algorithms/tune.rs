@@ -19,28 +19,6 @@ const SIZES: &[u32] = &[16, 20, 24, 26];
 const GAIN: f64 = 1.01;
 const LOSS: f64 = 0.98;
 
-/// The parameters of an algorithm's rows.
-fn parameters(algorithm: &str) -> &'static [Parameter] {
-    use Parameter::*;
-    match algorithm {
-        "transform" | "fill" | "generate" | "gather" => &[TransformThreads],
-        "adjacent_difference" => &[DifferenceThreads],
-        "scatter" => &[ScatterThreads],
-        "lower_bound" => &[SearchThreads],
-        "reduce" => &[ReduceBlocks, ReduceAlone],
-        "inclusive_scan" | "exclusive_scan" => &[ScanTiles, ScanPipeline],
-        "reduce_by_key" | "scan_by_key" | "run_length_encode" => &[RunTiles],
-        "segmented_scan" => &[RunTiles, ScanSegments],
-        "select" | "partition" => &[SelectBlocks],
-        "unique" => &[UniqueBlocks],
-        "histogram_even" => &[HistogramBlocks, HistogramCopies],
-        "sort_keys" | "sort_pairs" => &[SortBlocks],
-        "merge" | "sort_by" | "sort_pairs_by" => &[MergeSearching],
-        "top_k" => &[TopKBlocks, TopKTiles],
-        _ => &[],
-    }
-}
-
 /// The bytes of the first type in a row's types, such as `u32_f32`.
 fn bytes(types: &str) -> Option<usize> {
     let digits: String = types.chars().skip(1).take_while(char::is_ascii_digit).collect();
@@ -62,8 +40,8 @@ impl Tuner {
     /// The parameters that a row is measured for: of ordinary inputs, and in the second pass those that have another value.
     fn parameters(&self, case: Case<'_>) -> impl Iterator<Item = (Parameter, usize)> {
         let bytes = bytes(case.types).filter(|_| case.input.is_empty());
-        let all =
-            bytes.into_iter().flat_map(move |bytes| parameters(case.algorithm).iter().map(move |&it| (it, bytes)));
+        let own = Parameter::ALL.iter().copied().filter(move |it| it.rows().contains(&case.algorithm));
+        let all = bytes.into_iter().flat_map(move |bytes| own.clone().map(move |it| (it, bytes)));
         all.filter(|&(it, bytes)| self.best.as_ref().is_none_or(|best| best.get(it, bytes) != self.now.get(it, bytes)))
     }
 

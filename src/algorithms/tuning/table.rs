@@ -40,11 +40,13 @@ pub(super) struct Row {
     pub(super) values: [u32; CLASSES.len()],
     pub(super) rule: Rule,
     candidates: &'static [u32],
+    rows: &'static [&'static str],
 }
 
-/// The table: what can be tuned, the values for every architecture, what values there can be, and which are tried.
+/// The table: what can be tuned, the values for every architecture, what values there can be, which are tried, and on which rows of the
+/// benchmarks.
 macro_rules! table {
-    ($($parameter:ident $name:literal $about:literal $values:expr, $rule:expr, $candidates:expr;)*) => {
+    ($($parameter:ident $name:literal $about:literal $values:expr, $rule:expr, $candidates:expr, $rows:expr;)*) => {
         /// What can be tuned: a choice that the host makes when it launches an algorithm's kernels, so that one compilation of a kernel
         /// serves all values.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +61,7 @@ macro_rules! table {
         }
 
         pub(super) const TABLE: [Row; Parameter::ALL.len()] = [$(
-            Row { name: $name, about: $about, values: $values, rule: $rule, candidates: $candidates },
+            Row { name: $name, about: $about, values: $values, rule: $rule, candidates: $candidates, rows: $rows },
         )*];
     };
 }
@@ -70,42 +72,45 @@ const BLOCKS: Rule = Range(1, 64);
 
 table! {
     TransformThreads "transform.threads" "the most threads of a block of `transform` and its kin, by the bytes of a result"
-        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+        [256; 5], Threads, &[64, 128, 256, 512, 1024], &["transform", "fill", "generate", "gather"];
     DifferenceThreads "difference.threads" "the most threads of a block of `adjacent_difference`"
-        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+        [256; 5], Threads, &[64, 128, 256, 512, 1024], &["adjacent_difference"];
     ScatterThreads "scatter.threads" "the most threads of a block of `scatter`"
-        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+        [256; 5], Threads, &[64, 128, 256, 512, 1024], &["scatter"];
     SearchThreads "search.threads" "threads of a block of `lower_bound` and `upper_bound`"
-        [256; 5], Threads, &[64, 128, 256, 512, 1024];
+        [256; 5], Threads, &[64, 128, 256, 512, 1024], &["lower_bound"];
     ReduceBlocks "reduce.blocks" "the most blocks of `reduce`"
-        [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096];
+        [1056; 5], Range(1, 65535), &[528, 1024, 1056, 2048, 4096], &["reduce"];
     ReduceAlone "reduce.alone" "rounds of 8192 items of four bytes that `reduce` leaves to one block"
-        [1; 5], Range(1, 1024), &[1, 2, 4, 8];
+        [1; 5], Range(1, 1024), &[1, 2, 4, 8], &["reduce"];
     ScanTiles "scan.tiles" "tiles of `inclusive_scan` and `exclusive_scan` below which they are made smaller"
-        [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512];
+        [1, 1, 256, 1, 1], Range(1, 65535), &[1, 64, 128, 256, 512], &["inclusive_scan", "exclusive_scan"];
     ScanPipeline "scan.pipeline" "tiles of 28 KiB from which on `inclusive_scan` and `exclusive_scan` of items in memory are a pipeline"
-        [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192];
+        [1024, 1024, 1024, 4096, 4096], Range(2, 1 << 31), &[512, 1024, 2048, 4096, 8192],
+        &["inclusive_scan", "exclusive_scan"];
     ScanSegments "scan.segments" "items up to which scans of short segments have some lanes, a warp or a block for each, by the bytes of an item"
         [1 << 20, 1 << 20, 1 << 20, 1 << 19, 1 << 18], Range(0, 1 << 31),
-        &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22];
+        &[0, 1 << 14, 1 << 16, 1 << 18, 1 << 19, 1 << 20, 1 << 22], &["segmented_scan"];
     RunTiles "run.tiles" "tiles of `reduce_by_key`, scans by key or of segments, and `run_length_encode` below which they are made smaller, by the bytes of a key, or of an item of a segment"
-        [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512];
+        [256; 5], Range(1, 65535), &[64, 128, 192, 256, 384, 512],
+        &["reduce_by_key", "scan_by_key", "run_length_encode", "segmented_scan"];
     SelectBlocks "select.blocks" "tiles a multiprocessor for each turn of `select_if`, `partition` and their kin, which have as few turns as they can"
-        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["select", "partition"];
     UniqueBlocks "unique.blocks" "the same of `unique` and `unique_by_key`, by the bytes of a key"
-        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8];
+        [4; 5], BLOCKS, &[1, 2, 3, 4, 6, 8], &["unique"];
     HistogramBlocks "histogram.blocks" "the most blocks a multiprocessor of histograms"
-        [3; 5], BLOCKS, &[1, 2, 3, 4, 6];
+        [3; 5], BLOCKS, &[1, 2, 3, 4, 6], &["histogram_even"];
     HistogramCopies "histogram.copies" "the most copies of a block's counters in histograms, to the next lower power of two"
-        [32; 5], Range(1, 32), &[4, 8, 16, 32];
+        [32; 5], Range(1, 32), &[4, 8, 16, 32], &["histogram_even"];
     SortBlocks "sort.blocks" "the most blocks a multiprocessor that count digits in `sort_keys` and `sort_pairs`, by the bytes of a key"
-        [2; 5], BLOCKS, &[1, 2, 3, 4];
+        [2; 5], BLOCKS, &[1, 2, 3, 4], &["sort_keys", "sort_pairs"];
     MergeSearching "merge.searching" "tiles up to which those of `merge` and `sort_by` find their places themselves"
-        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096, 16_384, 1 << 20];
+        [1024; 5], Range(0, 1 << 20), &[256, 512, 1024, 2048, 4096, 16_384, 1 << 20],
+        &["merge", "sort_by", "sort_pairs_by"];
     TopKBlocks "top_k.blocks" "the most blocks a multiprocessor of `top_k`"
-        [2; 5], BLOCKS, &[1, 2, 3, 4];
+        [2; 5], BLOCKS, &[1, 2, 3, 4], &["top_k"];
     TopKTiles "top_k.tiles" "tiles of 2048 items that a block of `top_k` has at least"
-        [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32];
+        [8; 5], Range(2, 1024), &[2, 4, 8, 16, 32], &["top_k"];
 }
 
 /// What differs on an architecture, as measured there by the command of [`Tuning`](super::Tuning): the compute capability, the
@@ -140,6 +145,12 @@ impl Parameter {
         self.row().candidates
     }
 
+    /// The rows of the benchmarks that they are tried on.
+    #[doc(hidden)]
+    pub fn rows(self) -> &'static [&'static str] {
+        self.row().rows
+    }
+
     /// What is wrong with a value.
     pub(super) fn check(self, value: u32) -> Result<(), String> {
         let rule = self.row().rule;
@@ -167,7 +178,7 @@ mod tests {
             let row = parameter.row();
             assert!(row.values.iter().chain(row.candidates).all(|&value| row.rule.accepts(value)), "{}", row.name);
             assert!(row.values.iter().all(|value| row.candidates.contains(value)), "{}: itself is tried too", row.name);
-            assert!(row.candidates.is_sorted(), "{}", row.name);
+            assert!(row.candidates.is_sorted() && !row.rows.is_empty(), "{}", row.name);
             assert_eq!(Parameter::named(row.name), Some(parameter));
         }
         for &(capability, parameter, bytes, value) in MEASURED {
