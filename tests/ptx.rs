@@ -246,53 +246,47 @@ fn aligned_rows_are_read_by_16_byte_accesses() {
     }
 }
 
+/// What kernels of algorithms have instructions for 16 bytes at a time for, as the comments beside them say: their names, loads and
+/// stores, and whether copies go from global to shared memory without a register in between, where there is the instruction.
+fn accesses() -> Vec<(String, [usize; 2], bool)> {
+    fn sources(folder: &Path) -> Vec<String> {
+        let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let sources = paths.flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![fs::read_to_string(&path).expect("a source")],
+        });
+        sources.collect()
+    }
+    let comments = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/algorithms"));
+    let comments = comments.iter().flat_map(|source| source.lines()).filter_map(|line| line.strip_prefix("// PTX: "));
+    let read = |comment: &str| {
+        let words: Vec<&str> = comment.split(' ').collect();
+        let &[kernel, "has", loads, "loads", "and", stores, "stores", "of", "16", ref bytes @ ..] = &words[..] else {
+            return None;
+        };
+        let is_staged = match bytes {
+            ["bytes."] => false,
+            ["bytes,", "staged."] => true,
+            _ => return None,
+        };
+        Some((kernel.to_owned(), [loads.parse().ok()?, stores.parse().ok()?], is_staged))
+    };
+    let form = "`// PTX: NAME has N loads and N stores of 16 bytes.`, or at its end `bytes, staged.`";
+    comments.map(|comment| read(comment).unwrap_or_else(|| panic!("write {form}: {comment}"))).collect()
+}
+
 /// Where buffers are aligned for it: the vectors of a tile. Sorts read side by side what lies on any boundary.
 #[test]
 fn algorithms_access_16_bytes_at_a_time() {
-    for (module, kernel, loads, stores) in [
-        ("reduce", "reduce_tiles__Span_f32_Sum", 4, 0),
-        ("reduce", "reduce_tiles__Span_f16_Sum", 4, 0),
-        ("transform", "transform_tiles__Span_u32_Identity_SpanMut_u32", 1, 1),
-        ("scan", "scan_tiles__Span_f32_Add_false", 13, 13),
-        ("scan", "scan_tiles__Span_f64_Add_true", 13, 13),
-        ("pipeline", "scan_pipeline__Span_f32_Add_false", 7, 7),
-        ("pipeline", "scan_pipeline__Span_f64_Add_true", 7, 7),
-        ("select", "select_tiles__Span_u32_Constant_BindSecond_LessThan_u32_false", 1, 0),
-        ("unique", "unique_tiles__Span_u32_Constant_u8_false", 1, 0),
-        ("by_key", "reduce_by_key_tiles__Span_u32_Span_f32_Add", 60, 0),
-        ("run_length", "run_length_tiles__Span_u32_u32", 25, 0),
-        ("scan_by_key", "scan_by_key_tiles__Span_u32_Span_f32_Add", 60, 30),
-        ("segmented_scan", "segment_scan_tiles__Span_f32_Span_u32_Add", 30, 30),
-        ("segmented_few", "segment_scan_warps__Span_f32_Span_u32_Add", 12, 12),
-        ("histogram", "histogram_tiles__Span_u8_EvenBins_u8_u32", 4, 0),
-        ("histogram", "histogram_tiles__Span_f32_EvenBins_f32_u32", 8, 0),
-        ("difference", "difference_tiles__Span_f32_Sub", 4, 4),
-        ("segmented", "segment_tiles__Span_f32_Span_u32_Sum", 8, 0),
-        ("merge", "merge_tiles__Span_u32_Span_u32_Less", 12, 15),
-        ("merge_sort", "merge_sort_tiles__Span_u32_Less", 4, 4),
-        ("top_k", "top_k_tiles__Span_f32", 2, 0),
-        ("csr_path", "csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32", 4, 0),
-        ("csr_path", "csr_tiles__f64_Span_f64_u32_PlusTimes_Axpby_f64", 4, 0),
-    ] {
+    let accesses = accesses();
+    assert!(accesses.len() > 20, "only {} kernels say what they access", accesses.len());
+    for (kernel, [loads, stores], is_staged) in accesses {
         for &arch in ARCHS.iter() {
-            let text = ptx("kernel_primitives::kernels::device::shipped", kernel, arch);
+            let text = ptx("kernel_primitives::kernels::device::shipped", &kernel, arch);
             let wide = |access| ["v4.b32", "v2.b64"].map(|width| count(&text, &format!("{access}.global.{width}")));
             let found = ["ld", "st"].map(|access| wide(access).iter().sum::<usize>());
-            // From sm_80 on without a register in between.
+            // From sm_80 on.
             let copies = count(&text, "cp.async.cg.shared.global");
-            let is_staged = matches!(
-                module,
-                "scan"
-                    | "pipeline"
-                    | "by_key"
-                    | "scan_by_key"
-                    | "run_length"
-                    | "select"
-                    | "unique"
-                    | "segmented"
-                    | "segmented_scan"
-                    | "merge"
-            );
             assert_eq!(copies > 0, is_staged && arch >= 80, "{kernel} for sm_{arch}");
             assert!(found[0] + copies >= loads && found[1] >= stores, "{kernel} for sm_{arch}: {found:?}, {copies}");
         }

@@ -47,6 +47,8 @@ unsafe impl<K: Source> SharedStorage for RunLengthItems<K> {
     const ALIGN: usize = 16;
 }
 
+// PTX: run_length_tiles__Span_u32_u32 has 25 loads and 0 stores of 16 bytes, staged.
+
 /// The kernel of [`algorithms::run_length_encode`](kernel_primitives::algorithms::run_length_encode): of each run of
 /// equal keys, the first goes to `out_keys`, how many it has to `lengths`, and how many there are to `count`. A tile a
 /// block, of so many `vectors` a thread; `chain` has the memory of a [`Chain`] of all tiles of the epoch `epoch`, or none if there is one

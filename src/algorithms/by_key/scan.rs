@@ -12,6 +12,8 @@ use crate::algorithms::tile::scan_runs::{MarkedPart, RunScan, Runs, ScanByKeyIte
 /// Vectors of keys of a thread that are on their way at a time.
 const AHEAD: usize = 13;
 
+// PTX: scan_by_key_tiles__Span_u32_Span_f32_Add has 60 loads and 30 stores of 16 bytes, staged.
+
 /// The kernel of [`algorithms::inclusive_scan_by_key`](kernel_primitives::algorithms::inclusive_scan_by_key) and the algorithms like it:
 /// `out[i]` is `first`, and the values of the run of `keys[i]` up to it, that one left out if `exclusive`, combined by `op`. A tile a
 /// block, of so many `vectors` a thread ([`ScanByKeyItems::tiles`]); `chain` has the memory of a [`Chain`] of all tiles of the epoch

@@ -8,6 +8,8 @@ use crate::algorithms::tile::{by_vector, first_of_warp, warp_items};
 /// Vectors that a thread of [`difference_tiles`](struct@difference_tiles) has in flight.
 pub const DIFFERENCE_VECTORS: usize = 4;
 
+// PTX: difference_tiles__Span_f32_Sub has 4 loads and 4 stores of 16 bytes.
+
 /// The kernel of [`algorithms::adjacent_difference`](kernel_primitives::algorithms::adjacent_difference): `out[i] = f(x[i], x[i - 1])`,
 /// and `out[0] = x[0]`; [`warp_items`] a warp, in blocks of any shape.
 ///

@@ -226,6 +226,9 @@ pub const fn histogram_counters<T: Element>(shared_bytes: usize) -> usize {
     }
 }
 
+// PTX: histogram_tiles__Span_u8_EvenBins_u8_u32 has 4 loads and 0 stores of 16 bytes.
+// PTX: histogram_tiles__Span_f32_EvenBins_f32_u32 has 8 loads and 0 stores of 16 bytes.
+
 /// The kernel of [`algorithms::histogram_even`](kernel_primitives::algorithms::histogram_even) and
 /// [`algorithms::histogram_ranges`](kernel_primitives::algorithms::histogram_ranges): adds to `counts` how many items are in each bin.
 ///

@@ -219,6 +219,8 @@ pub fn merge_splits<S, T, C>(
     }
 }
 
+// PTX: merge_tiles__Span_u32_Span_u32_Less has 12 loads and 15 stores of 16 bytes, staged.
+
 /// Merges sorted runs two by two; stable. A tile of [`merge_tile_items`] of the result a block.
 ///
 /// If `pass.run` is 0, the items of `a` and those of `b` are one run each, and `out` has a place for all. Else the runs

@@ -93,6 +93,8 @@ macro_rules! by_shape {
     }};
 }
 
+// PTX: merge_sort_tiles__Span_u32_Less has 4 loads and 4 stores of 16 bytes.
+
 /// Sorts each tile of the launch's [`MergeSortShape`]; stable. A tile a block.
 ///
 /// Anybody may launch it: it is right for any arguments.

@@ -13,6 +13,9 @@ pub const REDUCE_THREADS: usize = 512;
 /// Vectors that a thread of [`reduce_tiles`](struct@reduce_tiles) has in flight.
 pub const REDUCE_VECTORS: usize = 4;
 
+// PTX: reduce_tiles__Span_f32_Sum has 4 loads and 0 stores of 16 bytes.
+// PTX: reduce_tiles__Span_f16_Sum has 4 loads and 0 stores of 16 bytes.
+
 /// The kernel of [`algorithms::reduce`](kernel_primitives::algorithms::reduce): reduces `x` to `out`. Each block reduces its share, and
 /// the last one to be done with it what those amount to: `chain` has the memory of a [`Chain`] of all blocks of the epoch `epoch`, or
 /// none if there is one block.

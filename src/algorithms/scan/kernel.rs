@@ -67,6 +67,9 @@ impl ScanTiles {
     }
 }
 
+// PTX: scan_tiles__Span_f32_Add_false has 13 loads and 13 stores of 16 bytes, staged.
+// PTX: scan_tiles__Span_f64_Add_true has 13 loads and 13 stores of 16 bytes, staged.
+
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and the algorithms like it: `out[i]` is
 /// `first`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a

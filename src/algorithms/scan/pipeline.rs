@@ -69,6 +69,9 @@ pub const fn scan_pipeline_shared<T: Element>() -> usize {
     (words + ScanPipelineStorage::<T>::BYTES).next_multiple_of(16)
 }
 
+// PTX: scan_pipeline__Span_f32_Add_false has 7 loads and 7 stores of 16 bytes, staged.
+// PTX: scan_pipeline__Span_f64_Add_true has 7 loads and 7 stores of 16 bytes, staged.
+
 /// As [`scan_tiles`](struct@kernel_primitives::kernels::device::scan_tiles), of many items in memory: at the speed of a copy.
 ///
 /// A block that has a tile waits for all tiles before it, for longer than it takes to read it. So each block has several tiles under

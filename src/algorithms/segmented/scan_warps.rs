@@ -71,6 +71,8 @@ pub fn segment_scan_lane_bits<S: Source>(len: usize, offsets: usize) -> Option<u
     Some(lanes.ilog2())
 }
 
+// PTX: segment_scan_warps__Span_f32_Span_u32_Add has 12 loads and 12 stores of 16 bytes.
+
 /// As [`segment_scan_tiles`](struct@kernel_primitives::kernels::device::segment_scan_tiles), of few items, without a chain: `1 << lane_bits`
 /// lanes scan a segment, up to all of a block.
 ///

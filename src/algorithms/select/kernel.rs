@@ -10,6 +10,8 @@ use crate::algorithms::tile::staged::STAGE_THREADS;
 use crate::algorithms::tile::staged::{self, Part, STAGE_WARPS, StagedStorage, by_vectors, lead};
 use crate::algorithms::tile::warps::{WarpStorage, add_by_warp, announce, copy_out, prefix};
 
+// PTX: select_tiles__Span_u32_Constant_BindSecond_LessThan_u32_false has 1 loads and 0 stores of 16 bytes, staged.
+
 /// The kernel of [`algorithms::select_if`](kernel_primitives::algorithms::select_if) and the algorithms like it: the items that
 /// `choice` keeps, of as many as there are both items and flags, go to `out`, in order, and how many they are to
 /// `count`. A tile a block, of so many `batches`, of which the input's first may begin inside a vector: see

@@ -29,6 +29,8 @@ pub const TOP_K_BLOCKS: usize = 4 * TOP_K_TILE;
 /// Items of a tile.
 pub const TOP_K_TILE: usize = TOP_K_THREADS * READ;
 
+// PTX: top_k_tiles__Span_f32 has 2 loads and 0 stores of 16 bytes.
+
 /// Finds the first `k` of each block's share, sorted: the first blocks as many as `more` says have `tiles + 1` tiles,
 /// the others `tiles`. A share has `k` items at least, and `k` is at most [`TOP_K_MOST`].
 ///

@@ -14,6 +14,8 @@ pub const fn transform_vectors<S: Source>() -> usize {
     }
 }
 
+// PTX: transform_tiles__Span_u32_Identity_SpanMut_u32 has 1 loads and 1 stores of 16 bytes.
+
 /// The kernel of [`algorithms::transform`](kernel_primitives::algorithms::transform): `out[i] = f(x[i])`,
 /// [`warp_items`](kernel_primitives::kernels::device::warp_items) a warp, in blocks of any shape.
 ///

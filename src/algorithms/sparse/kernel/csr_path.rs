@@ -110,6 +110,9 @@ where
     }
 }
 
+// PTX: csr_tiles__f32_Span_f32_u32_PlusTimes_Axpby_f32 has 4 loads and 0 stores of 16 bytes.
+// PTX: csr_tiles__f64_Span_f64_u32_PlusTimes_Axpby_f64 has 4 loads and 0 stores of 16 bytes.
+
 /// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes equally many steps; a step is an
 /// entry or the end of a row. So rows of any lengths are balanced, and so are runs of empty ones.
 ///
