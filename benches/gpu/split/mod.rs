@@ -55,9 +55,9 @@ pub(crate) fn run(_: &Device, options: &Options, report: &mut Report) -> Result<
     bench.rows::<Scan>("inclusive_scan, u32", n, 8 * n)?;
     bench.rows::<Select>("select_if, u32, half of them", n, 4 * n + 4 * kept_of(n))?;
     bench.rows::<Histogram>("histogram_even, f32, 256 bins", n, 4 * n)?;
-    let n = n.min(1 << 28);
     bench.rows::<Sort>("sort_keys, u32", n, 8 * n)?;
     bench.rows::<SortPairs>("sort_pairs, u32 with u64", n, 24 * n)?;
+    let n = n.min(1 << 28);
     bench.rows::<ReduceByKey>("reduce_by_key, u32, runs of 31", n, 8 * n)?;
     bench.rows::<TopK>("top_k, u32, 100", n, 4 * n)?;
     bench.copies(n)?;
