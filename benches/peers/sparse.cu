@@ -99,9 +99,14 @@ struct Products {
   bool ready = false;
 };
 
-constexpr cusparseSpMMAlg_t SEVERAL[] = {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2};
+// The algorithms by number: those of compressed rows, and those of triplets.
+constexpr intptr_t OF_ROWS = 3;
+constexpr cusparseSpMMAlg_t SEVERAL[] = {
+    CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_SPMM_COO_ALG1,
+    CUSPARSE_SPMM_COO_ALG2, CUSPARSE_SPMM_COO_ALG3, CUSPARSE_SPMM_COO_ALG4,
+};
 
-// As `spmv`, of compressed rows; the last number is that of the vectors, which lie in rows.
+// As `spmv`, but not of slices; the last number is that of the vectors, which lie in rows.
 template <class T> cusparseStatus_t spmm(void *storage, size_t *bytes, void *const *buffers, size_t rows, void *queue) {
   static std::map<std::tuple<void *, void *, intptr_t>, Products> products;
   cusparseHandle_t handle;
@@ -110,6 +115,7 @@ template <class T> cusparseStatus_t spmm(void *storage, size_t *bytes, void *con
   const auto type = TYPE<T>;
   const auto columns = NUMBER(5), entries = NUMBER(6), vectors = NUMBER(8);
   const auto algorithm = SEVERAL[NUMBER(7)];
+  const auto base = CUSPARSE_INDEX_BASE_ZERO;
   Products &product = products[{buffers[2], buffers[4], NUMBER(7)}];
   if (storage == nullptr) {
     if (product.a != nullptr) {
@@ -118,8 +124,11 @@ template <class T> cusparseStatus_t spmm(void *storage, size_t *bytes, void *con
       TRY(cusparseDestroyDnMat(product.y));
     }
     product = Products{};
-    TRY(cusparseCreateCsr(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, INDEX,
-                          CUSPARSE_INDEX_BASE_ZERO, type));
+    if (NUMBER(7) < OF_ROWS) {
+      TRY(cusparseCreateCsr(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, INDEX, base, type));
+    } else {
+      TRY(cusparseCreateCoo(&product.a, rows, columns, entries, buffers[0], buffers[1], buffers[2], INDEX, base, type));
+    }
     TRY(cusparseCreateDnMat(&product.x, columns, vectors, vectors, buffers[3], type, CUSPARSE_ORDER_ROW));
     TRY(cusparseCreateDnMat(&product.y, rows, vectors, vectors, buffers[4], type, CUSPARSE_ORDER_ROW));
     return cusparseSpMM_bufferSize(handle, PLAIN, PLAIN, &alpha, product.a, product.x, &beta, product.y, type, algorithm, bytes);

@@ -6,8 +6,8 @@ use kernel_primitives::algorithms::{Csr, Run, spmm};
 use super::matrices::{Matrix, hash};
 use super::{Bench, Value, beside_cusparse};
 
-/// cuSPARSE's algorithms for compressed rows, in the order of their numbers in `benches/peers/sparse.cu`.
-const ALGORITHMS: [&str; 2] = ["CSR 1", "CSR 2"];
+/// cuSPARSE's algorithms, in the order of their numbers in `benches/peers/sparse.cu`: three for compressed rows, and four for triplets.
+const ALGORITHMS: [&str; 7] = ["CSR 1", "CSR 2", "CSR 3", "COO 1", "COO 2", "COO 3", "COO 4"];
 
 impl Bench<'_> {
     /// Checks and measures a product with so many vectors. `tolerance` is relative to the sum of the magnitudes.
@@ -52,10 +52,12 @@ impl Bench<'_> {
             self.report.failure(format!("{name}, ours: {wrong}"));
             return Ok(());
         }
+        let row_indices = a.row_indices(&stream)?;
         let mut theirs = Vec::new();
         for (number, algorithm) in ALGORITHMS.into_iter().enumerate() {
             let Some(peers) = &self.peers else { break };
-            let arrays = [a.offsets(), a.indices()].map(|buffer| buffer.address());
+            let rows_of_entries = if algorithm.starts_with("CSR") { a.offsets() } else { &row_indices };
+            let arrays = [rows_of_entries, a.indices()].map(|buffer| buffer.address());
             let numbers = [columns, entries, number, vectors].map(|number| number as u64);
             let buffers = [&arrays[..], &[a.values().address(), x.address(), y.address()], &numbers].concat();
             let function = format!("spmm_{}", T::NAME);
