@@ -13,6 +13,7 @@ use super::number::data_type;
 use super::number::{GroupNumber, ReduceOp};
 #[cfg(feature = "cuda")]
 use crate::cuda::{Message, Work};
+use crate::memory::allocation::Allocation;
 use crate::memory::slice::{BufferSlice, BufferSliceMut, check_lengths};
 use crate::memory::{bytes_of, bytes_of_mut, zeroed_vec};
 use crate::stream::Stream;
@@ -51,6 +52,11 @@ fn elements<T: Element>(call: &'static str, bytes: &[u8], len: usize) -> Result<
     Ok(elements)
 }
 
+/// What a call from one buffer to another is given.
+fn between<'a, T>(input: &BufferSlice<'a, T>, output: &BufferSliceMut<'a, T>) -> [(&'static str, &'a Allocation); 2] {
+    [("the input", input.0.allocation), ("the output", output.0.allocation)]
+}
+
 impl Group {
     /// Waits until the work on the stream is over, and until all members have come to this.
     ///
@@ -83,7 +89,7 @@ impl Group {
     ) -> Result<()> {
         let (call, mut buffer) = ("`all_reduce`", buffer.into());
         let len = buffer.len();
-        self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
+        self.check::<T>(call, stream, &[], &[("the buffer", buffer.0.allocation)])?;
         let what = || same(format!("{call} by {op} of {}", items::<T>(len)));
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
@@ -108,10 +114,9 @@ impl Group {
         input: impl Into<BufferSlice<'a, T>>,
         output: impl Into<BufferSliceMut<'b, T>>,
     ) -> Result<()> {
-        const { check_element::<T>() };
         let (call, input, mut output) = ("`all_gather`", input.into(), output.into());
         self.check_length(call, "the output", output.len(), "the input of all members", input.len())?;
-        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        self.check::<T>(call, stream, &[], &between(&input, &output))?;
         let what = || same(format!("{call} of {}", items::<T>(input.len())));
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
@@ -139,7 +144,7 @@ impl Group {
     ) -> Result<()> {
         let (call, input, mut output) = ("`reduce_scatter`", input.into(), output.into());
         self.check_length(call, "the input", input.len(), "the output of all members", output.len())?;
-        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        self.check::<T>(call, stream, &[], &between(&input, &output))?;
         let what = || same(format!("{call} by {op} of {}", items::<T>(input.len())));
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
@@ -165,10 +170,8 @@ impl Group {
         buffer: impl Into<BufferSliceMut<'a, T>>,
         root: usize,
     ) -> Result<()> {
-        const { check_element::<T>() };
         let (call, mut buffer) = ("`broadcast`", buffer.into());
-        self.check_rank(call, root)?;
-        self.begin(call, stream, &[("the buffer", buffer.0.allocation)])?;
+        self.check::<T>(call, stream, &[root], &[("the buffer", buffer.0.allocation)])?;
         let (route, len) = (Route::Broadcast { root }, buffer.len());
         let what = || same(format!("{call} from rank {root} of {}", items::<T>(len)));
         #[cfg(feature = "cuda")]
@@ -195,14 +198,13 @@ impl Group {
         input: impl Into<BufferSlice<'a, T>>,
         output: impl Into<BufferSliceMut<'b, T>>,
     ) -> Result<()> {
-        const { check_element::<T>() };
         let (call, input, mut output) = ("`all_to_all`", input.into(), output.into());
         if !input.len().is_multiple_of(self.size()) {
             let reason = format!("{} elements are no multiple of the {} members", input.len(), self.size());
             return Err(Error::Group { call, member: Some(self.rank()), reason });
         }
         self.check_length(call, "the output", output.len(), "the input", input.len() / self.size())?;
-        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        self.check::<T>(call, stream, &[], &between(&input, &output))?;
         let what = || same(format!("{call} of {}", items::<T>(input.len())));
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
@@ -222,10 +224,9 @@ impl Group {
     ///
     /// Returns [`Error::Group`] if there is no such rank, or it is the own one; else as [`all_reduce`](Self::all_reduce).
     pub fn send<'a, T: Element>(&self, stream: &Stream, input: impl Into<BufferSlice<'a, T>>, to: usize) -> Result<()> {
-        const { check_element::<T>() };
         let (call, input) = ("`send`", input.into());
         self.check_other(call, to)?;
-        self.begin(call, stream, &[("the input", input.0.allocation)])?;
+        self.check::<T>(call, stream, &[to], &[("the input", input.0.allocation)])?;
         let (route, what) = (Route::Exchange { to: Some(to), from: None }, || same(items::<T>(input.len())));
         #[cfg(feature = "cuda")]
         if let Some(engine) = &self.engine {
@@ -248,10 +249,9 @@ impl Group {
         output: impl Into<BufferSliceMut<'a, T>>,
         from: usize,
     ) -> Result<()> {
-        const { check_element::<T>() };
         let (call, mut output) = ("`recv`", output.into());
         self.check_other(call, from)?;
-        self.begin(call, stream, &[("the output", output.0.allocation)])?;
+        self.check::<T>(call, stream, &[from], &[("the output", output.0.allocation)])?;
         let (route, len) = (Route::Exchange { to: None, from: Some(from) }, output.len());
         let what = || [String::new(), items::<T>(len)];
         #[cfg(feature = "cuda")]
@@ -279,11 +279,8 @@ impl Group {
         output: impl Into<BufferSliceMut<'b, T>>,
         from: usize,
     ) -> Result<()> {
-        const { check_element::<T>() };
         let (call, input, mut output) = ("`send_recv`", input.into(), output.into());
-        self.check_rank(call, to)?;
-        self.check_rank(call, from)?;
-        self.begin(call, stream, &[("the input", input.0.allocation), ("the output", output.0.allocation)])?;
+        self.check::<T>(call, stream, &[to, from], &between(&input, &output))?;
         let (route, len) = (Route::Exchange { to: Some(to), from: Some(from) }, output.len());
         let what = || [items::<T>(input.len()), items::<T>(len)];
         #[cfg(feature = "cuda")]
@@ -298,14 +295,27 @@ impl Group {
         output.copy_from(&elements(call, &bytes, output.len())?)
     }
 
+    /// Checks what a call is given: the ranks that it names, and its arguments.
+    fn check<T: Element>(
+        &self,
+        call: &'static str,
+        stream: &Stream,
+        ranks: &[usize],
+        arguments: &[(&str, &Allocation)],
+    ) -> Result<()> {
+        const { check_element::<T>() };
+        ranks.iter().try_for_each(|rank| self.check_rank(call, *rank))?;
+        self.begin(call, stream, arguments)
+    }
+
     /// Refuses what is not as long as the parts of all members.
     fn check_length(&self, call: &'static str, first: &str, len: usize, second: &str, part: usize) -> Result<()> {
         // No buffer is as long as the largest number.
         check_lengths(call.trim_matches('`'), first, len, second, part.saturating_mul(self.size()))
     }
 
+    /// Refuses the member itself.
     fn check_other(&self, call: &'static str, rank: usize) -> Result<()> {
-        self.check_rank(call, rank)?;
         if rank != self.rank() {
             return Ok(());
         }
