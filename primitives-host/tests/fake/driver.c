@@ -3,12 +3,7 @@
    Its functions note what matters in a log. They set `mistakes` where a driver would spoil a capture, or where memory goes that a
    kernel could still use. A test captures streams and keeps them busy by the functions at the end, and says how many devices there are. */
 
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "notes.h"
 
 typedef struct stream {
     int number, captured, busy;
@@ -22,27 +17,17 @@ typedef struct graph {
     int nodes;
 } graph;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char notes[1 << 20];
-static size_t noted;
-static int streams, events, captures, busy_streams, mistakes, last_mistake_line;
+static int streams, events, captures, busy_streams, last_mistake_line;
 static volatile int hold_loads, hold_copies, loads_held, copies_held;
 static __thread int mode; /* 0 global, 1 of the thread, 2 relaxed */
 static stream legacy;
 static int default_pool, own_pool, context, second_context, other_context, module, function;
-static int devices = 1, peer_access = 1, refused = -1;
+static int devices = 1, peer_access = 1, refused = -1, full = -1, allocated;
 static __thread void *current;
 static uint32_t number_of_kernel;
 static int next_fill, next_copy, next_pool, first_held_event = 1 << 30;
 static __thread int contexts_on_stack;
 
-#define NOTE(...)                                                                              \
-    do {                                                                                       \
-        pthread_mutex_lock(&lock);                                                             \
-        if (noted < sizeof notes - 100)                                                        \
-            noted += snprintf(notes + noted, sizeof notes - noted, __VA_ARGS__);               \
-        pthread_mutex_unlock(&lock);                                                           \
-    } while (0)
 #define MISTAKE(code)                                                                          \
     do {                                                                                       \
         mistakes++;                                                                            \
@@ -81,6 +66,8 @@ int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
 int cuDeviceGetName(char *name, int len, int device) { return snprintf(name, len, "Fake %d", device), 0; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)1 << (30 + device), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    /* The domain, the bus and the device of PCI. */
+    if (attribute == 50 || attribute == 33 || attribute == 34) return *value = attribute == 33 ? 7 + device : 0, 0;
     *value = attribute == 75 ? 9 - device : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1024;
     return 0;
 }
@@ -158,6 +145,8 @@ int cuMemPoolSetAccess(void *pool, const int *access, size_t count) {
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, stream *s) {
     NOT_CAPTURED(s);
     if (bytes == 0) return 1;
+    if (full >= 0 && of(s)->context == (full ? &second_context : &context)) return 2;
+    __sync_fetch_and_add(&allocated, 1);
     *address = malloc(bytes);
     NOTE("allocate %s\n", pool == &own_pool ? "own" : "default");
     return 0;
@@ -169,6 +158,7 @@ int cuMemFreeAsync(void *address, stream *s) {
     UNSAFE();
     NOT_CAPTURED(s);
     NOTE("free s%d\n", of(s)->number);
+    __sync_fetch_and_sub(&allocated, 1);
     return free(address), 0;
 }
 
@@ -366,6 +356,10 @@ void fake_devices(int count) { devices = count; }
 void fake_peer_access(int can) { peer_access = can; }
 /* The device whose context is lost, as queries of its streams say; none if it is negative. */
 void fake_refused(int device) { refused = device; }
+/* The device that has no memory left; none if it is negative. */
+void fake_full(int device) { full = device; }
+/* How many allocations of streams are not freed. */
+int fake_allocated(void) { return allocated; }
 void fake_hold_loads(int hold) { hold_loads = hold; }
 void fake_hold_copies(int hold) { hold_copies = hold; }
 /* What the next fill, copy with the host or new pool returns. */
@@ -380,13 +374,3 @@ void *fake_other_context(void) { return &other_context; }
 int fake_contexts_on_stack(void) { return contexts_on_stack; }
 int fake_held(void) { return loads_held + copies_held; }
 int fake_mistakes(void) { return mistakes ? last_mistake_line : 0; }
-/* The log since the last call. */
-const char *fake_log(void) {
-    static char copy[sizeof notes];
-    pthread_mutex_lock(&lock);
-    memcpy(copy, notes, noted);
-    copy[noted] = 0;
-    noted = 0;
-    pthread_mutex_unlock(&lock);
-    return copy;
-}
