@@ -9,7 +9,7 @@ use primitives_cuda_driver::sys::{
     self, CUcontext, CUdevice, CUdeviceptr, CUmemoryPool, CUresult, CUstream, CUstreamCaptureMode,
 };
 
-use self::devices::{device, fail, initialise, label, no_gpu, properties};
+use self::devices::{device, fail, initialise, label, no_gpu, place, properties};
 use super::fault::Faults;
 use super::marks::SpareMarks;
 use super::module::Modules;
@@ -359,6 +359,11 @@ impl Context {
     /// The device's number.
     pub(crate) fn ordinal(&self) -> usize {
         self.ordinal
+    }
+
+    /// Where it is in its host, if the driver says so.
+    pub(crate) fn place(&self) -> Option<u64> {
+        place(self.device)
     }
 
     pub(crate) fn label(&self) -> &str {

@@ -7,11 +7,14 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::gpu::Gpu;
 use super::matching::{Matching, Outcome};
 use super::message::{Answer, Failure, Hello, ToHub, Until, milliseconds, write_answer};
+use super::socket;
 
 /// How long the hub looks for messages before it looks for new connections again.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -27,6 +30,12 @@ pub(super) fn lingers() -> bool {
     LINGERING.load(Ordering::Acquire) > 0
 }
 
+/// How many connections more than members may have said nothing yet.
+const STRANGERS: usize = 64;
+
+/// Bytes of an answer that fits into what the system keeps for a connection, where at most one answer is unread.
+const SMALL: usize = 16 << 10;
+
 /// The stack of a thread that reads messages.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -39,8 +48,9 @@ enum Event {
 
 /// A member's connection.
 struct Member {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     address: SocketAddr,
+    gpu: Option<Gpu>,
 }
 
 impl Member {
@@ -54,11 +64,11 @@ impl Member {
 }
 
 /// Serves a group of so many members, on a thread that ends when all have gone.
-pub(super) fn serve(listener: TcpListener, size: usize, patience: Duration) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
+pub(super) fn serve(listeners: Vec<TcpListener>, size: usize, patience: Duration) -> io::Result<()> {
+    listeners.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
     let serve = move || {
         let (sender, events) = mpsc::channel();
-        let mut door = Door { listener, sender, connections: 0 };
+        let mut door = Door { listeners, sender, connections: 0, most: size + STRANGERS, strangers: Vec::new() };
         match assemble(&mut door, &events, size, patience) {
             Ok(joined) => {
                 // The next group may meet at the address. The readers have their senders: when all have gone, there is nobody left to wait for.
@@ -78,10 +88,12 @@ pub(super) fn serve(listener: TcpListener, size: usize, patience: Duration) -> i
 }
 
 /// Reads what a connection says.
-fn read(number: usize, stream: TcpStream, address: SocketAddr, events: &Sender<(usize, Event)>, until: Instant) {
+fn read(number: usize, stream: Arc<TcpStream>, address: SocketAddr, events: &Sender<(usize, Event)>, until: Instant) {
     let Ok(hello) = Hello::read(&mut Until(&stream, until)) else { return };
+    socket::keep_alive(&stream);
     let (Ok(()), Ok(mut reader)) = (stream.set_read_timeout(None), stream.try_clone()) else { return };
-    if events.send((number, Event::Came(hello, Member { stream, address }))).is_err() {
+    let member = Member { stream, address, gpu: hello.gpu };
+    if events.send((number, Event::Came(hello, member))).is_err() {
         return;
     }
     while let Ok(message) = ToHub::read(&mut reader) {
@@ -94,18 +106,25 @@ fn read(number: usize, stream: TcpStream, address: SocketAddr, events: &Sender<(
 
 /// Where members come in.
 struct Door {
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     sender: Sender<(usize, Event)>,
     /// How many there were.
     connections: usize,
+    /// How many may have said nothing yet.
+    most: usize,
+    /// Those, by their numbers.
+    strangers: Vec<(usize, Weak<TcpStream>)>,
 }
 
 impl Door {
     /// Lets in who waits, each with a thread that reads what it says.
     fn accept(&mut self, until: Instant) {
-        while let Ok((stream, address)) = self.listener.accept() {
+        while let Some((stream, address)) = self.listeners.iter().find_map(|listener| listener.accept().ok()) {
             let (number, sender) = (self.connections, self.sender.clone());
             self.connections += 1;
+            let stream = Arc::new(stream);
+            self.make_room();
+            self.strangers.push((number, Arc::downgrade(&stream)));
             let reader = thread::Builder::new().name("group member".into()).stack_size(STACK_BYTES);
             let read = move || {
                 if stream.set_nonblocking(false).is_ok() && stream.set_nodelay(true).is_ok() {
@@ -115,6 +134,24 @@ impl Door {
             // Without a thread the connection ends, and the member tries again.
             let _ = reader.spawn(read);
         }
+    }
+
+    /// Ends the connection that has said nothing for longest, if there are too many. A member that this meets tries again.
+    fn make_room(&mut self) {
+        if self.strangers.len() < self.most {
+            return;
+        }
+        self.strangers.retain(|(_, stranger)| stranger.strong_count() > 0);
+        if self.strangers.len() >= self.most
+            && let Some(stream) = self.strangers.remove(0).1.upgrade()
+        {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// A connection has said who it is.
+    fn knows(&mut self, number: usize) {
+        self.strangers.retain(|(stranger, _)| *stranger != number);
     }
 }
 
@@ -131,20 +168,10 @@ fn assemble(
         door.accept(until);
         match events.recv_timeout(PAUSE) {
             Ok((number, Event::Came(hello, member))) => {
-                let (rank, address) = (hello.rank, member.address);
-                let earlier = came.get(rank).and_then(Option::as_ref);
-                let reason = match earlier {
-                    _ if hello.size != size || rank >= size => Some(format!(
-                        "rank {rank} at {address} says that the group has {} members, and rank 0 that it has {size}",
-                        hello.size
-                    )),
-                    Some((_, earlier)) => {
-                        Some(format!("two members have rank {rank}: one at {}, and one at {address}", earlier.address))
-                    }
-                    None => None,
-                };
-                if let Some(reason) = reason {
-                    return Err(Refused::new(came, Some((rank, member)), Failure::of(rank, reason), timeout));
+                door.knows(number);
+                let rank = hello.rank;
+                if let Err(failure) = check(&hello, &member, &came) {
+                    return Err(Refused::new(came, Some((rank, member)), failure, timeout));
                 }
                 came[rank] = Some((number, member));
                 until = until.min(Instant::now() + hello.patience);
@@ -166,6 +193,33 @@ fn assemble(
             return Err(Refused::new(came, None, failure, timeout));
         }
     }
+}
+
+/// Refuses a member that does not fit to those that have come.
+fn check(hello: &Hello, member: &Member, came: &[Option<(usize, Member)>]) -> Result<(), Failure> {
+    let (rank, size, address) = (hello.rank, came.len(), member.address);
+    if hello.size != size || rank >= size {
+        let says = hello.size;
+        let reason =
+            format!("rank {rank} at {address} says that the group has {says} members, and rank 0 that it has {size}");
+        return Err(Failure::of(rank, reason));
+    }
+    if let Some((_, earlier)) = &came[rank] {
+        let reason = format!("two members have rank {rank}: one at {}, and one at {address}", earlier.address);
+        return Err(Failure::of(rank, reason));
+    }
+    let all = came.iter().enumerate().filter_map(|(rank, one)| Some((rank, &one.as_ref()?.1)));
+    let has_it = |(_, other): &(usize, &Member)| other.gpu.is_some() && other.gpu == member.gpu;
+    if let (Some((other, earlier)), Some(gpu)) = (all.into_iter().find(has_it), member.gpu) {
+        let both = [(other, earlier.address), (rank, address)];
+        let [first, second] = if other < rank { both } else { [both[1], both[0]] };
+        let reason = format!(
+            "rank {} at {} and rank {} at {} have one GPU, {gpu}: each member needs a GPU to itself",
+            first.0, first.1, second.0, second.1
+        );
+        return Err(Failure::of(second.0, reason));
+    }
+    Ok(())
 }
 
 fn is_number(one: &Option<(usize, Member)>, number: usize) -> bool {
@@ -210,7 +264,8 @@ impl Refused {
         while Instant::now() < until && (ended < self.members.len() || self.came.contains(&false)) {
             door.accept(until);
             match events.recv_timeout(PAUSE) {
-                Ok((_, Event::Came(hello, member))) => {
+                Ok((number, Event::Came(hello, member))) => {
+                    door.knows(number);
                     member.answer(&self.answer, self.timeout);
                     self.add(hello.rank, member);
                 }
@@ -278,9 +333,25 @@ impl Joined {
         }
     }
 
-    /// Answers the members, rank 0 last.
+    /// Answers the members, rank 0 last. None of the others waits until another one has read what is large.
     fn answer(&self, mut answers: Vec<(usize, Answer)>) {
         answers.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        thread::scope(|scope| {
+            for (rank, answer) in answers.extract_if(.., |(rank, _)| *rank > 0) {
+                let member = &self.members[rank];
+                let is_large = answer.as_ref().is_ok_and(|bytes| bytes.len() > SMALL);
+                let write = move || member.answer(&answer, self.timeout);
+                if !is_large {
+                    write();
+                    continue;
+                }
+                let writer = thread::Builder::new().name("group answer".into()).stack_size(STACK_BYTES);
+                if writer.spawn_scoped(scope, write).is_err() {
+                    // No answer comes any more, which the member is to see.
+                    let _ = member.stream.shutdown(Shutdown::Both);
+                }
+            }
+        });
         for (rank, answer) in answers {
             self.members[rank].answer(&answer, self.timeout);
         }
@@ -289,7 +360,79 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
+    use crate::group::message::{Request, Route, read_answer};
+
+    /// Longer than all that is not to end by it.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// The addresses of a hub that listens at so many.
+    fn hub(addresses: usize, size: usize) -> Vec<SocketAddr> {
+        let listeners: Vec<_> = (0..addresses).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+        serve(listeners, size, LONG).expect("a hub");
+        addresses
+    }
+
+    /// A member without the rest of it.
+    fn come(address: SocketAddr, rank: usize, size: usize, gpu: Option<Gpu>) -> TcpStream {
+        let mut stream = TcpStream::connect(address).expect("somebody listens");
+        Hello { rank, size, gpu, patience: LONG, timeout: LONG }.write(&mut stream).expect("it is sent");
+        stream
+    }
+
+    fn answer(stream: &TcpStream) -> Answer {
+        read_answer(&mut Until(stream, Instant::now() + LONG / 2)).expect("an answer")
+    }
+
+    #[test]
+    fn members_may_come_by_several_addresses() {
+        let addresses = hub(2, 2);
+        let members = [come(addresses[1], 0, 2, None), come(addresses[0], 1, 2, None)];
+        assert!(members.iter().all(|member| answer(member).is_ok()));
+    }
+
+    #[test]
+    fn who_says_nothing_makes_room_for_members() {
+        let address = hub(1, 2)[0];
+        let connect = || TcpStream::connect(address).expect("somebody listens");
+        let silent: Vec<TcpStream> = (0..2 * (2 + STRANGERS)).map(|_| connect()).collect();
+        let end = Until(&silent[0], Instant::now() + LONG / 2).read(&mut [0]);
+        assert!(end.as_ref().is_ok_and(|len| *len == 0), "{end:?}");
+        let members = [come(address, 0, 2, None), come(address, 1, 2, None)];
+        assert!(members.iter().all(|member| answer(member).is_ok()));
+    }
+
+    #[test]
+    fn who_does_not_read_holds_up_nobody_but_rank_0() {
+        let address = hub(1, 3)[0];
+        let mut members: Vec<_> = (0..3).map(|rank| come(address, rank, 3, None)).collect();
+        assert!(members.iter().all(|member| answer(member).is_ok()));
+        // More than the system keeps.
+        let (call, bytes) = ("all".to_owned(), vec![7; 8 << 20]);
+        let request = ToHub::Call(Request { route: Route::Gather, call, expects: String::new(), bytes });
+        members.iter_mut().for_each(|member| request.write(member).expect("it is sent"));
+        assert_eq!(answer(&members[1]).expect("what all have sent").len(), 3 * (8 << 20));
+        members.pop();
+        assert_eq!(answer(&members[0]).expect("what all have sent").len(), 3 * (8 << 20));
+        assert_eq!(answer(&members[0]).expect_err("one is gone").member, Some(2));
+    }
+
+    #[test]
+    fn two_members_on_one_gpu_are_named() {
+        let gpu = |host, place| Some(Gpu { host, place });
+        let address = hub(1, 4)[0];
+        let gpus = [gpu(1, 0x1700), gpu(2, 0x1700), gpu(1, 0xca00), gpu(1, 0x1700)];
+        let members = [3, 1, 2, 0].map(|rank| (rank, come(address, rank, 4, gpus[rank])));
+        for (rank, member) in members {
+            let failure = answer(&member).expect_err("two have one");
+            assert_eq!(failure.member, Some(3), "{rank}: {failure:?}");
+            let parts = ["rank 0 at 127.0.0.1:", " and rank 3 at 127.0.0.1:", " have one GPU, 0000:17:00.0: each"];
+            assert!(parts.iter().all(|part| failure.reason.contains(part)), "{failure:?}");
+        }
+    }
 
     #[test]
     fn ranks_are_listed_in_words() {

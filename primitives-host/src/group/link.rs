@@ -1,13 +1,15 @@
 //! A member's connection to the hub.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::gpu::Gpu;
 use super::hub;
 use super::message::{Answer, Failure, Hello, LONGEST, Request, ToHub, Until, is_late, read_answer};
+use super::socket;
 
 /// How long a member pauses before it looks for rank 0 again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -26,6 +28,8 @@ pub(super) struct Link {
     stream: TcpStream,
     /// How long the hub lets a member wait in a call.
     timeout: Duration,
+    /// How long the hub takes at most until it answers.
+    patience: Duration,
     /// Why there are no calls any more. Locked by who reads what the hub says, from the call to the answer.
     failure: Mutex<Option<Failure>>,
     /// Locked by who writes.
@@ -37,6 +41,7 @@ pub(super) struct Meeting<'a> {
     pub(super) rank: usize,
     pub(super) size: usize,
     pub(super) address: &'a str,
+    pub(super) gpu: Option<Gpu>,
     pub(super) timeout: Duration,
 }
 
@@ -66,7 +71,7 @@ impl Meeting<'_> {
             }
             thread::sleep(PAUSE);
         }
-        let Self { rank, size, address, timeout } = self;
+        let Self { rank, size, address, timeout, .. } = self;
         let reason = format!(
             "rank 0 of {size} did not answer rank {rank} at {address} within {timeout:?}: {cause}; it is not there, or its group is complete \
              without this process"
@@ -89,15 +94,15 @@ impl Meeting<'_> {
 
     /// Makes the hub, where the others look for it.
     fn open(&self) -> io::Result<()> {
-        let listener = match self.address.rsplit_once(':') {
+        let listeners = match self.address.rsplit_once(':') {
             // A name may be that of another address on the own machine than on others. So it listens at all of its addresses.
             Some((host, port)) if is_name(host) => {
                 let port = port.parse().map_err(|_| io::Error::other("the port is no number"))?;
-                TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))?
+                everywhere(port)?
             }
-            _ => TcpListener::bind(self.address)?,
+            _ => vec![TcpListener::bind(self.address)?],
         };
-        hub::serve(listener, self.size, self.timeout)
+        hub::serve(listeners, self.size, self.timeout)
     }
 
     /// An error is nobody's answer.
@@ -119,14 +124,29 @@ impl Meeting<'_> {
             return Err(io::Error::other("nobody listens there, and the connection has met itself"));
         }
         stream.set_nodelay(true)?;
-        let hello = Hello { rank: self.rank, size: self.size, patience: left(), timeout: self.timeout };
+        socket::keep_alive(&stream);
+        let &Self { rank, size, gpu, timeout, .. } = self;
+        let hello = Hello { rank, size, gpu, patience: left(), timeout };
         hello.write(&mut Until(&stream, until))?;
         Ok(read_answer(&mut Until(&stream, until + GRACE).take(MOST))?.map(|timeout| {
             let timeout = timeout
                 .try_into()
                 .map_or(self.timeout, |bytes| LONGEST.min(Duration::from_millis(u64::from_le_bytes(bytes))));
-            Link { stream, timeout, failure: Mutex::default(), writing: Mutex::default() }
+            // The hub answers rank 0, whose process it is in, after the others, and waits for who does not read.
+            let patience = if rank == 0 { timeout * 2 } else { timeout };
+            Link { stream, timeout, patience, failure: Mutex::default(), writing: Mutex::default() }
         }))
+    }
+}
+
+/// Listens at all addresses of this machine. A socket of IPv6 has those of IPv4, too, and no second one can have them; but some systems
+/// keep the two apart.
+fn everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
+    let first = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).ok();
+    match (first, TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))) {
+        (first, Ok(second)) => Ok(first.into_iter().chain([second]).collect()),
+        (Some(first), Err(_)) => Ok(vec![first]),
+        (None, Err(error)) => Err(error),
     }
 }
 
@@ -148,7 +168,7 @@ impl Link {
         if let Some(failure) = &*failure {
             return Err(failure.clone());
         }
-        let until = Instant::now() + self.timeout + GRACE;
+        let until = Instant::now() + self.patience + GRACE;
         // What the hub has said of a failure is there to be read, even if it takes no calls any more.
         let written = self.write(&ToHub::Call(request), until);
         let answer = self.read(written.err(), until);
@@ -168,13 +188,9 @@ impl Link {
     #[cfg(feature = "cuda")]
     pub(super) fn failure(&self) -> Option<Failure> {
         let mut failure = self.failure.try_lock().ok()?;
-        if failure.is_none() {
-            let mut looked = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
-            looked = looked.and_then(|()| self.stream.peek(&mut [0]).map(drop));
-            if !looked.is_err_and(|error| is_late(&error)) {
-                // Without a call, the hub says nothing else.
-                *failure = self.read(None, Instant::now() + GRACE).err();
-            }
+        if failure.is_none() && socket::has_come(&self.stream) {
+            // Without a call, the hub says nothing else.
+            *failure = self.read(None, Instant::now() + GRACE).err();
         }
         failure.clone()
     }
@@ -214,6 +230,42 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[test]
+    fn both_ends_of_a_silent_connection_are_probed() {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+        let (address, timeout) = (free.to_string(), Duration::from_secs(60));
+        let meeting = Meeting { rank: 0, size: 1, address: &address, gpu: None, timeout };
+        let _link = meeting.meet().unwrap_or_else(|failure| panic!("{failure:?}"));
+        let port = format!(":{:04X}", free.port());
+        // The ends that are connected, and have the timer of probes and no other.
+        let probed = || {
+            let all = std::fs::read_to_string("/proc/net/tcp").expect("what Linux knows of connections");
+            let is_probed = |line: &&str| {
+                let fields: Vec<&str> = line.split_whitespace().collect();
+                let is_end = fields.len() > 5 && (fields[1].ends_with(&port) || fields[2].ends_with(&port));
+                is_end && fields[3] == "01" && fields[5].starts_with("02:")
+            };
+            all.lines().filter(is_probed).count()
+        };
+        let until = Instant::now() + timeout / 2;
+        while probed() < 2 && Instant::now() < until {
+            thread::sleep(PAUSE);
+        }
+        assert_eq!(probed(), 2);
+    }
+
+    #[test]
+    fn all_addresses_of_the_machine_are_listened_at() {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let _listeners = everywhere(port).expect("nobody listens there");
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("by IPv4");
+        if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).expect("by IPv6");
+        }
+        assert_eq!(everywhere(port).expect_err("it is taken").kind(), io::ErrorKind::AddrInUse);
+    }
 
     #[test]
     fn names_are_told_from_addresses() {

@@ -6,8 +6,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use super::gpu::Gpu;
+
 /// What a connection begins with: a name, and a version of what follows.
-const MAGIC: [u8; 16] = *b"kp group\0\0\0\0\0\0\0\x01";
+const MAGIC: [u8; 16] = *b"kp group\0\0\0\0\0\0\0\x02";
 
 /// The longest time-out. More is more than a clock has.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -21,6 +23,7 @@ pub(super) struct Hello {
     pub(super) rank: usize,
     /// How many members it knows of.
     pub(super) size: usize,
+    pub(super) gpu: Option<Gpu>,
     /// How long it still waits for the others.
     pub(super) patience: Duration,
     /// How long it waits in a call.
@@ -28,11 +31,13 @@ pub(super) struct Hello {
 }
 
 impl Hello {
-    const BYTES: usize = MAGIC.len() + 4 * 8;
+    const BYTES: usize = MAGIC.len() + 6 * 8;
 
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = MAGIC.to_vec();
-        for number in [self.rank as u64, self.size as u64, milliseconds(self.patience), milliseconds(self.timeout)] {
+        let gpu = self.gpu.map_or([NONE; 2], |gpu| [gpu.host, gpu.place]);
+        let times = [milliseconds(self.patience), milliseconds(self.timeout)];
+        for number in [[self.rank as u64, self.size as u64], gpu, times].as_flattened() {
             bytes.extend(number.to_le_bytes());
         }
         to.write_all(&bytes)
@@ -47,9 +52,10 @@ impl Hello {
             return Err(malformed());
         }
         let (rank, size) = (reader.index()?, reader.index()?);
+        let gpu = Gpu { host: reader.number()?, place: reader.number()? };
         let mut time = || Ok::<_, io::Error>(Duration::from_millis(reader.number()?).min(LONGEST));
         let (patience, timeout) = (time()?, time()?);
-        Ok(Self { rank, size, patience, timeout })
+        Ok(Self { rank, size, gpu: Some(gpu).filter(|gpu| gpu.place != NONE), patience, timeout })
     }
 }
 
@@ -300,10 +306,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let hello = Hello { rank: 1, size: 2, patience: Duration::from_millis(3), timeout: Duration::from_secs(4) };
-        let mut bytes = Vec::new();
-        hello.write(&mut bytes).expect("to memory");
-        assert_eq!(Hello::read(&mut bytes.as_slice()).expect("a hello"), hello);
+        for gpu in [None, Some(Gpu { host: 5, place: 6 })] {
+            let (patience, timeout) = (Duration::from_millis(3), Duration::from_secs(4));
+            let hello = Hello { rank: 1, size: 2, gpu, patience, timeout };
+            let mut bytes = Vec::new();
+            hello.write(&mut bytes).expect("to memory");
+            assert_eq!(Hello::read(&mut bytes.as_slice()).expect("a hello"), hello);
+        }
         for message in requests() {
             let mut bytes = Vec::new();
             message.write(&mut bytes).expect("to memory");

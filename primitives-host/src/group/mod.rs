@@ -5,7 +5,8 @@
 //! | `options.rs`, `environment.rs` | who a process is: given, or by a launcher's environment variables |
 //! | `link.rs` | how a member finds rank 0, and calls |
 //! | `hub.rs`, `matching.rs` | the thread of rank 0 that brings members and their calls together |
-//! | `message.rs` | what goes over the connections |
+//! | `message.rs`, `socket.rs` | what goes over the connections, and what is asked of them |
+//! | `gpu.rs` | which GPU a member has |
 //! | `collectives.rs`, `number.rs` | the calls, and what reductions compute |
 //! | `nccl.rs` | a member on a GPU |
 //! | `devices.rs`, `in_process.rs` | the devices of one process, and NCCL for its GPUs |
@@ -13,6 +14,7 @@
 mod collectives;
 mod devices;
 mod environment;
+mod gpu;
 mod hub;
 #[cfg(feature = "cuda")]
 mod in_process;
@@ -23,11 +25,13 @@ mod message;
 mod nccl;
 mod number;
 mod options;
+mod socket;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use self::devices::SplitGroup;
+use self::gpu::Gpu;
 use self::link::{Link, Meeting};
 use self::message::{Failure, LONGEST, Request, Route};
 pub use self::number::{GroupNumber, ReduceOp};
@@ -81,7 +85,9 @@ use crate::{Error, Result};
 ///
 /// On GPUs, a call may return before it fails. Then the next call that waits for its stream returns the failure, as a
 /// [fault](Stream#faults) of a kernel: [`Stream::synchronize`], or a copy to the host of what the call should have written. What the call writes is
-/// to be thrown away. The time-out of a call counts from when the stream has come to it. Calls that differ are found if
+/// to be thrown away. If members are threads of one process, the others' kernels may write into its buffers until all of them have the
+/// error: keep the buffers until then. After a call that has waited inside NCCL, end the process: its abort from another thread is
+/// safe only as far as NCCL makes it so. The time-out of a call counts from when the stream has come to it. Calls that differ are found if
 /// [`checked`](GroupOptions::checked) is set.
 ///
 /// A mistake that a member can see alone, such as a buffer of the wrong length, is an error at this member, and the group is as before.
@@ -107,13 +113,14 @@ impl Group {
     /// # Errors
     ///
     /// Returns [`Error::Group`] if the rank is not less than the size, if rank 0 cannot listen at the address, and within the time-out, at all
-    /// members that have come: if one does not come, if two have one rank, and if the sizes differ. A member that cannot
+    /// members that have come: if one does not come, if two have one rank or one GPU, and if the sizes differ. A member that cannot
     /// find rank 0 returns it when its time-out is over. On GPUs, also if NCCL cannot be opened at a member, or does not connect them.
     pub fn new(device: &Device, options: &GroupOptions) -> Result<Self> {
         let call = "`Group::new`";
         options.check(call)?;
         let GroupOptions { rank, size, address, timeout, .. } = options;
-        let meeting = Meeting { rank: *rank, size: *size, address, timeout: LONGEST.min(*timeout) };
+        let (gpu, timeout) = (Gpu::of(device), LONGEST.min(*timeout));
+        let meeting = Meeting { rank: *rank, size: *size, address, gpu, timeout };
         let link = Arc::new(meeting.meet().map_err(|failure| failed(call, failure))?);
         Ok(Self {
             rank: *rank,

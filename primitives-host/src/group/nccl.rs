@@ -27,6 +27,9 @@ use crate::{Error, Result};
 /// How long the thread that watches pauses.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How long it pauses while no call is under way.
+const IDLE: Duration = Duration::from_millis(200);
+
 /// How long a call of NCCL that is under way has to come back, before and after it is aborted; and the end of a communicator.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -162,7 +165,7 @@ impl Engine {
         let communicator = loop {
             match made.recv_timeout(PAUSE) {
                 Ok(made) => {
-                    break made.map_err(|reason| fail(format!("{reason}; each member needs a GPU to itself")))?;
+                    break made.map_err(fail)?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(fail("the thread that calls NCCL has ended".into())),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -301,7 +304,9 @@ impl Shared {
             if state.is_closing && state.under_way.is_empty() {
                 return;
             }
-            let waited = self.changed.wait_timeout(state, PAUSE);
+            // A failure that is found later is told by the next call, which changes the state.
+            let pause = if state.under_way.is_empty() && state.called.is_none() { IDLE } else { PAUSE };
+            let waited = self.changed.wait_timeout(state, pause);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

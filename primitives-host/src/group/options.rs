@@ -30,7 +30,8 @@ pub struct GroupOptions {
     pub local_rank: usize,
     /// Where the members meet: a host or an address of the machine of rank 0, and a port there that is free, such as `node1:29500`.
     ///
-    /// Rank 0 listens there until all have come. By a name other than `localhost`, it listens at all addresses of its machine.
+    /// Rank 0 listens there until all have come. By a name other than `localhost`, it listens at all addresses of its machine, of
+    /// IPv6 and IPv4.
     pub address: String,
     /// How long a member waits for the others: to come in the first place, and in each call. 5 minutes unless set. The shortest among
     /// the members is that of the group.

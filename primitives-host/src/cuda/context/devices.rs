@@ -89,6 +89,20 @@ pub(super) fn properties(ordinal: usize, device: CUdevice) -> Result<DevicePrope
     })
 }
 
+/// Where a GPU is in its host: the domain, the bus and the device of PCI, of 32, 24 and 8 bits. None if the driver does not say.
+pub(super) fn place(device: CUdevice) -> Option<u64> {
+    let get = |attribute| {
+        let mut value: c_int = 0;
+        // SAFETY: the pointer is valid for the call.
+        let code = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+        (code == CUresult::CUDA_SUCCESS).then(|| u64::from(value as u32))
+    };
+    let domain = get(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+    let (bus, number) =
+        (get(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?, get(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?);
+    Some((domain << 32) | ((bus & 0xff_ffff) << 8) | (number & 0xff))
+}
+
 /// What the driver says of each GPU, in the order of their numbers; nothing is opened.
 pub(crate) fn all_properties() -> Result<Vec<DeviceProperties>> {
     (0..device_count()?).map(|ordinal| properties(ordinal, device(ordinal)?)).collect()
