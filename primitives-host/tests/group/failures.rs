@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use primitives_host::{Devices, Error, Group, ReduceOp, Result, Stream};
+use primitives_host::{Device, Devices, EmulatorOptions, Error, Group, GroupOptions, ReduceOp, Result, Stream};
 
 use crate::{LONG, SHORT, address, assert_failure, failure, meet, members, members_within};
 
@@ -61,6 +61,18 @@ fn calls_that_differ_are_errors_at_all_members() {
             assert!(text.contains("rank 1"), "{text}");
         }
     }
+}
+
+#[test]
+fn roots_that_differ_are_errors_at_all_members() {
+    let start = Instant::now();
+    members(3, |group| {
+        let stream = group.device().stream().expect("a stream");
+        let mut buffer = stream.buffer_from(&[1.0f32; 4]).expect("it");
+        let result = group.broadcast(&stream, &mut buffer, usize::from(group.rank() == 2));
+        assert_failure(result, Some(2), "rank 2 calls `broadcast` from rank 1 of 4 f32, and rank");
+    });
+    assert!(start.elapsed() < LONG / 2);
 }
 
 #[test]
@@ -123,6 +135,68 @@ fn a_member_that_leaves_is_an_error_only_if_somebody_waits_for_it() {
         assert_failure(all_reduce(group, &stream), Some(1), "rank 1 has left the group");
     });
     assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn a_device_without_memory_is_an_error_at_its_member_and_at_who_waits_for_it() {
+    let address = address();
+    let member = |rank| -> Result<()> {
+        let mut options = EmulatorOptions::default();
+        options.memory_bytes = Some(if rank == 1 { 100 } else { 1000 });
+        let device = Device::emulator_with(options);
+        let made = Group::new(&device, &GroupOptions::new(rank, 2, &address))?;
+        let stream = device.stream()?;
+        let work = |group: Group| group.all_reduce(&stream, &mut stream.buffer_zeroed::<u8>(1000)?, ReduceOp::Sum);
+        let result = work(made);
+        // What the failure found is given back.
+        stream.buffer_zeroed::<u8>(if rank == 1 { 100 } else { 1000 })?;
+        result
+    };
+    let start = Instant::now();
+    let [first, second] = thread::scope(|scope| {
+        let other = scope.spawn(|| member(1));
+        [member(0), other.join().expect("no panic")]
+    });
+    assert_failure(first, Some(1), "rank 1 has left the group, and rank 0 waits in `all_reduce`");
+    assert!(matches!(second, Err(Error::Allocation { bytes: 1000, .. })), "{second:?}");
+    assert!(start.elapsed() < LONG / 2);
+}
+
+#[test]
+fn failures_leave_no_buffers() {
+    const BYTES: usize = 120;
+    // Each takes all the memory of its device.
+    let calls: [Call; 4] = [
+        |group, stream| group.all_reduce(stream, &mut stream.buffer_zeroed::<u8>(BYTES)?, ReduceOp::Sum),
+        |group, stream| group.broadcast(stream, &mut stream.buffer_zeroed::<u8>(BYTES)?, group.rank()),
+        |group, stream| {
+            let (input, mut output) =
+                (stream.buffer_zeroed::<u8>(BYTES / 3)?, stream.buffer_zeroed::<u8>(2 * BYTES / 3)?);
+            group.all_gather(stream, &input, &mut output)
+        },
+        |group, stream| group.send(stream, &stream.buffer_zeroed::<u8>(BYTES)?, 1 - group.rank()),
+    ];
+    let address = address();
+    for call in calls {
+        let member = |rank| -> Result<()> {
+            let mut options = EmulatorOptions::default();
+            options.memory_bytes = Some(BYTES);
+            let device = Device::emulator_with(options);
+            let group = Group::new(&device, &GroupOptions::new(rank, 2, &address))?;
+            let stream = device.stream()?;
+            // Of members that call the same, the barrier ends it.
+            let first = if rank == 0 { call(&group, &stream) } else { Ok(()) };
+            let failed = first.and_then(|()| group.barrier(&stream));
+            let again = call(&group, &stream);
+            assert_eq!(failure(failed).0, failure(again).0);
+            stream.buffer_zeroed::<u8>(BYTES).map(drop)
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| member(1));
+            member(0).expect("all memory is there");
+            other.join().expect("no panic").expect("all memory is there");
+        });
+    }
 }
 
 #[test]

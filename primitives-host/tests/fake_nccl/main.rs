@@ -2,8 +2,11 @@
 //! watch.
 
 #[allow(dead_code, reason = "each test binary uses a part")]
+#[path = "../fake/mod.rs"]
 mod fake;
+#[path = "../ports/mod.rs"]
 mod ports;
+mod refusals;
 
 use std::sync::{Barrier, MutexGuard, OnceLock};
 use std::thread;
@@ -35,6 +38,8 @@ fn fakes() -> (&'static Fake, &'static Fake, MutexGuard<'static, ()>) {
     nccl.log();
     driver.set("fake_devices", 2);
     driver.set("fake_hold_events", -1);
+    driver.set("fake_full", -1);
+    driver.set("fake_peer_access", 1);
     nccl.set("fake_failed_rank", -1);
     (driver, nccl, turn)
 }
@@ -44,11 +49,16 @@ type Member<'a, R> = &'a (dyn Fn(&Group, &Stream) -> R + Sync);
 
 /// What each of so many members does, which have a device each.
 fn members<R: Send>(size: usize, timeout: Duration, checked: bool, member: Member<'_, R>) -> Vec<Result<R>> {
-    let address = &address();
-    let work = move |rank| {
+    members_on(&(0..size).collect::<Vec<_>>(), timeout, checked, member)
+}
+
+/// What each of the members does that have these devices.
+fn members_on<R: Send>(devices: &[usize], timeout: Duration, checked: bool, member: Member<'_, R>) -> Vec<Result<R>> {
+    let (address, size) = (&address(), devices.len());
+    let work = move |rank: usize| {
         let mut options = GroupOptions::new(rank, size, address);
         (options.timeout, options.checked) = (timeout, checked);
-        let group = Group::new(&Device::gpu_at(rank)?, &options)?;
+        let group = Group::new(&Device::gpu_at(devices[rank])?, &options)?;
         let stream = group.device().stream()?;
         Ok(member(&group, &stream))
     };
@@ -289,54 +299,6 @@ fn a_member_that_panics_ends_the_calls_of_the_others() {
     });
     let log = nccl.log();
     assert!(all_notes(&log, 0).ends_with(&["abort"]) && all_notes(&log, 1).ends_with(&["abort"]), "{log:#?}");
-}
-
-/// Not a test, but what the process of the next one does.
-#[test]
-fn a_process_without_nccl() {
-    if std::env::var_os("WITHOUT_NCCL").is_none() {
-        return;
-    }
-    let (driver, _turn) = fake();
-    driver.set("fake_devices", 2);
-    for result in members(2, LONG, false, &|_, _| ()) {
-        let error = result.expect_err("there is no NCCL");
-        let Error::Group { member: Some(_), reason, .. } = &error else { panic!("{error}") };
-        assert!(reason.contains(": cannot open NCCL `/nowhere/libnccl.so.2`"), "{error}");
-    }
-}
-
-#[test]
-fn without_nccl_all_members_are_told_what_is_missing() {
-    alone("a_process_without_nccl", &[("WITHOUT_NCCL", "1"), ("KERNEL_PRIMITIVES_LIBNCCL", "/nowhere/libnccl.so.2")]);
-}
-
-/// Not a test, but what the processes of the next one do.
-#[test]
-fn a_process_that_asks_for_a_gpu() {
-    let Ok(expected) = std::env::var("EXPECTED_GPU") else { return };
-    let (driver, _turn) = fake();
-    driver.set("fake_devices", 2);
-    let mut options = GroupOptions::new(5, 6, "127.0.0.1:1");
-    options.local_rank = 3;
-    let device = options.device().expect("a GPU");
-    assert_eq!(device.ordinal().expect("a GPU").to_string(), expected);
-}
-
-#[test]
-fn the_local_rank_chooses_a_gpu_unless_the_user_does() {
-    for (asked, expected) in [("", "1"), ("auto", "1"), ("gpu", "1"), ("gpu:0", "0")] {
-        alone("a_process_that_asks_for_a_gpu", &[("KERNEL_PRIMITIVES_DEVICE", asked), ("EXPECTED_GPU", expected)]);
-    }
-}
-
-/// Runs a test in a process of its own, with these variables.
-fn alone(test: &str, variables: &[(&str, &str)]) {
-    let mut process = std::process::Command::new(std::env::current_exe().expect("this test"));
-    process.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied());
-    let output = process.output().expect("a process");
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success() && text.contains("1 passed"), "{variables:?}: {text}");
 }
 
 #[test]
