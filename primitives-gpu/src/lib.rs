@@ -86,7 +86,7 @@ pub use view::{Global, GlobalMut, Shared};
 /// What a kernel module imports: `use kernel_primitives::prelude::*;`.
 ///
 /// It has the traits of functors. Of the functors themselves it has `Add`, `Mul`, `Min`, `Max` and `Each`; the rest are in
-/// [`functor`](crate::functor).
+/// [`functor`].
 pub mod prelude {
     pub use crate::block::*;
     pub use crate::device_println;
