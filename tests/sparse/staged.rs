@@ -3,7 +3,7 @@
 use kernel_primitives::algorithms::{Csr, CsrIndex, Sell, spmv, spmv_by};
 use kernel_primitives::functor::{Add, LogicalAnd, LogicalOr, Min, Overwrite, Semiring};
 use kernel_primitives::input::counting;
-use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_STAGED_THREADS, csr_tile_steps};
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS, csr_tile_steps};
 use kernel_primitives::{Buffer, Complex, Device, Element, EmulatorOptions, Result, Stream, f16};
 
 use crate::kernels::Powers;
@@ -16,10 +16,10 @@ use crate::{Host, METHODS, lengths};
 fn rows_that_end_where_a_block_stages_anew_have_their_products() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(18);
-    let alike = |length: usize| vec![length; CSR_STAGED_THREADS];
-    let even = CSR_CHUNK / CSR_STAGED_THREADS;
+    let alike = |length: usize| vec![length; CSR_THREADS];
+    let even = CSR_CHUNK / CSR_THREADS;
     // So that the next block's first entry is so many after the beginning of a vector.
-    let after = |lead: usize| [vec![1; CSR_STAGED_THREADS - 1], vec![1 + lead]].concat();
+    let after = |lead: usize| [vec![1; CSR_THREADS - 1], vec![1 + lead]].concat();
     let all = [
         vec![CSR_CHUNK],
         vec![CSR_CHUNK - 1, 1, 1],

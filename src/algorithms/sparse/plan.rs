@@ -4,7 +4,7 @@ use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
     CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_FIRST_ENTRIES, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES,
-    CSR_STAGED_THREADS, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
+    CSR_STEPS, CSR_THREADS, CSR_UNSEEN, CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -129,7 +129,7 @@ impl RowLengths {
                 let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
                 steps as f64 * ALONE + later * LATER + ROW * batches
             } else if 1 << way <= CSR_STAGED_LANES {
-                let of_block = self.entries as f64 / batches * (CSR_STAGED_THREADS as f64 / f64::from(WARP));
+                let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
                 let staged = self.entries as f64 / f64::from(WARP) * STAGE;
                 staged + steps as f64 * ADD + (STAGED_ROW + WAIT * waits) * batches

@@ -356,8 +356,7 @@ where
     let (offsets, indices, values) = (a.offsets(), a.indices(), a.values());
     let stages = device::csr_stages::<R::Accum>(lanes);
     let lanes = if stages || lanes == 1 { lanes } else { lanes.max(2 * device::CSR_STAGED_LANES) };
-    let threads = if stages { device::CSR_STAGED_THREADS } else { device::CSR_THREADS };
-    let dims = grid(a.rows().saturating_mul(lanes as usize).div_ceil(threads), threads);
+    let dims = grid(a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS), device::CSR_THREADS);
     if stages {
         return device::csr_staged_rows::launch_entry(
             staged_kernel,

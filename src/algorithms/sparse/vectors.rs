@@ -3,6 +3,7 @@
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
 use super::product::check_operands;
+use super::wrong;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, grid};
@@ -165,7 +166,7 @@ where
 /// The products, with the name of the call in errors. What the epilogue reads is in `z`, or in `y` if there is no `z`.
 #[allow(clippy::too_many_arguments, reason = "those of `spmm_with`, and its name")]
 fn products<V, I, J, S, R, E, Tag>(
-    call: &str,
+    call: &'static str,
     run: Run<'_>,
     a: &Csr<V, I>,
     x: J,
@@ -192,10 +193,13 @@ where
     let all = y.len();
     let (mut y, nothing) = y.split_at(all)?;
     let z = z.unwrap_or(nothing.as_slice());
-    let width = vectors.min(WARP as usize).next_power_of_two() as u32;
+    let counted = u32::try_from(vectors)
+        .map_err(|_| wrong(call, format!("{vectors} vectors are more than the {} that a kernel counts", u32::MAX)))?;
+    // The vectors of a lane, if the kernel finds `x` aligned.
+    let neighbours = device::csr_lane_vectors::<S::Item, R::Accum>();
+    let groups = if vectors.is_multiple_of(neighbours) { vectors / neighbours } else { vectors };
+    let width = groups.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
-        // Here a lane has half as many entries under way as there.
-        SpmvMethod::Rows { lanes } if lanes <= device::CSR_STAGED_LANES => 2 * lanes,
         SpmvMethod::Rows { lanes } => lanes,
         SpmvMethod::MergePath => WARP,
     };
@@ -215,7 +219,8 @@ where
         &mut y,
         op,
         epilogue,
-        vectors,
+        counted,
+        a.columns(),
         lanes,
         parts,
     )

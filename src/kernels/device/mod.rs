@@ -70,9 +70,9 @@ pub use crate::algorithms::sparse::kernel::csr_path::{
     CSR_ENDS_THREADS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
 };
 pub use crate::algorithms::sparse::kernel::csr_staged::{
-    CSR_CHUNK, CSR_STAGED_LANES, CSR_STAGED_THREADS, CsrStaged, csr_staged_rows, csr_stages,
+    CSR_CHUNK, CSR_STAGED_LANES, CsrStaged, csr_staged_rows, csr_stages,
 };
-pub use crate::algorithms::sparse::kernel::csr_vectors::csr_row_vectors;
+pub use crate::algorithms::sparse::kernel::csr_vectors::{csr_lane_vectors, csr_row_vectors};
 pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::scan_runs::{ScanByKeyItems, SegmentScanItems};

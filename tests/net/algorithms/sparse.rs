@@ -6,7 +6,7 @@ use kernel_primitives::algorithms::{
     Csr, CsrIndex, Gather, Sell, SpmvMethod, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with,
 };
 use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
-use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_STAGED_THREADS, CSR_THREADS, csr_tile_steps};
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS, csr_tile_steps};
 use kernel_primitives::{Complex, Result, Stream, bf16};
 
 use crate::case::{Case, Lengths};
@@ -144,7 +144,7 @@ impl<T: Item + Gather<u32, T, ()>> Inputs for InSlices<T> {
 
 pub fn subjects() -> Vec<Subject> {
     let tile = csr_tile_steps::<f64>();
-    let lengths = || Lengths::near(&[CSR_THREADS, CSR_STAGED_THREADS, CSR_CHUNK, tile, 18 * tile]).most(40_000);
+    let lengths = || Lengths::near(&[CSR_THREADS, CSR_CHUNK, tile, 18 * tile]).most(40_000);
     let mut all = Vec::new();
     all.extend(types(&lengths));
     all.push(several_with());

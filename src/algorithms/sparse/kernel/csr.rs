@@ -114,7 +114,7 @@ fn rows<V, S, I, R, E, const LANES: usize>(
 
 /// The total of a row so far and of more products of it.
 #[inline(always)]
-fn sum<T, R: Reduction<T>>(op: &R, total: R::Accum, products: &[R::Accum]) -> R::Accum {
+pub(super) fn sum<T, R: Reduction<T>>(op: &R, total: R::Accum, products: &[R::Accum]) -> R::Accum {
     products.iter().fold(total, |total, &product| op.combine(total, product))
 }
 
@@ -152,12 +152,6 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Csr<'k, V, I> {
         self.offsets[row + 1].convert() as usize
     }
 
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn column(&self, entry: usize) -> usize {
-        self.columns[entry].convert() as usize
-    }
-
     /// The entries from `begin` to `end`, none if that comes before; a fault unless they lie inside.
     #[inline(always)]
     #[track_caller]
@@ -185,6 +179,28 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.values.len()
+    }
+
+    /// The column of an entry.
+    ///
+    /// # Safety
+    /// It is one of these.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn column_inside(&self, entry: usize) -> I {
+        // SAFETY: the caller's contract.
+        unsafe { self.columns.read_inside(entry) }
+    }
+
+    /// The value of an entry.
+    ///
+    /// # Safety
+    /// It is one of these.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) unsafe fn value_inside(&self, entry: usize) -> V {
+        // SAFETY: the caller's contract.
+        unsafe { self.values.read_inside(entry) }
     }
 
     /// What the entries `first`, `first + step` and so on contribute to their rows: `most` of them, a constant up to `N`. It is the identity

@@ -8,10 +8,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::SharedStorage;
 
-use super::csr::{CSR_THREADS, Csr, blocks, read};
-
-/// Threads of a block of [`csr_staged_rows`](struct@csr_staged_rows).
-pub const CSR_STAGED_THREADS: usize = CSR_THREADS;
+use super::csr::{CSR_THREADS, Csr, blocks, read, sum};
 
 /// The most lanes that have a row in [`csr_staged_rows`](struct@csr_staged_rows). More have one in [`csr_rows`](struct@super::csr::csr_rows).
 pub const CSR_STAGED_LANES: u32 = 4;
@@ -20,7 +17,7 @@ pub const CSR_STAGED_LANES: u32 = 4;
 const STAGED: usize = 8;
 
 /// The most entries that a block of [`csr_staged_rows`](struct@csr_staged_rows) has in shared memory at a time.
-pub const CSR_CHUNK: usize = CSR_STAGED_THREADS * STAGED;
+pub const CSR_CHUNK: usize = CSR_THREADS * STAGED;
 
 /// Products of a row that a thread reads from shared memory at once.
 const ADDED: usize = 4;
@@ -40,7 +37,7 @@ const fn staged_items<A>() -> usize {
 
 /// Products that a block has in shared memory at a time.
 const fn chunk<A>() -> usize {
-    CSR_STAGED_THREADS * staged_items::<A>()
+    CSR_THREADS * staged_items::<A>()
 }
 
 /// Whether [`csr_staged_rows`](struct@csr_staged_rows) has rows of so many lanes, for results that accumulate in `A`. A lane that has a row to
@@ -86,7 +83,7 @@ unsafe impl<A: Element> SharedStorage for CsrStaged<A> {
 /// outside.
 ///
 /// Greathouse and Daga, *Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format*, 2014.
-#[kernel(launch(pub(crate)), threads(CSR_STAGED_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
+#[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_staged_rows<V, S, I, R, E>(
     cx: Block,
@@ -109,8 +106,8 @@ pub fn csr_staged_rows<V, S, I, R, E>(
 {
     let a = Csr { offsets, columns, values };
     let (thread, shift) = (cx.thread_rank(), lanes.trailing_zeros());
-    let first_row = cx.block_rank() * (CSR_STAGED_THREADS >> shift);
-    let last_row = (first_row + (CSR_STAGED_THREADS >> shift)).min(a.rows());
+    let first_row = cx.block_rank() * (CSR_THREADS >> shift);
+    let last_row = (first_row + (CSR_THREADS >> shift)).min(a.rows());
     let (row, lane) = (first_row + (thread >> shift) as usize, thread & (lanes - 1));
     if first_row >= last_row {
         return;
@@ -125,12 +122,12 @@ pub fn csr_staged_rows<V, S, I, R, E>(
         let count = (to - from).min(const { chunk::<R::Accum>() });
         let most = const { staged_items::<R::Accum>() };
         let entries = a.entries(from, from + count);
-        let found: [_; STAGED] = entries.products(thread as usize, CSR_STAGED_THREADS, most, x, &op);
+        let found: [_; STAGED] = entries.products(thread as usize, CSR_THREADS, most, x, &op);
         staged.enter();
         let products = staged.array::<R::Accum>(0, const { CsrStaged::<R::Accum>::ITEMS });
         for (k, &product) in found.iter().enumerate() {
             if k < most {
-                let at = place::<R::Accum>(k * CSR_STAGED_THREADS + thread as usize);
+                let at = place::<R::Accum>(k * CSR_THREADS + thread as usize);
                 // SAFETY: below the number of products of a chunk; the thread's own element until the barrier.
                 unsafe { products.store(at, product) };
             }
@@ -147,9 +144,7 @@ pub fn csr_staged_rows<V, S, I, R, E>(
                 let found = unsafe { products.load(place) };
                 *part = select_unpredictable(at < stop, found, op.identity());
             }
-            for &part in &parts {
-                total = op.combine(total, part);
-            }
+            total = sum::<(V, S::Item), R>(&op, total, &parts);
             at += ADDED as u32 * lanes;
         }
         from += count;

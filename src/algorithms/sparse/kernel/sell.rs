@@ -5,7 +5,7 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
-use super::csr::{CSR_THREADS, Entries, ahead, blocks, bounds, read};
+use super::csr::{CSR_THREADS, Entries, ahead, blocks, bounds, read, sum};
 use super::csr_build::CSR_BUILD_THREADS;
 
 /// Rows of a slice: a warp's lanes have one each.
@@ -153,9 +153,7 @@ pub fn sell_rows<V, S, I, R, E>(
     let mut at = 0;
     while at < entries.len() {
         let products: [_; AHEAD] = entries.products(at, SELL_ROWS, most, x, &op);
-        for &product in &products {
-            total = op.combine(total, product);
-        }
+        total = sum::<(V, S::Item), R>(&op, total, &products);
         at += most * SELL_ROWS;
     }
     // SAFETY: as above.
