@@ -47,6 +47,8 @@ macro_rules! __algorithm {
             csr_rows<Self, Of<X>, I, R, E>,
             csr_tiles<Self, Of<X>, I, R, E>,
             csr_ends<Self, Item<X>, I, R, E>,
+            csr_rows_by_length<Self, Of<X>, I, R, E>,
+            csr_giant_rows<Self, Item<X>, I, R, E>,
             sell_rows<Self, Of<X>, I, R, E>,
         ] }
     };

@@ -64,7 +64,29 @@ impl<const N: usize> Reduction<(f64, f64)> for Powers<N> {
     }
 }
 
+/// The mean of a row's products, or zero.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct MeanProduct;
+
+impl Reduction<(f64, f64)> for MeanProduct {
+    type Accum = f64;
+    type Output = f64;
+    fn identity(&self) -> f64 {
+        0.0
+    }
+    fn pre(&self, (entry, item): (f64, f64), _: u64) -> f64 {
+        entry * item
+    }
+    fn combine(&self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+    fn post(&self, total: f64, count: u64) -> f64 {
+        total / count.max(1) as f64
+    }
+}
+
 instantiate!(
+    kernel_primitives::algorithms::spmv<f64, f64, u32, MeanProduct, Overwrite>,
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,

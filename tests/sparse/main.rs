@@ -6,6 +6,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+mod by_length;
 mod changed;
 mod expressions;
 mod kernels;
@@ -28,7 +29,7 @@ use kernel_primitives::{Element, Result, Stream};
 use support::Random;
 
 /// All ways to compute a product.
-pub const METHODS: [SpmvMethod; 7] = [
+pub const METHODS: [SpmvMethod; 8] = [
     SpmvMethod::Rows { lanes: 1 },
     SpmvMethod::Rows { lanes: 2 },
     SpmvMethod::Rows { lanes: 4 },
@@ -36,6 +37,7 @@ pub const METHODS: [SpmvMethod; 7] = [
     SpmvMethod::Rows { lanes: 16 },
     SpmvMethod::Rows { lanes: 32 },
     SpmvMethod::MergePath,
+    SpmvMethod::ByLength,
 ];
 
 /// A matrix on the host.

@@ -23,7 +23,7 @@ use slices::Slices;
 const ALGORITHMS: [&str; 5] = ["CSR 1", "CSR 2", "COO 1", "COO 2", "SELL"];
 
 /// The ways of a product.
-const WAYS: [(&str, SpmvMethod); 7] = [
+const WAYS: [(&str, SpmvMethod); 8] = [
     ("1 lane ms", SpmvMethod::Rows { lanes: 1 }),
     ("2 lanes ms", SpmvMethod::Rows { lanes: 2 }),
     ("4 lanes ms", SpmvMethod::Rows { lanes: 4 }),
@@ -31,6 +31,7 @@ const WAYS: [(&str, SpmvMethod); 7] = [
     ("16 lanes ms", SpmvMethod::Rows { lanes: 16 }),
     ("32 lanes ms", SpmvMethod::Rows { lanes: 32 }),
     ("merge path ms", SpmvMethod::MergePath),
+    ("by length ms", SpmvMethod::ByLength),
 ];
 
 /// Rows of a window in which the rows of slices are sorted.

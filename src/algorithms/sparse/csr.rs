@@ -1,5 +1,6 @@
 //! Matrices in compressed rows.
 
+use super::by_length::Giants;
 use super::plan::{RowLengths, SpmvMethod, fault};
 use super::wrong;
 use crate::algorithms::run::Run;
@@ -24,6 +25,8 @@ mod sealed {
             columns: u64,
             found: &mut Buffer<u64>,
         ) -> Result<()>;
+        /// Finds the rows of more entries than a warp takes.
+        fn giants(at: (&Stream, Dims), offsets: &Buffer<Self>, found: &mut Buffer<u64>) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
         /// Where each tile of so many steps along the merge path begins, and where the last one ends.
         fn splits(
@@ -91,6 +94,10 @@ macro_rules! indices {
                 found: &mut Buffer<u64>,
             ) -> Result<()> {
                 device::csr_check::<Self>::launch(stream, dims, offsets, indices, columns, found)
+            }
+
+            fn giants((stream, dims): (&Stream, Dims), offsets: &Buffer<Self>, found: &mut Buffer<u64>) -> Result<()> {
+                device::csr_giants::<Self>::launch(stream, dims, offsets, found)
             }
 
             fn row_indices(
@@ -206,6 +213,7 @@ pub struct Csr<V, I = u32> {
     indices: Buffer<I>,
     values: Buffer<V>,
     lengths: RowLengths,
+    giants: Giants,
     method: SpmvMethod,
 }
 
@@ -223,7 +231,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
 
     /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied.
     ///
-    /// Cost: one read of offsets and columns, and a wait for the result.
+    /// Cost: one read of offsets and columns, and a wait for the result; if there are rows of more than 8192 entries, both once more, of the
+    /// offsets alone.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
@@ -269,8 +278,9 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             return Err(wrong(call, reason));
         }
         let lengths = RowLengths::of(rows, values.len(), &seen);
+        let giants = Giants::of(stream, &offsets, &lengths)?;
         let method = lengths.method();
-        Ok(Self { rows, columns, offsets, indices, values, lengths, method })
+        Ok(Self { rows, columns, offsets, indices, values, lengths, giants, method })
     }
 
     /// The number of rows.
@@ -333,6 +343,11 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// The lengths of its rows.
     pub(super) fn lengths(&self) -> &RowLengths {
         &self.lengths
+    }
+
+    /// Its rows that blocks share.
+    pub(super) fn giants(&self) -> &Giants {
+        &self.giants
     }
 
     /// The value of each entry.

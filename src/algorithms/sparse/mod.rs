@@ -1,10 +1,13 @@
 //! Sparse matrices, and their products with vectors.
 //!
-//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row. Otherwise it is three, by merge path: where blocks begin, blocks
-//! of equally many entries and ends of rows, and what rows have in several blocks.
+//! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row, and so is one by the length of each row, of a lane or a warp a
+//! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By merge path it is three launches: where blocks begin,
+//! blocks of equally many entries and ends of rows, and what rows have in several blocks.
 
 pub(crate) mod kernel;
 
+#[cfg(not(target_arch = "nvptx64"))]
+mod by_length;
 #[cfg(not(target_arch = "nvptx64"))]
 mod coo;
 #[cfg(not(target_arch = "nvptx64"))]

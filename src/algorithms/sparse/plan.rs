@@ -3,8 +3,9 @@
 use super::wrong;
 use crate::Result;
 use crate::kernels::device::{
-    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_FIRST_ENTRIES, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STAGED_LANES,
-    CSR_STEPS, CSR_THREADS, CSR_UNSEEN, CSR_WAYS,
+    CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_FIRST_ENTRIES, CSR_GIANT_ENTRIES, CSR_LAST, CSR_LONG_STEPS, CSR_LONGEST,
+    CSR_MOST_STEPS, CSR_OUTSIDE, CSR_SHORT, CSR_SHORT_STEPS, CSR_STAGED_LANES, CSR_STEPS, CSR_THREADS, CSR_UNSEEN,
+    CSR_WAYS,
 };
 use crate::simt::WARP;
 
@@ -21,6 +22,9 @@ pub enum SpmvMethod {
     /// Each block has as many entries and ends of rows as the others, wherever rows begin and end. For rows of very different lengths. If
     /// results accumulate in more than some 112 bytes, for which not all GPUs have enough shared memory, 32 lanes have a row in its place.
     MergePath,
+    /// A lane has a row of up to 16 entries, and a warp one of up to 8192. Blocks share longer rows, 8192 entries each. For short rows with some
+    /// long ones and few giant ones among them. If results accumulate in more than some 490 bytes, 32 lanes have a row in its place.
+    ByLength,
 }
 
 impl SpmvMethod {
@@ -75,6 +79,9 @@ const MERGE_ROW: f64 = 5.0;
 /// The searches of the merge path and its other launches.
 const SEARCH: f64 = 40.0;
 
+/// The launch that adds up the shares of giant rows, and the time of a share.
+const SHARES: f64 = 47.0;
+
 /// A step of a warp in slices, which reads neighbouring entries, and goes its own way to `x`.
 const SLICED: f64 = 1.62;
 
@@ -89,17 +96,39 @@ pub(super) struct RowLengths {
     longest: u64,
     /// The steps over all rows for one lane a row, for two, for four, ….
     steps: [u64; CSR_WAYS],
+    /// The steps of short rows with a lane a row.
+    short_steps: u64,
+    /// The steps of longer rows with a warp a row, with what their begins and ends take.
+    long_steps: u64,
+    /// The most of these that one warp has.
+    most_steps: u64,
+    /// The entries of giant rows.
+    giant_entries: u64,
 }
 
 impl RowLengths {
     pub(super) fn of(rows: usize, entries: usize, found: &[u64; CSR_UNSEEN.len()]) -> Self {
         let mut steps = [0; CSR_WAYS];
-        steps.copy_from_slice(&found[CSR_STEPS..]);
-        Self { rows, entries, longest: found[CSR_LONGEST], steps }
+        steps.copy_from_slice(&found[CSR_STEPS..CSR_SHORT_STEPS]);
+        Self {
+            rows,
+            entries,
+            longest: found[CSR_LONGEST],
+            steps,
+            short_steps: found[CSR_SHORT_STEPS],
+            long_steps: found[CSR_LONG_STEPS],
+            most_steps: found[CSR_MOST_STEPS],
+            giant_entries: found[CSR_GIANT_ENTRIES],
+        }
     }
 
     pub(super) fn longest(&self) -> u64 {
         self.longest
+    }
+
+    /// The entries of all giant rows.
+    pub(super) fn giant_entries(&self) -> usize {
+        self.giant_entries as usize
     }
 
     /// The method that takes the fewest steps.
@@ -126,8 +155,7 @@ impl RowLengths {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
             let work = if way == 0 {
-                let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
-                steps as f64 * ALONE + later * LATER + ROW * batches
+                alone(steps, batches)
             } else if 1 << way <= CSR_STAGED_LANES {
                 let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
@@ -142,8 +170,26 @@ impl RowLengths {
                 best = (time, SpmvMethod::Rows { lanes: 1 << way });
             }
         }
+        // Without long rows it is as a lane a row.
+        if self.longest > CSR_SHORT as u64 {
+            let batches = (self.rows as f64 / f64::from(WARP)).ceil();
+            let shared = self.giant_entries as f64 / f64::from(WARP);
+            let work = alone(self.short_steps, batches) + self.long_steps as f64 + shared;
+            let giants = if self.giant_entries > 0 { SHARES } else { 0.0 };
+            // One warp has its long rows to itself.
+            let time = work / WARPS + self.most_steps as f64 + giants;
+            if time < best.0 {
+                best = (time, SpmvMethod::ByLength);
+            }
+        }
         best
     }
+}
+
+/// The work of so many steps of lanes that have a row each, in batches of a warp.
+fn alone(steps: u64, batches: f64) -> f64 {
+    let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
+    steps as f64 * ALONE + later * LATER + ROW * batches
 }
 
 /// What is wrong with the offsets and the columns, if something is.
@@ -175,6 +221,7 @@ pub(super) fn fault(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::device::{CSR_LONG_ROW, CSR_SHARE};
 
     /// The rows as the kernel measures them.
     fn rows(lengths: &[u64]) -> RowLengths {
@@ -183,11 +230,22 @@ mod tests {
             let most = lengths.chunks(32 >> way).map(|chunk| chunk.iter().max().unwrap().div_ceil(lanes));
             most.sum()
         };
+        let (short, share) = (CSR_SHORT as u64, CSR_SHARE as u64);
+        let short_steps = |warp: &[u64]| warp.iter().copied().filter(|&len| len <= short).max().unwrap_or(0);
+        let long_steps = |warp: &[u64]| -> u64 {
+            let long = warp.iter().filter(|&&len| len > short && len <= share);
+            long.map(|len| len.div_ceil(u64::from(WARP)) + u64::from(CSR_LONG_ROW)).sum()
+        };
+        let warps = || lengths.chunks(WARP as usize);
         RowLengths {
             rows: lengths.len(),
             entries: lengths.iter().sum::<u64>() as usize,
             longest: lengths.iter().copied().max().unwrap_or(0),
             steps: std::array::from_fn(steps),
+            short_steps: warps().map(short_steps).sum(),
+            long_steps: warps().map(long_steps).sum(),
+            most_steps: warps().map(long_steps).max().unwrap_or(0),
+            giant_entries: lengths.iter().filter(|&&len| len > share).sum(),
         }
     }
 
@@ -195,7 +253,7 @@ mod tests {
     fn longer_rows_get_more_lanes() {
         let lanes = |len| match rows(&vec![len; 1 << 20]).method() {
             SpmvMethod::Rows { lanes } => lanes,
-            SpmvMethod::MergePath => panic!("rows of {len} are alike"),
+            other => panic!("rows of {len} are alike, but it is {other:?}"),
         };
         assert_eq!(lanes(1), 1);
         assert_eq!(lanes(1000), 32);
@@ -214,10 +272,40 @@ mod tests {
     }
 
     #[test]
-    fn one_giant_row_among_short_ones_takes_the_merge_path() {
+    fn zipfs_rows_take_the_merge_path() {
+        for (rows_log2, longest) in [(16, 500_000), (20, 7_700_000)] {
+            let count = 1u64 << rows_log2;
+            let scattered =
+                (0..count).map(|row| (longest / (row * 0x9_e377 % count + 1)).min(count)).collect::<Vec<u64>>();
+            assert_eq!(rows(&scattered).method(), SpmvMethod::MergePath);
+            // The long ones are neighbours, and would be the work of few warps.
+            let sorted = (0..count).map(|rank| (longest / (rank + 1)).min(count)).collect::<Vec<u64>>();
+            assert_eq!(rows(&sorted).method(), SpmvMethod::MergePath);
+        }
+    }
+
+    /// The lengths that R-MAT gives the rows on average, with the probabilities of a graph of the web.
+    #[test]
+    fn graphs_of_the_web_take_the_merge_path() {
+        let length = |row: u32| 0.24f64.powi(row.count_ones() as i32) * 0.76f64.powi(20 - row.count_ones() as i32);
+        let lengths: Vec<u64> = (0..1 << 20).map(|row| (length(row) * f64::from(1 << 24)) as u64).collect();
+        assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
+    }
+
+    #[test]
+    fn giant_rows_among_short_ones_are_shared() {
         let mut lengths = vec![5; 1 << 16];
         lengths[77] = 1 << 20;
-        assert_eq!(rows(&lengths).method(), SpmvMethod::MergePath);
+        assert_eq!(rows(&lengths).method(), SpmvMethod::ByLength);
+        // A circuit with 32 rows of the supply.
+        let lengths = (0..1u64 << 20).map(|row| if row % (1 << 15) == 7 { 1 << 17 } else { 3 + row * 7 % 5 });
+        assert_eq!(rows(&lengths.collect::<Vec<u64>>()).method(), SpmvMethod::ByLength);
+    }
+
+    #[test]
+    fn few_long_rows_among_short_ones_are_their_warps() {
+        let lengths: Vec<u64> = (0..1 << 20).map(|row| if row % 1000 == 0 { 400 } else { 5 }).collect();
+        assert_eq!(rows(&lengths).method(), SpmvMethod::ByLength);
     }
 
     #[test]
@@ -237,7 +325,16 @@ mod tests {
     fn slices_have_no_more_slots_than_indices_count() {
         let rows = 1usize << 27;
         let steps = |way: usize| ((rows << way) / 32) as u64 * 31u64.div_ceil(1 << way);
-        let rows = RowLengths { rows, entries: 31 * rows, longest: 200, steps: std::array::from_fn(steps) };
+        let rows = RowLengths {
+            rows,
+            entries: 31 * rows,
+            longest: 200,
+            steps: std::array::from_fn(steps),
+            short_steps: 0,
+            long_steps: (1 + u64::from(CSR_LONG_ROW)) * rows as u64,
+            most_steps: u64::from(WARP) * (1 + u64::from(CSR_LONG_ROW)),
+            giant_entries: 0,
+        };
         assert!(rows.suit_slices(4096, u64::MAX));
         // A row of 200 in each window may take more slots than there are entries, which could be counted.
         assert!(rows.entries < u32::MAX as usize && !rows.suit_slices(4096, u32::MAX.into()));
@@ -258,6 +355,13 @@ mod tests {
         use crate::kernels::device::csr_path_fits;
         assert!(csr_path_fits::<bool>() && csr_path_fits::<f64>() && csr_path_fits::<[f64; 14]>());
         assert!(!csr_path_fits::<[f64; 15]>() && !csr_path_fits::<[f64; 33]>());
+    }
+
+    #[test]
+    fn very_wide_results_are_not_combined_by_length() {
+        use crate::kernels::device::csr_by_length_fits;
+        assert!(csr_by_length_fits::<bool>() && csr_by_length_fits::<f64>() && csr_by_length_fits::<[f64; 61]>());
+        assert!(!csr_by_length_fits::<[f64; 63]>());
     }
 
     #[test]

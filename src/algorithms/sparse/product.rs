@@ -1,5 +1,6 @@
 //! Products of sparse matrices and vectors.
 
+use super::by_length;
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
 use super::planned::Planned;
@@ -100,8 +101,9 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
-/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two
-/// results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
+/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of more than 8192 entries, it is
+/// two, and needs temporary memory: a result for each 8192 of these entries. [`SpmvMethod::MergePath`] is three, and needs temporary
+/// memory: 16 bytes and two results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -256,7 +258,7 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    let (staged_kernel, rows_kernel, tiles_kernel, ends_kernel, slices_kernel) =
+    let (staged_kernel, rows_kernel, tiles_kernel, ends_kernel, by_length_kernel, giants_kernel, slices_kernel) =
         <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
     let lengths = (run.items(call, &x)?, y.len(), z.map(|z| z.len()));
     let rows = check_operands(call, a.shape(), None, lengths)?;
@@ -290,7 +292,10 @@ where
         SpmvMethod::MergePath if device::csr_path_fits::<R::Accum>() => {
             return by_merge_path((tiles_kernel, ends_kernel), run, a, x, (z, &mut y), (op, epilogue));
         }
-        SpmvMethod::MergePath => WARP,
+        SpmvMethod::ByLength if device::csr_by_length_fits::<R::Accum>() => {
+            return by_length::product((by_length_kernel, giants_kernel), run, a, x, (z, &mut y), (op, epilogue));
+        }
+        SpmvMethod::MergePath | SpmvMethod::ByLength => WARP,
         SpmvMethod::Rows { lanes } => lanes,
     };
     by_rows((staged_kernel, rows_kernel), run.stream, (a, lanes), x, (z, &mut y), (op, epilogue))

@@ -201,7 +201,7 @@ where
     let width = groups.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
         SpmvMethod::Rows { lanes } => lanes,
-        SpmvMethod::MergePath => WARP,
+        SpmvMethod::MergePath | SpmvMethod::ByLength => WARP,
     };
     let parts = wanted.min(WARP / width);
     let lanes = width * parts;

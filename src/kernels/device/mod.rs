@@ -63,8 +63,12 @@ pub use crate::algorithms::sort::kernel::{
 };
 pub use crate::algorithms::sparse::kernel::csr::{CSR_FIRST_ENTRIES, CSR_THREADS, csr_rows};
 pub use crate::algorithms::sparse::kernel::csr_build::{
-    CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_LONGEST, CSR_OUTSIDE, CSR_STEPS, CSR_UNSEEN, CSR_WAYS,
-    csr_check, csr_keys, csr_row_indices, csr_rows_of_keys,
+    CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_GIANT_ENTRIES, CSR_LAST, CSR_LONG_ROW, CSR_LONG_STEPS,
+    CSR_LONGEST, CSR_MOST_STEPS, CSR_OUTSIDE, CSR_SHORT_STEPS, CSR_STEPS, CSR_UNSEEN, CSR_WAYS, csr_check, csr_giants,
+    csr_keys, csr_row_indices, csr_rows_of_keys,
+};
+pub use crate::algorithms::sparse::kernel::csr_by_length::{
+    CSR_SHARE, CSR_SHORT, csr_by_length_fits, csr_giant_rows, csr_rows_by_length,
 };
 pub use crate::algorithms::sparse::kernel::csr_path::{
     CSR_ENDS_THREADS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,

@@ -6,7 +6,7 @@ use kernel_primitives::algorithms::{
     Csr, CsrIndex, Gather, Sell, SpmvMethod, spmm, spmm_by, spmm_with, spmv, spmv_by, spmv_with,
 };
 use kernel_primitives::functor::{Axpby, Overwrite, PlusTimes};
-use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_THREADS, csr_tile_steps};
+use kernel_primitives::kernels::device::{CSR_CHUNK, CSR_SHARE, CSR_THREADS, csr_tile_steps};
 use kernel_primitives::{Complex, Result, Stream, bf16};
 
 use crate::case::{Case, Lengths};
@@ -47,8 +47,9 @@ impl<T: Item, I> Product<T, I> {
     fn of_vectors(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>, vectors: usize) -> Self {
         let (of, mut random) = (case.fixed(), case.param(31));
         let count = 1 + random.below(case.len + 3);
-        let method = match random.below(8) {
-            7 => None,
+        let method = match random.below(9) {
+            8 => None,
+            7 => Some(SpmvMethod::ByLength),
             6 => Some(SpmvMethod::MergePath),
             way => Some(SpmvMethod::Rows { lanes: 1 << way }),
         };
@@ -144,7 +145,7 @@ impl<T: Item + Gather<u32, T, ()>> Inputs for InSlices<T> {
 
 pub fn subjects() -> Vec<Subject> {
     let tile = csr_tile_steps::<f64>();
-    let lengths = || Lengths::near(&[CSR_THREADS, CSR_CHUNK, tile, 18 * tile]).most(40_000);
+    let lengths = || Lengths::near(&[CSR_THREADS, CSR_CHUNK, tile, CSR_SHARE, 18 * tile]).most(40_000);
     let mut all = Vec::new();
     all.extend(types(&lengths));
     all.push(several_with());

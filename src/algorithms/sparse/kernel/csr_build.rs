@@ -3,6 +3,8 @@
 use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 
+use super::csr_by_length::{CSR_SHARE, CSR_SHORT};
+
 /// Threads of a block of each of these kernels.
 pub const CSR_BUILD_THREADS: usize = 256;
 
@@ -21,12 +23,28 @@ pub const CSR_LAST: usize = 3;
 pub const CSR_LONGEST: usize = 4;
 /// The steps of a warp over all rows, for each of the [`CSR_WAYS`].
 pub const CSR_STEPS: usize = 5;
+/// The steps of a warp over all rows of up to [`CSR_SHORT`] entries, with a lane a row.
+pub const CSR_SHORT_STEPS: usize = CSR_STEPS + CSR_WAYS;
+/// The steps of a warp over all longer rows of up to [`CSR_SHARE`] entries, with all lanes a row, and [`CSR_LONG_ROW`] more for each.
+pub const CSR_LONG_STEPS: usize = CSR_SHORT_STEPS + 1;
+/// The most of these steps that one warp has.
+pub const CSR_MOST_STEPS: usize = CSR_LONG_STEPS + 1;
+/// The entries of all rows of more than [`CSR_SHARE`] entries.
+pub const CSR_GIANT_ENTRIES: usize = CSR_MOST_STEPS + 1;
+
+/// What the begin and the end of a row take that is its warp's, in steps.
+pub const CSR_LONG_ROW: u32 = 6;
 
 /// What the places hold before [`csr_check`](struct@csr_check).
-pub const CSR_UNSEEN: [u64; CSR_STEPS + CSR_WAYS] = [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub const CSR_UNSEEN: [u64; CSR_GIANT_ENTRIES + 1] = {
+    let mut unseen = [0; CSR_GIANT_ENTRIES + 1];
+    unseen[CSR_DECREASING] = u64::MAX;
+    unseen[CSR_OUTSIDE] = u64::MAX;
+    unseen
+};
 
 /// Looks for offsets that decrease and for columns that are not below `columns`, and measures the rows. A grid of any size.
-#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), min_blocks(4))]
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS), min_blocks(3))]
 pub fn csr_check<I>(cx: Block, offsets: Global<I>, indices: Global<I>, columns: u64, found: GlobalMut<u64, Atomic>)
 where
     I: Integer + ConvertTo<u64>,
@@ -35,6 +53,7 @@ where
     let offset = |at: usize| ConvertTo::<u64>::convert(offsets[at]);
     let (mut decreasing, mut outside, mut longest) = (u64::MAX, u64::MAX, 0u64);
     let mut steps = [0u64; CSR_WAYS];
+    let (mut short_steps, mut long_steps, mut most_steps, mut giant_entries) = (0u64, 0u64, 0u32, 0u64);
     let warps = cx.grid_blocks() * const { CSR_BUILD_THREADS / WARP as usize };
     let mut first =
         (cx.block_rank() * const { CSR_BUILD_THREADS / WARP as usize } + cx.warp() as usize) * WARP as usize;
@@ -61,6 +80,23 @@ where
                 *steps = steps.wrapping_add(most.div_ceil(WARP as u64 >> way));
             }
         }
+        // All lanes have the warp's longest row.
+        if most <= CSR_SHORT as u64 {
+            short_steps += most;
+        } else {
+            let (mut short, mut long) = (0, 0);
+            if items <= CSR_SHORT as u64 {
+                short = items as u32;
+            } else if items <= CSR_SHARE as u64 {
+                long = (items as u32).div_ceil(WARP) + CSR_LONG_ROW;
+            } else {
+                giant_entries = giant_entries.wrapping_add(items);
+            }
+            short_steps += warp_reduce(cx, short, Max) as u64;
+            let long = warp_reduce(cx, long, Add);
+            long_steps += long as u64;
+            most_steps = most_steps.max(long);
+        }
         first += warps * WARP as usize;
     }
     for entry in cx.items(indices.len()) {
@@ -73,10 +109,15 @@ where
     let decreasing = warp_reduce(cx, decreasing, Min);
     let outside = warp_reduce(cx, outside, Min);
     let longest = warp_reduce(cx, longest, Max);
+    let giant_entries = warp_reduce(cx, giant_entries, Add);
     if cx.lane() == 0 {
         found.at(CSR_DECREASING).fetch_min(decreasing);
         found.at(CSR_OUTSIDE).fetch_min(outside);
         found.at(CSR_LONGEST).fetch_max(longest);
+        found.at(CSR_SHORT_STEPS).fetch_add(short_steps);
+        found.at(CSR_LONG_STEPS).fetch_add(long_steps);
+        found.at(CSR_MOST_STEPS).fetch_max(most_steps as u64);
+        found.at(CSR_GIANT_ENTRIES).fetch_add(giant_entries);
     }
     for (way, &steps) in steps.iter().enumerate() {
         let steps = warp_reduce(cx, steps, Add);
@@ -87,6 +128,25 @@ where
     if cx.block_rank() == 0 && cx.thread_rank() == 0 {
         found.at(CSR_FIRST).fetch_add(offset(0));
         found.at(CSR_LAST).fetch_add(offset(rows));
+    }
+}
+
+/// Finds the giant rows, of more than [`CSR_SHARE`] entries: `found[0]` is how many there are. After it are the number and the entries of
+/// each, in any order. A thread a row.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+pub fn csr_giants<I>(cx: Block, offsets: Global<I>, found: GlobalMut<u64, Atomic>)
+where
+    I: Integer + ConvertTo<u64>,
+{
+    for item in cx.items(offsets.len() - 1) {
+        let offset = |at: usize| ConvertTo::<u64>::convert(offsets[at]);
+        let row = item.index();
+        let entries = offset(row + 1).saturating_sub(offset(row));
+        if entries > CSR_SHARE as u64 {
+            let place = 1 + 2 * found.at(0).fetch_add(1) as usize;
+            found.at(place).store(row as u64);
+            found.at(place + 1).store(entries);
+        }
     }
 }
 

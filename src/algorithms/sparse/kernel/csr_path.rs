@@ -66,7 +66,7 @@ const fn tile_blocks<A>() -> usize {
 }
 
 /// Bytes of shared memory that a block has here at most: nearly what one can have on any GPU. The rest is for a kernel's own.
-const ROOM: usize = 62 << 10;
+pub(super) const ROOM: usize = 62 << 10;
 
 /// Whether results that accumulate in `A` are combined along the merge path: for wider ones its kernels take more shared memory than
 /// blocks have on some GPUs. The answer is the same on all of them, so that the order of combination is, too.

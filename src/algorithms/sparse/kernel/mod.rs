@@ -1,7 +1,9 @@
-//! The kernels of sparse matrices: products by rows, by merge path and with several vectors; matrices in slices; conversions and checks.
+//! The kernels of sparse matrices: products by rows, by their lengths, by merge path and with several vectors; matrices in slices; conversions and
+//! checks.
 
 pub(crate) mod csr;
 pub(crate) mod csr_build;
+pub(crate) mod csr_by_length;
 pub(crate) mod csr_path;
 pub(crate) mod csr_staged;
 pub(crate) mod csr_vectors;
