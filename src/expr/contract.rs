@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dtype::Scalar;
 use super::graph::{Arguments, Expr, Kind, Node, Op, arguments, rewritten, with_arguments};
 use super::neighbours::weighted::Taps;
+use super::split::Beside;
 
 impl<T: Scalar> Expr<T> {
     /// The same with each sum or difference of a product, where both are of floats, as one
@@ -49,13 +50,19 @@ fn rebuilt(node: &Arc<Node>, new: Arguments) -> Arc<Node> {
             return make(Op::MulAdd, arguments([negated(&x), y, a.clone()]));
         }
     }
-    if let Kind::Weighted(view, taps) = &node.kind
-        && node.dtype.is_float()
-    {
-        let taps = Arc::new(Taps { contracted: true, ..Taps::clone(taps) });
-        return Arc::new(Node { kind: Kind::Weighted(view.clone(), taps), dtype: node.dtype, arguments: new });
+    let contracted = |taps: &Arc<Taps>| Arc::new(Taps { contracted: true, ..Taps::clone(taps) });
+    let kind = match &node.kind {
+        Kind::Weighted(view, taps) => Kind::Weighted(view.clone(), contracted(taps)),
+        Kind::SplitBeside(view, beside) => match &**beside {
+            Beside::Weighted(taps) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Weighted(contracted(taps)))),
+            _ => return with_arguments(node, new),
+        },
+        _ => return with_arguments(node, new),
+    };
+    if !node.dtype.is_float() {
+        return with_arguments(node, new);
     }
-    with_arguments(node, new)
+    Arc::new(Node { kind, dtype: node.dtype, arguments: new })
 }
 
 /// Of a product.

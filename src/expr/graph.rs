@@ -9,10 +9,10 @@ use primitives_host::{ExpressionErrorKind, Stream};
 use super::call::FunctionRef;
 use super::dtype::{DType, Scalar};
 use super::layout::shape::{Layout, MAX_RANK};
-use super::neighbours::neighbour::Shift;
+use super::neighbours::neighbour::{Shift, Spare};
 use super::neighbours::weighted::Taps;
 use super::program::FastMap;
-use super::split::SplitView;
+use super::split::{Beside, SplitView};
 
 /// What a node computes of its arguments. The types are those of `primitives_gpu::element`'s traits, whose rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,6 +102,8 @@ pub(crate) struct View {
     pub(crate) stream: Stream,
     pub(crate) layout: Layout,
     pub(crate) dtype: DType,
+    /// What the memory has around it, if stencils read that.
+    pub(crate) spare: Option<Spare>,
     /// What a stencil read it of, if one did.
     pub(crate) origin: Option<Arc<Origin>>,
 }
@@ -131,13 +133,14 @@ impl View {
     /// Elements of this view as a stencil on it reads them.
     pub(crate) fn read_of(self: &Arc<Self>, layout: Layout, inside: Option<Inside>) -> Self {
         let origin = Some(Arc::new(Origin { view: self.clone(), inside }));
-        Self { storage: self.storage.clone(), stream: self.stream.clone(), layout, dtype: self.dtype, origin }
+        let (storage, stream) = (self.storage.clone(), self.stream.clone());
+        Self { storage, stream, layout, dtype: self.dtype, spare: None, origin }
     }
 
     /// The same memory with another layout, inside it.
     pub(crate) fn with_layout(&self, layout: Layout) -> Arc<Self> {
         let (storage, stream) = (self.storage.clone(), self.stream.clone());
-        Arc::new(Self { storage, stream, layout, dtype: self.dtype, origin: None })
+        Arc::new(Self { storage, stream, layout, dtype: self.dtype, spare: None, origin: None })
     }
 
     /// Whether both have the same elements in the same order.
@@ -152,6 +155,8 @@ pub(crate) enum Kind {
     View(Arc<View>),
     /// An element of a tensor that is split over devices, at the place that is computed.
     Split(Arc<SplitView>),
+    /// What a stencil reads of such a tensor, around the place that is computed.
+    SplitBeside(Arc<SplitView>, Arc<Beside>),
     /// An element of an operand that is given later, by number.
     Parameter(u32),
     /// A value that may be another in the next evaluation.
@@ -441,6 +446,10 @@ fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mu
         }
         Kind::Weighted(view, taps) => {
             return format!("convolve({}, {} weights from {})", name(Leaf::View(view)), taps.weights.len(), taps.first);
+        }
+        Kind::SplitBeside(view, beside) => {
+            let name = name(Leaf::Split(view));
+            return beside.describe(&name, view.shape.rank());
         }
         Kind::Wrong(ExpressionErrorKind::BadTransform, _) => return "transformed".into(),
         Kind::Wrong(..) => ("stencil".into(), None),

@@ -11,7 +11,7 @@ use super::dtype::DType;
 use super::graph::{Distribution, Kind, MAX_ARGUMENTS, Node, Op, View};
 use super::layout::nest::Axes;
 use super::layout::shape::{Layout, MAX_RANK, Shape};
-use super::neighbours::neighbour::Shift;
+use super::neighbours::neighbour::{Shift, Spare};
 use super::neighbours::weighted::Taps;
 
 /// What computes the outputs' elements of the inputs': the identity of a kernel, beside how its operands lie.
@@ -37,6 +37,8 @@ pub(crate) struct Input {
     pub(crate) gathered: bool,
     /// Read beside the results' place too.
     pub(crate) shifted: bool,
+    /// What memory has around it.
+    pub(crate) spare: Option<Spare>,
 }
 
 /// One value. Arguments are numbers of earlier values, unless the instruction says otherwise.
@@ -134,20 +136,24 @@ impl Program {
     /// of such.
     pub(crate) fn parts(&self, input: usize, view: &Layout) -> Vec<Layout> {
         let mut parts = Vec::new();
+        let spare = self.inputs[input].spare;
         for (instruction, _) in self.code.iter().zip(self.needed()).filter(|(_, needed)| *needed) {
             match instruction.what {
                 What::Load(of) | What::Gather(of) if of as usize == input => return vec![*view],
                 What::Neighbour(of, shift) if of as usize == input => {
-                    parts.push(self.shifts[shift as usize].part_of(view));
+                    parts.push(self.shifts[shift as usize].part_of(view, spare));
                 }
                 What::Weighted(of, number) if of as usize == input => {
                     let taps = &self.taps[number as usize];
                     let last = taps.weights.len() - 1;
+                    if let Some(spare) = spare.filter(|spare| spare.axis == 0) {
+                        return vec![spare.around(view)];
+                    }
                     if (taps.first..=taps.first + last as isize).contains(&0) {
                         return vec![*view];
                     }
                     // All on one side: what those in between read, the nearest and the farthest read together.
-                    parts.extend([0, last].map(|number| taps.shift(number).part_of(view)));
+                    parts.extend([0, last].map(|number| taps.shift(number).part_of(view, spare)));
                 }
                 _ => {}
             }
@@ -304,7 +310,7 @@ impl Lowering {
                 });
                 What::Weighted(input, number as u32)
             }
-            Kind::Split(_) => {
+            Kind::Split(_) | Kind::SplitBeside(..) => {
                 let reason = "a tensor that is split over devices is read for a split one alone: assign to one, or collect it by \
                               `to_tensor` first";
                 self.lowered.wrong.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));
@@ -344,7 +350,7 @@ impl Lowering {
     fn parameter(&mut self, number: u32, dtype: DType) -> u32 {
         let Lowered { program, parameters, .. } = &mut self.lowered;
         let at = parameters.iter().position(|&known| known == number).unwrap_or_else(|| {
-            program.inputs.push(Input { dtype, gathered: false, shifted: false });
+            program.inputs.push(Input { dtype, gathered: false, shifted: false, spare: None });
             parameters.push(number);
             parameters.len() - 1
         });
@@ -355,10 +361,14 @@ impl Lowering {
         let Lowered { program, inputs, .. } = &mut self.lowered;
         let known = (0..inputs.len()).find(|&at| program.inputs[at].gathered == gathered && inputs[at].same_as(view));
         let at = known.unwrap_or_else(|| {
-            program.inputs.push(Input { dtype: view.dtype, gathered, shifted: false });
+            program.inputs.push(Input { dtype: view.dtype, gathered, shifted: false, spare: None });
             inputs.push(view.clone());
             inputs.len() - 1
         });
+        if let Some(spare) = view.spare {
+            let known = &mut program.inputs[at].spare;
+            *known = Some(known.map_or(spare, |known| known.with(spare)));
+        }
         at as u32
     }
 }

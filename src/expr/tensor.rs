@@ -129,7 +129,7 @@ impl<T: Scalar> Tensor<T> {
     }
 
     pub(crate) fn at(storage: Arc<Storage>, stream: Stream, layout: Layout) -> Self {
-        Self::of_view(Arc::new(View { storage, stream, layout, dtype: T::DTYPE, origin: None }))
+        Self::of_view(Arc::new(View { storage, stream, layout, dtype: T::DTYPE, spare: None, origin: None }))
     }
 
     /// The tensor of a view, whose elements are of `T`.

@@ -260,7 +260,14 @@ impl Plan {
         let mut nest = self.nest.clone();
         let view = |layout: &Layout, start: usize, storage: &Arc<Storage>, dtype| {
             let layout = Layout { offset: start, ..*layout };
-            Arc::new(View { storage: storage.clone(), stream: stream.clone(), layout, dtype, origin: None })
+            Arc::new(View {
+                storage: storage.clone(),
+                stream: stream.clone(),
+                layout,
+                dtype,
+                spare: None,
+                origin: None,
+            })
         };
         let target = view(&self.output.layout, start, output.storage, self.output.dtype);
         nest.operands[0].offset = nest.operands[0].offset.wrapping_add(start);

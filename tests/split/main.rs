@@ -9,6 +9,7 @@ mod assignments;
 mod buffers;
 mod copies;
 mod errors;
+mod halos;
 mod kernels;
 mod reductions;
 mod runs;

@@ -72,12 +72,14 @@ impl Plan<'_> {
                 Step::Neighbour { input, shift, to } => {
                     let memory = &job.inputs[*input];
                     let operand = &job.nest.operands[job.operand_of(memory)];
-                    // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; the
-                    // register has the chunk's length.
+                    let shift = (shift, job.program.inputs[*input].spare);
+                    // SAFETY: the input was checked to broadcast to the nest's shape, of which the axes of its shifts stay apart; its
+                    // memory has what its view says is spare; the register has the chunk's length.
                     unsafe { copy_neighbours(&job.nest, operand, memory, shift, places.clone(), register(*to)) };
                 }
                 Step::Weighted { input, taps, kernels, registers } => {
                     let (memory, taps) = (&job.inputs[*input], &job.program.taps[*taps]);
+                    let spare = job.program.inputs[*input].spare;
                     let operand = &job.nest.operands[job.operand_of(memory)];
                     let [to, other, value, wide, term] = registers.map(register);
                     let count = taps.weights.len();
@@ -85,7 +87,7 @@ impl Plan<'_> {
                         let (shift, weight) =
                             (taps.shift_along(k, &job.nest.apart), std::ptr::from_ref(weight).cast::<u8>());
                         // SAFETY: as of a neighbour.
-                        unsafe { copy_neighbours(&job.nest, operand, memory, &shift, places.clone(), value) };
+                        unsafe { copy_neighbours(&job.nest, operand, memory, (&shift, spare), places.clone(), value) };
                         let mut x = value.cast_const();
                         if let Some(cast) = &kernels.cast {
                             cast(&[x], wide, len);

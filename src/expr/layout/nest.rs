@@ -49,15 +49,16 @@ impl Nest {
         Self::keeping(shape, layouts, Axes::default())
     }
 
-    /// As [`new`](Self::new); some axes, which have more than one index, stay apart.
+    /// As [`new`](Self::new); some axes stay apart, even of one index.
     pub(crate) fn keeping<'a>(shape: &Shape, layouts: impl Iterator<Item = &'a Layout>, apart: Axes) -> Option<Self> {
         let elements = shape.elements()?;
         let mut operands: Vec<OperandLayout> =
             layouts.map(|layout| OperandLayout { offset: layout.offset, strides: layout.strides }).collect();
-        let mut axes: Vec<usize> = (0..shape.rank()).filter(|&axis| shape[axis] != 1).collect();
+        let is_apart = |axis: usize| apart.contains(shape.rank() - 1 - axis);
+        let mut axes: Vec<usize> = (0..shape.rank()).filter(|&axis| shape[axis] != 1 || is_apart(axis)).collect();
         let mut backwards = [false; MAX_RANK];
         if elements == 0 {
-            axes.retain(|&axis| apart.contains(shape.rank() - 1 - axis));
+            axes.retain(|&axis| is_apart(axis));
             // Steps that are never taken may be of any size.
             operands.iter_mut().for_each(|operand| operand.strides = [0; MAX_RANK]);
         }
@@ -99,7 +100,8 @@ impl Nest {
         let elements = shape.elements()?;
         let operands = layouts.map(|layout| OperandLayout { offset: layout.offset, strides: layout.strides }).collect();
         let mut nest = Self::of(operands, elements);
-        let kept = groups.map(|group| group.iter().copied().filter(|&axis| shape[axis] != 1).collect::<Vec<_>>());
+        let stays = |axis: usize| shape[axis] != 1 || apart.contains(shape.rank() - 1 - axis);
+        let kept = groups.map(|group| group.iter().copied().filter(|&axis| stays(axis)).collect::<Vec<_>>());
         let ranks = nest.take_axes(shape, &kept.each_ref().map(|group| &group[..]), apart);
         let mut all = [0; N];
         all.copy_from_slice(&ranks);

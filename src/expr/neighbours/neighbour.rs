@@ -44,9 +44,10 @@ impl Rule {
         }
     }
 
-    /// The index that is read in place of `at`, which a reduced distance leads to; `None` for the constant.
-    fn index(self, at: isize, extent: isize) -> Option<isize> {
-        if (0..extent).contains(&at) {
+    /// The index that is read in place of `at`, which a reduced distance leads to; `None` for the constant. Memory has some more elements
+    /// before index 0 and after the last.
+    fn index(self, at: isize, extent: isize, [before, after]: [isize; 2]) -> Option<isize> {
+        if (-before..extent + after).contains(&at) {
             return Some(at);
         }
         let low = at < 0;
@@ -67,7 +68,8 @@ impl Rule {
         };
         // In between the indices ascend or descend.
         let ends = [0, -by - 1, -by, len - 1 - by, len - by, len - 1];
-        let read = ends.into_iter().filter(|at| (0..len).contains(at)).filter_map(|at| self.index(at + by, len));
+        let read =
+            ends.into_iter().filter(|at| (0..len).contains(at)).filter_map(|at| self.index(at + by, len, [0; 2]));
         let (first, last) = read.fold((len, -1), |(first, last), at| (at.min(first), at.max(last)));
         first as usize..(last + 1) as usize
     }
@@ -92,13 +94,18 @@ impl Shift {
         self.by[..rank].iter().rev().copied().collect()
     }
 
-    /// The part of a view that has the neighbours.
-    pub(crate) fn part_of(&self, view: &Layout) -> Layout {
+    /// The part of a view that has the neighbours; along an axis with spare elements, these too.
+    pub(crate) fn part_of(&self, view: &Layout, spare: Option<Spare>) -> Layout {
         let Layout { shape, strides, mut offset } = *view;
         let rank = shape.rank();
         let part = shape.map(|extents| {
             for (axis, extent) in extents.iter_mut().enumerate().filter(|(_, extent)| **extent > 0) {
-                let read = self.rule.indices(self.by[rank - 1 - axis], *extent);
+                let k = rank - 1 - axis;
+                if spare.is_some_and(|spare| usize::from(spare.axis) == k) {
+                    offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(self.by[k]));
+                    continue;
+                }
+                let read = self.rule.indices(self.by[k], *extent);
                 offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(read.start as isize));
                 *extent = read.len();
             }
@@ -118,27 +125,65 @@ impl Shift {
     }
 }
 
+/// Elements that memory has before and after those of a view, along one of its axes: what a stencil reads there follows no rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spare {
+    /// Counted from the innermost.
+    pub(crate) axis: u8,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
+impl Spare {
+    /// As many as both have, along one axis.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { axis: self.axis, before: self.before.max(other.before), after: self.after.max(other.after) }
+    }
+
+    /// The part of a view that has these and its own.
+    pub(crate) fn around(self, view: &Layout) -> Layout {
+        let Layout { shape, strides, mut offset } = *view;
+        let axis = shape.rank() - 1 - usize::from(self.axis);
+        offset = offset.wrapping_add_signed(strides[axis].wrapping_mul(-(self.before as isize)));
+        let shape = shape.map(|extents| extents[axis] += self.before + self.after);
+        shape.map_or(*view, |shape| Layout { shape, strides, offset })
+    }
+
+    /// How many there are along an axis of a nest, before index 0 and after the last.
+    pub(crate) fn along(spare: Option<Self>, apart: &[Option<Apart>; MAX_RANK], axis: usize) -> [isize; 2] {
+        match spare.map(|spare| (spare, apart[usize::from(spare.axis)])) {
+            Some((Self { before, after, .. }, Some(apart))) if usize::from(apart.axis) == axis => {
+                let ends = [before as isize, after as isize];
+                if apart.backwards { [ends[1], ends[0]] } else { ends }
+            }
+            _ => [0; 2],
+        }
+    }
+}
+
 /// Copies the neighbours of places into a row. `shift` is along the axes of the nest. Only the neighbours outside, at the ends of
 /// rows, take arithmetic each.
 ///
 /// # Safety
-/// `operand` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; there
-/// is room for as many elements as there are places.
+/// `operand` is of a view of the memory that has the nest's extents along all axes of the shift, or is one that broadcasts to them; the
+/// memory has what is spare; there is room for as many elements as there are places.
 pub(in crate::expr) unsafe fn copy_neighbours(
     nest: &Nest,
     operand: &OperandLayout,
     memory: &Memory,
-    shift: &Shift,
+    (shift, spare): (&Shift, Option<Spare>),
     places: Range<usize>,
     to: *mut u8,
 ) {
     let (inner, size, Shift { by, rule }) = (nest.rank - 1, memory.size, *shift);
+    let spare = |axis: usize| Spare::along(spare, &nest.apart, axis);
+    let [before, after] = spare(inner);
     let constant = if let Rule::Constant(word) = rule { word.to_le_bytes() } else { [0; 8] };
     let stride = operand.strides[inner];
     nest.rows(places, |first, index, len| {
         // SAFETY: inside of the room.
         let to = |i: isize| unsafe { to.add((first + i as usize) * size) };
-        // SAFETY: elements of the view, since a rule leads inside; places of the row from `i`.
+        // SAFETY: elements of the view, or spare ones, since a rule leads inside; places of the row from `i`.
         let copy = |from: usize, from_stride: isize, i: isize, len: isize| unsafe {
             copy_run(memory.at(from), from_stride, to(i), 1, len as usize, size);
         };
@@ -147,7 +192,8 @@ pub(in crate::expr) unsafe fn copy_neighbours(
         let len = len as isize;
         let mut row = operand.offset;
         for axis in 0..inner {
-            let Some(at) = rule.index(index[axis] as isize + by[axis], nest.extents[axis] as isize) else {
+            let at = index[axis] as isize + by[axis];
+            let Some(at) = rule.index(at, nest.extents[axis] as isize, spare(axis)) else {
                 return fill(0, len);
             };
             row = row.wrapping_add_signed(operand.strides[axis] * at);
@@ -155,8 +201,8 @@ pub(in crate::expr) unsafe fn copy_neighbours(
         let (start, extent) = (index[inner] as isize + by[inner], nest.extents[inner] as isize);
         let element = |at: isize| row.wrapping_add_signed(stride * at);
         // Those inside, which are contiguous as the places are.
-        let low = (-start).clamp(0, len);
-        let high = (extent - start).clamp(low, len);
+        let low = (-before - start).clamp(0, len);
+        let high = (extent + after - start).clamp(low, len);
         if high > low {
             copy(element(start + low), stride, low, high - low);
         }
@@ -170,7 +216,7 @@ pub(in crate::expr) unsafe fn copy_neighbours(
                 }
                 _ => {
                     for i in outside {
-                        let at = rule.index(start + i, extent).expect("only a constant has none");
+                        let at = rule.index(start + i, extent, [0; 2]).expect("only a constant has none");
                         copy(element(at), 0, i, 1);
                     }
                 }
@@ -188,7 +234,7 @@ mod tests {
     fn rules_are_those_of_padding() {
         let read = |rule: Rule, extent: usize| -> Vec<Option<isize>> {
             let reach = extent as isize - 1;
-            (-reach..extent as isize + reach).map(|at| rule.index(at, extent as isize)).collect()
+            (-reach..extent as isize + reach).map(|at| rule.index(at, extent as isize, [0; 2])).collect()
         };
         let some = |indices: &[isize]| indices.iter().copied().map(Some).collect::<Vec<_>>();
         assert_eq!(read(Rule::Clamp, 4), some(&[0, 0, 0, 0, 1, 2, 3, 3, 3, 3]));

@@ -11,12 +11,13 @@ use super::neighbour::{Rule, Shift};
 use super::weighted::{Taps, converted};
 use crate::expr::dtype::Scalar;
 use crate::expr::graph::{
-    Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, rewritten, scalar,
+    Expr, Frame, Inside, Kind, Math, Node, Op, Operand, View, arguments, constant, describe, node, rewritten, scalar,
     with_arguments,
 };
 use crate::expr::layout::shape::{Layout, MAX_RANK, Shape};
 use crate::expr::program::FastMap;
 use crate::expr::reduce::Summed;
+use crate::expr::split::{Beside, SplitView};
 
 /// What a [`stencil`] reads for neighbours outside of the tensor.
 ///
@@ -225,6 +226,12 @@ pub fn convolve<X: Operand<Elem: Summed>>(
     })
 }
 
+/// A tensor that a stencil reads.
+enum Source<'a> {
+    View(&'a Arc<View>),
+    Split(&'a Arc<SplitView>),
+}
+
 /// Distances along axes, counted from the innermost.
 type By = [isize; MAX_RANK];
 
@@ -255,7 +262,8 @@ impl<T: Scalar> Neighbours<T> {
             Ok(shape) => (shape, None),
             Err(reason) => (Shape::SCALAR, Some(reason)),
         };
-        if let (Some(Rule::Constant(_)), false) = (rule, matches!(source.kind, Kind::View(_))) {
+        let is_tensor = matches!(source.kind, Kind::View(_) | Kind::Split(_));
+        if let (Some(Rule::Constant(_)), false) = (rule, is_tensor) {
             let reason = "a stencil with a constant outside reads a tensor: assign what it reads to one first";
             wrong.get_or_insert(reason.into());
         }
@@ -326,22 +334,30 @@ impl<T: Scalar> Neighbours<T> {
                 }
             }
         }
-        self.moved(|view| {
-            // Axes that the view lacks, or repeats, lead nowhere.
+        // Axes that the view lacks, or repeats, lead nowhere.
+        let shift = |shape: &Shape| {
             let mut own = [0; MAX_RANK];
-            for ((own, by), &extent) in own.iter_mut().zip(by).zip(view.layout.shape.iter().rev()) {
+            for ((own, by), &extent) in own.iter_mut().zip(by).zip(shape.iter().rev()) {
                 *own = if extent == 1 { 0 } else { by };
             }
-            match own {
-                _ if own == [0; MAX_RANK] => Kind::View(Arc::new(view.read_of(view.layout, None))),
-                by => Kind::Neighbour(view.clone(), Arc::new(Shift { by, rule })),
-            }
+            (own != [0; MAX_RANK]).then(|| Arc::new(Shift { by: own, rule }))
+        };
+        self.moved(|source| match source {
+            Source::View(view) => match shift(&view.layout.shape) {
+                None => Kind::View(Arc::new(view.read_of(view.layout, None))),
+                Some(shift) => Kind::Neighbour(view.clone(), shift),
+            },
+            Source::Split(view) => match shift(&view.shape) {
+                None => Kind::Split(view.clone()),
+                Some(shift) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Neighbour(shift))),
+            },
         })
     }
 
     /// The weighted sum of elements from `-origin`, in a loop; `None` if that is not for this source or these distances.
     fn weighted<S: Scalar>(&self, weights: &[T], origin: isize) -> Option<Expr<S>> {
-        let (Some(rule), None, Kind::View(view)) = (self.rule, &self.wrong, &self.source.kind) else { return None };
+        let (Some(rule), None) = (self.rule, &self.wrong) else { return None };
+        let (Kind::View(_) | Kind::Split(_)) = self.source.kind else { return None };
         let first = origin.checked_neg()?;
         let last = first.checked_add_unsigned(weights.len().checked_sub(1)?)?;
         // Farther away a rule takes more than one step.
@@ -350,15 +366,21 @@ impl<T: Scalar> Neighbours<T> {
             return None;
         }
         let weights = weights.iter().map(|weight| converted(weight.to_word(), T::DTYPE, S::DTYPE)).collect();
-        let taps = Taps { first, weights, rule, contracted: false };
-        Some(Expr::new(Kind::Weighted(view.clone(), Arc::new(taps)), arguments([])))
+        let taps = Arc::new(Taps { first, weights, rule, contracted: false });
+        let kind = match &self.source.kind {
+            Kind::View(view) => Kind::Weighted(view.clone(), taps),
+            Kind::Split(view) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Weighted(taps))),
+            _ => return None,
+        };
+        Some(Expr::new(kind, arguments([])))
     }
 
-    /// The source with other leaves for its views.
-    fn moved(&self, leaf: impl Fn(&Arc<View>) -> Kind) -> Arc<Node> {
-        rewritten(&self.source, |node, new| match &node.kind {
-            Kind::View(view) => Arc::new(Node { kind: leaf(view), dtype: node.dtype, arguments: new }),
-            _ => with_arguments(node, new),
+    /// The source with other leaves for its tensors.
+    fn moved(&self, leaf: impl Fn(Source<'_>) -> Kind) -> Arc<Node> {
+        rewritten(&self.source, |old, new| match &old.kind {
+            Kind::View(view) => node(leaf(Source::View(view)), old.dtype, new),
+            Kind::Split(view) => node(leaf(Source::Split(view)), old.dtype, new),
+            _ => with_arguments(old, new),
         })
     }
 
@@ -410,6 +432,11 @@ impl<T: Scalar> Neighbours<T> {
             let layout = Layout { shape: shape.unwrap_or(Shape::SCALAR), strides, offset };
             Kind::View(Arc::new(view.read_of(layout, Some(Inside { frame, by: *by }))))
         };
+        let part = |source: Source<'_>, by: &By| match source {
+            Source::View(view) => slice(view, by),
+            Source::Split(view) if frame.is_empty() => Kind::Split(view.clone()),
+            Source::Split(view) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Inside { frame, by: *by }))),
+        };
         // By the reason, which a neighbour keeps where the graph around it was made anew.
         let reason = |node: &Node| match &node.kind {
             Kind::Wrong(_, reason) => Some(Arc::as_ptr(reason)),
@@ -417,7 +444,7 @@ impl<T: Scalar> Neighbours<T> {
         };
         let neighbours = known.iter().filter_map(|(by, node)| Some((reason(node)?, by)));
         let views: FastMap<*const str, Arc<Node>> =
-            neighbours.map(|(reason, by)| (reason, self.moved(|view| slice(view, by)))).collect();
+            neighbours.map(|(reason, by)| (reason, self.moved(|source| part(source, by)))).collect();
         rewritten(&value, |node, new| match reason(node).and_then(|reason| views.get(&reason)) {
             Some(view) => view.clone(),
             None => with_arguments(node, new),
@@ -429,13 +456,14 @@ impl<T: Scalar> Neighbours<T> {
 fn shape_of(source: &Arc<Node>) -> Result<Shape, String> {
     let (mut shape, mut wrong) = (Ok(Shape::SCALAR), None);
     rewritten(source, |node, new| {
+        let mut with = |other: Shape| {
+            shape = shape.clone().and_then(|shape: Shape| {
+                shape.broadcast(&other).ok_or_else(|| format!("shapes {shape} and {other} do not broadcast"))
+            });
+        };
         match &node.kind {
-            Kind::View(view) => {
-                let other = view.layout.shape;
-                shape = shape.clone().and_then(|shape: Shape| {
-                    shape.broadcast(&other).ok_or_else(|| format!("shapes {shape} and {other} do not broadcast"))
-                });
-            }
+            Kind::View(view) => with(view.layout.shape),
+            Kind::Split(view) => with(view.shape),
             Kind::Scalar(_) | Kind::Constant(_) => {}
             Kind::Op(op) if is_cheap(*op) && !op.divides_integers(node.dtype) => {}
             _ => {

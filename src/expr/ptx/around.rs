@@ -12,7 +12,7 @@ use crate::expr::neighbours::neighbour::Rule;
 #[derive(Default)]
 pub(super) struct Around {
     /// The index at a distance along an axis, and whether it is inside, if that matters.
-    indices: BTreeMap<(usize, isize, Rule), (Reg, Option<Reg>)>,
+    indices: BTreeMap<(usize, isize, Rule, [isize; 2]), (Reg, Option<Reg>)>,
     /// The address of a row's first element, and whether the row is inside.
     rows: BTreeMap<Cell, (Reg, Option<Reg>)>,
 }
@@ -34,7 +34,7 @@ impl Kernel<'_> {
         let operand = self.operand_of(cell.input);
         let (mut address, mut inside) = (self.argument(Param::Operand(operand))[0], None);
         for axis in 0..inner {
-            let (index, index_inside) = self.index_around(axis, cell.by[axis], cell.rule, place, width, around);
+            let (index, index_inside) = self.index_around(axis, cell, place, width, around);
             address = self.indexed(operand, axis, address, index);
             inside = self.both(inside, index_inside);
         }
@@ -42,17 +42,17 @@ impl Kernel<'_> {
         (address, inside)
     }
 
-    /// The index that is read at a distance along an axis.
+    /// The index that is read along an axis for a cell.
     pub(super) fn index_around(
         &mut self,
         axis: usize,
-        by: isize,
-        rule: Rule,
+        cell: Cell,
         place: &At,
         width: usize,
         around: &mut Around,
     ) -> (Reg, Option<Reg>) {
-        let key = (axis, by, rule);
+        let (by, rule, spare) = (cell.by[axis], cell.rule, self.field.spare(cell.input, axis));
+        let key = (axis, by, rule, spare);
         if let Some(&known) = around.indices.get(&key) {
             return known;
         }
@@ -70,6 +70,16 @@ impl Kernel<'_> {
             // Of rows past the end, which are not stored, a neighbour may be more than one step of the rule away: any element will do.
             let far = self.variant.patch.is_some_and(|patch| patch.rows > 1 && axis == usize::from(patch.axis)) && !low;
             match rule {
+                // What is spare has all that is read for places inside.
+                _ if spare != [0; 2] => {
+                    let at = if far {
+                        let last = self.e.op_with(class, &named("add"), &[extent], spare[1] - 1);
+                        self.e.op(class, &named("min"), &[at, last])
+                    } else {
+                        at
+                    };
+                    (at, None)
+                }
                 Rule::Clamp | Rule::Constant(_) => {
                     let nearest = if low {
                         self.e.op_with(class, &named("max"), &[at], 0)

@@ -19,7 +19,7 @@ use super::emit::{Class, Reg, op};
 use super::{At, Kernel, Param, Variant, Way};
 use crate::expr::layout::nest::{Apart, Nest};
 use crate::expr::layout::shape::MAX_RANK;
-use crate::expr::neighbours::neighbour::Rule;
+use crate::expr::neighbours::neighbour::{Rule, Spare};
 use crate::expr::program::{Program, What};
 
 /// The most registers of 32 bits for what is read around a vector.
@@ -69,6 +69,11 @@ impl<'a> Field<'a> {
             }
         }
         Self { program, apart, inner, rows, rules }
+    }
+
+    /// What an input's memory has around it along an axis of the nest.
+    pub(super) fn spare(&self, input: u32, axis: usize) -> [isize; 2] {
+        Spare::along(self.program.inputs[input as usize].spare, self.apart, axis)
     }
 
     /// What an instruction reads for element `i` of a row's vector; none if it reads nothing of a shifted input.
@@ -178,7 +183,9 @@ impl Kernel<'_> {
             registers.insert(cell, self.e.reg(Class::of(self.program.inputs[cell.input as usize].dtype)));
         }
         let (border, both) = (self.e.label(), self.e.label());
-        let inside = self.all_inside(&cells, place, width);
+        let Some(inside) = self.all_inside(&cells, place, width) else {
+            return self.read_inside(&cells, place, width).into_iter().collect();
+        };
         op!(self.e, "@!{inside} bra {border};");
         let values = self.read_inside(&cells, place, width);
         self.keep(&registers, values);
@@ -244,13 +251,15 @@ impl Kernel<'_> {
         if self.variant.wide { "s64" } else { "s32" }
     }
 
-    fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Reg {
+    /// Whether all cells are inside, or spare; `None` if they are everywhere.
+    fn all_inside(&mut self, cells: &BTreeSet<Cell>, place: &At, width: usize) -> Option<Reg> {
         let (inner, s) = (self.field.inner, self.signed());
         let axes: BTreeSet<usize> = self.variant.apart.iter().flatten().map(|apart| apart.axis.into()).collect();
         let mut all: Option<Reg> = None;
         for axis in axes {
-            let along = || cells.iter().map(|cell| cell.by[axis]);
-            let (low, high) = (along().min().unwrap_or(0), along().max().unwrap_or(0));
+            let along = || cells.iter().map(|cell| (cell.by[axis], self.field.spare(cell.input, axis)));
+            let low = along().map(|(by, [before, _])| by + before).min().unwrap_or(0);
+            let high = along().map(|(by, [_, after])| by - after).max().unwrap_or(0);
             let index = place.index[axis].expect("an index along each axis that stays apart");
             let own = if axis == inner { width as isize } else { 1 };
             let mut sides = Vec::new();
@@ -263,10 +272,10 @@ impl Kernel<'_> {
                 sides.push(self.e.op(Class::Pred, &format!("setp.lt.{s}"), &[index, end]));
             }
             for side in sides {
-                all = Some(self.both(all, Some(side)).expect("one at least"));
+                all = self.both(all, Some(side));
             }
         }
-        all.expect("a shift leads somewhere")
+        all
     }
 
     pub(super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
@@ -401,7 +410,7 @@ impl Kernel<'_> {
         let inner = self.field.inner;
         let (operand, dtype) = (self.operand_of(cell.input), self.program.inputs[cell.input as usize].dtype);
         let (row, row_inside) = self.row_around(cell, place, width, around);
-        let (index, index_inside) = self.index_around(inner, cell.by[inner], cell.rule, place, width, around);
+        let (index, index_inside) = self.index_around(inner, cell, place, width, around);
         let address = self.indexed(operand, inner, row, index);
         let value = self.e.load(self.space_around(), dtype, address, 0, 1)[0];
         let inside = self.both(row_inside, index_inside);

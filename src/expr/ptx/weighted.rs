@@ -21,6 +21,8 @@ const CONSTANT_BYTES: usize = 32 << 10;
 struct Sum<'a> {
     taps: &'a Taps,
     operand: usize,
+    /// What the operand's memory has around it along the axis of the sum.
+    spare: [isize; 2],
     /// Of what is read, and of the sum.
     from: DType,
     dtype: DType,
@@ -78,11 +80,12 @@ impl Kernel<'_> {
         let (table, space) = self.table(number, (span.pad, span.vectors() * span.width), dtype);
         let sums = (0..width).map(|_| self.zero_of_sum(dtype)).collect();
         let from = program.inputs[input as usize].dtype;
-        let sum = Sum { taps, operand, from, dtype, table, space, pad: span.pad, sums };
+        let spare = self.field.spare(input, axis);
+        let sum = Sum { taps, operand, spare, from, dtype, table, space, pad: span.pad, sums };
         let in_row = axis == inner && !apart.backwards && self.variant.operands[operand] == Way::Row;
         let (border, both) = (self.e.label(), self.e.label());
         if in_row && span.width == width {
-            let inside = self.span_inside(span, place, axis);
+            let inside = self.span_inside(span, place, axis, sum.spare);
             op!(self.e, "@!{inside} bra {border};");
             self.sum_vectors(&sum, span, place);
             op!(self.e, "bra {both};");
@@ -119,11 +122,11 @@ impl Kernel<'_> {
         (name, space)
     }
 
-    fn span_inside(&mut self, span: Span, place: &At, axis: usize) -> Reg {
+    fn span_inside(&mut self, span: Span, place: &At, axis: usize, [before, after]: [isize; 2]) -> Reg {
         let (index, s) = (place.index[axis].expect("an index along each axis"), self.signed());
         let extent = self.argument(Param::Extent(axis))[0];
-        let low = self.e.op_with(Class::Pred, &format!("setp.ge.{s}"), &[index], -span.start);
-        let end = span.start + (span.vectors() * span.width) as isize;
+        let low = self.e.op_with(Class::Pred, &format!("setp.ge.{s}"), &[index], -span.start - before);
+        let end = span.start + (span.vectors() * span.width) as isize - after;
         let last = self.e.op_with(extent.class, &format!("sub.{s}"), &[extent], end);
         let high = self.e.op(Class::Pred, &format!("setp.le.{s}"), &[index, last]);
         self.e.op(Class::Pred, "and.pred", &[low, high])
@@ -259,7 +262,7 @@ impl Kernel<'_> {
         let weight = self.e.load(sum.space, sum.dtype, w, 0, 1)[0];
         for (to, (row, index)) in elements.into_iter().enumerate() {
             let at = self.e.op(class, &add, &[index, by]);
-            let (at, inside) = self.turned_back(sum.taps.rule, at, axis);
+            let (at, inside) = self.turned_back(sum.taps.rule, at, axis, sum.spare);
             let address = self.indexed(operand, axis, row, at);
             let mut value = self.e.load("global", sum.from, address, 0, 1)[0];
             if let (Some(inside), Some(outside)) = (inside, outside) {
@@ -274,8 +277,12 @@ impl Kernel<'_> {
         op!(self.e, "@{more} bra {again};");
     }
 
-    /// The index that is read in place of one on either side, and whether that is inside, if it matters.
-    pub(super) fn turned_back(&mut self, rule: Rule, at: Reg, axis: usize) -> (Reg, Option<Reg>) {
+    /// The index that is read in place of one on either side, and whether that is inside, if it matters. What is spare has all that is read
+    /// for places inside.
+    pub(super) fn turned_back(&mut self, rule: Rule, at: Reg, axis: usize, spare: [isize; 2]) -> (Reg, Option<Reg>) {
+        if spare != [0; 2] {
+            return (at, None);
+        }
         let (class, s, extent) = (at.class, self.signed(), self.argument(Param::Extent(axis))[0]);
         let named = |name: &str| format!("{name}.{s}");
         match rule {

@@ -3,11 +3,13 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use primitives_host::{Error, ExpressionErrorKind, Result};
+use primitives_host::{Error, ExpressionErrorKind, Result, Split};
 
+use super::beside::Beside;
+use super::halo::Halos;
 use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
-use crate::expr::evaluate::{launch, mistake, prepare};
+use crate::expr::evaluate::{launch, mistake, overlaps, prepare};
 use crate::expr::graph::{Kind, Node, Op, View, arguments, describe, function_of_two, node, rewritten, with_arguments};
 use crate::expr::layout::shape::{Layout, Shape};
 use crate::expr::program::lower;
@@ -21,13 +23,22 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
     let (rows, row) = (target.rows(), row_elements(&target.shape));
     let reads = Reads::of(root);
     reads.check(place, root, &target.shape, rows)?;
+    // A copy that a device reads in place of its shard has other memory.
+    let overlap = |source: &SplitView| target.shards.iter().zip(&source.shards).any(|(a, b)| overlaps(a, b));
+    if reads.beside.iter().any(|(source, _)| overlap(source)) {
+        let reason =
+            "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
+        return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
+    }
+    let halos = Halos::new(&reads, rows)?;
     let shards = rows.shards_or_first();
     let mut ready = Vec::with_capacity(shards.len());
-    for (device, first, _) in shards {
-        let lowered = lower([&on_device(root, device, first, row)]);
+    for (device, first, count) in shards {
+        let lowered = lower([&on_device(root, device, (first, count), row, &halos)]);
         let nest = prepare(place, &[&target.shards[device]], &lowered, &|| vec![root])?;
         ready.push((device, lowered, nest));
     }
+    let _turns = halos.bring(place)?;
     for (device, lowered, nest) in &ready {
         launch(place, &[&target.shards[*device]], lowered, nest, &|| describe(&[root]).0.join("; "))?;
     }
@@ -38,6 +49,8 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
 #[derive(Default)]
 pub(super) struct Reads {
     pub(super) split: Vec<Arc<SplitView>>,
+    /// Split, and read by stencils.
+    pub(super) beside: Vec<(Arc<SplitView>, Arc<Beside>)>,
     /// Of one device, read at the place that is computed or beside it.
     pub(super) whole: Vec<Arc<View>>,
     /// Of one device, read at places that are computed: their shapes say nothing of the results'.
@@ -50,6 +63,7 @@ impl Reads {
         rewritten(root, |node, _| {
             match &node.kind {
                 Kind::Split(view) => reads.split.push(view.clone()),
+                Kind::SplitBeside(view, beside) => reads.beside.push((view.clone(), beside.clone())),
                 Kind::View(view) | Kind::Neighbour(view, _) | Kind::Weighted(view, _) => reads.whole.push(view.clone()),
                 Kind::Gather(view) => reads.gathered.push(view.clone()),
                 _ => {}
@@ -57,6 +71,17 @@ impl Reads {
             node.clone()
         });
         reads
+    }
+
+    /// How the first tensor that is split says that results are: the rows of each device, and their shape.
+    pub(super) fn first(&self) -> Option<(Split, Vec<usize>, Shape)> {
+        let of = |view: &SplitView, shape: Shape| {
+            // An interior stencil has places for a part of the rows.
+            let bounds = if shape[0] == view.shape[0] { view.bounds.clone() } else { view.split.bounds(shape[0]) };
+            (view.split.clone(), bounds, shape)
+        };
+        let split = self.split.first().map(|view| of(view, view.shape));
+        split.or_else(|| self.beside.first().map(|(view, beside)| of(view, beside.shape(view.shape))))
     }
 
     /// Checks that all that is read for these rows of `shape` is where they are.
@@ -68,8 +93,9 @@ impl Reads {
         rows: Rows<'_>,
     ) -> Result<()> {
         let fail = |kind, reason| -> Result<(), Error> { Err(mistake(place, kind, reason, &[root])) };
-        for view in &self.split {
-            let whole = view.shape;
+        let split = self.split.iter().map(|view| (view, view.shape, true));
+        let beside = self.beside.iter().map(|(view, beside)| (view, beside.shape(view.shape), beside.rule().is_some()));
+        for (view, whole, in_place) in split.chain(beside) {
             if Layout::contiguous(whole).broadcast_to(shape).is_none() {
                 let reason = format!("shape {whole} does not broadcast to that of the target, {shape}");
                 return fail(ExpressionErrorKind::BadShape, reason);
@@ -80,7 +106,8 @@ impl Reads {
                 );
                 return fail(ExpressionErrorKind::BadSplit, reason);
             }
-            if !rows.are_those_of(view.rows()) {
+            // The rows of an interior stencil are split as its places are.
+            if !(if in_place { rows.are_those_of(view.rows()) } else { rows.split.has_devices_of(&view.split) }) {
                 let reason = format!(
                     "tensors are split in two ways, as {} and as {}: copy one by `resplit`",
                     rows.describe(),
@@ -107,15 +134,23 @@ impl Reads {
     }
 }
 
-/// The expression on one device, whose rows begin at `first`: of split tensors its rows, and with indices that count over the whole.
+/// The expression on one device, whose rows are `count` from `first` on: of split tensors its rows and what stencils read around these, and
+/// with indices that count over the whole.
 ///
 /// The numbers of the first row and element are scalars, so that devices have one kernel. That of the first row has its own, in which
 /// random numbers cost less: those of neighbours are of one draw if they are by an index as it is.
-pub(super) fn on_device(root: &Arc<Node>, device: usize, first: usize, row: usize) -> Arc<Node> {
+pub(super) fn on_device(
+    root: &Arc<Node>,
+    device: usize,
+    (first, count): (usize, usize),
+    row: usize,
+    halos: &Halos,
+) -> Arc<Node> {
     let (first_row, first_element) = (number(first as u64), number(first.saturating_mul(row) as u64));
     let after = |index: &Arc<Node>, before: &Arc<Node>| function_of_two(Op::Add, index.clone(), before.clone());
     rewritten(root, |old, new| match &old.kind {
-        Kind::Split(view) => node(Kind::View(view.shards[device].clone()), old.dtype, new),
+        Kind::Split(view) => node(Kind::View(halos.own(view, device)), old.dtype, new),
+        Kind::SplitBeside(view, beside) => node(halos.beside(view, beside, device, first, count), old.dtype, new),
         Kind::Index(None) if first > 0 => after(old, &first_element),
         Kind::Index(Some(0)) if first > 0 => after(old, &first_row),
         _ => with_arguments(old, new),

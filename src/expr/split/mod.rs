@@ -1,13 +1,16 @@
 //! Tensors that are split over devices, and expressions of them.
 //!
 //! [`tensor`] has the type, [`view`] what expressions know of it, [`assign`] makes an expression one of each device, [`reduce`] reduces on
-//! each device and then across, and [`copy`] moves rows between devices.
+//! each device and then across, and [`copy`] moves rows between devices. [`beside`] is what stencils read, and [`halo`] brings it.
 
 mod assign;
+mod beside;
 mod copy;
+mod halo;
 mod reduce;
 mod tensor;
 mod view;
 
+pub(super) use beside::Beside;
 pub use tensor::SplitTensor;
 pub(super) use view::SplitView;

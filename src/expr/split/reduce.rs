@@ -7,6 +7,7 @@ use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
 use super::assign::{Reads, number, on_device};
 use super::copy::copy;
+use super::halo::Halos;
 use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
 use crate::expr::dtype::{DType, Scalar, with_type};
@@ -29,6 +30,7 @@ struct Plan<'a> {
     /// Of the results.
     kept: Shape,
     spec: Spec,
+    halos: Halos,
 }
 
 impl<T: Scalar> ReductionExpr<T> {
@@ -81,6 +83,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let result = SplitTensor::made_by(&plan.split, plan.bounds.clone(), plan.kept, |_, stream, shape, _| {
             Tensor::uninit(stream, shape)
         })?;
+        let _turns = plan.halos.bring(place)?;
         for (device, first, rows) in plan.rows().shards_or_first() {
             plan.reduce(device, (first, rows), &result.shard(device).view, plan.spec)?;
         }
@@ -102,7 +105,9 @@ impl<T: Scalar> ReductionExpr<T> {
         }
         let home = &plan.split.streams()[0];
         let target = Tensor::<T>::uninit(home, plan.kept)?;
+        let turns = plan.halos.bring(place)?;
         plan.collect(home, &target.view)?;
+        drop(turns);
         Ok((target, plan.split))
     }
 
@@ -110,7 +115,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let root = &self.root;
         let fail = |kind, reason: String| mistake(place, kind, reason, &[root]);
         let reads = Reads::of(root);
-        let first = reads.split.first();
+        let first = reads.first();
         let (split, bounds, mut shape) = match (&self.over, first) {
             (Some(Over::Split(split, extents)), _) => {
                 let shape = Shape::new(extents).ok_or_else(|| {
@@ -123,13 +128,14 @@ impl<T: Scalar> ReductionExpr<T> {
                 let reason = "what is reduced over a stream is split: use `over_split`".into();
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
             }
-            (None, Some(view)) => (view.split.clone(), Some(view.bounds.clone()), view.shape),
+            (None, Some((split, bounds, shape))) => (split, Some(bounds), shape),
             (_, None) => {
                 let reason = "nothing in the expression is split over devices: use `tensor`".into();
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
             }
         };
         let shapes = reads.split.iter().map(|view| view.shape);
+        let shapes = shapes.chain(reads.beside.iter().map(|(view, beside)| beside.shape(view.shape)));
         for other in shapes.chain(reads.whole.iter().map(|view| view.layout.shape)) {
             shape = shape.broadcast(&other).ok_or_else(|| {
                 fail(ExpressionErrorKind::BadShape, format!("shapes {shape} and {other} do not broadcast"))
@@ -142,9 +148,11 @@ impl<T: Scalar> ReductionExpr<T> {
         let axes = axes_of(self.axes.as_deref(), &shape).map_err(|(kind, reason)| fail(kind, reason))?;
         let kept = kept_of(&shape, &axes, self.keep).map_err(|(kind, reason)| fail(kind, reason))?;
         let bounds = bounds.unwrap_or_else(|| split.bounds(shape[0]));
-        reads.check(place, root, &shape, Rows { split: &split, bounds: &bounds })?;
+        let rows = Rows { split: &split, bounds: &bounds };
+        reads.check(place, root, &shape, rows)?;
+        let halos = Halos::new(&reads, rows)?;
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec })
+        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos })
     }
 }
 
@@ -159,7 +167,7 @@ impl Plan<'_> {
 
     /// Reduces the rows of a device into a tensor there.
     fn reduce(&self, device: usize, (first, rows): (usize, usize), target: &Arc<View>, spec: Spec) -> Result<()> {
-        let root = on_device(self.root, device, first, row_elements(&self.shape));
+        let root = on_device(self.root, device, (first, rows), row_elements(&self.shape), &self.halos);
         let lowered = lower([&root]);
         if let Some((kind, reason)) = &lowered.wrong {
             return Err(self.fail(*kind, reason.to_string()));

@@ -9,6 +9,7 @@ use primitives_host::storage::{Storage, zeroed_vec};
 use primitives_host::{Buffer, ExpressionErrorKind, Result, Split, SplitBuffer, Stream};
 
 use super::assign::assign;
+use super::halo::Halo;
 use super::view::{SplitView, row_elements, with_rows};
 use crate::expr::dtype::{DType, Numeric, Promote, Scalar};
 use crate::expr::evaluate::mistake;
@@ -49,7 +50,11 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 ///
 /// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
 /// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
-/// device. Stencils, gathers from split tensors and [steps](Expr::steps) are for tensors of one device.
+/// device. Gathers from split tensors and [steps](Expr::steps) are for tensors of one device.
+///
+/// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) read split tensors with the results of one device, bit for
+/// bit. Each device gets the rows of others that the neighbours of its places are in. Make tensors that are read so by
+/// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied.
 pub struct SplitTensor<T> {
     pub(super) view: Arc<SplitView>,
     _elements: PhantomData<T>,
@@ -124,6 +129,51 @@ impl<T: Scalar> SplitTensor<T> {
         Self::made(split, splittable(&shape, None)?, |stream, shape, _| Tensor::uninit(stream, shape))
     }
 
+    /// As [`uninit`](Self::uninit), with room for so many rows around those of each device: for a tensor that
+    /// [stencils](crate::expr::stencil) read again and again.
+    ///
+    /// A stencil that reads up to so many rows before and after each place then copies only these rows between devices. The rows of a tensor
+    /// without such room, or with less, are copied on each device, too: each call takes memory for them and for what is around them. An
+    /// [interior](crate::expr::Boundary::Interior) stencil takes as much room as the rows from its first neighbour to its last, less one. If
+    /// an expression reads one tensor by stencils with two boundaries, the room serves the first.
+    ///
+    /// The room is no part of the tensor. It takes as many rows twice on each device, and as many again for what other devices fetch.
+    ///
+    /// ```
+    /// use kernel_primitives::expr::{Boundary, SplitTensor, element_index, stencil};
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let split = Split::even(&Devices::emulated(3)?)?;
+    /// let [mut now, mut next] = [(); 2].map(|()| SplitTensor::<f32>::uninit_with_halo(&split, [300, 200], 1));
+    /// let (mut now, mut next) = (now?, next?);
+    /// now.assign(element_index::<f32>() / 6e4)?;
+    /// for _ in 0..10 {
+    ///     let around = stencil(&now, Boundary::Clamp, |n| n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1]));
+    ///     next.assign(&now + (around - &now * 4.0) * 0.2)?; // each device gets a row of each neighbour
+    ///     std::mem::swap(&mut now, &mut next);
+    /// }
+    /// assert_eq!(now.halo(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn uninit_with_halo(split: &Split, shape: impl IntoShape, rows: usize) -> Result<Self> {
+        let shape = splittable(&shape, None)?;
+        let bounds = split.bounds(shape[0]);
+        let (shards, halo) = Halo::new(split.streams(), (shape, &bounds), T::DTYPE, rows)?;
+        Ok(Self::of_halo(split, bounds, shape, shards, Some(halo)))
+    }
+
+    /// For how many rows around those of each device there is room: see [`uninit_with_halo`](Self::uninit_with_halo).
+    pub fn halo(&self) -> usize {
+        self.view.halo.as_ref().map_or(0, |halo| halo.rows)
+    }
+
     /// Made of the rows of each device, which are in a row and in memory of their own.
     pub(super) fn made(
         split: &Split,
@@ -150,7 +200,11 @@ impl<T: Scalar> SplitTensor<T> {
     }
 
     fn of_shards(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>) -> Self {
-        let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE };
+        Self::of_halo(split, bounds, shape, shards, None)
+    }
+
+    fn of_halo(split: &Split, bounds: Vec<usize>, shape: Shape, shards: Vec<Arc<View>>, halo: Option<Halo>) -> Self {
+        let view = SplitView { split: split.clone(), shape, bounds, shards, dtype: T::DTYPE, halo };
         Self { view: Arc::new(view), _elements: PhantomData }
     }
 

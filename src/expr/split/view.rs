@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use primitives_host::Split;
 
+use super::halo::Halo;
 use crate::expr::dtype::DType;
 use crate::expr::graph::View;
 use crate::expr::layout::shape::Shape;
@@ -18,6 +19,8 @@ pub(crate) struct SplitView {
     /// The rows of each device, which lie in a row.
     pub(crate) shards: Vec<Arc<View>>,
     pub(crate) dtype: DType,
+    /// Room around the shards, if there is any.
+    pub(super) halo: Option<Halo>,
 }
 
 impl SplitView {

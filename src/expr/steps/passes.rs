@@ -303,7 +303,7 @@ fn temporary(like: &View) -> Result<Arc<View>> {
     let elements = layout.shape.elements().unwrap_or(usize::MAX);
     let storage = with_type!(like.dtype, T => Storage::of(storage::temporary::<T>(stream, elements)?));
     let (storage, stream) = (Arc::new(storage), stream.clone());
-    Ok(Arc::new(View { storage, stream, layout, dtype: like.dtype, origin: None }))
+    Ok(Arc::new(View { storage, stream, layout, dtype: like.dtype, spare: None, origin: None }))
 }
 
 /// Of the device, or of a common one where it is the emulator's.

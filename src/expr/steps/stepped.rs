@@ -69,6 +69,10 @@ impl Reads {
                 }
             }
             Kind::Gather(view) => add(&mut self.gathered, view),
+            Kind::Split(_) | Kind::SplitBeside(..) => {
+                let reason = "steps of a stencil are for tensors of one device: assign the stencil as often";
+                self.refused.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));
+            }
             Kind::Steps(_) => self.refuse("steps of steps: assign the inner ones to a tensor first"),
             Kind::Wrong(kind, reason) => {
                 self.refused.get_or_insert((*kind, reason.to_string()));
@@ -235,7 +239,7 @@ impl Stepped {
 
 impl Frame {
     /// Whether all places are inside.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self { before: [0; MAX_RANK], after: [0; MAX_RANK] }
     }
 

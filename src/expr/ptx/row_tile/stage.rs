@@ -162,8 +162,9 @@ impl Kernel<'_> {
         let source = RowSource { operand, row, first, to, threads: tile.threads.into() };
         let (border, both) = (self.e.label(), self.e.label());
         let extent = self.argument(Param::Extent(inner))[0];
-        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], staged.len);
-        let low = self.e.op_with(Class::Pred, "setp.lt.s32", &[first], 0);
+        let [before, after] = self.field.spare(staged.input, inner);
+        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], staged.len as isize - after);
+        let low = self.e.op_with(Class::Pred, "setp.lt.s32", &[first], -before);
         let high = self.e.op(Class::Pred, "setp.gt.s32", &[first, last]);
         let outside = self.e.op(Class::Pred, "or.pred", &[low, high]);
         op!(self.e, "@{outside} bra {border};");
@@ -218,7 +219,8 @@ impl Kernel<'_> {
         const AT_ONCE: usize = 4;
         let inner = usize::from(self.variant.rank) - 1;
         let (size, extent) = (staged.dtype.size(), self.argument(Param::Extent(inner))[0]);
-        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], 1);
+        let spare = self.field.spare(staged.input, inner);
+        let last = self.e.op_with(Class::B32, "sub.s32", &[extent], 1 - spare[1]);
         let outside = match staged.rule {
             Rule::Constant(word) => Some(self.e.constant(staged.dtype, word)),
             _ => None,
@@ -232,9 +234,9 @@ impl Kernel<'_> {
             let element = self.e.op_with(Class::B32, "add.u32", &[own], number * source.threads);
             let element = self.e.op_with(Class::B32, "min.u32", &[element], staged.len - 1);
             let at = self.e.op(Class::B32, "add.s32", &[source.first, element]);
-            let (at, inside) = self.turned_back(staged.rule, at, inner);
+            let (at, inside) = self.turned_back(staged.rule, at, inner, spare);
             // Past the halo, which is more than a step of the rule away, any element will do.
-            let at = self.e.op_with(Class::B32, "max.s32", &[at], 0);
+            let at = self.e.op_with(Class::B32, "max.s32", &[at], -spare[0]);
             let at = self.e.op(Class::B32, "min.s32", &[at, last]);
             let from = self.indexed(source.operand, inner, source.row, at);
             let to = self.e.op_with(Class::B32, "mad.lo.u32", &[element], format_args!("{size}, {}", source.to));

@@ -1,0 +1,365 @@
+//! Halos: the rows of other devices that stencils read, brought to each device.
+//!
+//! A device reads a source by a [`Piece`]: the rows that stencils read for the device's places, one after the other. It is the source's own
+//! shard if that has them all. Otherwise the piece is the shard with rows around it, if the source was made with room for them: then only
+//! these rows are copied. Else it is a temporary, to which the shard is copied as well.
+//!
+//! Rows outside of the tensor are filled as the boundary says, so that a kernel has no rule along the split axis, and the kernels of all
+//! devices are one.
+//!
+//! The rows around a shard are in the shard's memory, and the order of uses is that of whole memories. If a device read its neighbours'
+//! shards, while these read its own, all copies of a step would wait for each other in a chain. So each device first copies what others
+//! need to an outbox, and they read that.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use primitives_host::storage::{self, Storage};
+use primitives_host::{Result, Stream};
+
+use super::assign::Reads;
+use super::beside::{Beside, inside_rows};
+use super::copy::copy;
+use super::view::{Rows, SplitView, row_elements, with_rows};
+use crate::expr::dtype::{DType, with_type};
+use crate::expr::evaluate::evaluate;
+use crate::expr::graph::{Kind, Node, View, arguments, node};
+use crate::expr::layout::shape::{Layout, Shape};
+use crate::expr::neighbours::neighbour::{Rule, Spare};
+
+/// Elements before and after rows. A kernel may load a vector of which it needs a part, and rows are as aligned as memory is.
+const PAD: usize = 128;
+
+/// Room for rows around the shards of a split tensor.
+pub(crate) struct Halo {
+    /// On each side of each shard.
+    pub(super) rows: usize,
+    /// What other devices read of each: room for the first rows of its shard and for the last ones.
+    outboxes: Vec<Arc<View>>,
+    /// Held until all is enqueued that reads what was brought.
+    turn: Mutex<()>,
+}
+
+impl Halo {
+    /// The shards of a tensor with room for so many rows around each, and what goes with them.
+    pub(super) fn new(
+        streams: &[Stream],
+        (shape, bounds): (Shape, &[usize]),
+        dtype: DType,
+        rows: usize,
+    ) -> Result<(Vec<Arc<View>>, Self)> {
+        let row = if shape.contains(&0) { 0 } else { row_elements(&shape) };
+        let (mut shards, mut outboxes) = (Vec::new(), Vec::new());
+        for (bounds, stream) in bounds.windows(2).zip(streams) {
+            let own = bounds[1] - bounds[0];
+            let before = rows.saturating_mul(row).div_ceil(PAD).saturating_add(1).saturating_mul(PAD);
+            let all = own.saturating_add(rows).saturating_mul(row).saturating_add(before).saturating_add(PAD);
+            let memory = memory(stream, dtype, all)?;
+            shards.push(memory.with_layout(Layout { offset: before, ..Layout::contiguous(with_rows(shape, own)) }));
+            outboxes.push(self::memory(stream, dtype, rows.saturating_mul(2).saturating_mul(row))?);
+        }
+        Ok((shards, Self { rows, outboxes, turn: Mutex::new(()) }))
+    }
+}
+
+/// Memory for so many elements, which have unspecified values, as a vector.
+fn memory(stream: &Stream, dtype: DType, len: usize) -> Result<Arc<View>> {
+    let storage = with_type!(dtype, T => Storage::of(storage::temporary::<T>(stream, len)?));
+    let (storage, stream, layout) =
+        (Arc::new(storage), stream.clone(), Layout::contiguous(Shape::new(&[len]).unwrap_or(Shape::SCALAR)));
+    Ok(Arc::new(View { storage, stream, layout, dtype, spare: None, origin: None }))
+}
+
+/// What the devices read of split tensors.
+pub(super) struct Halos {
+    sources: Vec<Source>,
+}
+
+/// A split tensor that stencils read by one rule, or by none.
+struct Source {
+    view: Arc<SplitView>,
+    rule: Option<Rule>,
+    /// How many rows are read before those of a device's places, and after them.
+    reach: [usize; 2],
+    /// By the number of the device.
+    pieces: BTreeMap<usize, Piece>,
+    /// How many of the first and of the last rows of each device others read in its outbox.
+    posted: Vec<[usize; 2]>,
+}
+
+/// What a device reads of a source.
+struct Piece {
+    /// Its rows, one after the other.
+    rows: Arc<View>,
+    /// Which row is the first. Those before row 0 are outside.
+    first: isize,
+    /// The rows of the device's places, with what is around them; `None` if the piece is the tensor, so that rules hold.
+    own: Option<Arc<View>>,
+    copies: Vec<Transfer>,
+    /// Rows outside: where they are, and what they are.
+    outside: Vec<(Arc<View>, Arc<Node>)>,
+}
+
+/// Elements of one view, which lie in a row, that go to another one.
+struct Transfer {
+    from: (Arc<View>, usize),
+    to: (Arc<View>, usize),
+    len: usize,
+}
+
+impl Halos {
+    /// What is needed to compute `rows`. Takes memory, and copies nothing.
+    pub(super) fn new(reads: &Reads, rows: Rows<'_>) -> Result<Self> {
+        let mut sources: Vec<Source> = Vec::new();
+        for (view, beside) in &reads.beside {
+            let (rule, reach) = (beside.rule(), beside.reach(view.shape.rank()));
+            match sources.iter_mut().find(|known| known.rule == rule && known.view.same_as(view)) {
+                Some(known) => known.reach = [0, 1].map(|side| known.reach[side].max(reach[side])),
+                None => {
+                    let (view, posted) = (view.clone(), vec![[0; 2]; view.shards.len()]);
+                    sources.push(Source { view, rule, reach, pieces: BTreeMap::new(), posted });
+                }
+            }
+        }
+        for number in 0..sources.len() {
+            let (before, rest) = sources.split_at_mut(number);
+            let source = &mut rest[0];
+            // The room around shards holds the rows of one rule.
+            let has_room = !before.iter().any(|known| known.view.same_as(&source.view));
+            for (device, first, count) in rows.shards_or_first() {
+                let piece = source.piece(device, first..first + count, has_room)?;
+                source.pieces.insert(device, piece);
+            }
+        }
+        Ok(Self { sources })
+    }
+
+    /// Enqueues all copies. Other threads bring nothing to the same places until what this returns is dropped.
+    pub(super) fn bring(&self, place: &'static Location<'static>) -> Result<Vec<MutexGuard<'_, ()>>> {
+        let halos = self.sources.iter().filter_map(|source| source.view.halo.as_ref());
+        let halos: BTreeMap<usize, &Halo> = halos.map(|halo| (std::ptr::from_ref(halo).addr(), halo)).collect();
+        // In one order by all, so that no two wait for each other.
+        let turns = halos.values().map(|halo| halo.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+        for source in &self.sources {
+            source.post()?;
+        }
+        for source in &self.sources {
+            for piece in source.pieces.values() {
+                for one in &piece.copies {
+                    copy_elements(&source.view, one)?;
+                }
+                for (to, value) in &piece.outside {
+                    evaluate(place, &[to], std::slice::from_ref(value))?;
+                }
+            }
+        }
+        Ok(turns)
+    }
+
+    /// The rows of a device's places of a split tensor.
+    pub(super) fn own(&self, view: &SplitView, device: usize) -> Arc<View> {
+        let mut known = self.sources.iter().filter(|source| source.rule.is_some() && source.view.same_as(view));
+        let own = known.find_map(|source| source.pieces.get(&device)?.own.clone());
+        own.unwrap_or_else(|| view.shards[device].clone())
+    }
+
+    /// What a stencil reads on a device whose places are so many, from row `first` on.
+    pub(super) fn beside(&self, view: &SplitView, beside: &Beside, device: usize, first: usize, count: usize) -> Kind {
+        let mut sources = self.sources.iter();
+        let source = sources.find(|source| source.rule == beside.rule() && source.view.same_as(view));
+        let piece = source.and_then(|source| source.pieces.get(&device)).expect("each device has what it reads");
+        let own = || piece.own.as_ref().unwrap_or(&piece.rows).clone();
+        match beside {
+            Beside::Neighbour(shift) => Kind::Neighbour(own(), shift.clone()),
+            Beside::Weighted(taps) => Kind::Weighted(own(), taps.clone()),
+            Beside::Inside(inside) => {
+                let k = view.shape.rank() - 1;
+                let first = (first + inside.frame.before[k]).wrapping_add_signed(inside.by[k]);
+                let rows = part(&piece.rows.layout, first.wrapping_add_signed(piece.first.wrapping_neg()), count);
+                Kind::View(piece.rows.with_layout(inside_rows(rows, inside)))
+            }
+        }
+    }
+}
+
+impl Source {
+    /// What a device reads whose places are these.
+    fn piece(&mut self, device: usize, places: Range<usize>, has_room: bool) -> Result<Piece> {
+        let view = self.view.clone();
+        let (all, shard) = (view.shape[0], &view.shards[device]);
+        let held = view.bounds[device]..view.bounds[device + 1];
+        let row = row_elements(&view.shape);
+        if self.rule.is_some() && held == (0..all) || row == 0 {
+            return Ok(Piece { rows: shard.clone(), first: 0, own: None, copies: Vec::new(), outside: Vec::new() });
+        }
+        let first = places.start as isize - self.reach[0] as isize;
+        let needed = first..first + (self.reach[0] + places.len() + self.reach[1]) as isize;
+        let (start, end) = (held.start as isize, held.end as isize);
+        let room = view.halo.as_ref().map_or(0, |halo| halo.rows as isize);
+        let mut missing = Vec::new();
+        let (rows, first) = if start <= needed.start && needed.end <= end {
+            (shard.clone(), start)
+        } else if has_room && start - room <= needed.start && needed.end <= end + room {
+            let (low, high) = (needed.start.min(start), needed.end.max(end));
+            missing.extend([low..start, end..high]);
+            let Layout { shape, strides, offset } = shard.layout;
+            let offset = offset - (start - low) as usize * row;
+            let shape = with_rows(shape, (high - low) as usize);
+            (shard.with_layout(Layout { shape, strides, offset }), low)
+        } else {
+            missing.push(needed.clone());
+            let shape = with_rows(view.shape, (needed.end - needed.start) as usize);
+            let len = shape.elements().unwrap_or(usize::MAX).saturating_add(2 * PAD);
+            let memory = memory(&view.split.streams()[device], view.dtype, len)?;
+            (memory.with_layout(Layout { offset: PAD, ..Layout::contiguous(shape) }), needed.start)
+        };
+        let spare = Spare { axis: view.shape.rank() as u8 - 1, before: self.reach[0], after: self.reach[1] };
+        let own = self.rule.map(|_| {
+            let layout = part(&rows.layout, (places.start as isize - first) as usize, places.len());
+            let spare = (self.reach != [0; 2]).then_some(spare);
+            let (storage, stream) = (rows.storage.clone(), rows.stream.clone());
+            Arc::new(View { storage, stream, layout, dtype: rows.dtype, spare, origin: None })
+        });
+        let mut piece = Piece { rows, first, own, copies: Vec::new(), outside: Vec::new() };
+        for missing in missing.into_iter().filter(|missing| !missing.is_empty()) {
+            self.fill(&mut piece, device, missing)?;
+        }
+        Ok(piece)
+    }
+
+    /// Says how rows of a piece get there.
+    fn fill(&mut self, piece: &mut Piece, device: usize, missing: Range<isize>) -> Result<()> {
+        let all = self.view.shape[0] as isize;
+        let has = |rows: &Range<isize>| !rows.is_empty();
+        let inside = missing.start.max(0)..missing.end.min(all);
+        if has(&inside) {
+            self.copy_rows(piece, device, inside.clone(), inside.start);
+        }
+        for outside in [missing.start..missing.end.min(0), missing.start.max(all)..missing.end].into_iter().filter(has)
+        {
+            let is_low = outside.start < 0;
+            // The first one of those that are read, how many, and in which direction.
+            let (from, step) = match self.rule.expect("interior stencils have no rows outside") {
+                Rule::Periodic => {
+                    let by = if is_low { all } else { -all };
+                    self.copy_rows(piece, device, outside.start + by..outside.end + by, outside.start);
+                    continue;
+                }
+                Rule::Constant(word) => {
+                    let value = node(Kind::Scalar(word), self.view.dtype, arguments([]));
+                    piece.outside.push((piece.part(&outside), value));
+                    continue;
+                }
+                Rule::Clamp => (if is_low { 0..1 } else { all - 1..all }, 0),
+                Rule::Mirror if is_low => (1 - outside.end..1 - outside.start, -1),
+                Rule::Mirror => (2 * all - 1 - outside.end..2 * all - 1 - outside.start, -1),
+                Rule::Symmetric if is_low => (-outside.end..-outside.start, -1),
+                Rule::Symmetric => (2 * all - outside.end..2 * all - outside.start, -1),
+            };
+            let (value, to) = (self.rows(piece, device, from)?, piece.part(&outside));
+            let Layout { strides: mut read, offset, .. } = value.layout;
+            let last = value.layout.shape[0] - 1;
+            let offset = if step < 0 { offset + last * row_elements(&self.view.shape) } else { offset };
+            read[0] *= step;
+            let value = value.with_layout(Layout { shape: to.layout.shape, strides: read, offset });
+            piece.outside.push((to, node(Kind::View(value), self.view.dtype, arguments([]))));
+        }
+        Ok(())
+    }
+
+    /// Rows of the tensor on a device: those of a piece, if it has them.
+    fn rows(&mut self, piece: &mut Piece, device: usize, rows: Range<isize>) -> Result<Arc<View>> {
+        if piece.first <= rows.start && rows.end <= piece.first + piece.rows.layout.shape[0] as isize {
+            return Ok(piece.part(&rows));
+        }
+        let shape = with_rows(self.view.shape, (rows.end - rows.start) as usize);
+        let len = shape.elements().unwrap_or(usize::MAX);
+        let memory = memory(&self.view.split.streams()[device], self.view.dtype, len)?;
+        let some = memory.with_layout(Layout::contiguous(shape));
+        for (owner, range) in self.owners(rows.clone()) {
+            let from = (self.view.shards[owner].clone(), self.element_of(owner, range.start));
+            let row = row_elements(&shape);
+            let to = (some.clone(), (range.start - rows.start) as usize * row);
+            piece.copies.push(Transfer { from, to, len: (range.end - range.start) as usize * row });
+        }
+        Ok(some)
+    }
+
+    /// Copies rows of the tensor to those of a piece from row `at` on.
+    fn copy_rows(&mut self, piece: &mut Piece, device: usize, rows: Range<isize>, at: isize) {
+        let row = row_elements(&self.view.shape);
+        // Memory that is not a shard's is in no chain.
+        let in_shard = piece.rows.storage.same_as(&self.view.shards[device].storage);
+        for (owner, range) in self.owners(rows.clone()) {
+            let shard = &self.view.shards[owner];
+            let (first, last) = (self.view.bounds[owner] as isize, self.view.bounds[owner + 1] as isize);
+            let from = match &self.view.halo {
+                Some(halo) if in_shard && owner != device => {
+                    // Rows that are missing around a shard are the last ones of a device before it, or the first ones of one after it.
+                    let (posted, outbox) = (&mut self.posted[owner], halo.outboxes[owner].clone());
+                    if range.start == first && range.end - first <= halo.rows as isize {
+                        posted[0] = posted[0].max((range.end - first) as usize);
+                        (outbox, 0)
+                    } else {
+                        let count = (last - range.start) as usize;
+                        posted[1] = posted[1].max(count);
+                        (outbox, (2 * halo.rows - count) * row)
+                    }
+                }
+                _ => (shard.clone(), self.element_of(owner, range.start)),
+            };
+            let to = (piece.rows.clone(), (at + range.start - rows.start - piece.first) as usize * row);
+            piece.copies.push(Transfer { from, to, len: (range.end - range.start) as usize * row });
+        }
+    }
+
+    /// The devices that have rows of the tensor, with those that each has.
+    fn owners(&self, rows: Range<isize>) -> Vec<(usize, Range<isize>)> {
+        let bounds = self.view.bounds.windows(2).enumerate();
+        let parts =
+            bounds.map(|(owner, bounds)| (owner, rows.start.max(bounds[0] as isize)..rows.end.min(bounds[1] as isize)));
+        parts.filter(|(_, range)| !range.is_empty()).collect()
+    }
+
+    /// Where a row begins in the shard of its device.
+    fn element_of(&self, owner: usize, row: isize) -> usize {
+        (row as usize - self.view.bounds[owner]) * row_elements(&self.view.shape)
+    }
+
+    /// Copies what others read of each device to its outbox.
+    fn post(&self) -> Result<()> {
+        let Some(halo) = &self.view.halo else { return Ok(()) };
+        let row = row_elements(&self.view.shape);
+        for (owner, &[first, last]) in self.posted.iter().enumerate() {
+            let (shard, outbox) = (&self.view.shards[owner], &halo.outboxes[owner]);
+            let held = self.view.bounds[owner + 1] - self.view.bounds[owner];
+            for (from, to, count) in [(0, 0, first), (held - last, 2 * halo.rows - last, last)] {
+                let (from, to) = ((shard.clone(), from * row), (outbox.clone(), to * row));
+                copy_elements(&self.view, &Transfer { from, to, len: count * row })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Piece {
+    /// Some of its rows.
+    fn part(&self, rows: &Range<isize>) -> Arc<View> {
+        let count = (rows.end - rows.start) as usize;
+        self.rows.with_layout(part(&self.rows.layout, (rows.start - self.first) as usize, count))
+    }
+}
+
+/// Some rows.
+fn part(rows: &Layout, first: usize, count: usize) -> Layout {
+    let Layout { shape, strides, offset } = *rows;
+    let offset = offset.wrapping_add(first.wrapping_mul(row_elements(&shape)));
+    Layout { shape: with_rows(shape, count), strides, offset }
+}
+
+fn copy_elements(view: &SplitView, Transfer { from, to, len }: &Transfer) -> Result<()> {
+    let call = "a stencil of a `SplitTensor`";
+    with_type!(view.dtype, T => copy::<T>(call, (&to.0, to.1), (&from.0, from.1), *len))
+}
