@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use kernel_primitives::algorithms::{Gather, Merge, SortKeys};
 use kernel_primitives::functor::{Comparator, Direction, Greater, Less};
 use kernel_primitives::prelude::*;
-use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
+use kernel_primitives::{Devices, EmulatorOptions, Error, Result, Split, SplitBuffer, split};
 
 use crate::kernels::{ByRemainder, FewLarge, Flagged, Round, Twelve};
 use crate::{all_splits, devices, splits};
@@ -383,5 +383,24 @@ fn splits_that_do_not_fit() -> Result<()> {
     assert_eq!(wrong, format!("`split::sort_pairs_by`: the keys are split in another way than the values: {ways}"));
     text(split::sort_pairs(&x, &x, &mut zeroed(&even, 3)?, &mut zeroed(&even, 3)?, Less));
     text(split::sort_by(&x, Less, &mut zeroed(&even, 0)?));
+    Ok(())
+}
+
+#[test]
+fn together_devices_sort_what_one_does_not_hold() -> Result<()> {
+    const LEN: usize = 100_000;
+    let keys: Vec<u32> = (0..LEN).map(hash).collect();
+    let mut options = EmulatorOptions::default();
+    options.memory_bytes = Some(LEN / 8 * 7 * size_of::<u32>());
+    let one = Split::even(&Devices::emulated_with(1, options.clone())?)?;
+    let refused = SplitBuffer::from_slice(&one, &keys);
+    assert!(matches!(&refused, Err(Error::Allocation { bytes, .. }) if *bytes == (LEN * 4) as u128), "{refused:?}");
+    let eight = Split::even(&Devices::emulated_with(8, options)?)?;
+    for (kind, keys) in kinds(LEN) {
+        let x = SplitBuffer::from_slice(&eight, &keys)?;
+        let mut out = SplitBuffer::uninit(&eight, LEN)?;
+        split::sort_keys(&x, &mut out, Less)?;
+        assert_parts(&out, &sorted(&keys, Less), kind)?;
+    }
     Ok(())
 }
