@@ -7,6 +7,13 @@
 //! A step changes each inner point by the difference between its neighbours' mean and itself.
 //! A product of sines is an eigenfunction of the step: each step multiplies it by the same factor, which is checked.
 //!
+//! Then a plate is split over all devices, as rows of its points. Each device gets a row of each neighbour at each step, and the result is that
+//! of one device, bit for bit.
+//!
+//! ```text
+//! KERNEL_PRIMITIVES_DEVICES=emulator:4 cargo run --release --example heat
+//! ```
+//!
 //! The PNG shows hot discs on a cold plate, at the start and after 60, 250 and 1000 steps.
 
 #![allow(clippy::reversed_empty_ranges, reason = "negative bounds of slices count from the end")]
@@ -18,9 +25,10 @@ use std::error::Error;
 use std::f64::consts::PI;
 
 use kernel_primitives::expr::{
-    Boundary, Reductions, Tensor, abs, axis_index, lt, scalar, select, sin, square, stencil,
+    Boundary, Expr, Functions, Reductions, SplitTensor, Tensor, abs, axis_index, lt, scalar, select, sin, square,
+    stencil,
 };
-use kernel_primitives::{Device, Result, Stream};
+use kernel_primitives::{Device, Devices, Result, Split, Stream};
 
 use picture::{Picture, heat_colour};
 
@@ -58,6 +66,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     println!("the mode has decayed by {factor:.6}; largest error {error:.1e}");
     assert!(error < 1e-12, "{error}");
 
+    over_all_devices()?;
     picture(&stream)?.write(std::env::args_os().nth(1), "heat.png")?;
     Ok(())
 }
@@ -98,6 +107,50 @@ impl Plate {
         }
         Ok(())
     }
+}
+
+/// A step of the points inside an edge that is held at 0.
+fn step(plate: &Expr<f64>) -> Expr<f64> {
+    stencil(plate, Boundary::Constant(0.0), |n| {
+        let around = n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1]);
+        n.at([0, 0]) + (around - n.at([0, 0]) * 4.0) * RATE
+    })
+}
+
+/// The points inside the edge, split over all devices, beside those of the first device alone.
+fn over_all_devices() -> Result<()> {
+    let split = Split::even(&Devices::all()?)?;
+    let shape = [N - 2, N - 2];
+    let disc = || {
+        let distance = square(axis_index::<f64>(0) - 130.0) + square(axis_index::<f64>(1) - 220.0);
+        select(lt(distance, scalar(8100.0)), scalar(1.0), scalar(0.0))
+    };
+    // Room for a row on each side of each device's: a stencil that reads one row up and down copies these alone.
+    let plate = || SplitTensor::<f64>::uninit_with_halo(&split, shape, 1);
+    let (mut now, mut next) = (plate()?, plate()?);
+    now.assign(disc())?;
+    let copied = || split.streams().iter().map(|stream| stream.device().counters().peer_bytes).sum::<u64>();
+    let before = copied();
+    for _ in 0..STEPS {
+        next.assign(step(&now.to_expr()))?;
+        std::mem::swap(&mut now, &mut next);
+    }
+    let bytes = copied() - before;
+
+    let first = &split.streams()[0];
+    let (mut alone, mut after) = (Tensor::<f64>::uninit(first, shape)?, Tensor::uninit(first, shape)?);
+    alone.assign(disc())?;
+    for _ in 0..STEPS {
+        after.assign(step(&alone.to_expr()))?;
+        std::mem::swap(&mut alone, &mut after);
+    }
+    assert!(now.to_vec()? == alone.to_vec()?, "several devices give another result than one");
+    let devices = split.streams().len();
+    println!(
+        "{STEPS} steps over {devices} devices: as on one; {} bytes a step went between them",
+        bytes / STEPS as u64
+    );
+    Ok(())
 }
 
 /// The discs as they cool, side by side.

@@ -2,22 +2,26 @@
 //!
 //! ```text
 //! cargo run --release --example pi
+//! KERNEL_PRIMITIVES_DEVICES=emulator:4 cargo run --release --example pi
 //! ```
 //!
-//! The points are in no memory: each is a function of a seed and its number, in the kernel that counts.
+//! The points are in no memory: each is a function of a seed and its number, in the kernel that counts. All devices count, each a range of the
+//! numbers, so that the points are the same however many devices there are.
 
 use kernel_primitives::expr::{Functions, Reductions, le, scalar, square, uniform};
-use kernel_primitives::{Device, Result};
+use kernel_primitives::{Devices, Result, Split};
 
 const POINTS: usize = 1 << 24;
 
 fn main() -> Result<()> {
-    let device = Device::auto()?;
-    println!("device  {device}: {}", device.reason());
-    let stream = device.stream()?;
+    let devices = Devices::all()?;
+    for device in &devices {
+        println!("{device}: {}", device.reason());
+    }
+    let split = Split::even(&devices)?;
     let (x, y) = (uniform::<f32>(1), uniform::<f32>(2));
     let inside = le(square(x) + square(y), scalar(1.0));
-    let inside = inside.cast::<u64>().sum().over(&stream, POINTS).item()?;
+    let inside = inside.cast::<u64>().sum().over_split(&split, POINTS).item()?;
     let pi = 4.0 * inside as f64 / POINTS as f64;
     // The standard deviation of the mean of so many draws.
     let (quarter, expected) = (std::f64::consts::FRAC_PI_4, std::f64::consts::PI);

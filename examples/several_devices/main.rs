@@ -8,7 +8,7 @@
 //!
 //! Vectors are split over all devices that filters keep. Each device computes its part, and indices count over the whole, so that the
 //! program is the same for any number of devices. The mean is formed on each and then across. Of the sorted elements each device has as many
-//! as of the others: the first one the smallest.
+//! as of the others: the first one the smallest. At the end, devices of the emulator with little memory sort more keys than one of them holds.
 
 use std::time::Instant;
 
@@ -16,9 +16,11 @@ use kernel_primitives::devices::{double_precision, environment};
 use kernel_primitives::expr::{Reductions, SplitTensor, element_index, sin, sqrt};
 use kernel_primitives::functor::Less;
 use kernel_primitives::split::sort_keys;
-use kernel_primitives::{Devices, Result, Split, SplitBuffer};
+use kernel_primitives::{Devices, EmulatorOptions, Error, Result, Split, SplitBuffer};
 
 const LEN: usize = 1 << 22;
+/// Keys of which one device does not hold as many.
+const MANY: usize = 1 << 20;
 
 fn main() -> Result<()> {
     let devices = Devices::choose(environment("SOLVER_DEVICES") & double_precision())?;
@@ -60,5 +62,22 @@ fn main() -> Result<()> {
     values.sort_by(f64::total_cmp);
     assert!(sorted.to_vec()? == values);
     println!("checked against the CPU");
+    more_than_one_device_holds()
+}
+
+/// Sorts keys over eight devices, of which each has memory for seven eighths of them.
+fn more_than_one_device_holds() -> Result<()> {
+    let mut options = EmulatorOptions::default();
+    (options.memory_bytes, options.checked) = (Some(MANY / 8 * 7 * size_of::<u32>()), false);
+    let split = Split::even(&Devices::emulated_with(8, options)?)?;
+    let mut keys: Vec<u32> = (0..MANY as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
+
+    let alone = split.streams()[0].buffer_from(&keys);
+    let Err(Error::Allocation { .. }) = alone else { panic!("one device holds all keys") };
+    let (unsorted, mut sorted) = (SplitBuffer::from_slice(&split, &keys)?, SplitBuffer::uninit(&split, MANY)?);
+    sort_keys(&unsorted, &mut sorted, Less)?;
+    keys.sort_unstable();
+    assert!(sorted.to_vec()? == keys);
+    println!("{MANY} keys sorted by 8 devices, of which none has memory for all of them");
     Ok(())
 }
