@@ -435,7 +435,9 @@ impl<T: Scalar> Neighbours<T> {
         let part = |source: Source<'_>, by: &By| match source {
             Source::View(view) => slice(view, by),
             Source::Split(view) if frame.is_empty() => Kind::Split(view.clone()),
-            Source::Split(view) => Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Inside { frame, by: *by }))),
+            Source::Split(view) => {
+                Kind::SplitBeside(view.clone(), Arc::new(Beside::Inside(Box::new(Inside { frame, by: *by }))))
+            }
         };
         // By the reason, which a neighbour keeps where the graph around it was made anew.
         let reason = |node: &Node| match &node.kind {

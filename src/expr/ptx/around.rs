@@ -8,11 +8,14 @@ use super::neighbours::Cell;
 use super::{At, Kernel, Param};
 use crate::expr::neighbours::neighbour::Rule;
 
+/// A distance along an axis, the rule, and how many elements are spare at both ends.
+type AlongAxis = (usize, isize, Rule, [isize; 2]);
+
 /// What is known around a vector.
 #[derive(Default)]
 pub(super) struct Around {
     /// The index at a distance along an axis, and whether it is inside, if that matters.
-    indices: BTreeMap<(usize, isize, Rule, [isize; 2]), (Reg, Option<Reg>)>,
+    indices: BTreeMap<AlongAxis, (Reg, Option<Reg>)>,
     /// The address of a row's first element, and whether the row is inside.
     rows: BTreeMap<Cell, (Reg, Option<Reg>)>,
 }

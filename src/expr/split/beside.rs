@@ -14,7 +14,7 @@ pub(crate) enum Beside {
     /// A weighted sum of elements along the innermost axis.
     Weighted(Arc<Taps>),
     /// An element at a distance, of an interior stencil, which has places for a part of the rows only.
-    Inside(Inside),
+    Inside(Box<Inside>),
 }
 
 impl Beside {
@@ -42,7 +42,7 @@ impl Beside {
             Self::Neighbour(shift) => sides(shift.by[rank - 1], shift.by[rank - 1]),
             Self::Weighted(taps) if rank == 1 => sides(taps.first, taps.first + taps.weights.len() as isize - 1),
             Self::Weighted(_) => [0; 2],
-            Self::Inside(Inside { frame, .. }) => [0, frame.before[rank - 1] + frame.after[rank - 1]],
+            Self::Inside(inside) => [0, inside.frame.before[rank - 1] + inside.frame.after[rank - 1]],
         }
     }
 
