@@ -83,6 +83,14 @@ impl<'a> Run<'a> {
         Err(Error::LaunchLimit { kernel, device, what, asked, limit })
     }
 
+    /// What a kernel counts in 32 bits; an error if it is more.
+    pub(super) fn counted(&self, algorithm: &str, what: &'static str, count: usize) -> Result<u32> {
+        u32::try_from(count).map_err(|_| {
+            let (kernel, device) = (algorithm.into(), self.stream.device().to_string());
+            Error::LaunchLimit { kernel, device, what, asked: count as u64, limit: u32::MAX.into() }
+        })
+    }
+
     /// Bytes of shared memory that a block of the device can have.
     pub(super) fn shared_bytes(&self) -> usize {
         self.stream.device().properties().max_shared_bytes

@@ -67,6 +67,35 @@ fn every_shape_of_lanes_has_the_same_products_sanitize() -> Result<()> {
 }
 
 #[test]
+fn vectors_need_not_be_aligned_for_one_access_sanitize() -> Result<()> {
+    let mut random = Random::new(47);
+    let complex = |bits: u64| Complex::new(whole(bits), whole(bits >> 20));
+    let matrix = Host::of_lengths(30, [3, 0, 200, 30], &mut random, complex);
+    let real = Host::of_lengths(30, [3, 0, 200, 30], &mut random, whole);
+    for stream in streams()? {
+        let (a, of_real) = (matrix.on(&stream)?, real.on(&stream)?);
+        for vectors in [1, 2, 3, 4, 8] {
+            let parts: Vec<f32> = (0..1 + 60 * vectors).map(|_| whole(random.bits())).collect();
+            let (all, apart) = (stream.buffer_from(&parts)?, stream.buffer_from(&parts[1..])?);
+            let (mut found, mut products) = (Vec::new(), Vec::new());
+            for x in [all.slice(1..)?, apart.slice(..)?] {
+                let mut y = stream.buffer_zeroed::<Complex<f32>>(4 * vectors)?;
+                let op = OfEntry { function: Conjugate, reduction: PlusTimes };
+                spmm_by(&stream, &a, x.reinterpret::<Complex<f32>>()?, vectors, op, Overwrite, &mut y)?;
+                found.push(y.to_vec()?);
+                let mut y = stream.buffer_zeroed::<f32>(4 * vectors)?;
+                spmm(&stream, &of_real, x.slice(..30 * vectors)?, vectors, &mut y)?;
+                products.push(y.to_vec()?);
+            }
+            assert_eq!(found[0], found[1], "{vectors}");
+            assert_eq!(products[0], products[1], "{vectors}");
+            assert_eq!(products[0], self::products(&real, &parts[1..], vectors), "{vectors}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn results_are_scaled_and_added() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(43);

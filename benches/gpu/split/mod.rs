@@ -4,6 +4,7 @@
 //! Times are the host's, until all GPUs are done. NCCL is opened where it is installed, and is asked with `NCCL_NVLS_ENABLE=0` only: a
 //! fault in NVLink's multicast takes all GPUs of the host out of service.
 
+mod heat;
 mod sorts;
 
 use std::ffi::c_void;
@@ -11,14 +12,15 @@ use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::time::Instant;
 
 use kernel_primitives::expr::{
-    Boundary, Expr, Functions, Operand, PairFunctions, Reductions, Scalar, SplitTensor, Tensor, axis_index,
-    element_index, scalar, sin, sqrt, stencil, uniform,
+    Expr, Functions, Operand, PairFunctions, Reductions, Scalar, SplitTensor, Tensor, element_index, scalar, sin, sqrt,
+    uniform,
 };
 use kernel_primitives::functor::{Add, LessThan, bind_second};
 use kernel_primitives::{Buffer, Device, Devices, Result, Split, SplitBuffer, split};
 use primitives_nccl::Nccl;
 use primitives_nccl::sys::{ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 
+use self::heat::Heat;
 use self::sorts::{ReduceByKey, Sort, SortPairs, TopK};
 use crate::harness::{Options, Report, median};
 
@@ -334,74 +336,6 @@ impl Job for Histogram {
         let mean = n as f64 / BINS as f64;
         let is_near = |&count: &u32| (f64::from(count) - mean).abs() < 8.0 * mean.sqrt();
         Ok(counts.iter().map(|&count| count as usize).sum::<usize>() == n && counts.iter().all(is_near))
-    }
-}
-
-/// A plate whose rows are split, at each step of which a device gets a row of each neighbour. Two tensors take turns.
-struct Heat {
-    now: SplitTensor<f32>,
-    next: SplitTensor<f32>,
-    steps: i32,
-}
-
-/// The time step in units of the squared grid distance over the diffusivity.
-const HEAT_RATE: f64 = 0.2;
-
-impl Heat {
-    /// Radians between neighbours along an axis of so many points: beyond both edges the mode is 0, and a half wave is about 32 points long,
-    /// so that a step takes away 0.4 %.
-    fn wave(extent: usize) -> f64 {
-        let beyond = (extent + 1) as f64;
-        (beyond / 32.0).round().max(1.0) * std::f64::consts::PI / beyond
-    }
-
-    /// The mode after the steps so far.
-    fn expected(&self, row: usize, column: usize) -> f64 {
-        let waves = [0, 1].map(|axis| Self::wave(self.now.shape()[axis]));
-        let squares = waves.map(|wave| (wave / 2.0).sin().powi(2));
-        let decay = (1.0 - 4.0 * HEAT_RATE * (squares[0] + squares[1])).powi(self.steps);
-        decay * (waves[0] * (row + 1) as f64).sin() * (waves[1] * (column + 1) as f64).sin()
-    }
-}
-
-impl Job for Heat {
-    fn new(split: &Split, n: usize) -> Result<Self> {
-        let columns = 1usize << n.ilog2().div_ceil(2);
-        let shape = [n / columns, columns];
-        let plate = || SplitTensor::uninit_with_halo(split, shape, 1);
-        let along = |axis| sin((axis_index::<f64>(axis) + scalar(1.0)) * Self::wave(shape[axis]));
-        let now = plate()?;
-        now.assign((along(0) * along(1)).cast::<f32>())?;
-        Ok(Self { now, next: plate()?, steps: 0 })
-    }
-
-    fn run(&mut self) -> Result<()> {
-        let step = stencil(&self.now, Boundary::Constant(0.0), |n| {
-            let around = n.at([-1, 0]) + n.at([1, 0]) + n.at([0, -1]) + n.at([0, 1]);
-            n.at([0, 0]) + (around - n.at([0, 0]) * 4.0) * HEAT_RATE as f32
-        });
-        self.next.assign(step)?;
-        std::mem::swap(&mut self.now, &mut self.next);
-        self.steps += 1;
-        Ok(())
-    }
-
-    fn is_right(&self) -> Result<bool> {
-        for (device, shard) in self.now.shards().enumerate() {
-            let rows = self.now.range(device);
-            if rows.is_empty() {
-                continue;
-            }
-            // Where the rows of two devices meet.
-            for (row, of_shard) in [(rows.start, shard.slice(..1)?), (rows.end - 1, shard.slice(-1..)?)] {
-                let is_near =
-                    |(column, &found): (usize, &f32)| (f64::from(found) - self.expected(row, column)).abs() < 1e-4;
-                if !of_shard.to_vec()?.iter().enumerate().all(is_near) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
     }
 }
 

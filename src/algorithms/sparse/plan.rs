@@ -147,10 +147,37 @@ impl RowLengths {
         lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < self.best().0
     }
 
+    /// The lanes that take the fewest steps if all rows have as many.
+    pub(super) fn lanes(&self) -> u32 {
+        self.best_rows().1
+    }
+
     /// The time of the method that takes the fewest steps, and that.
     fn best(&self) -> (f64, SpmvMethod) {
         let path = (MERGE * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
         let mut best = (path / WARPS + SEARCH, SpmvMethod::MergePath);
+        let (time, lanes) = self.best_rows();
+        if time < best.0 {
+            best = (time, SpmvMethod::Rows { lanes });
+        }
+        // Without long rows it is as a lane a row.
+        if self.longest > CSR_SHORT as u64 {
+            let batches = (self.rows as f64 / f64::from(WARP)).ceil();
+            let shared = self.giant_entries as f64 / f64::from(WARP);
+            let work = alone(self.short_steps, batches) + self.long_steps as f64 + shared;
+            let giants = if self.giant_entries > 0 { SHARES } else { 0.0 };
+            // One warp has its long rows to itself.
+            let time = work / WARPS + self.most_steps as f64 + giants;
+            if time < best.0 {
+                best = (time, SpmvMethod::ByLength);
+            }
+        }
+        best
+    }
+
+    /// The lanes a row that take the fewest steps, and their time.
+    fn best_rows(&self) -> (f64, u32) {
+        let mut best = (f64::INFINITY, WARP);
         for (way, &steps) in self.steps.iter().enumerate() {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
@@ -167,19 +194,7 @@ impl RowLengths {
             // All warps share the work, and one has the longest row to itself.
             let time = work / WARPS + self.longest as f64 / lanes;
             if time < best.0 {
-                best = (time, SpmvMethod::Rows { lanes: 1 << way });
-            }
-        }
-        // Without long rows it is as a lane a row.
-        if self.longest > CSR_SHORT as u64 {
-            let batches = (self.rows as f64 / f64::from(WARP)).ceil();
-            let shared = self.giant_entries as f64 / f64::from(WARP);
-            let work = alone(self.short_steps, batches) + self.long_steps as f64 + shared;
-            let giants = if self.giant_entries > 0 { SHARES } else { 0.0 };
-            // One warp has its long rows to itself.
-            let time = work / WARPS + self.most_steps as f64 + giants;
-            if time < best.0 {
-                best = (time, SpmvMethod::ByLength);
+                best = (time, 1 << way);
             }
         }
         best
@@ -306,6 +321,17 @@ mod tests {
     fn few_long_rows_among_short_ones_are_their_warps() {
         let lengths: Vec<u64> = (0..1 << 20).map(|row| if row % 1000 == 0 { 400 } else { 5 }).collect();
         assert_eq!(rows(&lengths).method(), SpmvMethod::ByLength);
+    }
+
+    #[test]
+    fn a_longer_row_does_not_change_how_many_lanes_others_have_for_several_vectors() {
+        let mut lengths = vec![3; 1 << 20];
+        lengths[0] = 17;
+        let few = rows(&lengths);
+        assert_eq!((few.method(), few.lanes()), (SpmvMethod::ByLength, 1));
+        // A giant one has a warp, as others then have.
+        lengths[0] = 1 << 20;
+        assert_eq!(rows(&lengths).lanes(), WARP);
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
 /// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of more than 8192 entries, it is
-/// two, and needs temporary memory: a result for each 8192 of these entries. [`SpmvMethod::MergePath`] is three, and needs temporary
+/// two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows. [`SpmvMethod::MergePath`] is three, and needs temporary
 /// memory: 16 bytes and two results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:

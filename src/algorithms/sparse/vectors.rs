@@ -3,7 +3,6 @@
 use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
 use super::product::check_operands;
-use super::wrong;
 use crate::__algorithms::*;
 use crate::algorithms::kernels::algorithm;
 use crate::algorithms::run::{Run, grid};
@@ -30,8 +29,10 @@ algorithm! {
 ///
 /// **Determinism.** The order of combination depends on the matrix, its [method](Csr::method) and the number of vectors alone.
 ///
-/// Cost: one launch without temporary memory. For up to 128 vectors it reads the matrix once, and again for each 128 more. A row is a
-/// warp's, however long it is: for rows of very different lengths, [`spmv`](super::spmv()) for each vector may be faster.
+/// Cost: one launch without temporary memory. If `x` is aligned for 16 bytes, it reads the matrix once for up to 128 vectors of items of 4
+/// bytes or less, whose number is a multiple of 4, or 64 vectors of 8 bytes, a multiple of 2; otherwise, and for larger items or results, once for
+/// each 32 vectors at most. A row has a warp at most, however long it is: for rows of very different lengths, [`spmv`](super::spmv()) for each
+/// vector may be faster.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmm<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -57,7 +58,8 @@ algorithm! {
 ///
 /// # Errors
 /// Returns [`Error::LengthMismatch`](crate::Error::LengthMismatch) unless `x` has as many items as the matrix columns for each vector, or
-/// if `y` has fewer elements than that rows; and the errors of a launch.
+/// if `y` has fewer elements than that rows; [`Error::LaunchLimit`](crate::Error::LaunchLimit) for more than `u32::MAX` vectors; and the
+/// errors of a launch.
 pub fn spmm<'a, 'y, V, I, J, S, Tag>(
     run: impl Into<Run<'a>>,
     a: &Csr<V, I>,
@@ -193,15 +195,15 @@ where
     let all = y.len();
     let (mut y, nothing) = y.split_at(all)?;
     let z = z.unwrap_or(nothing.as_slice());
-    let counted = u32::try_from(vectors)
-        .map_err(|_| wrong(call, format!("{vectors} vectors are more than the {} that a kernel counts", u32::MAX)))?;
+    let counted = run.counted(call, "the number of vectors", vectors)?;
     // The vectors of a lane, if the kernel finds `x` aligned.
     let neighbours = device::csr_lane_vectors::<S::Item, R::Accum>();
     let groups = if vectors.is_multiple_of(neighbours) { vectors / neighbours } else { vectors };
     let width = groups.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
         SpmvMethod::Rows { lanes } => lanes,
-        SpmvMethod::MergePath | SpmvMethod::ByLength => WARP,
+        SpmvMethod::ByLength => a.lengths().lanes(),
+        SpmvMethod::MergePath => WARP,
     };
     let parts = wanted.min(WARP / width);
     let lanes = width * parts;

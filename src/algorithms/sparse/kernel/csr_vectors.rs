@@ -67,7 +67,7 @@ pub fn csr_row_vectors<V, S, I, R, E>(
         // SAFETY: as just looked at.
         unsafe { rows::<V, S, I, R, E, 2>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
     } else {
-        // SAFETY: one item is aligned for itself.
+        // SAFETY: single items need no alignment.
         unsafe { rows::<V, S, I, R, E, 1>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
     }
 }
@@ -85,7 +85,7 @@ struct Shape {
 /// The kernel for lanes that have `N` neighbouring vectors at a time.
 ///
 /// # Safety
-/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items.
+/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 unsafe fn rows<V, S, I, R, E, const N: usize>(
     cx: Block,
@@ -122,8 +122,8 @@ unsafe fn rows<V, S, I, R, E, const N: usize>(
             let items = Items { x, vectors, vector: if has { vector } else { 0 }, last: columns - 1 };
             let mut at = part * AHEAD;
             while entries.len() >= AHEAD && at <= entries.len() - AHEAD {
-                // SAFETY: these are entries. `x` is aligned, and has an item of each vector for each column; a lane has `N` vectors from a multiple
-                // of `N`.
+                // SAFETY: these are entries. `x` is as aligned as the caller says, and has an item of each vector for each column; a lane has `N`
+                // vectors from a multiple of `N`.
                 unsafe { items.add::<V, I, R, N, false>(&mut totals, &entries, at, op) };
                 at += round;
             }
@@ -167,7 +167,7 @@ impl<S: Source> Items<'_, S> {
     /// A column outside, which another launch has written since the matrix was checked, counts as the last one.
     ///
     /// # Safety
-    /// `at` is an entry, and without `TAIL` all of them are. `x` is aligned for vectors of `N` items, and has `(last + 1) * vectors` of them;
+    /// `at` is an entry, and without `TAIL` all of them are. `x` is aligned for vectors of `N` items unless `N` is 1, and has `(last + 1) * vectors` of them;
     /// `vector` and `vectors` are multiples of `N`, and `vector` is below `vectors`.
     #[inline(always)]
     #[track_caller]
@@ -195,8 +195,11 @@ impl<S: Source> Items<'_, S> {
         }
         let mut products = [[op.identity(); N]; AHEAD];
         for (k, products) in products.iter_mut().enumerate() {
+            let place = columns[k] * self.vectors as usize + self.vector as usize;
+            // A complex number need not be aligned for the one access that moves it.
             // SAFETY: the last column at most, and the caller's contract.
-            let items = unsafe { self.x.vector_inside::<N>(columns[k] * self.vectors as usize + self.vector as usize) };
+            let items =
+                unsafe { if N == 1 { self.x.items_inside::<N>(place) } else { self.x.vector_inside::<N>(place) } };
             for (n, product) in products.iter_mut().enumerate() {
                 *product = op.pre((values[k], items[n]), columns[k] as u64);
             }
