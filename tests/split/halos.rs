@@ -1,7 +1,8 @@
 //! Stencils over split tensors against those of one device, bit for bit.
 
 use kernel_primitives::expr::*;
-use kernel_primitives::{Devices, Error, ExpressionErrorKind, Result, Split};
+use kernel_primitives::functor::{LessThan, bind_second};
+use kernel_primitives::{Devices, EmulatorOptions, Error, ExpressionErrorKind, Result, Split, SplitBuffer, split};
 
 use crate::{all_splits, devices, splits, values};
 
@@ -180,6 +181,55 @@ fn rows_that_are_repeated_along_inner_axes() -> Result<()> {
         y.assign(value(column.to_expr(), source(&split, &[9, 3], Some(2))?.to_expr()))?;
         assert_eq!(bits(y.to_vec()?), bits(whole.to_vec()?), "{split:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn interior_of_a_repeated_row() -> Result<()> {
+    let (a, b) = (floats(3), floats(15));
+    let expected: Vec<f32> = (0..3).map(|c| (a[c] + b[c]) + (a[c] + b[12 + c])).collect();
+    for split in splits(3)? {
+        let x = SplitTensor::from_slice(&split, [1, 3], &a)?;
+        let y = SplitTensor::from_slice(&split, [5, 3], &b)?;
+        let out = SplitTensor::<f32>::uninit(&split, [1, 3])?;
+        out.assign(stencil(&x + &y, Boundary::Interior, |n| n.at([-2, 0]) + n.at([2, 0])))?;
+        assert_eq!(bits(out.to_vec()?), bits(expected.clone()), "{split:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn stencils_of_results_that_are_split_in_a_way_of_their_own() -> Result<()> {
+    let split = Split::even(&Devices::emulated(3)?)?;
+    let all: Vec<f32> = (0..30).map(|i| i as f32).collect();
+    let kept = split::select_if(&SplitBuffer::from_slice(&split, &all)?, bind_second(LessThan, 10.0f32))?;
+    let (y, x) = (SplitTensor::from_buffer(kept), SplitTensor::from_slice(&split, 12, &all[..12])?);
+    let inner = || stencil(&x, Boundary::Interior, |n| n.at(-1) + n.at(1));
+    let whole = || stencil(&y, Boundary::Clamp, |n| n.at(1).clone());
+    // The sum of 2 (i + 1), and of the next ones.
+    let expected = 110.0 + 54.0;
+    assert_eq!((inner() + whole()).sum().item()?, expected);
+    assert_eq!((whole() + inner()).sum().item()?, expected);
+    Ok(())
+}
+
+#[test]
+fn only_what_needs_the_room_around_shards_has_it() -> Result<()> {
+    const LEN: usize = 40_000;
+    let mut options = EmulatorOptions::default();
+    // For two tensors, and little else.
+    options.memory_bytes = Some(LEN / 2 * 4 * 5 / 2);
+    let split = Split::even(&Devices::emulated_with(2, options)?)?;
+    let tensor = || SplitTensor::<f32>::uninit_with_halo(&split, [LEN / 100, 100], 1);
+    let (x, y) = (tensor()?, tensor()?);
+    x.assign(element_index::<f32>())?;
+    y.assign(stencil(&x, Boundary::Mirror, |n| n.at([0, 1])) + stencil(&x, Boundary::Clamp, |n| n.at([-1, 0])))?;
+    let expected = |i: usize| {
+        let (row, column) = (i / 100, i % 100);
+        let mirrored = if column == 99 { 98 } else { column + 1 };
+        (row * 100 + mirrored + row.saturating_sub(1) * 100 + column) as f32
+    };
+    assert_eq!(y.to_vec()?, (0..LEN).map(expected).collect::<Vec<_>>());
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Neighbours: elements of a view at a distance from the place that is computed, with a rule for those outside of it.
 //!
 //! A shift is made for the extents of its view, so that every rule takes one step: no distance is longer than the axis, and axes of
-//! one index have none. An axis along which a neighbour is at a distance therefore has the view's extent in all shapes that the view
+//! one index have none. Of a split tensor these are the whole's, and an axis with [spare](Spare) elements may be shorter. An axis along which a neighbour is at a distance therefore has the view's extent in all shapes that the view
 //! broadcasts to.
 
 use std::ops::Range;

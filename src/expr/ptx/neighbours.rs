@@ -146,6 +146,9 @@ pub(crate) fn most(program: &Program, nest: &Nest) -> usize {
 impl Variant {
     /// The same for a program that has neighbours, if it has.
     pub(crate) fn shifted(mut self, program: &Program, nest: &Nest) -> Self {
+        // A neighbour that is spare may be farther than the axis is long.
+        let is_far = |spare: Spare| spare.before.max(spare.after) >= 1 << 30;
+        self.wide |= program.inputs.iter().any(|input| input.spare.is_some_and(is_far));
         if program.shifts.is_empty() {
             return self;
         }

@@ -272,7 +272,8 @@ impl Variant {
 }
 
 /// Whether places and strides need 64 bits: the number of a vector, an index along an axis, twice an index where there are neighbours, or the
-/// bytes of a step along an axis. `sizes` are the bytes of the operands' elements.
+/// bytes of a step along an axis. `sizes` are the bytes of the operands' elements. Neighbours are taken to be no farther than an axis is long:
+/// [`shifted`](Variant::shifted) looks for others.
 fn vast(nest: &Nest, sizes: &[usize], width: usize) -> bool {
     let most = if nest.has_apart() { 1 << 30 } else { 1 << 31 };
     let is_far = |(operand, &size): (&OperandLayout, &usize)| {

@@ -81,7 +81,9 @@ impl Reads {
             (view.split.clone(), bounds, shape)
         };
         let split = self.split.first().map(|view| of(view, view.shape));
-        split.or_else(|| self.beside.first().map(|(view, beside)| of(view, beside.shape(view.shape))))
+        // The rows of an interior stencil are split as others are.
+        let beside = self.beside.iter().find(|(_, beside)| beside.rule().is_some()).or(self.beside.first());
+        split.or_else(|| beside.map(|(view, beside)| of(view, beside.shape(view.shape))))
     }
 
     /// Checks that all that is read for these rows of `shape` is where they are.

@@ -35,13 +35,16 @@ impl Beside {
         }
     }
 
-    /// How many rows it reads before the first one that is computed, and after the last.
-    pub(super) fn reach(&self, rank: usize) -> [usize; 2] {
+    /// How many rows it reads before the first one that is computed, and after the last, of a tensor of a shape.
+    pub(super) fn reach(&self, whole: Shape) -> [usize; 2] {
+        let rank = whole.rank();
         let sides = |low: isize, high: isize| [low.min(0).unsigned_abs(), high.max(0).unsigned_abs()];
         match self {
             Self::Neighbour(shift) => sides(shift.by[rank - 1], shift.by[rank - 1]),
             Self::Weighted(taps) if rank == 1 => sides(taps.first, taps.first + taps.weights.len() as isize - 1),
             Self::Weighted(_) => [0; 2],
+            // One row is each place's, wherever it is.
+            Self::Inside(_) if whole[0] == 1 => [0; 2],
             Self::Inside(inside) => [0, inside.frame.before[rank - 1] + inside.frame.after[rank - 1]],
         }
     }

@@ -87,6 +87,8 @@ struct Source {
     pieces: BTreeMap<usize, Piece>,
     /// How many of the first and of the last rows of each device others read in its outbox.
     posted: Vec<[usize; 2]>,
+    /// Whether the room around shards has rows of it.
+    uses_room: bool,
 }
 
 /// What a device reads of a source.
@@ -114,12 +116,12 @@ impl Halos {
     pub(super) fn new(reads: &Reads, rows: Rows<'_>) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         for (view, beside) in &reads.beside {
-            let (rule, reach) = (beside.rule(), beside.reach(view.shape.rank()));
+            let (rule, reach) = (beside.rule(), beside.reach(view.shape));
             match sources.iter_mut().find(|known| known.rule == rule && known.view.same_as(view)) {
                 Some(known) => known.reach = [0, 1].map(|side| known.reach[side].max(reach[side])),
                 None => {
                     let (view, posted) = (view.clone(), vec![[0; 2]; view.shards.len()]);
-                    sources.push(Source { view, rule, reach, pieces: BTreeMap::new(), posted });
+                    sources.push(Source { view, rule, reach, pieces: BTreeMap::new(), posted, uses_room: false });
                 }
             }
         }
@@ -127,7 +129,7 @@ impl Halos {
             let (before, rest) = sources.split_at_mut(number);
             let source = &mut rest[0];
             // The room around shards holds the rows of one rule.
-            let has_room = !before.iter().any(|known| known.view.same_as(&source.view));
+            let has_room = !before.iter().any(|known| known.uses_room && known.view.same_as(&source.view));
             for (device, first, count) in rows.shards_or_first() {
                 let piece = source.piece(device, first..first + count, has_room)?;
                 source.pieces.insert(device, piece);
@@ -176,7 +178,9 @@ impl Halos {
             Beside::Weighted(taps) => Kind::Weighted(own(), taps.clone()),
             Beside::Inside(inside) => {
                 let k = view.shape.rank() - 1;
-                let first = (first + inside.frame.before[k]).wrapping_add_signed(inside.by[k]);
+                let by =
+                    if view.shape[0] == 1 { 0 } else { (inside.frame.before[k] as isize).wrapping_add(inside.by[k]) };
+                let first = first.wrapping_add_signed(by);
                 let rows = part(&piece.rows.layout, first.wrapping_add_signed(piece.first.wrapping_neg()), count);
                 Kind::View(piece.rows.with_layout(inside_rows(rows, inside)))
             }
@@ -202,6 +206,7 @@ impl Source {
         let (rows, first) = if start <= needed.start && needed.end <= end {
             (shard.clone(), start)
         } else if has_room && start - room <= needed.start && needed.end <= end + room {
+            self.uses_room = true;
             let (low, high) = (needed.start.min(start), needed.end.max(end));
             missing.extend([low..start, end..high]);
             let Layout { shape, strides, offset } = shard.layout;
@@ -211,9 +216,12 @@ impl Source {
         } else {
             missing.push(needed.clone());
             let shape = with_rows(view.shape, (needed.end - needed.start) as usize);
-            let len = shape.elements().unwrap_or(usize::MAX).saturating_add(2 * PAD);
+            // The rows of the device's places begin at a multiple.
+            let before = self.reach[0].saturating_mul(row);
+            let offset = before.saturating_add(PAD).next_multiple_of(PAD) - before;
+            let len = shape.elements().unwrap_or(usize::MAX).saturating_add(offset + PAD);
             let memory = memory(&view.split.streams()[device], view.dtype, len)?;
-            (memory.with_layout(Layout { offset: PAD, ..Layout::contiguous(shape) }), needed.start)
+            (memory.with_layout(Layout { offset, ..Layout::contiguous(shape) }), needed.start)
         };
         let spare = Spare { axis: view.shape.rank() as u8 - 1, before: self.reach[0], after: self.reach[1] };
         let own = self.rule.map(|_| {

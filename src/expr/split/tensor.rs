@@ -20,7 +20,8 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 
 /// A tensor whose rows lie on several devices: split along its outermost axis, as a [`Split`] says.
 ///
-/// It stands in expressions as a [`Tensor`] does. An assignment runs on all devices at once, each on its stream: one kernel a device.
+/// It stands in expressions as a [`Tensor`] does. An assignment runs on all devices at once, each on its stream: one kernel a device, and for
+/// stencils the copies and fills of rows around its own.
 /// [`element_index`](crate::expr::element_index), [`axis_index`](crate::expr::axis_index) and random numbers count over the whole, so
 /// that the result is that of one device. Reductions are computed on each device and then across.
 ///
@@ -54,7 +55,8 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 ///
 /// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) read split tensors with the results of one device, bit for
 /// bit. Each device gets the rows of others that the neighbours of its places are in. Make tensors that are read so by
-/// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied.
+/// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied. What other functions make has no such room, nor has a copy by
+/// [`resplit`](Self::resplit).
 pub struct SplitTensor<T> {
     pub(super) view: Arc<SplitView>,
     _elements: PhantomData<T>,
@@ -245,7 +247,8 @@ impl<T: Scalar> SplitTensor<T> {
     }
 
     /// Unspecified elements, as [`uninit`](Self::uninit), of any type, of the same shape and on the same devices as these: for results of
-    /// expressions of tensors that are split in a way of their own, as what [`split::select_if`](crate::split::select_if) keeps.
+    /// expressions of tensors that are split in a way of their own, as what [`split::select_if`](crate::split::select_if) keeps. There is no
+    /// [room](Self::halo) around its rows.
     ///
     /// # Errors
     ///
@@ -320,7 +323,8 @@ impl<T: Scalar> SplitTensor<T> {
         Ok(host)
     }
 
-    /// Computes `value` into this tensor's elements: one kernel on each device that has some.
+    /// Computes `value` into this tensor's elements: one kernel on each device that has some. For stencils, rows of other devices are copied
+    /// before, and a kernel fills the rows outside of the tensor, at the devices that read these.
     ///
     /// All is checked before the first kernel is launched. If a launch fails, as a fault does on the emulator, those of the devices before
     /// have run.
@@ -328,7 +332,9 @@ impl<T: Scalar> SplitTensor<T> {
     /// # Errors
     ///
     /// As [`Tensor::assign`]; and [`Error::Expression`](primitives_host::Error::Expression) of the kind `BadSplit` if tensors are split in
-    /// other ways than this one, or are of one device.
+    /// other ways than this one, or are of one device. For stencils,
+    /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device has no memory for the rows that it reads, and
+    /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, since graphs hold no copies between devices.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {
         assign(Location::caller(), &self.view, &value.expr().node)

@@ -132,6 +132,34 @@ fn rows_of_threads_that_have_several() -> Result<()> {
     Ok(())
 }
 
+/// On a device that has a small part of a long vector.
+#[test]
+fn neighbours_farther_than_an_axis_is_long() -> Result<()> {
+    let stream = Device::emulator().stream()?;
+    let memory = Tensor::<u8>::zeros(&stream, 64)?.view;
+    let target = Tensor::<u8>::zeros(&stream, 64)?.view;
+    let by: isize = 3 << 30;
+    let layout = Layout::contiguous(Shape::new(&[1 << 29]).expect("an axis"));
+    let spare = Some(Spare { axis: 0, before: 0, after: by as usize });
+    let (storage, own) = (memory.storage.clone(), memory.stream.clone());
+    let view = Arc::new(View { storage, stream: own, layout, dtype: DType::U8, spare, origin: None });
+    let mut shift = Shift { by: [0; MAX_RANK], rule: Rule::Clamp };
+    shift.by[0] = by;
+    let taps = Taps { first: by, weights: [1, 2, 3].into(), rule: Rule::Clamp, contracted: false };
+    for kind in [Kind::Neighbour(view.clone(), Arc::new(shift)), Kind::Weighted(view, Arc::new(taps))] {
+        let value = node(kind, DType::U8, arguments([]));
+        let target = target.with_layout(layout);
+        let (lowered, targets) = (lower([&value]), [&target]);
+        let nest = prepare(Location::caller(), &targets, &lowered, &|| vec![&value])?;
+        for tiles in [false, true] {
+            let KernelText { text, .. } = Operands::new(&targets, &lowered, &nest).written(tiles, 90)?;
+            let far: Vec<&str> = text.lines().filter(|line| line.contains(&by.to_string())).collect();
+            assert!(!far.is_empty() && far.iter().all(|line| line.contains("64")), "{far:?} in\n{text}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn elements_around_vectors() -> Result<()> {
     for len in [1, 2, 7, 64, 1000, 4096] {
