@@ -124,8 +124,9 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
     cx.require_at_most(tile as usize + 1, pass.tiles as usize);
     let key = read_keys::<K, ITEMS>(cx, keys.slice(first..first + len), pass.turned);
     if thread < DIGITS {
+        // At most what `out` has, whatever stands there, so that no sum of it overflows.
         // SAFETY: this thread's digit, up to the barrier before the others look at it.
-        unsafe { starts.store(thread, begins(0).load()) };
+        unsafe { starts.store(thread, begins(0).load().min(out.len() as u64)) };
         let mut row = tile;
         while row < pass.clear {
             memory.states.at((pass.half_of(pass.launch + 1) + row) as usize * DIGITS + thread).store(0);
@@ -155,24 +156,25 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
         store_values();
     }
     if thread < DIGITS {
+        // Others wait for what follows the look at the tiles before: little is left to do then.
+        // SAFETY: as above, and written by this thread.
+        let begin = unsafe { starts.load(thread) };
         let before = count_before(cx, memory.states, pass.half_of(pass.launch), tile);
         if tile > 0 {
             state(tile).store(UPTO_TILE | (before + ranked.count));
         }
-        // SAFETY: as above, and written by this thread.
-        let begin = unsafe { starts.load(thread) }.saturating_add(before as u64);
-        let end = begin.saturating_add(ranked.count as u64);
-        if tile + 1 == pass.tiles {
-            begins(1).store(end);
-        }
+        let begin = begin + before as u64;
+        let end = begin + ranked.count as u64;
         // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
         // is after the end of a partial tile counts too, and is not written: each write has its own check there.
-        let (_, _, len) = position();
-        let is_inside = end <= out.len() as u64 || len < SORT_THREADS * ITEMS;
+        let is_inside = end <= out.len() as u64 || position().2 < SORT_THREADS * ITEMS;
         let begin = if is_inside { begin } else { 0 };
         // Less the place in the tile, so that adding a key's place gives where it goes.
         // SAFETY: as above.
         unsafe { starts.store(thread, begin.wrapping_sub(ranked.start as u64)) };
+        if tile + 1 == pass.tiles {
+            begins(1).store(end);
+        }
         if !is_inside {
             cx.require_at_most(end as usize, out.len());
         }
@@ -232,36 +234,43 @@ impl SortPass {
 /// them, the last first, until one knows of all before it.
 fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
-    let (mut before, mut left) = (0, tiles);
+    let (mut before, mut left) = (0u32, tiles);
     let read = |left: u32| -> [u32; SORT_AHEAD as usize] {
         // SAFETY: there are as many rows before the first tile's, whose state ends the walk.
         core::array::from_fn(|i| unsafe {
             states.at_unchecked(((first + left) as usize - 1 - i) * DIGITS + thread).load()
         })
     };
+    const ROWS: u32 = SORT_AHEAD;
+    const { assert!(ROWS < 16, "the flags of all rows and one bit more are a word") };
     let mut known = read(left);
     while left > 0 {
-        let mut walking = true;
+        // All are judged at once, as one after the other would be a chain of comparisons that all later tiles wait for. The flags of
+        // the first row are on top: pairs of zeros are of a tile alone. After the last stands what is not known yet.
+        let mut flags = 0u32;
         let mut i = 0;
-        while i < SORT_AHEAD as usize {
-            let state = known[i];
-            walking &= left > 0 && state >= OF_TILE;
-            if walking {
-                before += state % OF_TILE;
-                left -= 1;
-                if state >= UPTO_TILE {
-                    (left, walking) = (0, false);
-                }
-            }
+        while i < ROWS as usize {
+            flags = flags << 2 | (known[i] ^ OF_TILE) >> 30;
             i += 1;
         }
+        let zeros = (flags << (32 - 2 * ROWS) | 1 << (30 - 2 * ROWS)).leading_zeros();
+        // Not a tile's own, and the upper flag is set.
+        let is_last = zeros.is_multiple_of(2);
+        let walked = zeros / 2 + is_last as u32;
+        let mut i = 0;
+        while i < ROWS as usize {
+            // With the flags, which are taken off the sum.
+            before = if (i as u32) < walked { known[i].wrapping_add(before) } else { before };
+            i += 1;
+        }
+        left = if is_last { 0 } else { left.saturating_sub(walked) };
         if left > 0 {
             // Before the wait, which takes as long as the way to the cache and back.
             known = read(left);
-            if !walking {
+            if walked < ROWS {
                 cx.spin(20);
             }
         }
     }
-    before
+    before % OF_TILE
 }
