@@ -156,14 +156,15 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
         store_values();
     }
     if thread < DIGITS {
-        // Others wait for what follows the look at the tiles before: little is left to do then.
+        // Others wait for what follows the look at the tiles before: little is left to do then. Beside values there are no registers for that.
         // SAFETY: as above, and written by this thread.
-        let begin = unsafe { starts.load(thread) };
+        let begin = || unsafe { starts.load(thread) };
+        let early = if values.is_none() { begin() } else { 0 };
         let before = count_before(cx, memory.states, pass.half_of(pass.launch), tile);
         if tile > 0 {
             state(tile).store(UPTO_TILE | (before + ranked.count));
         }
-        let begin = begin + before as u64;
+        let begin = if values.is_none() { early } else { begin() } + before as u64;
         let end = begin + ranked.count as u64;
         // Keys may have been written since they were counted. After a fault the rest of the block goes on, with a place inside. What
         // is after the end of a partial tile counts too, and is not written: each write has its own check there.
