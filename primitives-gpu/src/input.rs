@@ -225,6 +225,23 @@ pub unsafe trait Source: Copy + Send + Sync + Sealed + 'static {
         // SAFETY: the caller's contract.
         unsafe { to.store_items(at, &self.vector::<N>(cx, first)) };
     }
+
+    /// As [`copy`](Self::copy), of items that need not be elements.
+    ///
+    /// # Safety
+    /// As there.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy_any<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, Self::Item>, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let items = self.items::<N>(cx, first);
+            for (i, &item) in items.iter().enumerate() {
+                to.store_any(at + i, item);
+            }
+        }
+    }
 }
 
 /// A kernel's parameter: items that the launch gives as a buffer, or as what [`input`](self) builds.
@@ -369,6 +386,18 @@ impl<'k, S: Source> Input<'k, S> {
     {
         // SAFETY: the caller's contract; the memory is the view's.
         unsafe { self.source.copy_vector::<N>(self.cx, first, to, at) };
+    }
+
+    /// As [`copy`](Self::copy), of items that are known to lie inside and need not be elements.
+    ///
+    /// # Safety
+    /// All `N` items from `first` lie inside; and as for [`SharedArray::store_items`].
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn copy_any_inside<const N: usize>(self, first: usize, to: SharedArray<'_, S::Item>, at: usize) {
+        // SAFETY: the caller's contract; the memory is the view's.
+        unsafe { self.source.copy_any::<N>(self.cx, first, to, at) };
     }
 
     /// Waits for all that this thread has begun to [`copy`](Self::copy).

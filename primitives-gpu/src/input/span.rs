@@ -101,4 +101,11 @@ unsafe impl<T: Element> Source for Span<T> {
         // SAFETY: the caller's contract.
         unsafe { self.elements(cx).copy_vector_inside::<N>(first, to, at) };
     }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn copy_any<const N: usize>(&self, cx: Block<'_>, first: usize, to: SharedArray<'_, T>, at: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.elements(cx).copy_inside::<N>(first, to, at) };
+    }
 }

@@ -296,7 +296,7 @@ impl<'k, S: SharedStorage> Shared<'k, S> {
     /// `len` elements from byte `offset`: the floor that collectives stand on. A part outside the storage, or one that is
     /// not aligned, is a fault; where the numbers are constants, the check is made at compile time.
     #[track_caller]
-    pub fn array<T: Element>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
+    pub fn array<T: Copy>(&self, offset: usize, len: usize) -> SharedArray<'k, T> {
         let end = len.saturating_mul(size_of::<T>()).saturating_add(offset);
         if end > S::BYTES || !offset.is_multiple_of(align_of::<T>()) || align_of::<T>() > S::ALIGN {
             self.cx.raise(FaultKind::BadShape, [end as u64, S::BYTES as u64], Location::caller());

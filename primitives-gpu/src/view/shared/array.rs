@@ -185,6 +185,51 @@ impl<'k, T: Element> SharedArray<'k, T> {
     }
 
     /// # Safety
+    /// `index` to `index + N` are inside.
+    #[track_caller]
+    unsafe fn vector<const N: usize>(self, index: usize) -> *mut T {
+        // SAFETY: the caller's contract.
+        let address = unsafe { self.element(index, N) };
+        #[cfg(not(target_arch = "nvptx64"))]
+        raw::check_aligned::<T, N>(self.cx, address);
+        address
+    }
+}
+
+impl<T: Copy> SharedArray<'_, T> {
+    /// As [`load`](Self::load), of what need not be an element.
+    ///
+    /// # Safety
+    /// As for [`load`](Self::load).
+    #[doc(hidden)]
+    #[track_caller]
+    pub unsafe fn load_any(self, index: usize) -> T {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.element(index, 1);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Read, Space::Shared, address, 1);
+            address.read()
+        }
+    }
+
+    /// As [`store`](Self::store), of what need not be an element.
+    ///
+    /// # Safety
+    /// As for [`store`](Self::store).
+    #[doc(hidden)]
+    #[track_caller]
+    pub unsafe fn store_any(self, index: usize, value: T) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let address = self.element(index, 1);
+            #[cfg(not(target_arch = "nvptx64"))]
+            raw::report(self.cx, AccessKind::Write, Space::Shared, address, 1);
+            address.write(value);
+        }
+    }
+
+    /// # Safety
     /// `index` to `index + count` are inside.
     #[track_caller]
     unsafe fn element(self, index: usize, count: usize) -> *mut T {
@@ -197,17 +242,6 @@ impl<'k, T: Element> SharedArray<'k, T> {
         let _ = count;
         // SAFETY: the caller's contract.
         unsafe { self.address.add(index) }
-    }
-
-    /// # Safety
-    /// `index` to `index + N` are inside.
-    #[track_caller]
-    unsafe fn vector<const N: usize>(self, index: usize) -> *mut T {
-        // SAFETY: the caller's contract.
-        let address = unsafe { self.element(index, N) };
-        #[cfg(not(target_arch = "nvptx64"))]
-        raw::check_aligned::<T, N>(self.cx, address);
-        address
     }
 }
 
