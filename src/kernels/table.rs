@@ -49,6 +49,7 @@ macro_rules! __algorithm {
             csr_ends<Self, Item<X>, I, R, E>,
             csr_rows_by_length<Self, Of<X>, I, R, E>,
             csr_giant_rows<Self, Item<X>, I, R, E>,
+            csr_window_rows<Self, Of<X>, I, R, E>,
             sell_rows<Self, Of<X>, I, R, E>,
         ] }
     };

@@ -2,6 +2,7 @@
 
 use super::by_length::Giants;
 use super::plan::{RowLengths, SpmvMethod, fault};
+use super::window::Windows;
 use super::wrong;
 use crate::algorithms::run::Run;
 use crate::algorithms::sort_pairs_by_bits;
@@ -27,6 +28,14 @@ mod sealed {
         ) -> Result<()>;
         /// Finds the rows of more entries than a warp takes.
         fn giants(at: (&Stream, Dims), offsets: &Buffer<Self>, found: &mut Buffer<u64>) -> Result<()>;
+        /// Finds the first and the last column of each block's entries, in a matrix of so many columns; and how many of these windows have up to so
+        /// many columns, and how many columns these have.
+        fn windows(
+            at: (&Stream, Dims),
+            matrix: (&Buffer<Self>, &Buffer<Self>),
+            sizes: (u64, u64),
+            windows: (&mut Buffer<[u64; 2]>, &mut Buffer<u64>),
+        ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
         /// Where each tile of so many steps along the merge path begins, and where the last one ends.
         fn splits(
@@ -98,6 +107,15 @@ macro_rules! indices {
 
             fn giants((stream, dims): (&Stream, Dims), offsets: &Buffer<Self>, found: &mut Buffer<u64>) -> Result<()> {
                 device::csr_giants::<Self>::launch(stream, dims, offsets, found)
+            }
+
+            fn windows(
+                (stream, dims): (&Stream, Dims),
+                (offsets, indices): (&Buffer<Self>, &Buffer<Self>),
+                (columns, room): (u64, u64),
+                (windows, found): (&mut Buffer<[u64; 2]>, &mut Buffer<u64>),
+            ) -> Result<()> {
+                device::csr_windows::<Self>::launch(stream, dims, offsets, indices, columns, room, windows, found)
             }
 
             fn row_indices(
@@ -214,6 +232,8 @@ pub struct Csr<V, I = u32> {
     values: Buffer<V>,
     lengths: RowLengths,
     giants: Giants,
+    /// There if the method needs them.
+    windows: Option<Windows>,
     method: SpmvMethod,
 }
 
@@ -232,7 +252,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied.
     ///
     /// Cost: one read of offsets and columns, and a wait for the result; if there are rows of more than 8192 entries, both once more, of the
-    /// offsets alone.
+    /// offsets alone; and if the rows are of such lengths as [`SpmvMethod::Window`] is for, both once more.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
@@ -277,10 +297,17 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         if let Some(reason) = fault(&seen, columns, values.len(), |i| at(&offsets, i), |i| at(&indices, i))? {
             return Err(wrong(call, reason));
         }
-        let lengths = RowLengths::of(rows, values.len(), &seen);
+        let mut lengths = RowLengths::of(rows, values.len(), &seen);
         let giants = Giants::of(stream, &offsets, &lengths)?;
+        let mut windows = None;
+        if lengths.may_suit_windows::<V>() {
+            let found = Windows::of::<V, I>(stream, &offsets, &indices, columns)?;
+            lengths.measured(found.fitting()?);
+            windows = Some(found);
+        }
         let method = lengths.method();
-        Ok(Self { rows, columns, offsets, indices, values, lengths, giants, method })
+        let windows = windows.filter(|_| method == SpmvMethod::Window);
+        Ok(Self { rows, columns, offsets, indices, values, lengths, giants, windows, method })
     }
 
     /// The number of rows.
@@ -350,6 +377,11 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         &self.giants
     }
 
+    /// Where the windows of its blocks lie, if its method needs them.
+    pub(super) fn windows(&self) -> Option<&Windows> {
+        self.windows.as_ref()
+    }
+
     /// The value of each entry.
     pub fn values(&self) -> &Buffer<V> {
         &self.values
@@ -365,7 +397,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         (self.offsets, self.indices, self.values)
     }
 
-    /// How products are computed: what the lengths of the rows suggest, the same on all devices, or what [`set_method`](Self::set_method) said.
+    /// How products are computed: what the lengths of the rows and their columns suggest, the same on all devices, or what
+    /// [`set_method`](Self::set_method) said.
     ///
     /// ```
     /// use kernel_primitives::algorithms::{Csr, SpmvMethod};
@@ -386,10 +419,17 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
 
     /// Has products computed in this way.
     ///
+    /// Cost: nothing, or for [`SpmvMethod::Window`], if it has not been the method yet, a launch that reads all columns, on a stream of its own.
+    ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row.
+    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] the errors of a launch and of an
+    /// allocation, which a capture cannot have.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
         method.check()?;
+        if method == SpmvMethod::Window && self.windows.is_none() {
+            let stream = self.offsets.device().stream()?;
+            self.windows = Some(Windows::of::<V, I>(&stream, &self.offsets, &self.indices, self.columns)?);
+        }
         self.method = method;
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Sparse matrices, and their products with vectors.
 //!
 //! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row, and so is one by the length of each row, of a lane or a warp a
-//! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By merge path it is three launches: where blocks begin,
-//! blocks of equally many entries and ends of rows, and what rows have in several blocks.
+//! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By windows it is one launch, whose blocks copy the part
+//! of the vector that they need to shared memory. By merge path it is three launches: where blocks begin, blocks of equally many entries and ends of
+//! rows, and what rows have in several blocks.
 
 pub(crate) mod kernel;
 
@@ -28,6 +29,8 @@ mod transpose;
 mod triplets;
 #[cfg(not(target_arch = "nvptx64"))]
 mod vectors;
+#[cfg(not(target_arch = "nvptx64"))]
+mod window;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use product::Format;

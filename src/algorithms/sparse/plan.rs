@@ -1,13 +1,13 @@
 //! How a product is computed: chosen from the lengths of a matrix's rows.
 
 use super::wrong;
-use crate::Result;
 use crate::kernels::device::{
     CSR_CHUNK, CSR_DECREASING, CSR_FIRST, CSR_FIRST_ENTRIES, CSR_GIANT_ENTRIES, CSR_LAST, CSR_LONG_STEPS, CSR_LONGEST,
     CSR_MOST_STEPS, CSR_OUTSIDE, CSR_SHORT, CSR_SHORT_STEPS, CSR_STAGED_LANES, CSR_STEPS, CSR_THREADS, CSR_UNSEEN,
-    CSR_WAYS,
+    CSR_WAYS, CSR_WINDOW_LANES, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS,
 };
 use crate::simt::WARP;
+use crate::{Element, Result};
 
 /// How [`spmv`](super::spmv()) computes a product with a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,10 @@ pub enum SpmvMethod {
     /// A lane has a row of up to 16 entries, and a warp one of up to 8192. Blocks share longer rows, 8192 entries each. For short rows with some
     /// long ones and few giant ones among them. If results accumulate in more than some 490 bytes, 32 lanes have a row in its place.
     ByLength,
+    /// Four lanes have a row, and a block has 512 rows. It copies the items of the vector from the first to the last column of its entries to
+    /// shared memory, each once, and reads them from there. A block for which these are more than 40 KiB reads the vector itself. For
+    /// bands: rows of similar lengths whose columns lie near each other, but not side by side.
+    Window,
 }
 
 impl SpmvMethod {
@@ -82,6 +86,25 @@ const SEARCH: f64 = 40.0;
 /// The launch that adds up the shares of giant rows, and the time of a share.
 const SHARES: f64 = 47.0;
 
+/// A step of the lanes of rows whose items come from windows.
+const WINDOWED: f64 = 0.75;
+
+/// The begin and the end of a row with a window.
+const WINDOWED_ROW: f64 = 1.5;
+
+/// The time until 32 items of a window are in shared memory.
+const COPIED: f64 = 0.5;
+
+/// For each column of a window, so many entries at least: the fewer there are, the more of the vector is read in vain.
+const WORTH: f64 = 2.0;
+
+/// The columns of a row lie in a part of the window that has so many columns an entry at least. Where they are closer, the lanes of a warp
+/// read few lines of the vector anyway.
+const SPREAD: f64 = 4.0;
+
+/// The share of windows at least that blocks have room for.
+const FITTING: f64 = 0.9;
+
 /// A step of a warp in slices, which reads neighbouring entries, and goes its own way to `x`.
 const SLICED: f64 = 1.62;
 
@@ -104,6 +127,8 @@ pub(super) struct RowLengths {
     most_steps: u64,
     /// The entries of giant rows.
     giant_entries: u64,
+    /// How many windows blocks have room for, and how many columns these have; nothing if they were not looked at.
+    windows: Option<(u64, u64)>,
 }
 
 impl RowLengths {
@@ -119,7 +144,19 @@ impl RowLengths {
             long_steps: found[CSR_LONG_STEPS],
             most_steps: found[CSR_MOST_STEPS],
             giant_entries: found[CSR_GIANT_ENTRIES],
+            windows: None,
         }
+    }
+
+    /// Whether windows may be worth it for values `V`, by the lengths alone: if they are as narrow as they may be.
+    pub(super) fn may_suit_windows<V: Element>(&self) -> bool {
+        // A line has so many smaller items that a warp reads few lines.
+        size_of::<V>() >= 4 && self.windowed(self.narrowest()).is_some_and(|time| time < self.best().0)
+    }
+
+    /// Notes how many windows blocks have room for, and how many columns these have.
+    pub(super) fn measured(&mut self, fitting: (u64, u64)) {
+        self.windows = Some(fitting);
     }
 
     pub(super) fn longest(&self) -> u64 {
@@ -152,6 +189,32 @@ impl RowLengths {
         self.best_rows().1
     }
 
+    /// The number of blocks that have a window each.
+    fn blocks(&self) -> f64 {
+        self.rows.div_ceil(CSR_WINDOW_ROWS) as f64
+    }
+
+    /// The fewest columns of a window that is worth it: the rows of its block, and what the spread adds.
+    fn narrowest(&self) -> f64 {
+        (self.rows as f64 + SPREAD * self.entries as f64 / self.rows.max(1) as f64 * self.blocks())
+            / self.blocks().max(1.0)
+    }
+
+    /// The time with windows of so many columns in the mean; nothing if they are not worth it.
+    fn windowed(&self, columns: f64) -> Option<f64> {
+        const WAY: usize = CSR_WINDOW_LANES.trailing_zeros() as usize;
+        let items = columns * self.blocks();
+        if self.rows == 0 || columns < self.narrowest() || (self.entries as f64) < WORTH * items {
+            return None;
+        }
+        let lanes = CSR_WINDOW_LANES as f64;
+        let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil();
+        let work = WINDOWED * self.steps[WAY] as f64 + WINDOWED_ROW * batches + COPIED * items / f64::from(WARP);
+        // Few blocks do not have all warps that a device can have under way.
+        let warps = self.blocks() * (CSR_WINDOW_THREADS as f64 / f64::from(WARP));
+        Some(work / warps.min(WARPS) + self.longest as f64 / lanes)
+    }
+
     /// The time of the method that takes the fewest steps, and that.
     fn best(&self) -> (f64, SpmvMethod) {
         let path = (MERGE * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
@@ -171,6 +234,13 @@ impl RowLengths {
             if time < best.0 {
                 best = (time, SpmvMethod::ByLength);
             }
+        }
+        if let Some((fitting, columns)) = self.windows
+            && fitting as f64 >= FITTING * self.blocks()
+            && let Some(time) = self.windowed(columns as f64 / fitting as f64)
+            && time < best.0
+        {
+            best = (time, SpmvMethod::Window);
         }
         best
     }
@@ -261,6 +331,7 @@ mod tests {
             long_steps: warps().map(long_steps).sum(),
             most_steps: warps().map(long_steps).max().unwrap_or(0),
             giant_entries: lengths.iter().filter(|&&len| len > share).sum(),
+            windows: None,
         }
     }
 
@@ -323,6 +394,51 @@ mod tests {
         assert_eq!(rows(&lengths).method(), SpmvMethod::ByLength);
     }
 
+    /// The method of rows of which each has `len` columns in a band of so many, and of which some windows do not fit.
+    fn in_band(lengths: &[u64], band: u64, wide: u64) -> SpmvMethod {
+        let mut rows = rows(lengths);
+        if rows.may_suit_windows::<f64>() {
+            let fitting = (rows.rows.div_ceil(CSR_WINDOW_ROWS) as u64).saturating_sub(wide);
+            rows.measured((fitting, fitting * (band + CSR_WINDOW_ROWS as u64 - 1)));
+        }
+        rows.method()
+    }
+
+    #[test]
+    fn wide_bands_have_windows() {
+        let lengths: Vec<u64> = (0..1u64 << 20).map(|row| 5 + row * 7919 % 40).collect();
+        assert_eq!(in_band(&lengths, 4001, 0), SpmvMethod::Window);
+        // Some blocks may have other rows.
+        assert_eq!(in_band(&lengths, 4001, 200), SpmvMethod::Window);
+        assert_ne!(in_band(&lengths, 4001, 210), SpmvMethod::Window);
+        let mut banded = rows(&lengths);
+        banded.measured((2048, 2048 * 4512));
+        assert!(!banded.suit_slices(4096, u64::MAX));
+        // More of the vector than entries use of it.
+        assert_ne!(in_band(&vec![10; 1 << 20], 4001, 0), SpmvMethod::Window);
+        assert_ne!(in_band(&lengths, 20_001, 0), SpmvMethod::Window);
+    }
+
+    #[test]
+    fn rows_whose_columns_lie_side_by_side_have_no_windows() {
+        for len in [0, 1, 3, 7, 9, 27, 81, 300] {
+            assert_ne!(in_band(&vec![len; 1 << 20], len, 0), SpmvMethod::Window, "{len}");
+        }
+    }
+
+    #[test]
+    fn windows_are_looked_for_only_where_they_may_be_worth_it() {
+        for len in 0..8 {
+            assert!(!rows(&vec![len; 1 << 20]).may_suit_windows::<f64>(), "{len}");
+        }
+        // Four lanes would have a long row to themselves.
+        let mut lengths = vec![24; 1 << 16];
+        lengths[77] = 1 << 20;
+        assert!(!rows(&lengths).may_suit_windows::<f64>());
+        let rows = rows(&vec![24; 1 << 20]);
+        assert!(rows.may_suit_windows::<f32>() && rows.may_suit_windows::<f64>() && !rows.may_suit_windows::<u16>());
+    }
+
     #[test]
     fn a_longer_row_does_not_change_how_many_lanes_others_have_for_several_vectors() {
         let mut lengths = vec![3; 1 << 20];
@@ -360,6 +476,7 @@ mod tests {
             long_steps: (1 + u64::from(CSR_LONG_ROW)) * rows as u64,
             most_steps: u64::from(WARP) * (1 + u64::from(CSR_LONG_ROW)),
             giant_entries: 0,
+            windows: None,
         };
         assert!(rows.suit_slices(4096, u64::MAX));
         // A row of 200 in each window may take more slots than there are entries, which could be counted.

@@ -5,6 +5,7 @@ use super::csr::{Csr, CsrIndex};
 use super::plan::SpmvMethod;
 use super::planned::Planned;
 use super::sell::Sell;
+use super::window;
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
@@ -101,9 +102,10 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// **Determinism.** The order of combination depends on the matrix and on its [method](Csr::method) alone.
 ///
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
-/// [`SpmvMethod::Rows`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of more than 8192 entries, it is
-/// two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows. [`SpmvMethod::MergePath`] is three, and needs temporary
-/// memory: 16 bytes and two results for each 2044 entries and rows, or for fewer if results have more than 8 bytes.
+/// [`SpmvMethod::Rows`], [`SpmvMethod::Window`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of
+/// more than 8192 entries, it is two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows.
+/// [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two results for each 2044 entries and rows, or for fewer if
+/// results have more than 8 bytes.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -258,8 +260,16 @@ where
     R: Reduction<(V, S::Item)> + KernelParam,
     E: Epilogue<R::Output> + KernelParam,
 {
-    let (staged_kernel, rows_kernel, tiles_kernel, ends_kernel, by_length_kernel, giants_kernel, slices_kernel) =
-        <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
+    let (
+        staged_kernel,
+        rows_kernel,
+        tiles_kernel,
+        ends_kernel,
+        by_length_kernel,
+        giants_kernel,
+        window_kernel,
+        slices_kernel,
+    ) = <V as Spmv<S::Short, I, R, E, Tag>>::kernels();
     let lengths = (run.items(call, &x)?, y.len(), z.map(|z| z.len()));
     let rows = check_operands(call, a.shape(), None, lengths)?;
     if rows == 0 {
@@ -296,6 +306,12 @@ where
             return by_length::product((by_length_kernel, giants_kernel), run, a, x, (z, &mut y), (op, epilogue));
         }
         SpmvMethod::MergePath | SpmvMethod::ByLength => WARP,
+        SpmvMethod::Window => match a.windows() {
+            Some(windows) => {
+                return window::product(window_kernel, run.stream, (a, windows), x, (z, &mut y), (op, epilogue));
+            }
+            None => device::CSR_WINDOW_LANES as u32,
+        },
         SpmvMethod::Rows { lanes } => lanes,
     };
     by_rows((staged_kernel, rows_kernel), run.stream, (a, lanes), x, (z, &mut y), (op, epilogue))

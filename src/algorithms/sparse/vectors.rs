@@ -202,7 +202,7 @@ where
     let width = groups.min(WARP as usize).next_power_of_two() as u32;
     let wanted = match a.method() {
         SpmvMethod::Rows { lanes } => lanes,
-        SpmvMethod::ByLength => a.lengths().lanes(),
+        SpmvMethod::ByLength | SpmvMethod::Window => a.lengths().lanes(),
         SpmvMethod::MergePath => WARP,
     };
     let parts = wanted.min(WARP / width);

@@ -53,7 +53,7 @@ kernel_primitives::__shipped! {
     // Sparse matrices.
     for T in [f32, f64] { spmv<T, T, u32, PlusTimes, Axpby<T>>, spmm<T, T, u32, PlusTimes, Axpby<T>> }
     for I in [u32, u64] share { csr_check<I>, csr_row_indices<I>, csr_keys<I>, csr_rows_of_keys<I>, csr_splits<I> }
-    for I in [u32, u64] share { csr_giants<I> }
+    for I in [u32, u64] share { csr_giants<I>, csr_windows<I> }
     for I in [u32, u64] share { sell_keys<I>, sell_slots<I>, sell_fill<I> }
 
     // Fourier transforms.

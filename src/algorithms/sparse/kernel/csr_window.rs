@@ -1,0 +1,343 @@
+//! The kernels of products of a matrix in compressed rows and a vector, for bands: rows whose columns lie near each other, but not side by
+//! side. Blocks read the vector from shared memory.
+
+use core::hint::select_unpredictable;
+use core::marker::PhantomData;
+
+use kernel_primitives::functor::{Epilogue, Reduction};
+use kernel_primitives::input::Source;
+use kernel_primitives::prelude::*;
+use kernel_primitives::view::{SharedArray, SharedStorage};
+
+use super::csr::{Csr, Entries, ahead, blocks, column_of, read, sum};
+use super::csr_build::CSR_BUILD_THREADS;
+
+/// Threads of a block of [`csr_window_rows`](struct@csr_window_rows).
+pub const CSR_WINDOW_THREADS: usize = 512;
+
+/// Neighbouring lanes that have a row.
+pub const CSR_WINDOW_LANES: usize = 4;
+
+/// Rows that a block has at a time.
+const AT_ONCE: usize = CSR_WINDOW_THREADS / CSR_WINDOW_LANES;
+
+/// Rows that the same lanes have, one after the other.
+const TURNS: usize = 4;
+
+/// Rows of a block, which have one window.
+pub const CSR_WINDOW_ROWS: usize = AT_ONCE * TURNS;
+
+/// Bytes of a window at most: three blocks have as much at once on GPUs of data centres, and one has it on any.
+const ROOM: usize = 40 << 10;
+
+/// Entries that a lane has under way.
+const AHEAD: usize = 4;
+
+/// Columns that a thread of [`csr_windows`](struct@csr_windows) has under way.
+const COLUMNS_AHEAD: usize = 4;
+
+/// Items that a thread copies at a time.
+const fn vector<S: Source>() -> usize {
+    match S::VECTOR {
+        2 | 4 | 8 | 16 => S::VECTOR,
+        _ => 1,
+    }
+}
+
+/// The most items of a source that a window has, in whole vectors; none if shared memory cannot have such items.
+pub const fn csr_window_room<S: Source>() -> usize {
+    if size_of::<S::Item>() == 0 || align_of::<S::Item>() > CsrWindow::<S>::ALIGN {
+        return 0;
+    }
+    ROOM / size_of::<S::Item>() / vector::<S>() * vector::<S>()
+}
+
+/// The items of a window.
+pub struct CsrWindow<S>(PhantomData<S>);
+
+// SAFETY: uninitialised items.
+unsafe impl<S: Source> SharedStorage for CsrWindow<S> {
+    const BYTES: usize = csr_window_room::<S>() * size_of::<S::Item>();
+    const ALIGN: usize = 16;
+}
+
+/// Finds the window of each block of [`csr_window_rows`](struct@csr_window_rows): the first and the last of the columns of its entries, which
+/// may be in any order, or a first one after the last if there are no entries. A block a window.
+///
+/// `found[0]` is how many windows have up to `room` columns, and `found[1]` how many columns these have.
+#[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn csr_windows<I>(
+    cx: Block,
+    offsets: Global<I>,
+    indices: Global<I>,
+    columns: u64,
+    room: u64,
+    mut windows: GlobalMut<[u64; 2], PerBlock>,
+    found: GlobalMut<u64, Atomic>,
+    mut shared: Shared<ReduceStorage<u64>>,
+) where
+    I: Integer + ConvertTo<u64>,
+{
+    let rows = offsets.len() - 1;
+    let first_row = (cx.block_rank() * CSR_WINDOW_ROWS).min(rows);
+    let last_row = (first_row + CSR_WINDOW_ROWS).min(rows);
+    // Another launch may have changed the offsets since they were checked.
+    let end = (ConvertTo::<u64>::convert(offsets[last_row]) as usize).min(indices.len());
+    let begin = (ConvertTo::<u64>::convert(offsets[first_row]) as usize).min(end);
+    let last_column = columns.saturating_sub(1) as usize;
+    let (mut first, mut last) = (u64::MAX, 0);
+    let mut at = begin + cx.thread_rank() as usize;
+    while at < end {
+        let mut under_way = [I::ZERO; COLUMNS_AHEAD];
+        for (k, column) in under_way.iter_mut().enumerate() {
+            // In place of an entry after the end, the last one is read again.
+            // SAFETY: before the end, and that is inside.
+            *column = unsafe { indices.read_inside((at + k * CSR_BUILD_THREADS).min(end - 1)) };
+        }
+        for &column in &under_way {
+            let column = column_of(column, last_column) as u64;
+            first = first.min(column);
+            last = last.max(column);
+        }
+        at += COLUMNS_AHEAD * CSR_BUILD_THREADS;
+    }
+    let first = block_reduce(cx, &mut shared, first, Min);
+    let last = block_reduce(cx, &mut shared, last, Max);
+    windows.store([first, last]);
+    if cx.thread_rank() == 0 {
+        let items = if first <= last { last - first + 1 } else { 0 };
+        if items <= room {
+            found.at(0).fetch_add(1);
+            found.at(1).fetch_add(items);
+        }
+    }
+}
+
+/// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for bands: [`CSR_WINDOW_LANES`] neighbouring lanes have a row, and
+/// [`CSR_WINDOW_ROWS`] rows are a block's.
+///
+/// The block copies its window to shared memory: the items of `x` from the first to the last column of its entries, as
+/// [`csr_windows`](struct@csr_windows) has found them. Columns and values are read straight from memory, and items from the window: the lanes of
+/// a warp go to many lines of `x`, which a cache serves one after the other, and shared memory by as many banks as there are
+/// lanes. A block whose window is wider than there is room for reads items from `x`. The order of combination is the same.
+///
+/// `x` has an item for each column of the matrix.
+///
+/// What the epilogue reads is in `z`, or in `y` if `z` is empty.
+///
+/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
+/// outside: a column outside the window counts as its last one.
+#[kernel(launch(pub(crate)), threads(CSR_WINDOW_THREADS), min_blocks(blocks::<R::Accum>([3, 3, 1])))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+pub fn csr_window_rows<V, S, I, R, E>(
+    cx: Block,
+    offsets: Global<I>,
+    columns: Global<I>,
+    values: Global<V>,
+    x: Input<S>,
+    windows: Global<[u64; 2]>,
+    z: Global<E::Output>,
+    mut y: GlobalMut<E::Output>,
+    op: R,
+    epilogue: E,
+    items: Shared<CsrWindow<S>>,
+) where
+    V: Element,
+    S: Source,
+    I: Integer + ConvertTo<u64>,
+    R: Reduction<(V, S::Item)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let a = Csr { offsets, columns, values };
+    // A matrix without columns has no entries.
+    cx.require_at_most(values.len().min(1), x.len());
+    let last_column = x.len().saturating_sub(1);
+    let [first, last] = windows[cx.block_rank()];
+    let (first, end) = (first as usize, (last as usize).saturating_add(1).min(x.len()));
+    let start = first - first % const { vector::<S>() };
+    // The same for all threads of the block.
+    if first < end && end - start <= const { csr_window_room::<S>() } {
+        let window = items.array::<S::Item>(0, const { csr_window_room::<S>() });
+        // SAFETY: there is room for whole vectors, and nobody accesses it before the barrier.
+        unsafe {
+            match const { vector::<S>() } {
+                16 => copy::<S, 16>(cx, x, (start, end), window),
+                8 => copy::<S, 8>(cx, x, (start, end), window),
+                4 => copy::<S, 4>(cx, x, (start, end), window),
+                2 => copy::<S, 2>(cx, x, (start, end), window),
+                _ => copy::<S, 1>(cx, x, (start, end), window),
+            }
+        }
+        // Entries are on their way before the window is there.
+        let begun = Begun::new(cx, &a);
+        x.wait_for_copies();
+        cx.barrier();
+        let last_place = end - 1 - start;
+        let item = |column: I| {
+            let place = place_of(column, start, last_place);
+            // SAFETY: an item of the window, which was written before the barrier, and nobody writes it after.
+            (unsafe { window.load_any(place) }, start + place)
+        };
+        rows::<V, S::Item, I, R, E>(cx, &a, begun, z, &mut y, &op, &epilogue, item);
+    } else {
+        let item = |column: I| {
+            let column = column_of(column, last_column);
+            // SAFETY: the last column at most. There is one if there is an entry.
+            let [item] = unsafe { x.items_inside::<1>(column) };
+            (item, column)
+        };
+        rows::<V, S::Item, I, R, E>(cx, &a, Begun::new(cx, &a), z, &mut y, &op, &epilogue, item);
+    }
+}
+
+/// Begins to copy the items from `start` to `end` to a window, by vectors of `N`, also what the last vector has after the end.
+///
+/// # Safety
+/// The items lie inside, and `start` is a multiple of `N`. The window has room for as many in whole vectors, and nobody else accesses it
+/// until a barrier after [`Input::wait_for_copies`].
+#[inline(always)]
+unsafe fn copy<S: Source, const N: usize>(
+    cx: Block,
+    x: Input<S>,
+    (start, end): (usize, usize),
+    window: SharedArray<'_, S::Item>,
+) {
+    let mut at = cx.thread_rank() as usize * N;
+    while at < end - start {
+        let from = start + at;
+        // SAFETY: inside; the caller's contract. Each thread has its own vectors.
+        unsafe {
+            if x.len() - from >= N {
+                x.copy_any_inside::<N>(from, window, at);
+            } else {
+                for i in 0..x.len() - from {
+                    x.copy_any_inside::<1>(from + i, window, at + i);
+                }
+            }
+        }
+        at += CSR_WINDOW_THREADS * N;
+    }
+}
+
+/// The place of a column in a window that begins at column `start`; the last one for any column outside.
+#[inline(always)]
+fn place_of<I: Integer + ConvertTo<u64>>(column: I, start: usize, last_place: usize) -> usize {
+    let column = ConvertTo::<u64>::convert(column);
+    // By as few bits as an index has. What comes before the window is a large number.
+    if const { size_of::<I>() <= 4 } {
+        (column as u32).wrapping_sub(start as u32).min(last_place as u32) as usize
+    } else {
+        (column as usize).wrapping_sub(start).min(last_place)
+    }
+}
+
+/// A row of a group of lanes, of which each has the columns and values of its first entries under way.
+struct Begun<'k, V, I> {
+    entries: Entries<'k, V, I>,
+    columns: [I; AHEAD],
+    values: [V; AHEAD],
+}
+
+impl<'k, V: Element, I: Integer + ConvertTo<u64>> Begun<'k, V, I> {
+    /// The first row of the lanes.
+    #[inline(always)]
+    #[track_caller]
+    fn new(cx: Block, a: &Csr<'k, V, I>) -> Self {
+        let (begin, end) = a.bounds(first_row(cx));
+        let entries = a.entries(begin, end);
+        let mut begun = Self { entries, columns: [I::ZERO; AHEAD], values: [V::ZERO; AHEAD] };
+        begun.ask(lane(cx));
+        begun
+    }
+
+    /// Asks for the entries of a lane from `at`, if that is one.
+    #[inline(always)]
+    #[track_caller]
+    fn ask(&mut self, at: usize) {
+        if at >= self.entries.len() {
+            return;
+        }
+        // Instead of an entry after the end, the last one is read again. Few bits, so that each entry costs one comparison.
+        let after = (self.entries.len() - 1 - at).min(AHEAD * CSR_WINDOW_LANES) as u32;
+        let place = |k: usize| at + ((k * CSR_WINDOW_LANES) as u32).min(after) as usize;
+        for (k, column) in self.columns.iter_mut().enumerate() {
+            // SAFETY: `at + after` is an entry.
+            *column = unsafe { self.entries.column_inside(place(k)) };
+        }
+        for (k, value) in self.values.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *value = unsafe { self.entries.value_inside(place(k)) };
+        }
+    }
+}
+
+/// The first row of a thread.
+#[inline(always)]
+fn first_row(cx: Block) -> usize {
+    cx.block_rank() * CSR_WINDOW_ROWS + cx.thread_rank() as usize / CSR_WINDOW_LANES
+}
+
+/// Which of its row's lanes a thread is.
+#[inline(always)]
+fn lane(cx: Block) -> usize {
+    cx.thread_rank() as usize % CSR_WINDOW_LANES
+}
+
+/// The rows of a block. `item` is the item of a column, and the column that it is taken for.
+#[inline(always)]
+#[track_caller]
+#[allow(clippy::too_many_arguments, reason = "those of the kernel")]
+fn rows<'k, V, T, I, R, E>(
+    cx: Block,
+    a: &Csr<'k, V, I>,
+    mut begun: Begun<'k, V, I>,
+    z: Global<E::Output>,
+    y: &mut GlobalMut<E::Output>,
+    op: &R,
+    epilogue: &E,
+    item: impl Fn(I) -> (T, usize),
+) where
+    V: Element,
+    T: Copy,
+    I: Integer + ConvertTo<u64>,
+    R: Reduction<(V, T)>,
+    E: Epilogue<R::Output>,
+{
+    let most = const { ahead::<R::Accum>(AHEAD) };
+    let (lane, mut row) = (lane(cx), first_row(cx));
+    for turn in 0..TURNS {
+        let (begin, end) = if turn + 1 < TURNS { a.bounds(row + AT_ONCE) } else { (0, 0) };
+        let writes = lane == 0 && row < a.rows();
+        // SAFETY: a row is of one group of lanes, of which only the first accesses it.
+        let old = if writes { unsafe { read::<R::Output, E>(y, z, row, epilogue) } } else { E::Output::ZERO };
+        let len = begun.entries.len();
+        let mut total = op.identity();
+        let mut at = lane;
+        while at < len {
+            let left = (len - at).min(AHEAD * CSR_WINDOW_LANES) as u32;
+            let mut products = [op.identity(); AHEAD];
+            for (k, product) in products.iter_mut().enumerate() {
+                if k < most {
+                    let (item, column) = item(begun.columns[k]);
+                    let found = op.pre((begun.values[k], item), column as u64);
+                    *product = select_unpredictable(((k * CSR_WINDOW_LANES) as u32) < left, found, op.identity());
+                }
+            }
+            at += most * CSR_WINDOW_LANES;
+            // The next ones are on their way while these are combined.
+            begun.ask(at);
+            total = sum::<(V, T), R>(op, total, &products);
+        }
+        // So are the next row's.
+        begun.entries = a.entries(begin, end);
+        begun.ask(lane);
+        let total = warp_group_reduce(cx, total, op.reducer(), CSR_WINDOW_LANES as u32);
+        if writes {
+            let total = op.post(total, len as u64);
+            // SAFETY: as above.
+            unsafe { y.write(row, epilogue.apply(total, old)) };
+        }
+        row += AT_ONCE;
+    }
+}
