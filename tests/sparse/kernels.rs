@@ -7,7 +7,7 @@ pub mod types;
 use kernel_primitives::functor::{
     Axpby, Conjugate, LogicalAnd, LogicalOr, OfEntry, Overwrite, PlusTimes, Reduction, Semiring,
 };
-use kernel_primitives::input::Counting;
+use kernel_primitives::input::{Counting, Span, Zip};
 use kernel_primitives::prelude::*;
 
 pub use types::*;
@@ -85,7 +85,29 @@ impl Reduction<(f64, f64)> for MeanProduct {
     }
 }
 
+/// The sum of a row's products with the items that are marked. Items are pairs, which are no elements.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct MarkedSum;
+
+impl Reduction<(f64, (f64, bool))> for MarkedSum {
+    type Accum = f64;
+    type Output = f64;
+    fn identity(&self) -> f64 {
+        0.0
+    }
+    fn pre(&self, (entry, (item, marked)): (f64, (f64, bool)), _: u64) -> f64 {
+        if marked { entry * item } else { 0.0 }
+    }
+    fn combine(&self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+    fn post(&self, total: f64, _: u64) -> f64 {
+        total
+    }
+}
+
 instantiate!(
+    kernel_primitives::algorithms::spmv<f64, Zip<Span<f64>, Span<bool>>, u32, MarkedSum, Overwrite>,
     kernel_primitives::algorithms::spmv<f64, f64, u32, MeanProduct, Overwrite>,
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,

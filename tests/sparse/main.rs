@@ -22,6 +22,7 @@ mod staged;
 mod support;
 mod tiles;
 mod vectors;
+mod window;
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod};
 use kernel_primitives::{Element, Result, Stream};
@@ -29,7 +30,7 @@ use kernel_primitives::{Element, Result, Stream};
 use support::Random;
 
 /// All ways to compute a product.
-pub const METHODS: [SpmvMethod; 8] = [
+pub const METHODS: [SpmvMethod; 9] = [
     SpmvMethod::Rows { lanes: 1 },
     SpmvMethod::Rows { lanes: 2 },
     SpmvMethod::Rows { lanes: 4 },
@@ -38,6 +39,7 @@ pub const METHODS: [SpmvMethod; 8] = [
     SpmvMethod::Rows { lanes: 32 },
     SpmvMethod::MergePath,
     SpmvMethod::ByLength,
+    SpmvMethod::Window,
 ];
 
 /// A matrix on the host.

@@ -23,7 +23,7 @@ use slices::Slices;
 const ALGORITHMS: [&str; 5] = ["CSR 1", "CSR 2", "COO 1", "COO 2", "SELL"];
 
 /// The ways of a product.
-const WAYS: [(&str, SpmvMethod); 8] = [
+const WAYS: [(&str, SpmvMethod); 9] = [
     ("1 lane ms", SpmvMethod::Rows { lanes: 1 }),
     ("2 lanes ms", SpmvMethod::Rows { lanes: 2 }),
     ("4 lanes ms", SpmvMethod::Rows { lanes: 4 }),
@@ -32,6 +32,7 @@ const WAYS: [(&str, SpmvMethod); 8] = [
     ("32 lanes ms", SpmvMethod::Rows { lanes: 32 }),
     ("merge path ms", SpmvMethod::MergePath),
     ("by length ms", SpmvMethod::ByLength),
+    ("window ms", SpmvMethod::Window),
 ];
 
 /// Rows of a window in which the rows of slices are sorted.

@@ -47,8 +47,9 @@ impl<T: Item, I> Product<T, I> {
     fn of_vectors(case: &Case, items: impl Fn(&Case, u64, usize) -> Vec<T>, vectors: usize) -> Self {
         let (of, mut random) = (case.fixed(), case.param(31));
         let count = 1 + random.below(case.len + 3);
-        let method = match random.below(9) {
-            8 => None,
+        let method = match random.below(10) {
+            9 => None,
+            8 => Some(SpmvMethod::Window),
             7 => Some(SpmvMethod::ByLength),
             6 => Some(SpmvMethod::MergePath),
             way => Some(SpmvMethod::Rows { lanes: 1 << way }),
