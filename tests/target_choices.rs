@@ -41,7 +41,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("primitives-gpu/src/view/elements.rs", &[(1, ONE_SIDE), (2, INSTRUCTION), (11, SHOWN), (2, COMPILER)]),
     ("primitives-gpu/src/view/raw.rs", &[(3, ONE_SIDE), (3, SHOWN), (9, INSTRUCTION), (1, COMPILER)]),
     ("primitives-gpu/src/view/shared.rs", &[(2, ONE_SIDE), (1, SHOWN), (2, INSTRUCTION)]),
-    ("primitives-gpu/src/view/shared/array.rs", &[(4, ONE_SIDE), (7, SHOWN), (9, ARCHITECTURE), (2, INSTRUCTION)]),
+    ("primitives-gpu/src/view/shared/array.rs", &[(4, ONE_SIDE), (9, SHOWN), (9, ARCHITECTURE), (2, INSTRUCTION)]),
     ("primitives-gpu/src/view/shared/elements.rs", &[(1, ONE_SIDE), (6, INSTRUCTION)]),
     ("primitives-gpu/src/view/split_barrier.rs", &[(2, ONE_SIDE), (1, ARCHITECTURE), (7, INSTRUCTION)]),
     ("primitives-macros/src/function.rs", &[(2, ONE_SIDE)]),
