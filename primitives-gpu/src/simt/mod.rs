@@ -219,6 +219,13 @@ impl<'k> Block<'k> {
         }
     }
 
+    /// The number, of which the compiler knows nothing: what is computed from it stays where it stands.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn opaque(self, number: u32) -> u32 {
+        crate::view::opaque(number)
+    }
+
     /// This warp's number in its block.
     #[inline(always)]
     pub fn warp(self) -> u32 {

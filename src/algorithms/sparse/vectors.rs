@@ -192,22 +192,39 @@ where
     if results == 0 {
         return Ok(());
     }
-    let all = y.len();
-    let (mut y, nothing) = y.split_at(all)?;
+    // What is after the results takes no part, so that the shape is the same with it and without.
+    let (mut y, rest) = y.split_at(results)?;
+    let (nothing, _) = rest.split_at(0)?;
     let z = z.unwrap_or(nothing.as_slice());
     let counted = run.counted(call, "the number of vectors", vectors)?;
-    // The vectors of a lane, if the kernel finds `x` aligned.
-    let neighbours = device::csr_lane_vectors::<S::Item, R::Accum>();
-    let groups = if vectors.is_multiple_of(neighbours) { vectors / neighbours } else { vectors };
-    let width = groups.min(WARP as usize).next_power_of_two() as u32;
+    let lengths = [a.offsets().len(), a.indices().len(), a.values().len(), lengths.0, results];
+    let narrow = lengths.iter().all(|&len| len < device::CSR_NARROW);
+    // The vectors of a lane, if the kernel finds `x` aligned: neighbours, of which it has one group or two.
+    let warp = WARP as usize;
+    let most = device::csr_lane_vectors::<S::Item, R::Accum>();
+    let neighbours = if vectors.is_multiple_of(most) { most } else { 1 };
+    let all_groups = vectors / neighbours;
+    // Two if that leaves no lane without vectors: then half as many lanes read the entries.
+    let pairs = all_groups / 2;
+    let full = if pairs < warp { pairs.is_power_of_two() } else { pairs.is_multiple_of(warp) };
+    let two = narrow && neighbours > 1 && all_groups.is_multiple_of(2) && full;
+    let (of_lane, groups) = if two { (2, pairs) } else { (1, all_groups) };
+    let width = groups.min(warp).next_power_of_two();
     let wanted = match a.method() {
-        SpmvMethod::Rows { lanes } => lanes,
-        SpmvMethod::ByLength | SpmvMethod::Window => a.lengths().lanes(),
-        SpmvMethod::MergePath => WARP,
+        SpmvMethod::Rows { lanes } => lanes as usize,
+        SpmvMethod::ByLength | SpmvMethod::Window => a.lengths().lanes() as usize,
+        SpmvMethod::MergePath => warp,
     };
-    let parts = wanted.min(WARP / width);
+    // Where lanes read several items at once, fewer of them have enough under way, and each reads several times, before they combine.
+    let most = if wanted > warp / 4 || neighbours == 1 {
+        warp / width
+    } else {
+        (warp / 4 / width).min(a.entries() / (16 * a.rows()))
+    };
+    let parts = if most < 2 { 1 } else { wanted.min(1 << most.ilog2()) };
     let lanes = width * parts;
-    let blocks = a.rows().saturating_mul(lanes as usize).div_ceil(device::CSR_THREADS);
+    let passes = groups.div_ceil(width);
+    let blocks = a.rows().saturating_mul(lanes).div_ceil(device::CSR_THREADS).saturating_mul(passes);
     let dims = grid(blocks, device::CSR_THREADS);
     device::csr_row_vectors::launch_entry(
         kernel,
@@ -222,8 +239,11 @@ where
         op,
         epilogue,
         counted,
-        a.columns(),
-        lanes,
-        parts,
+        a.columns().saturating_sub(1),
+        lanes.ilog2(),
+        parts.ilog2(),
+        of_lane,
+        passes as u32,
+        u32::from(narrow),
     )
 }

@@ -76,7 +76,7 @@ pub use crate::algorithms::sparse::kernel::csr_path::{
 pub use crate::algorithms::sparse::kernel::csr_staged::{
     CSR_CHUNK, CSR_STAGED_LANES, CsrStaged, csr_staged_rows, csr_stages,
 };
-pub use crate::algorithms::sparse::kernel::csr_vectors::{csr_lane_vectors, csr_row_vectors};
+pub use crate::algorithms::sparse::kernel::csr_vectors::{CSR_NARROW, csr_lane_vectors, csr_row_vectors};
 pub use crate::algorithms::sparse::kernel::csr_window::{
     CSR_WINDOW_LANES, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS, CsrWindow, csr_window_room, csr_window_rows, csr_windows,
 };

@@ -5,8 +5,9 @@ use core::hint::select_unpredictable;
 use kernel_primitives::functor::{Epilogue, Reduction};
 use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
+use kernel_primitives::simt::FULL_MASK;
 
-use super::csr::{CSR_THREADS, Csr, Entries, blocks, column_of, read};
+use super::csr::{CSR_THREADS, Csr, blocks, column_of};
 
 /// Entries that a lane has under way.
 const AHEAD: usize = 4;
@@ -22,16 +23,26 @@ pub const fn csr_lane_vectors<T, A>() -> usize {
     }
 }
 
-/// The kernel of [`algorithms::spmm`](kernel_primitives::algorithms::spmm): so many neighbouring `lanes` have a row. `parts` of them, which
-/// are neighbours, take turns by four entries for the same vectors, and the next ones have the next vectors: [`csr_lane_vectors`] of them or one. Both
-/// are powers of two, up to 32.
+/// What the lengths of a narrow matrix and its vectors are below: places a few entries further are of 32 bits, too.
+pub const CSR_NARROW: usize = u32::MAX as usize - AHEAD * 32;
+
+/// The kernel of [`algorithms::spmm`](kernel_primitives::algorithms::spmm): neighbouring lanes have a row, `2^lanes` of them. `2^parts` of them,
+/// which are neighbours, take turns by an entry for the same vectors, and the next ones have the next vectors. Both are at most 5, and `parts`
+/// at most `lanes`.
 ///
-/// The item of vector `v` at column `c` of `x_columns` is `x[c * vectors + v]`, and the result of row `r` is `y[r * vectors + v]`. A lane reads the items of its
-/// vectors at once, and lanes of one part and neighbouring vectors read neighbouring items. All lanes of a part read the same entries, which
-/// costs as much as one reading. What the epilogue reads is in `z`, which lies as `y` does, or in `y` if `z` is empty.
+/// A lane has one or two `groups` of [`csr_lane_vectors`] neighbouring vectors, and one vector where `x` is not aligned for these, or the number of
+/// vectors no multiple. Its second group is as far from the first as all first ones have vectors. Two are only asked for if each lane has both,
+/// always. What lanes have at a time is a pass; blocks that are neighbours have the `passes` over the same rows.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside.
+/// The item of vector `v` at column `c`, up to `last_column`, is `x[c * vectors + v]`, and the result of row `r` is `y[r * vectors + v]`. A lane
+/// reads the items of a group at once, and lanes of one part and neighbouring vectors read neighbouring items. All lanes of a part read the same
+/// entries, which costs as much as one reading. What the epilogue reads is in `z`, which lies as `y` does, or in `y` if `z` is empty.
+///
+/// Rows and entries that another launch has changed since the matrix was checked are wrong numbers, and no access outside.
+///
+/// Where rows are short, the number of instructions is what takes the time, and how often a lane waits for memory. So numbers have 32 bits if
+/// the matrix is `narrow` (1: all lengths but that of `z` are below [`CSR_NARROW`]); what could lead outside is made to lie inside, without a
+/// branch; and little is kept in registers or predicates through the loop, or the assembler would load the columns one after the other.
 #[kernel(launch(pub(crate)), threads(CSR_THREADS), min_blocks(blocks::<R::Accum>([8, 8, 4])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_row_vectors<V, S, I, R, E>(
@@ -45,9 +56,12 @@ pub fn csr_row_vectors<V, S, I, R, E>(
     op: R,
     epilogue: E,
     vectors: u32,
-    x_columns: usize,
+    last_column: usize,
     lanes: u32,
     parts: u32,
+    groups: u32,
+    passes: u32,
+    narrow: u32,
 ) where
     V: Element,
     S: Source,
@@ -56,19 +70,19 @@ pub fn csr_row_vectors<V, S, I, R, E>(
     E: Epilogue<R::Output> + KernelParam,
 {
     let a = Csr { offsets, columns, values };
-    let shape = Shape { vectors, columns: x_columns, lanes, parts };
+    let shape = Shape { vectors, last_column, lanes, parts, groups, passes, narrow };
     let neighbours = const { csr_lane_vectors::<S::Item, R::Accum>() };
     let (two, four) = (x.is_aligned::<2>(0), x.is_aligned::<4>(0));
     // A branch that cannot be taken is not compiled.
     if neighbours == 4 && vectors.is_multiple_of(4) && four {
         // SAFETY: as just looked at.
-        unsafe { rows::<V, S, I, R, E, 4>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
+        unsafe { places::<V, S, I, R, E, 4, 2>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
     } else if neighbours == 2 && vectors.is_multiple_of(2) && two {
         // SAFETY: as just looked at.
-        unsafe { rows::<V, S, I, R, E, 2>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
+        unsafe { places::<V, S, I, R, E, 2, 2>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
     } else {
         // SAFETY: single items need no alignment.
-        unsafe { rows::<V, S, I, R, E, 1>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
+        unsafe { places::<V, S, I, R, E, 1, 1>(cx, &a, x, z, &mut y, &op, &epilogue, shape) };
     }
 }
 
@@ -76,10 +90,90 @@ pub fn csr_row_vectors<V, S, I, R, E>(
 #[derive(Clone, Copy)]
 struct Shape {
     vectors: u32,
-    /// How many items each vector has.
-    columns: usize,
+    last_column: usize,
     lanes: u32,
     parts: u32,
+    groups: u32,
+    passes: u32,
+    narrow: u32,
+}
+
+/// A number of a row, an entry, an item or a column, of no more bits than it needs.
+trait Place: Copy + Ord {
+    /// Without the bits that it does not have.
+    fn of(at: usize) -> Self;
+    fn index(self) -> usize;
+    fn plus(self, count: u32) -> Self;
+    /// Zero at least.
+    fn minus(self, count: u32) -> Self;
+    /// `self * factor + more`, without the bits that it does not have.
+    fn times_plus(self, factor: u32, more: u32) -> Self;
+    /// Whether `self` columns and one more of `vectors` items each are at most `len` items.
+    fn fits(self, vectors: u32, len: usize) -> bool;
+    /// The same, of which the compiler knows nothing.
+    fn opaque(self, cx: Block) -> Self;
+}
+
+impl Place for u32 {
+    #[inline(always)]
+    fn of(at: usize) -> Self {
+        at as Self
+    }
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn plus(self, count: u32) -> Self {
+        self + count
+    }
+    #[inline(always)]
+    fn minus(self, count: u32) -> Self {
+        self.saturating_sub(count)
+    }
+    #[inline(always)]
+    fn times_plus(self, factor: u32, more: u32) -> Self {
+        self.wrapping_mul(factor).wrapping_add(more)
+    }
+    #[inline(always)]
+    fn fits(self, vectors: u32, len: usize) -> bool {
+        u64::from(self) * u64::from(vectors) + u64::from(vectors) <= len as u64
+    }
+    #[inline(always)]
+    fn opaque(self, cx: Block) -> Self {
+        cx.opaque(self)
+    }
+}
+
+impl Place for usize {
+    #[inline(always)]
+    fn of(at: usize) -> Self {
+        at
+    }
+    #[inline(always)]
+    fn index(self) -> usize {
+        self
+    }
+    #[inline(always)]
+    fn plus(self, count: u32) -> Self {
+        self + count as usize
+    }
+    #[inline(always)]
+    fn minus(self, count: u32) -> Self {
+        self.saturating_sub(count as usize)
+    }
+    #[inline(always)]
+    fn times_plus(self, factor: u32, more: u32) -> Self {
+        self.wrapping_mul(factor as usize).wrapping_add(more as usize)
+    }
+    #[inline(always)]
+    fn fits(self, vectors: u32, len: usize) -> bool {
+        self.saturating_mul(vectors as usize).saturating_add(vectors as usize) <= len
+    }
+    #[inline(always)]
+    fn opaque(self, cx: Block) -> Self {
+        self + cx.opaque(0) as usize
+    }
 }
 
 /// The kernel for lanes that have `N` neighbouring vectors at a time.
@@ -87,7 +181,8 @@ struct Shape {
 /// # Safety
 /// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
-unsafe fn rows<V, S, I, R, E, const N: usize>(
+#[inline(always)]
+unsafe fn places<V, S, I, R, E, const N: usize, const MOST: usize>(
     cx: Block,
     a: &Csr<'_, V, I>,
     x: Input<S>,
@@ -103,111 +198,227 @@ unsafe fn rows<V, S, I, R, E, const N: usize>(
     R: Reduction<(V, S::Item)>,
     E: Epilogue<R::Output>,
 {
-    let Shape { vectors, columns, lanes, parts } = shape;
-    let row = (cx.block_rank() * CSR_THREADS + cx.thread_rank() as usize) >> lanes.trailing_zeros();
-    let lane = cx.lane() & (lanes - 1);
-    let (own, part) = ((lane >> parts.trailing_zeros()) * N as u32, (lane & (parts - 1)) as usize);
-    // What all lanes have at a time, and entries from one round of a part to its next.
-    let (width, round) = ((lanes >> parts.trailing_zeros()) * N as u32, parts as usize * AHEAD);
-    let (begin, end) = a.bounds(row);
-    let entries = a.entries(begin, end);
-    // Their number comes from the host, since a division takes longer than a row.
-    let columns = if columns.saturating_mul(vectors as usize) <= x.len() { columns } else { 0 };
-    let mut left = vectors;
-    while left > 0 {
-        let (has, vector) = (own < left, (vectors - left).saturating_add(own));
-        let mut totals = [op.identity(); N];
-        if columns > 0 {
-            // A lane without vectors goes along with the others.
-            let items = Items { x, vectors, vector: if has { vector } else { 0 }, last: columns - 1 };
-            let mut at = part * AHEAD;
-            while entries.len() >= AHEAD && at <= entries.len() - AHEAD {
-                // SAFETY: these are entries. `x` is as aligned as the caller says, and has an item of each vector for each column; a lane has `N`
-                // vectors from a multiple of `N`.
-                unsafe { items.add::<V, I, R, N, false>(&mut totals, &entries, at, op) };
-                at += round;
-            }
-            if at < entries.len() {
-                // SAFETY: as above, and the first of these is an entry.
-                unsafe { items.add::<V, I, R, N, true>(&mut totals, &entries, at, op) };
-            }
+    let groups = if MOST == 2 && shape.groups == 2 && width::<N, 2>(shape).is_some() { 2 } else { 1 };
+    // SAFETY: the caller's contract, and as just looked at.
+    unsafe {
+        match (groups, shape.narrow, shape.parts) {
+            (2, 1, 0) => rows::<V, S, I, R, E, u32, N, MOST, true>(cx, a, x, z, y, op, epilogue, shape),
+            (2, 1, _) => rows::<V, S, I, R, E, u32, N, MOST, false>(cx, a, x, z, y, op, epilogue, shape),
+            (1, 1, 0) => rows::<V, S, I, R, E, u32, N, 1, true>(cx, a, x, z, y, op, epilogue, shape),
+            (1, 1, _) => rows::<V, S, I, R, E, u32, N, 1, false>(cx, a, x, z, y, op, epilogue, shape),
+            _ => rows::<V, S, I, R, E, usize, N, 1, false>(cx, a, x, z, y, op, epilogue, shape),
         }
-        for total in &mut totals {
-            *total = warp_group_reduce(cx, *total, op.reducer(), parts);
-        }
-        if part == 0 && has && row < a.rows() {
-            let place = row * vectors as usize + vector as usize;
-            let mut results = [E::Output::ZERO; N];
-            for (k, (result, &total)) in results.iter_mut().zip(&totals).enumerate() {
-                // SAFETY: one lane has the row, the vector and the first part.
-                let old = unsafe { read::<R::Output, E>(y, z, place + k, epilogue) };
-                *result = epilogue.apply(op.post(total, entries.len() as u64), old);
-            }
-            // SAFETY: as above.
-            unsafe { y.write_items(place, &results) };
-        }
-        left = left.saturating_sub(width);
     }
 }
 
-/// The items of some neighbouring vectors.
-struct Items<'k, S: Source> {
-    x: Input<'k, S>,
-    vectors: u32,
-    /// The first of the vectors.
-    vector: u32,
-    /// The last column that all vectors have.
-    last: usize,
+/// How many vectors all lanes of a row have at a time, `G` groups of `N` neighbouring ones each; if all vectors are in whole passes, where there are
+/// several groups.
+#[inline(always)]
+fn width<const N: usize, const G: usize>(shape: Shape) -> Option<u32> {
+    let width = ((N * G) as u32) << (shape.lanes & 31).saturating_sub(shape.parts & 31);
+    if G == 1 || shape.vectors & (width - 1) == 0 { Some(width) } else { None }
 }
 
-impl<S: Source> Items<'_, S> {
-    /// Adds what the `AHEAD` entries from `at` contribute to `N` vectors. With `TAIL`, what is after the last entry counts for nothing.
+/// The kernel for lanes that have `N` neighbouring vectors at a time; with `ALONE`, all entries of the row.
+///
+/// # Safety
+/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1.
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
+#[inline(always)]
+unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bool>(
+    cx: Block,
+    a: &Csr<'_, V, I>,
+    x: Input<S>,
+    z: Global<E::Output>,
+    y: &mut GlobalMut<E::Output>,
+    op: &R,
+    epilogue: &E,
+    shape: Shape,
+) where
+    V: Element,
+    S: Source,
+    I: Integer + ConvertTo<u64>,
+    R: Reduction<(V, S::Item)>,
+    E: Epilogue<R::Output>,
+    P: Place,
+{
+    let Shape { vectors, .. } = shape;
+    let (lanes, log) = (shape.lanes & 31, if ALONE { 0 } else { shape.parts & 31 });
+    let (parts, thread) = (1 << log, cx.thread_rank());
+    let (block, pass) = match (cx.block_idx().x, shape.passes) {
+        (block, 0..=1) => (block, 0),
+        (block, passes) => (block / passes, block % passes),
+    };
+    let row = P::of(block as usize).times_plus(CSR_THREADS as u32 >> lanes, thread >> lanes);
+    let lane = thread & ((1 << lanes) - 1);
+    let (own, part) = ((lane >> log) * N as u32, lane & (parts - 1));
+    // What all lanes have at a time, and from one of a lane's groups to the next.
+    let Some(width) = width::<N, G>(shape) else { return };
+    let apart = width / G as u32;
+    let exists = row.plus(1) < P::of(a.offsets.len());
+    let last = P::of(shape.last_column);
+    let (mut begin, mut end) = (P::of(0), P::of(0));
+    if exists {
+        // SAFETY: both are offsets.
+        let ends = unsafe { (a.offsets.read_inside(row.index()), a.offsets.read_inside(row.index() + 1)) };
+        let entries = P::of(a.columns.len()).min(P::of(a.values.len()));
+        let entries = if last.fits(vectors, x.len()) { entries } else { P::of(0) };
+        // Offsets that are none become others, all of entries.
+        end = P::of((ends.1.convert()).min(entries.index() as u64) as usize);
+        begin = P::of((ends.0.convert()).min(end.index() as u64) as usize);
+    }
+    let count = (end.index() - begin.index()) as u64;
+    let items = Entries { a, x, vectors, apart, last, end };
+    let mut first = pass.wrapping_mul(width);
+    loop {
+        // A lane without vectors goes along with the others.
+        let has = if G == 1 { own < vectors.saturating_sub(first) } else { first < vectors };
+        let vector = if has {
+            first + own
+        } else if G == 1 {
+            0
+        } else {
+            own
+        };
+        let mut totals = [[op.identity(); N]; G];
+        let mut at = begin.plus(part);
+        let whole = end.minus((AHEAD as u32 - 1) * parts);
+        while at < whole {
+            // Without that, each load of the loop would have a pointer of its own, to add to.
+            let from = at.opaque(cx);
+            // SAFETY: these are entries. `x` is as aligned as the caller says, and has an item of each vector for each column; a lane has `N` vectors from a multiple
+            // of `N`.
+            unsafe { items.add::<R, N, G, AHEAD, ALONE, false>(&mut totals, from, parts, vector, op) };
+            at = at.plus(AHEAD as u32 * parts);
+        }
+        if at < end {
+            // SAFETY: as above, and the first of these is an entry, the last but one of `AHEAD` is none.
+            unsafe { items.add::<R, N, G, { AHEAD - 1 }, ALONE, true>(&mut totals, at, parts, vector, op) };
+        }
+        if !ALONE {
+            let mut bit = 1;
+            while bit < parts {
+                for total in totals.as_flattened_mut() {
+                    let other = cx.shuffle_xor(FULL_MASK, *total, bit, 32);
+                    *total = if part & bit == 0 { op.combine(*total, other) } else { op.combine(other, *total) };
+                }
+                bit *= 2;
+            }
+        }
+        let place = row.times_plus(vectors, vector);
+        if part == 0 && has && exists && place < P::of(y.len()).minus((G as u32 - 1) * apart + N as u32 - 1) {
+            let place = place.index();
+            let mut results = [[E::Output::ZERO; N]; G];
+            if epilogue.reads() {
+                for (group, results) in results.iter_mut().enumerate() {
+                    let place = place + group * apart as usize;
+                    if z.is_empty() {
+                        // SAFETY: one lane has the row, the vector and the first part.
+                        *results = unsafe { y.read_items_inside(place) };
+                    } else if place < z.len().saturating_sub(N - 1) {
+                        // SAFETY: as just looked at.
+                        *results = unsafe { z.read_items_inside(place) };
+                    }
+                }
+                for (n, result) in results.as_flattened_mut().iter_mut().enumerate() {
+                    *result = epilogue.apply(op.post(totals[n / N][n % N], count), *result);
+                }
+            } else {
+                for (n, result) in results.as_flattened_mut().iter_mut().enumerate() {
+                    *result = epilogue.apply(op.post(totals[n / N][n % N], count), E::Output::ZERO);
+                }
+            }
+            for (group, results) in results.iter().enumerate() {
+                // SAFETY: as above, and inside.
+                unsafe { y.write_items_inside(place + group * apart as usize, results) };
+            }
+        }
+        // Passes are counted for as many vectors a lane as there can be. A loop would keep in registers what is only needed at its end.
+        let step = width.saturating_mul(shape.passes.max(1));
+        if G > 1 || N == const { csr_lane_vectors::<S::Item, R::Accum>() } || vectors.saturating_sub(first) <= step {
+            break;
+        }
+        first += step;
+    }
+}
+
+/// Entries up to one, and the items at their columns.
+struct Entries<'a, 'k, V, I, S: Source, P> {
+    a: &'a Csr<'k, V, I>,
+    x: Input<'k, S>,
+    vectors: u32,
+    /// From one group of neighbouring vectors to the next.
+    apart: u32,
+    /// The last column that all vectors have.
+    last: P,
+    end: P,
+}
+
+impl<V, I, S, P> Entries<'_, '_, V, I, S, P>
+where
+    V: Element,
+    I: Integer + ConvertTo<u64>,
+    S: Source,
+    P: Place,
+{
+    /// Adds what the entries `at`, `at + step` and so on contribute to `N` vectors from `vector` on: `M` of them. With `TAIL`, what is not before
+    /// the end counts for nothing.
     ///
     /// No branch lies between the loads: all columns and values are on their way before one of them is used, and so are then the items.
     /// A column outside, which another launch has written since the matrix was checked, counts as the last one.
     ///
     /// # Safety
-    /// `at` is an entry, and without `TAIL` all of them are. `x` is aligned for vectors of `N` items unless `N` is 1, and has `(last + 1) * vectors` of them;
-    /// `vector` and `vectors` are multiples of `N`, and `vector` is below `vectors`.
+    /// `at` is before the end, which is inside, and without `TAIL` all of the entries are. `x` is aligned for vectors of `N` items unless `N` is 1, and has
+    /// `(last + 1) * vectors` of them; `vector` and `vectors` are multiples of `N`, and `vector` is below `vectors`.
     #[inline(always)]
     #[track_caller]
-    unsafe fn add<V, I, R, const N: usize, const TAIL: bool>(
+    unsafe fn add<R, const N: usize, const G: usize, const M: usize, const ALONE: bool, const TAIL: bool>(
         &self,
-        totals: &mut [R::Accum; N],
-        entries: &Entries<'_, V, I>,
-        at: usize,
+        totals: &mut [[R::Accum; N]; G],
+        at: P,
+        step: u32,
+        vector: u32,
         op: &R,
     ) where
-        V: Element,
-        I: Integer + ConvertTo<u64>,
         R: Reduction<(V, S::Item)>,
     {
-        let left = entries.len() - at;
-        let place = |k: usize| if TAIL { at + k.min(left - 1) } else { at + k };
-        let (mut columns, mut values) = ([0; AHEAD], [V::ZERO; AHEAD]);
+        let place = |k: usize| {
+            if TAIL {
+                at.plus(k as u32 * step).min(self.end.minus(1)).index()
+            } else if ALONE {
+                at.index() + k
+            } else {
+                at.plus(k as u32 * step).index()
+            }
+        };
+        let (mut columns, mut values) = ([0; M], [V::ZERO; M]);
         for (k, column) in columns.iter_mut().enumerate() {
             // SAFETY: an entry: by the caller's contract, or no later than the last one.
-            *column = column_of(unsafe { entries.column_inside(place(k)) }, self.last);
+            *column = column_of(unsafe { self.a.columns.read_inside(place(k)) }, self.last.index());
         }
         for (k, value) in values.iter_mut().enumerate() {
             // SAFETY: as above.
-            *value = unsafe { entries.value_inside(place(k)) };
+            *value = unsafe { self.a.values.read_inside(place(k)) };
         }
-        let mut products = [[op.identity(); N]; AHEAD];
+        let mut products = [[[op.identity(); N]; G]; M];
         for (k, products) in products.iter_mut().enumerate() {
-            let place = columns[k] * self.vectors as usize + self.vector as usize;
-            // A complex number need not be aligned for the one access that moves it.
-            // SAFETY: the last column at most, and the caller's contract.
-            let items =
-                unsafe { if N == 1 { self.x.items_inside::<N>(place) } else { self.x.vector_inside::<N>(place) } };
-            for (n, product) in products.iter_mut().enumerate() {
-                *product = op.pre((values[k], items[n]), columns[k] as u64);
+            let first = P::of(columns[k]).times_plus(self.vectors, vector);
+            for (group, products) in products.iter_mut().enumerate() {
+                let place = first.plus(group as u32 * self.apart).index();
+                // A complex number need not be aligned for the one access that moves it.
+                // SAFETY: the last column at most, and the caller's contract.
+                let items =
+                    unsafe { if N == 1 { self.x.items_inside::<N>(place) } else { self.x.vector_inside::<N>(place) } };
+                for (n, product) in products.iter_mut().enumerate() {
+                    *product = op.pre((values[k], items[n]), columns[k] as u64);
+                }
             }
         }
-        for (n, total) in totals.iter_mut().enumerate() {
-            for (k, products) in products.iter().enumerate() {
-                let next = op.combine(*total, products[n]);
-                *total = if TAIL { select_unpredictable(k < left, next, *total) } else { next };
+        for (k, products) in products.iter().enumerate() {
+            let counts = !TAIL || at.plus(k as u32 * step) < self.end;
+            for (total, &product) in totals.as_flattened_mut().iter_mut().zip(products.as_flattened()) {
+                let next = op.combine(*total, product);
+                *total = if TAIL && k > 0 { select_unpredictable(counts, next, *total) } else { next };
             }
         }
     }
