@@ -160,7 +160,12 @@ fn sweep<K: SortKey, V: Element, const ITEMS: usize>(
         // SAFETY: as above, and written by this thread.
         let begin = || unsafe { starts.load(thread) };
         let early = if values.is_none() { begin() } else { 0 };
-        let before = count_before(cx, memory.states, pass.half_of(pass.launch), tile);
+        let before = if values.is_none() || is_wide {
+            count_before::<{ SORT_AHEAD as usize }>(cx, memory.states, pass.half_of(pass.launch), tile)
+        } else {
+            // Beside values in registers.
+            count_before::<5>(cx, memory.states, pass.half_of(pass.launch), tile)
+        };
         if tile > 0 {
             state(tile).store(UPTO_TILE | (before + ranked.count));
         }
@@ -232,25 +237,24 @@ impl SortPass {
 }
 
 /// The count of this thread's digit in the first `tiles` tiles, whose states are the rows from `first`: adds up what is known of
-/// them, the last first, until one knows of all before it.
-fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
+/// them, the last first, `ROWS` at once, until one knows of all before it.
+fn count_before<const ROWS: usize>(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, tiles: u32) -> u32 {
     let thread = cx.thread_rank() as usize;
     let (mut before, mut left) = (0u32, tiles);
-    let read = |left: u32| -> [u32; SORT_AHEAD as usize] {
+    let read = |left: u32| -> [u32; ROWS] {
         // SAFETY: there are as many rows before the first tile's, whose state ends the walk.
         core::array::from_fn(|i| unsafe {
             states.at_unchecked(((first + left) as usize - 1 - i) * DIGITS + thread).load()
         })
     };
-    const ROWS: u32 = SORT_AHEAD;
-    const { assert!(ROWS < 16, "the flags of all rows and one bit more are a word") };
+    const { assert!(ROWS <= SORT_AHEAD as usize && ROWS < 16, "the flags of all rows and one bit more are a word") };
     let mut known = read(left);
     while left > 0 {
         // All are judged at once, as one after the other would be a chain of comparisons that all later tiles wait for. The flags of
         // the first row are on top: pairs of zeros are of a tile alone. After the last stands what is not known yet.
         let mut flags = 0u32;
         let mut i = 0;
-        while i < ROWS as usize {
+        while i < ROWS {
             flags = flags << 2 | (known[i] ^ OF_TILE) >> 30;
             i += 1;
         }
@@ -259,7 +263,7 @@ fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, 
         let is_last = zeros.is_multiple_of(2);
         let walked = zeros / 2 + is_last as u32;
         let mut i = 0;
-        while i < ROWS as usize {
+        while i < ROWS {
             // With the flags, which are taken off the sum.
             before = if (i as u32) < walked { known[i].wrapping_add(before) } else { before };
             i += 1;
@@ -268,7 +272,7 @@ fn count_before(cx: Block<'_>, states: &GlobalMut<'_, u32, Atomic>, first: u32, 
         if left > 0 {
             // Before the wait, which takes as long as the way to the cache and back.
             known = read(left);
-            if walked < ROWS {
+            if walked < ROWS as u32 {
                 cx.spin(20);
             }
         }
