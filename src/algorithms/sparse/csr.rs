@@ -419,16 +419,20 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
 
     /// Has products computed in this way.
     ///
-    /// Cost: nothing, or for [`SpmvMethod::Window`], if it has not been the method yet, a launch that reads all columns, on a stream of its own.
+    /// Cost: nothing, or for [`SpmvMethod::Window`], if it has not been the method yet, a launch that reads all columns, on a stream of its own, and a
+    /// wait for it.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] the errors of a launch and of an
-    /// allocation, which a capture cannot have.
+    /// allocation.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
         method.check()?;
         if method == SpmvMethod::Window && self.windows.is_none() {
             let stream = self.offsets.device().stream()?;
-            self.windows = Some(Windows::of::<V, I>(&stream, &self.offsets, &self.indices, self.columns)?);
+            let windows = Windows::of::<V, I>(&stream, &self.offsets, &self.indices, self.columns)?;
+            // Nobody else could wait for this stream, as who captures a product must.
+            stream.synchronize()?;
+            self.windows = Some(windows);
         }
         self.method = method;
         Ok(())

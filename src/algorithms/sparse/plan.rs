@@ -26,8 +26,9 @@ pub enum SpmvMethod {
     /// long ones and few giant ones among them. If results accumulate in more than some 490 bytes, 32 lanes have a row in its place.
     ByLength,
     /// Four lanes have a row, and a block has 512 rows. It copies the items of the vector from the first to the last column of its entries to
-    /// shared memory, each once, and reads them from there. A block for which these are more than 40 KiB reads the vector itself. For
-    /// bands: rows of similar lengths whose columns lie near each other, but not side by side.
+    /// shared memory, each once, and reads them from there: also those of columns between them that have no entry, which must be initialised.
+    /// A block for which these are more than 40 KiB reads the vector itself, and so do all if the vector's items are computed. For bands: rows of
+    /// similar lengths whose columns lie near each other, but not side by side.
     Window,
 }
 

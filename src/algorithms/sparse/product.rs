@@ -94,7 +94,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 
 /// Multiplies a sparse matrix and a vector: `y = A x`.
 ///
-/// `x` has an item for each column of the matrix. `y` may be longer than there are rows: the rest of it stays as it is. Its
+/// `x` has an item for each column of the matrix, all of them initialised. `y` may be longer than there are rows: the rest of it stays as it is. Its
 /// elements are of the type that accumulates, which is `f32` for halves.
 ///
 /// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.

@@ -179,7 +179,8 @@ impl Place for usize {
 /// The kernel for lanes that have `N` neighbouring vectors at a time.
 ///
 /// # Safety
-/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1.
+/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1. All lengths but that of `z` are below
+/// [`CSR_NARROW`] if `shape.narrow` is 1; only then `shape.groups` may be 2.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[inline(always)]
 unsafe fn places<V, S, I, R, E, const N: usize, const MOST: usize>(
@@ -222,7 +223,8 @@ fn width<const N: usize, const G: usize>(shape: Shape) -> Option<u32> {
 /// The kernel for lanes that have `N` neighbouring vectors at a time; with `ALONE`, all entries of the row.
 ///
 /// # Safety
-/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1.
+/// `vectors` is a multiple of `N`, and `x` is aligned for vectors of `N` items unless `N` is 1. Places `P` have room for all lengths but that of
+/// `z`, and a few entries more.
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 #[inline(always)]
 unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bool>(
@@ -292,7 +294,7 @@ unsafe fn rows<V, S, I, R, E, P, const N: usize, const G: usize, const ALONE: bo
             at = at.plus(AHEAD as u32 * parts);
         }
         if at < end {
-            // SAFETY: as above, and the first of these is an entry, the last but one of `AHEAD` is none.
+            // SAFETY: as above, and the first of these is an entry. After `AHEAD - 1` of them there is none.
             unsafe { items.add::<R, N, G, { AHEAD - 1 }, ALONE, true>(&mut totals, at, parts, vector, op) };
         }
         if !ALONE {

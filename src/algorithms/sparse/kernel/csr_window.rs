@@ -120,7 +120,8 @@ pub fn csr_windows<I>(
 /// The block copies its window to shared memory: the items of `x` from the first to the last column of its entries, as
 /// [`csr_windows`](struct@csr_windows) has found them. Columns and values are read straight from memory, and items from the window: the lanes of
 /// a warp go to many lines of `x`, which a cache serves one after the other, and shared memory by as many banks as there are
-/// lanes. A block whose window is wider than there is room for reads items from `x`. The order of combination is the same.
+/// lanes. A block whose window is wider than there is room for reads items from `x`, and so do all if items of `x` are computed. The order of
+/// combination is the same.
 ///
 /// `x` has an item for each column of the matrix.
 ///
@@ -156,8 +157,8 @@ pub fn csr_window_rows<V, S, I, R, E>(
     let [first, last] = windows[cx.block_rank()];
     let (first, end) = (first as usize, (last as usize).saturating_add(1).min(x.len()));
     let start = first - first % const { vector::<S>() };
-    // The same for all threads of the block.
-    if first < end && end - start <= const { csr_window_room::<S>() } {
+    // The same for all threads of the block. What is computed is so for entries alone, since it may be a fault elsewhere.
+    if const { S::IN_MEMORY } && first < end && end - start <= const { csr_window_room::<S>() } {
         let window = items.array::<S::Item>(0, const { csr_window_room::<S>() });
         // SAFETY: there is room for whole vectors, and nobody accesses it before the barrier.
         unsafe {
@@ -172,11 +173,14 @@ pub fn csr_window_rows<V, S, I, R, E>(
         // Entries are on their way before the window is there.
         let begun = Begun::new(cx, &a);
         x.wait_for_copies();
-        cx.barrier();
+        // Threads that ended with a fault have not waited for what they copy.
+        if cx.barrier_count(true) < CSR_WINDOW_THREADS as u32 {
+            return;
+        }
         let last_place = end - 1 - start;
         let item = |column: I| {
             let place = place_of(column, start, last_place);
-            // SAFETY: an item of the window, which was written before the barrier, and nobody writes it after.
+            // SAFETY: an item of the window, for which all threads have waited, and nobody writes it after the barrier.
             (unsafe { window.load_any(place) }, start + place)
         };
         rows::<V, S::Item, I, R, E>(cx, &a, begun, z, &mut y, &op, &epilogue, item);
