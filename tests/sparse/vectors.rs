@@ -28,7 +28,8 @@ fn products(matrix: &Host<f32>, x: &[f32], vectors: usize) -> Vec<f32> {
 fn several_vectors_have_the_products_of_each() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(41);
-    for (kind, vectors) in [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128, 129, 256, 300, 512].into_iter().enumerate() {
+    for (kind, vectors) in [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128, 129, 256, 300, 512].into_iter().enumerate()
+    {
         let columns = [30, 1, 77][kind % 3];
         let matrix = Host::of_lengths(columns, lengths(kind, &mut random), &mut random, whole);
         let x: Vec<f32> = (0..columns * vectors).map(|_| whole(random.bits())).collect();
