@@ -99,7 +99,7 @@ struct Shape {
 }
 
 /// A number of a row, an entry, an item or a column, of no more bits than it needs.
-trait Place: Copy + Ord {
+pub(super) trait Place: Copy + Ord {
     /// Without the bits that it does not have.
     fn of(at: usize) -> Self;
     fn index(self) -> usize;

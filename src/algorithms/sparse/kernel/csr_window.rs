@@ -9,8 +9,9 @@ use kernel_primitives::input::Source;
 use kernel_primitives::prelude::*;
 use kernel_primitives::view::{SharedArray, SharedStorage};
 
-use super::csr::{Csr, Entries, ahead, blocks, column_of, read, sum};
+use super::csr::{Csr, ahead, blocks, column_of};
 use super::csr_build::CSR_BUILD_THREADS;
+use super::csr_vectors::Place;
 
 /// Threads of a block of [`csr_window_rows`](struct@csr_window_rows).
 pub const CSR_WINDOW_THREADS: usize = 512;
@@ -157,6 +158,7 @@ pub fn csr_window_rows<V, S, I, R, E>(
     let [first, last] = windows[cx.block_rank()];
     let (first, end) = (first as usize, (last as usize).saturating_add(1).min(x.len()));
     let start = first - first % const { vector::<S>() };
+    let block = Rows { a, z, op: &op, epilogue: &epilogue };
     // The same for all threads of the block. What is computed is so for entries alone, since it may be a fault elsewhere.
     if const { S::IN_MEMORY } && first < end && end - start <= const { csr_window_room::<S>() } {
         let window = items.array::<S::Item>(0, const { csr_window_room::<S>() });
@@ -170,20 +172,18 @@ pub fn csr_window_rows<V, S, I, R, E>(
                 _ => copy::<S, 1>(cx, x, (start, end), window),
             }
         }
-        // Entries are on their way before the window is there.
-        let begun = Begun::new(cx, &a);
-        x.wait_for_copies();
-        // Threads that ended with a fault have not waited for what they copy.
-        if cx.barrier_count(true) < CSR_WINDOW_THREADS as u32 {
-            return;
-        }
         let last_place = end - 1 - start;
         let item = |column: I| {
             let place = place_of(column, start, last_place);
             // SAFETY: an item of the window, for which all threads have waited, and nobody writes it after the barrier.
             (unsafe { window.load_any(place) }, start + place)
         };
-        rows::<V, S::Item, I, R, E>(cx, &a, begun, z, &mut y, &op, &epilogue, item);
+        // Threads that ended with a fault have not waited for what they copy.
+        let wait = || {
+            x.wait_for_copies();
+            cx.barrier_count(true) == CSR_WINDOW_THREADS as u32
+        };
+        block.products(cx, &mut y, wait, item);
     } else {
         let item = |column: I| {
             let column = column_of(column, last_column);
@@ -191,7 +191,7 @@ pub fn csr_window_rows<V, S, I, R, E>(
             let [item] = unsafe { x.items_inside::<1>(column) };
             (item, column)
         };
-        rows::<V, S::Item, I, R, E>(cx, &a, Begun::new(cx, &a), z, &mut y, &op, &epilogue, item);
+        block.products(cx, &mut y, || true, item);
     }
 }
 
@@ -236,112 +236,158 @@ fn place_of<I: Integer + ConvertTo<u64>>(column: I, start: usize, last_place: us
     }
 }
 
-/// A row of a group of lanes, of which each has the columns and values of its first entries under way.
-struct Begun<'k, V, I> {
-    entries: Entries<'k, V, I>,
-    columns: [I; AHEAD],
-    values: [V; AHEAD],
+/// What the rows of a block are made from.
+struct Rows<'a, 'k, V, I, O, R, E> {
+    a: Csr<'k, V, I>,
+    z: Global<'k, O>,
+    op: &'a R,
+    epilogue: &'a E,
 }
 
-impl<'k, V: Element, I: Integer + ConvertTo<u64>> Begun<'k, V, I> {
-    /// The first row of the lanes.
+impl<V, I, R, E, O> Rows<'_, '_, V, I, O, R, E>
+where
+    V: Element,
+    I: Integer + ConvertTo<u64>,
+    O: Element,
+{
+    /// The rows of a block. `item` is the item of a column, and the column that it is taken for; it is called after `wait`, and not at all if
+    /// that is false.
     #[inline(always)]
     #[track_caller]
-    fn new(cx: Block, a: &Csr<'k, V, I>) -> Self {
-        let (begin, end) = a.bounds(first_row(cx));
-        let entries = a.entries(begin, end);
-        let mut begun = Self { entries, columns: [I::ZERO; AHEAD], values: [V::ZERO; AHEAD] };
-        begun.ask(lane(cx));
-        begun
+    fn products<T>(
+        &self,
+        cx: Block,
+        y: &mut GlobalMut<O>,
+        wait: impl FnOnce() -> bool,
+        item: impl Fn(I) -> (T, usize),
+    ) where
+        T: Copy,
+        R: Reduction<(V, T)>,
+        E: Epilogue<R::Output, Output = O>,
+    {
+        // As many bits as an entry's number can have.
+        if const { size_of::<I>() <= 4 } {
+            self.products_of::<u32, T>(cx, y, wait, item);
+        } else {
+            self.products_of::<usize, T>(cx, y, wait, item);
+        }
     }
 
-    /// Asks for the entries of a lane from `at`, if that is one.
+    /// [`products`](Self::products), entries being counted by `P`.
     #[inline(always)]
     #[track_caller]
-    fn ask(&mut self, at: usize) {
-        if at >= self.entries.len() {
+    fn products_of<P, T>(
+        &self,
+        cx: Block,
+        y: &mut GlobalMut<O>,
+        wait: impl FnOnce() -> bool,
+        item: impl Fn(I) -> (T, usize),
+    ) where
+        P: Place,
+        T: Copy,
+        R: Reduction<(V, T)>,
+        E: Epilogue<R::Output, Output = O>,
+    {
+        let (op, epilogue) = (self.op, self.epilogue);
+        let most = const { ahead::<R::Accum>(AHEAD) };
+        let step = (most * CSR_WINDOW_LANES) as u32;
+        let lane = cx.thread_rank() % CSR_WINDOW_LANES as u32;
+        let mut turn = cx.thread_rank() / CSR_WINDOW_LANES as u32;
+        let first = cx.block_rank() * CSR_WINDOW_ROWS;
+        let rows = self.a.rows().min(y.len()).saturating_sub(first).min(CSR_WINDOW_ROWS) as u32;
+        let (mut columns, mut values) = ([I::ZERO; AHEAD], [V::ZERO; AHEAD]);
+        let (mut begin, mut count) = self.bounds::<P>(first, turn, rows);
+        let (mut at, mut left) = (begin.times_plus(1, lane), count.minus(lane));
+        self.ask(at, left, most, &mut columns, &mut values);
+        if !wait() {
             return;
         }
-        // Instead of an entry after the end, the last one is read again. Few bits, so that each entry costs one comparison.
-        let after = (self.entries.len() - 1 - at).min(AHEAD * CSR_WINDOW_LANES) as u32;
-        let place = |k: usize| at + ((k * CSR_WINDOW_LANES) as u32).min(after) as usize;
-        for (k, column) in self.columns.iter_mut().enumerate() {
-            // SAFETY: `at + after` is an entry.
-            *column = unsafe { self.entries.column_inside(place(k)) };
-        }
-        for (k, value) in self.values.iter_mut().enumerate() {
-            // SAFETY: as above.
-            *value = unsafe { self.entries.value_inside(place(k)) };
+        // Unrolled, turns would take more registers.
+        let apart = cx.opaque(AT_ONCE as u32);
+        while turn < CSR_WINDOW_ROWS as u32 {
+            let of_row = count;
+            (begin, count) = self.bounds::<P>(first, turn + apart, rows);
+            let mut total = op.identity();
+            while left > P::of(0) {
+                let mut products = [op.identity(); AHEAD];
+                for (k, product) in products.iter_mut().enumerate() {
+                    if k < most {
+                        let (item, column) = item(columns[k]);
+                        *product = op.pre((values[k], item), column as u64);
+                    }
+                }
+                for (k, &product) in products.iter().enumerate() {
+                    if k < most {
+                        let next = op.combine(total, product);
+                        let counts = k == 0 || left > P::of(k * CSR_WINDOW_LANES);
+                        total = select_unpredictable(counts, next, total);
+                    }
+                }
+                (at, left) = (at.times_plus(1, step), left.minus(step));
+                self.ask(at, left, most, &mut columns, &mut values);
+            }
+            // The next row's entries are on their way before this one's lanes combine.
+            (at, left) = (begin.times_plus(1, lane), count.minus(lane));
+            self.ask(at, left, most, &mut columns, &mut values);
+            let total = warp_group_reduce(cx, total, op.reducer(), CSR_WINDOW_LANES as u32);
+            if lane == 0 && turn < rows {
+                let row = first + turn as usize;
+                let total = op.post(total, of_row.index() as u64);
+                let mut old = [O::ZERO];
+                if epilogue.reads() {
+                    if self.z.is_empty() {
+                        // SAFETY: inside, and one lane has the row.
+                        old = unsafe { y.read_items_inside(row) };
+                    } else if row < self.z.len() {
+                        // SAFETY: as just looked at.
+                        old = unsafe { self.z.read_items_inside(row) };
+                    }
+                }
+                // SAFETY: inside, and one lane has the row.
+                unsafe { y.write_items_inside(row, &[epilogue.apply(total, old[0])]) };
+            }
+            turn += apart;
         }
     }
-}
 
-/// The first row of a thread.
-#[inline(always)]
-fn first_row(cx: Block) -> usize {
-    cx.block_rank() * CSR_WINDOW_ROWS + cx.thread_rank() as usize / CSR_WINDOW_LANES
-}
+    /// The first entry of a row of a block, and how many it has: all of them inside, whatever the offsets are. None if the block has no such
+    /// row.
+    #[inline(always)]
+    #[track_caller]
+    fn bounds<P: Place>(&self, first: usize, turn: u32, rows: u32) -> (P, P) {
+        if turn >= rows {
+            return (P::of(0), P::of(0));
+        }
+        let row = first + turn as usize;
+        // SAFETY: there is such a row.
+        let (begin, end) = unsafe { (self.a.offsets.read_inside(row), self.a.offsets.read_inside(row + 1)) };
+        let entries = self.a.columns.len().min(self.a.values.len());
+        let end = P::of((end.convert() as usize).min(entries));
+        let begin = P::of(begin.convert() as usize).min(end);
+        (begin, P::of(end.index() - begin.index()))
+    }
 
-/// Which of its row's lanes a thread is.
-#[inline(always)]
-fn lane(cx: Block) -> usize {
-    cx.thread_rank() as usize % CSR_WINDOW_LANES
-}
-
-/// The rows of a block. `item` is the item of a column, and the column that it is taken for.
-#[inline(always)]
-#[track_caller]
-#[allow(clippy::too_many_arguments, reason = "those of the kernel")]
-fn rows<'k, V, T, I, R, E>(
-    cx: Block,
-    a: &Csr<'k, V, I>,
-    mut begun: Begun<'k, V, I>,
-    z: Global<E::Output>,
-    y: &mut GlobalMut<E::Output>,
-    op: &R,
-    epilogue: &E,
-    item: impl Fn(I) -> (T, usize),
-) where
-    V: Element,
-    T: Copy,
-    I: Integer + ConvertTo<u64>,
-    R: Reduction<(V, T)>,
-    E: Epilogue<R::Output>,
-{
-    let most = const { ahead::<R::Accum>(AHEAD) };
-    let (lane, mut row) = (lane(cx), first_row(cx));
-    for turn in 0..TURNS {
-        let (begin, end) = if turn + 1 < TURNS { a.bounds(row + AT_ONCE) } else { (0, 0) };
-        let writes = lane == 0 && row < a.rows();
-        // SAFETY: a row is of one group of lanes, of which only the first accesses it.
-        let old = if writes { unsafe { read::<R::Output, E>(y, z, row, epilogue) } } else { E::Output::ZERO };
-        let len = begun.entries.len();
-        let mut total = op.identity();
-        let mut at = lane;
-        while at < len {
-            let left = (len - at).min(AHEAD * CSR_WINDOW_LANES) as u32;
-            let mut products = [op.identity(); AHEAD];
-            for (k, product) in products.iter_mut().enumerate() {
+    /// Asks for a lane's next entries, `left` counts those from `at` to the end of its row. In place of entries after that, the last one
+    /// is read again.
+    #[inline(always)]
+    #[track_caller]
+    fn ask<P: Place>(&self, at: P, left: P, most: usize, columns: &mut [I; AHEAD], values: &mut [V; AHEAD]) {
+        if left > P::of(0) {
+            let last = P::of(at.index() + left.index() - 1);
+            // What has too many bits becomes a smaller number, which is an entry, too.
+            let place = |k: usize| at.times_plus(1, (k * CSR_WINDOW_LANES) as u32).min(last).index();
+            for (k, column) in columns.iter_mut().enumerate() {
                 if k < most {
-                    let (item, column) = item(begun.columns[k]);
-                    let found = op.pre((begun.values[k], item), column as u64);
-                    *product = select_unpredictable(((k * CSR_WINDOW_LANES) as u32) < left, found, op.identity());
+                    // SAFETY: the last entry of a row at most.
+                    *column = unsafe { self.a.columns.read_inside(place(k)) };
                 }
             }
-            at += most * CSR_WINDOW_LANES;
-            // The next ones are on their way while these are combined.
-            begun.ask(at);
-            total = sum::<(V, T), R>(op, total, &products);
+            for (k, value) in values.iter_mut().enumerate() {
+                if k < most {
+                    // SAFETY: as above.
+                    *value = unsafe { self.a.values.read_inside(place(k)) };
+                }
+            }
         }
-        // So are the next row's.
-        begun.entries = a.entries(begin, end);
-        begun.ask(lane);
-        let total = warp_group_reduce(cx, total, op.reducer(), CSR_WINDOW_LANES as u32);
-        if writes {
-            let total = op.post(total, len as u64);
-            // SAFETY: as above.
-            unsafe { y.write(row, epilogue.apply(total, old)) };
-        }
-        row += AT_ONCE;
     }
 }
