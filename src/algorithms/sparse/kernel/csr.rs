@@ -181,28 +181,6 @@ impl<'k, V: Element, I: Integer + ConvertTo<u64>> Entries<'k, V, I> {
         self.values.len()
     }
 
-    /// The column of an entry.
-    ///
-    /// # Safety
-    /// It is one of these.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) unsafe fn column_inside(&self, entry: usize) -> I {
-        // SAFETY: the caller's contract.
-        unsafe { self.columns.read_inside(entry) }
-    }
-
-    /// The value of an entry.
-    ///
-    /// # Safety
-    /// It is one of these.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) unsafe fn value_inside(&self, entry: usize) -> V {
-        // SAFETY: the caller's contract.
-        unsafe { self.values.read_inside(entry) }
-    }
-
     /// What the entries `first`, `first + step` and so on contribute to their rows: `most` of them, a constant up to `N`. It is the identity
     /// where there is no entry.
     ///

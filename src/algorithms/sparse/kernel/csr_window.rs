@@ -128,8 +128,12 @@ pub fn csr_windows<I>(
 ///
 /// What the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
-/// Rows and entries that another launch has changed since the matrix was checked are a fault, or wrong numbers, and no access
-/// outside: a column outside the window counts as its last one.
+/// Rows and entries that another launch has changed since the matrix was checked are wrong numbers, and no access outside: a row has no
+/// entries after the last one of the matrix, and a column outside the window counts as its last one.
+///
+/// Three blocks are on a multiprocessor at once if a thread has 40 registers. So entries have numbers of 32 bits where indices have as many,
+/// and what could lead outside is made to lie inside, without a branch. A lane has the columns and values of its next entries under way,
+/// and where the next row begins and ends; but what the epilogue reads it asks for after the last entry.
 #[kernel(launch(pub(crate)), threads(CSR_WINDOW_THREADS), min_blocks(blocks::<R::Accum>([3, 3, 1])))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_window_rows<V, S, I, R, E>(
@@ -254,13 +258,8 @@ where
     /// that is false.
     #[inline(always)]
     #[track_caller]
-    fn products<T>(
-        &self,
-        cx: Block,
-        y: &mut GlobalMut<O>,
-        wait: impl FnOnce() -> bool,
-        item: impl Fn(I) -> (T, usize),
-    ) where
+    fn products<T>(&self, cx: Block, y: &mut GlobalMut<O>, wait: impl FnOnce() -> bool, item: impl Fn(I) -> (T, usize))
+    where
         T: Copy,
         R: Reduction<(V, T)>,
         E: Epilogue<R::Output, Output = O>,
@@ -296,17 +295,17 @@ where
         let first = cx.block_rank() * CSR_WINDOW_ROWS;
         let rows = self.a.rows().min(y.len()).saturating_sub(first).min(CSR_WINDOW_ROWS) as u32;
         let (mut columns, mut values) = ([I::ZERO; AHEAD], [V::ZERO; AHEAD]);
-        let (mut begin, mut count) = self.bounds::<P>(first, turn, rows);
+        let (mut begin, mut count) = self.entries::<P>(cx, self.ends(first, turn, rows));
         let (mut at, mut left) = (begin.times_plus(1, lane), count.minus(lane));
-        self.ask(at, left, most, &mut columns, &mut values);
+        // SAFETY: entries of one row, all inside.
+        unsafe { self.ask(at, left, most, &mut columns, &mut values) };
         if !wait() {
             return;
         }
         // Unrolled, turns would take more registers.
         let apart = cx.opaque(AT_ONCE as u32);
         while turn < CSR_WINDOW_ROWS as u32 {
-            let of_row = count;
-            (begin, count) = self.bounds::<P>(first, turn + apart, rows);
+            let (of_row, next) = (count, self.ends(first, turn + apart, rows));
             let mut total = op.identity();
             while left > P::of(0) {
                 let mut products = [op.identity(); AHEAD];
@@ -324,25 +323,28 @@ where
                     }
                 }
                 (at, left) = (at.times_plus(1, step), left.minus(step));
-                self.ask(at, left, most, &mut columns, &mut values);
+                // SAFETY: the rest of these.
+                unsafe { self.ask(at, left, most, &mut columns, &mut values) };
             }
             // The next row's entries are on their way before this one's lanes combine.
+            (begin, count) = self.entries(cx, next);
             (at, left) = (begin.times_plus(1, lane), count.minus(lane));
-            self.ask(at, left, most, &mut columns, &mut values);
-            let total = warp_group_reduce(cx, total, op.reducer(), CSR_WINDOW_LANES as u32);
-            if lane == 0 && turn < rows {
-                let row = first + turn as usize;
-                let total = op.post(total, of_row.index() as u64);
-                let mut old = [O::ZERO];
-                if epilogue.reads() {
-                    if self.z.is_empty() {
-                        // SAFETY: inside, and one lane has the row.
-                        old = unsafe { y.read_items_inside(row) };
-                    } else if row < self.z.len() {
-                        // SAFETY: as just looked at.
-                        old = unsafe { self.z.read_items_inside(row) };
-                    }
+            // SAFETY: entries of one row, all inside.
+            unsafe { self.ask(at, left, most, &mut columns, &mut values) };
+            let (writes, row) = (lane == 0 && turn < rows, first + turn as usize);
+            let mut old = [O::ZERO];
+            if writes && epilogue.reads() {
+                if self.z.is_empty() {
+                    // SAFETY: inside, and one lane has the row.
+                    old = unsafe { y.read_items_inside(row) };
+                } else if row < self.z.len() {
+                    // SAFETY: as just looked at.
+                    old = unsafe { self.z.read_items_inside(row) };
                 }
+            }
+            let total = warp_group_reduce(cx, total, op.reducer(), CSR_WINDOW_LANES as u32);
+            if writes {
+                let total = op.post(total, of_row.index() as u64);
                 // SAFETY: inside, and one lane has the row.
                 unsafe { y.write_items_inside(row, &[epilogue.apply(total, old[0])]) };
             }
@@ -350,35 +352,43 @@ where
         }
     }
 
-    /// The first entry of a row of a block, and how many it has: all of them inside, whatever the offsets are. None if the block has no such
-    /// row.
+    /// Where a row of a block begins and ends; an empty one if the block has no such row.
     #[inline(always)]
     #[track_caller]
-    fn bounds<P: Place>(&self, first: usize, turn: u32, rows: u32) -> (P, P) {
+    fn ends(&self, first: usize, turn: u32, rows: u32) -> (I, I) {
         if turn >= rows {
-            return (P::of(0), P::of(0));
+            return (I::ZERO, I::ZERO);
         }
         let row = first + turn as usize;
         // SAFETY: there is such a row.
-        let (begin, end) = unsafe { (self.a.offsets.read_inside(row), self.a.offsets.read_inside(row + 1)) };
-        let entries = self.a.columns.len().min(self.a.values.len());
-        let end = P::of((end.convert() as usize).min(entries));
-        let begin = P::of(begin.convert() as usize).min(end);
+        unsafe { (self.a.offsets.read_inside(row), self.a.offsets.read_inside(row + 1)) }
+    }
+
+    /// The first entry of a row, and how many it has: all of them inside, wherever it begins and ends.
+    #[inline(always)]
+    fn entries<P: Place>(&self, cx: Block, (begin, end): (I, I)) -> (P, P) {
+        let entries = P::of(self.a.columns.len().min(self.a.values.len()));
+        // Opaque, or the compiler would do all that where they are read, and wait for them there.
+        let end = P::of(end.convert() as usize).opaque(cx).min(entries);
+        let begin = P::of(begin.convert() as usize).opaque(cx).min(end);
         (begin, P::of(end.index() - begin.index()))
     }
 
-    /// Asks for a lane's next entries, `left` counts those from `at` to the end of its row. In place of entries after that, the last one
-    /// is read again.
+    /// Asks for `most` entries of a lane, a constant: the one at `at`, and each as many further as there are lanes. In place of what comes
+    /// after the `left` entries from `at`, the last one is read again; without any, nothing is done.
+    ///
+    /// # Safety
+    /// The `left` entries from `at` lie inside.
     #[inline(always)]
     #[track_caller]
-    fn ask<P: Place>(&self, at: P, left: P, most: usize, columns: &mut [I; AHEAD], values: &mut [V; AHEAD]) {
+    unsafe fn ask<P: Place>(&self, at: P, left: P, most: usize, columns: &mut [I; AHEAD], values: &mut [V; AHEAD]) {
         if left > P::of(0) {
             let last = P::of(at.index() + left.index() - 1);
             // What has too many bits becomes a smaller number, which is an entry, too.
             let place = |k: usize| at.times_plus(1, (k * CSR_WINDOW_LANES) as u32).min(last).index();
             for (k, column) in columns.iter_mut().enumerate() {
                 if k < most {
-                    // SAFETY: the last entry of a row at most.
+                    // SAFETY: the last entry at most; the caller's contract.
                     *column = unsafe { self.a.columns.read_inside(place(k)) };
                 }
             }
