@@ -249,8 +249,8 @@ def several_devices(results):
         "",
         prose(
             "An inclusive scan of one call alone takes as long on two devices as on one, as the docs of `split::inclusive_scan` "
-            "say: the last device waits for all before it. The host does not wait for the last device, so that the first can "
-            "begin the next call."
+            "say: the last device waits for all before it. The host waits for none, so that the first begins the next call "
+            "meanwhile."
         ),
         "",
     ]

@@ -122,4 +122,7 @@ pub use {
     unique::call::{Unique, UniqueByKey, unique, unique_by_key},
 };
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use {scan::call::inclusive_scan_after, sparse::Format};
+pub(crate) use {
+    scan::call::{exclusive_scan_after, inclusive_scan_after},
+    sparse::Format,
+};

@@ -1,18 +1,17 @@
 //! Scans over devices: of each device's items, and of what comes before them.
 
-use super::host::Call;
-use crate::algorithms::{ExclusiveScan, InclusiveScan, inclusive_scan_after};
+use crate::algorithms::{ExclusiveScan, InclusiveScan, exclusive_scan_after, inclusive_scan_after};
 use crate::functor::Reducer;
-use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream, algorithms};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream};
 
 /// Combines, for each item, all items up to and including it, those on the devices before too.
 ///
-/// As [`algorithms::inclusive_scan`], for the same items and operators. `op` need not be commutative. Which items are combined in which
-/// order depends on the split, too. The host calls `op`, too: it must give the same there as on the devices.
+/// As [`algorithms::inclusive_scan`](crate::algorithms::inclusive_scan()), for the same items and operators. `op` need not be commutative. Which
+/// items are combined in which order depends on the split, too.
 ///
 /// Cost: the first device scans its items once. The devices between the first and the last scan theirs twice, the first time to learn what
-/// they amount to. The last waits for all before it: two devices take as long as one, and many devices half as long as their number
-/// promises. The host waits for each device but the last.
+/// they amount to. The last waits for all before it: one call on two devices takes as long as on one, and on many half as long as their number
+/// promises. The host waits for no device, so that the first ones begin the next call meanwhile.
 ///
 /// ```
 /// use kernel_primitives::functor::Max;
@@ -30,24 +29,22 @@ use crate::{BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuff
 ///
 /// # Errors
 /// Returns [`Error::Split`](crate::Error::Split) if `x` and `out` do not have the same items on the same devices,
-/// [`Error::Fault`](crate::Error::Fault) if `op` panics on the host, and the errors of [`algorithms::inclusive_scan`].
-#[track_caller]
+/// [`Error::Capture`](crate::Error::Capture) if a stream captures and another device has items, and the errors of
+/// [`algorithms::inclusive_scan`](crate::algorithms::inclusive_scan()).
 pub fn inclusive_scan<T, R, Tag>(x: &SplitBuffer<T>, op: R, out: &mut SplitBuffer<T>) -> Result<()>
 where
     T: Element + InclusiveScan<R, Tag>,
     R: Reducer<T> + KernelParam,
 {
     let first = op.identity();
-    let of_one = |stream: &Stream, x: BufferSlice<'_, T>, first: T, op: R, out: BufferSliceMut<'_, T>| {
-        inclusive_scan_after(stream, x, first, op, out)
-    };
-    let amount = |_: usize, result: T| -> Result<T> { Ok(result) };
-    scan(Call::of("`split::inclusive_scan`"), x, first, op, out, (amount, of_one))
+    scan::<T, R, false>("`split::inclusive_scan`", x, first, op, out, |stream, x, before, op, out| {
+        inclusive_scan_after(stream, x, before, op, out)
+    })
 }
 
 /// Combines, for each item, `first` and all items before it, those on the devices before too.
 ///
-/// As [`inclusive_scan`], and [`algorithms::exclusive_scan`].
+/// As [`inclusive_scan`], and [`algorithms::exclusive_scan`](crate::algorithms::exclusive_scan()).
 ///
 /// ```
 /// use kernel_primitives::functor::Add;
@@ -65,62 +62,63 @@ where
 ///
 /// # Errors
 /// Returns the errors of [`inclusive_scan`].
-#[track_caller]
 pub fn exclusive_scan<T, R, Tag>(x: &SplitBuffer<T>, first: T, op: R, out: &mut SplitBuffer<T>) -> Result<()>
 where
     T: Element + ExclusiveScan<R, Tag>,
     R: Reducer<T> + KernelParam,
 {
-    let call = Call::of("`split::exclusive_scan`");
-    let of_one = |stream: &Stream, x: BufferSlice<'_, T>, first: T, op: R, out: BufferSliceMut<'_, T>| {
-        algorithms::exclusive_scan(stream, x, first, op, out)
-    };
-    let amount = |device: usize, before: T| -> Result<T> {
-        let last = last_of(x.part(device))?;
-        call.run(|| op.apply(before, last))
-    };
-    scan(call, x, first, op, out, (amount, of_one))
+    scan::<T, R, true>("`split::exclusive_scan`", x, first, op, out, |stream, x, before, op, out| {
+        exclusive_scan_after(stream, x, before, op, out)
+    })
 }
 
-/// The last item, which is copied to the host.
-fn last_of<T: Element>(part: BufferSlice<'_, T>) -> Result<T> {
-    Ok(part.slice(part.len() - 1..)?.to_vec()?[0])
-}
-
-/// Scans by `of_one` on each device. `amount` is what a device's items amount to, given its number and its last result.
-fn scan<T, R>(
-    call: Call,
+/// Scans by `of_one` on each device, after a first item and what comes from the devices before.
+fn scan<T, R, const EXCLUSIVE: bool>(
+    call: &'static str,
     x: &SplitBuffer<T>,
     first: T,
     op: R,
     out: &mut SplitBuffer<T>,
-    (amount, of_one): (
-        impl Fn(usize, T) -> Result<T>,
-        impl Fn(&Stream, BufferSlice<'_, T>, T, R, BufferSliceMut<'_, T>) -> Result<()>,
-    ),
+    of_one: impl Fn(&Stream, BufferSlice<'_, T>, (T, Option<BufferSlice<'_, T>>), R, BufferSliceMut<'_, T>) -> Result<()>,
 ) -> Result<()>
 where
     T: Element,
     R: Reducer<T> + KernelParam,
 {
-    super::check_result(call.name, x, out)?;
+    super::check_result(call, x, out)?;
     let streams = x.split().streams();
     let devices: Vec<usize> = (0..streams.len()).filter(|&device| !x.range(device).is_empty()).collect();
     let Some((&last, all_before)) = devices.split_last() else { return Ok(()) };
+    if all_before.is_empty() {
+        return of_one(&streams[last], x.part(last), (first, None), op, out.part_mut(last));
+    }
     // All at once: the first has its results, and the others what they amount to.
     for (at, &device) in all_before.iter().enumerate() {
         let first = if at == 0 { first } else { op.identity() };
-        of_one(&streams[device], x.part(device), first, op, out.part_mut(device))?;
+        of_one(&streams[device], x.part(device), (first, None), op, out.part_mut(device))?;
     }
-    let mut before = first;
-    for (at, &device) in all_before.iter().enumerate() {
-        let amount = amount(device, last_of(out.part(device))?)?;
-        if at > 0 {
-            of_one(&streams[device], x.part(device), before, op, out.part_mut(device))?;
-            before = call.run(|| op.apply(before, amount))?;
-        } else {
-            before = amount;
+    // Of each device after the first: items that all before it amount to. An exclusive scan's last result lacks the last item.
+    let mut before: Vec<Buffer<T>> = Vec::new();
+    for pair in devices.windows(2) {
+        let (from, stream) = (pair[0], &streams[pair[1]]);
+        let known = before.last().map_or(0, Buffer::len);
+        let mut items = stream.buffer_uninit(known + 1 + usize::from(EXCLUSIVE))?;
+        if let Some(before) = before.last() {
+            items.slice_mut(..known)?.copy_from_peer(stream, before.as_slice())?;
         }
+        items.slice_mut(known..known + 1)?.copy_from_peer(stream, last_of(out.part(from))?)?;
+        if EXCLUSIVE {
+            items.slice_mut(known + 1..)?.copy_from_peer(stream, last_of(x.part(from))?)?;
+        }
+        before.push(items);
     }
-    of_one(&streams[last], x.part(last), before, op, out.part_mut(last))
+    for (&device, before) in devices[1..].iter().zip(&before) {
+        let before = (op.identity(), Some(before.as_slice()));
+        of_one(&streams[device], x.part(device), before, op, out.part_mut(device))?;
+    }
+    Ok(())
+}
+
+fn last_of<T: Element>(part: BufferSlice<'_, T>) -> Result<BufferSlice<'_, T>> {
+    part.slice(part.len() - 1..)
 }

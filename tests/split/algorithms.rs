@@ -2,7 +2,7 @@
 
 use kernel_primitives::expr::{Reductions, SplitTensor};
 use kernel_primitives::functor::{Add, BinaryFn, GreaterThan, LessThan, Max, Min, bind_second};
-use kernel_primitives::{Devices, Error, Result, Split, SplitBuffer, split};
+use kernel_primitives::{Counters, Devices, Error, Result, Split, SplitBuffer, split};
 
 use crate::kernels::{Compose, Map, SmallSum};
 use crate::{all_splits, splits, values};
@@ -60,19 +60,21 @@ fn a_scan_by_an_operator_that_does_not_commute_keeps_the_order() -> Result<()> {
 }
 
 #[test]
-fn a_scan_copies_what_it_needs_of_each_device_but_the_last() -> Result<()> {
+fn a_scan_copies_a_few_items_between_devices_and_none_to_the_host() -> Result<()> {
     let devices = Devices::emulated(3)?;
     let split = Split::even(&devices)?;
     let x = SplitBuffer::from_slice(&split, &values(3000))?;
     let mut out = SplitBuffer::uninit(&split, 3000)?;
-    let copies = || devices.iter().map(|device| device.counters().device_to_host_copies).collect::<Vec<_>>();
-    let since = |scan: &mut dyn FnMut() -> Result<()>| -> Result<Vec<u64>> {
-        let before = copies();
+    let counters = || -> Vec<Counters> { devices.iter().map(|device| device.counters()).collect() };
+    let since = |scan: &mut dyn FnMut() -> Result<()>| -> Result<[u64; 2]> {
+        let before = counters();
         scan()?;
-        Ok(copies().iter().zip(before).map(|(after, before)| after - before).collect())
+        let since = counters().into_iter().zip(before).map(|(after, before)| after.since(before));
+        Ok(since.fold([0; 2], |[bytes, copies], one| [bytes + one.peer_bytes / 4, copies + one.device_to_host_copies]))
     };
-    assert_eq!(since(&mut || split::inclusive_scan(&x, Add, &mut out))?, [1, 1, 0]);
-    assert_eq!(since(&mut || split::exclusive_scan(&x, 0, Add, &mut out))?, [2, 2, 0]);
+    // The second device gets what the first amounts to, and the third that and the second's.
+    assert_eq!(since(&mut || split::inclusive_scan(&x, Add, &mut out))?, [3, 0]);
+    assert_eq!(since(&mut || split::exclusive_scan(&x, 0, Add, &mut out))?, [6, 0]);
     Ok(())
 }
 
@@ -177,7 +179,7 @@ fn wrong_arguments() -> Result<()> {
 fn an_operator_that_panics_is_a_fault_on_any_number_of_devices() -> Result<()> {
     for count in [1, 2] {
         let devices = Split::even(&Devices::emulated(count)?)?;
-        // Of two devices the second has no sum that is too large: only the host adds what comes before it.
+        // Of two devices neither has a sum that is too large of its own.
         let x = SplitBuffer::from_slice(&devices, &[6u32, 0])?;
         let result = split::exclusive_scan(&x, 5, SmallSum, &mut SplitBuffer::uninit(&devices, 2)?);
         assert!(matches!(result, Err(Error::Fault(_))), "{count}: {result:?}");

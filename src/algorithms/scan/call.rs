@@ -9,7 +9,7 @@ use crate::algorithms::tuning::Parameter;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
-use crate::{BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream};
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
@@ -66,14 +66,14 @@ where
 {
     let kernels = <S::Short as InclusiveScan<R, Tag>>::kernels();
     let first = op.identity();
-    scan(kernels, run.into(), x, first, op, out.into())
+    scan(kernels, run.into(), x, (first, None), op, out.into())
 }
 
-/// [`inclusive_scan`] after `first`: `out[i] = first op x[0] op … op x[i]`.
+/// [`inclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i]`.
 pub(crate) fn inclusive_scan_after<I, S, R, Tag>(
     stream: &Stream,
     x: I,
-    first: S::Item,
+    (first, before): (S::Item, Option<BufferSlice<'_, S::Item>>),
     op: R,
     out: BufferSliceMut<'_, S::Item>,
 ) -> Result<()>
@@ -83,7 +83,24 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: InclusiveScan<R, Tag>,
 {
-    scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), stream.into(), x, first, op, out)
+    scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), stream.into(), x, (first, before), op, out)
+}
+
+/// [`exclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i - 1]`.
+pub(crate) fn exclusive_scan_after<I, S, R, Tag>(
+    stream: &Stream,
+    x: I,
+    (first, before): (S::Item, Option<BufferSlice<'_, S::Item>>),
+    op: R,
+    out: BufferSliceMut<'_, S::Item>,
+) -> Result<()>
+where
+    I: InputArg<S>,
+    S: Source<Item: Element>,
+    R: Reducer<S::Item> + KernelParam,
+    S::Short: ExclusiveScan<R, Tag>,
+{
+    scan(<S::Short as ExclusiveScan<R, Tag>>::kernels(), stream.into(), x, (first, before), op, out)
 }
 
 algorithm! {
@@ -127,7 +144,7 @@ where
     S::Short: ExclusiveScan<R, Tag>,
 {
     let kernels = <S::Short as ExclusiveScan<R, Tag>>::kernels();
-    scan(kernels, run.into(), x, first, op, out.into())
+    scan(kernels, run.into(), x, (first, None), op, out.into())
 }
 
 /// The kernels of a scan: for any input, and for long ones in memory.
@@ -138,9 +155,9 @@ fn scan<I, S, R, const EXCLUSIVE: bool>(
     (tiles_kernel, pipeline): ScanKernels<S, R, EXCLUSIVE>,
     run: Run<'_>,
     x: I,
-    first: S::Item,
+    (first, before): (S::Item, Option<BufferSlice<'_, S::Item>>),
     op: R,
-    mut out: BufferSliceMut<'_, S::Item>,
+    out: BufferSliceMut<'_, S::Item>,
 ) -> Result<()>
 where
     I: InputArg<S>,
@@ -150,6 +167,9 @@ where
     let algorithm = if EXCLUSIVE { "exclusive_scan" } else { "inclusive_scan" };
     let len = run.items(algorithm, &x)?;
     check_output(algorithm, "out", out.len(), len)?;
+    let all = out.len();
+    let (mut out, nothing) = out.split_at(all)?;
+    let before = before.unwrap_or(nothing.as_slice());
     let bytes = size_of::<S::Item>();
     let tile = const { device::scan_pipeline_tile::<S>() };
     if tile > 0 && len / tile >= run.tuning(Parameter::ScanPipeline, bytes)? {
@@ -168,6 +188,7 @@ where
                 dims,
                 x,
                 first,
+                before,
                 &mut out,
                 chain,
                 launch,
@@ -184,6 +205,7 @@ where
             dims,
             x,
             first,
+            before,
             &mut out,
             chain,
             launch,

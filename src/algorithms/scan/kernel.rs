@@ -71,15 +71,17 @@ impl ScanTiles {
 // PTX: scan_tiles__Span_f64_Add_true has 13 loads and 13 stores of 16 bytes, staged.
 
 /// The kernel of [`algorithms::inclusive_scan`](kernel_primitives::algorithms::inclusive_scan) and the algorithms like it: `out[i]` is
-/// `first`, and
+/// `first`, the items of `before`, and
 /// the items up to `x[i]`, that one left out if `EXCLUSIVE`, combined by `op`. A tile a block, of so many `rounds` of a vector a
 /// thread, of which the input's first may begin inside a vector: see [`ScanTiles`]; `chain` has the memory of a [`Chain`] of all
 /// tiles of the epoch `epoch`, or none if there is one tile.
 #[kernel(launch(pub(crate)), threads(SCAN_THREADS), min_blocks(4))]
+#[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,
     first: S::Item,
+    before: Global<S::Item>,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
     epoch: u32,
@@ -95,7 +97,7 @@ pub fn scan_tiles<S, R, const EXCLUSIVE: bool>(
     cx.require_at_most(x.len(), out.len());
     let chain = Chain::new(cx, &chain, cx.grid_blocks()).epoch(epoch);
     let tile = chain.take_tile(&mut ticket);
-    let tile = ScanTile { cx, x, first, chain, tile, rounds: rounds as usize, op };
+    let tile = ScanTile { cx, x, first, before, chain, tile, rounds: rounds as usize, op };
     macro_rules! shapes {
         ($($n:literal x $staged:literal + $held:literal)*) => {
             const {
@@ -129,6 +131,7 @@ struct ScanTile<'a, 'k, S: Source, R> {
     cx: Block<'k>,
     x: Input<'k, S>,
     first: S::Item,
+    before: Global<'k, S::Item>,
     chain: Chain<'a, 'k, S::Item>,
     tile: usize,
     rounds: usize,
@@ -150,7 +153,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     R: Reducer<S::Item> + Copy,
 {
     const { assert!(ROUNDS == HELD + 1, "one round for what is in shared memory") };
-    let ScanTile { cx, x, first, chain, tile, rounds: most, op } = scan;
+    let ScanTile { cx, x, first, before: items_before, chain, tile, rounds: most, op } = scan;
     let (lane, warp, len) = (cx.lane() as usize, cx.warp() as usize, x.len());
     // Rounds of a vector a lane that a warp's part can have, and those of them in shared memory.
     let most = most.clamp(1, STAGED + HELD);
@@ -233,7 +236,7 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
     }
     let before = block_exclusive_scan_rounds_after(cx, shared, &shares, op, |total| {
         let before = if chain.is_empty() { op.identity() } else { chain.prefix(tile, total, &op) };
-        op.apply(first, before)
+        op.apply(combined_after(first, items_before, &op), before)
     });
     let mut write = |v: usize, results: &[S::Item; N]| {
         let to = start.wrapping_add(beside(v));
@@ -290,6 +293,19 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
             write(v, &staged_at(v));
         }
     }
+}
+
+/// `first` and some items after it, combined in order.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn combined_after<T: Element, R: Reducer<T>>(first: T, items: Global<T>, op: &R) -> T {
+    let mut total = first;
+    let mut at = 0;
+    while at < items.len() {
+        total = op.apply(total, items[at]);
+        at += 1;
+    }
+    total
 }
 
 /// Replaces each item by what comes before it and it amount to, without it if `EXCLUSIVE`, given what comes before the first one;

@@ -8,7 +8,7 @@ use kernel_primitives::prelude::*;
 use kernel_primitives::simt::WARP;
 use kernel_primitives::view::{Parity, SharedArray, SharedSlice, SharedStorage, SplitBarriers};
 
-use crate::algorithms::scan::kernel::{in_order, scan_in_order, scan_vector};
+use crate::algorithms::scan::kernel::{combined_after, in_order, scan_in_order, scan_vector};
 use crate::algorithms::tile::staged::lead;
 
 /// Parts of a tile, for each of which a block has a warp that loads and combines and one that scans and writes.
@@ -91,6 +91,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
     cx: Block,
     x: Input<S>,
     first: S::Item,
+    before: Global<S::Item>,
     mut out: GlobalMut<S::Item>,
     chain: GlobalMut<u64, Atomic>,
     epoch: u32,
@@ -115,7 +116,7 @@ pub fn scan_pipeline<S, R, const EXCLUSIVE: bool>(
                 let slots = (slots as usize).clamp(1, SCAN_PIPELINE_SLOTS);
                 cx.require_at_most(slots * tile, items.len());
                 Pipeline::<S, R, $n, EXCLUSIVE> {
-                    cx, x, first, op, slots,
+                    cx, x, first, before, op, slots,
                     chain: &chain, barriers: &barriers, tiles: tiles.array(0, SCAN_PIPELINE_SLOTS), values, items: items.array(),
                 }
                 .run(&mut out)
@@ -131,6 +132,7 @@ struct Pipeline<'a, 'k, S: Source, R, const N: usize, const EXCLUSIVE: bool> {
     cx: Block<'k>,
     x: Input<'k, S>,
     first: S::Item,
+    before: Global<'k, S::Item>,
     op: R,
     slots: usize,
     chain: &'a Chain<'a, 'k, S::Item>,
@@ -259,10 +261,11 @@ where
     /// Learns what all tiles before amount to.
     fn learn(&self) {
         let (mut state, mut known) = (PipelineState::default(), Known::nothing(&self.op));
+        let first = combined_after(self.first, self.before, &self.op);
         loop {
             self.wait(Event::Given, state);
             let Some(tile) = self.tile(state) else { return };
-            let before = self.op.apply(self.first, self.chain.prefix_after(&mut known, tile, &self.op));
+            let before = self.op.apply(first, self.chain.prefix_after(&mut known, tile, &self.op));
             if self.cx.lane() == 0 {
                 // SAFETY: inside; others read it once it is known.
                 unsafe { self.values.store(self.before_tile(state), before) };
