@@ -1,5 +1,7 @@
 //! Sorts of keys.
 
+use std::ops::Range;
+
 use super::shares::{Ends, Passes, Runs, check_places, only_device};
 use crate::algorithms::{Gather, Merge, SortBy, SortKeys};
 use crate::functor::{Comparator, Direction};
@@ -124,17 +126,25 @@ where
         let (stream, passes) = (&split.streams()[device], Passes::of(&pieces, most));
         let mut copy = stream.buffer_uninit(passes.copied())?;
         let mut target = if passes.begin_in_copy() { copy.as_mut_slice() } else { out.part_mut(device) };
-        runs.collect(stream, device, &pieces, &mut target)?;
-        shares.push((passes, copy));
+        // A merge reads the device's own piece where it is.
+        let own = if passes.is_done() || passes.sort_again { None } else { runs.own(stream, &pieces)? };
+        runs.collect(stream, (device, own.as_ref().map(|own| own.run)), &pieces, &mut target)?;
+        shares.push((passes, copy, own));
     }
-    for (device, (passes, mut copy)) in shares.into_iter().enumerate() {
+    for (device, (passes, mut copy, own)) in shares.into_iter().enumerate() {
         let (stream, mut out, mut copy) = (&split.streams()[device], out.part_mut(device), copy.as_mut_slice());
         if passes.sort_again {
             sort(stream, copy.as_slice(), out)?;
             continue;
         }
         passes.each(|in_copy, a, b| {
+            let ranges = [a.clone(), b.clone()];
             let Ends { a, b, mut to } = Ends::of(&mut copy, &mut out, in_copy, a, b)?;
+            let of_range = |range: &Range<usize>, items| match &own {
+                Some(own) if own.range == *range => own.items,
+                _ => items,
+            };
+            let (a, b) = (of_range(&ranges[0], a), of_range(&ranges[1], b));
             if b.is_empty() { to.copy_from_device(stream, a) } else { algorithms::merge(stream, a, b, order, to) }
         })?;
     }

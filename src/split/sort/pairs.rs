@@ -154,9 +154,9 @@ where
         let begin_in_copy = [passes.begin_in_copy(), passes.begin_in_copy() || !passes.is_done() && !is_merged::<V>()];
         let (mut keys, mut values) = (stream.buffer_uninit(passes.copied())?, stream.buffer_uninit(passes.copied())?);
         let mut target = if begin_in_copy[0] { keys.as_mut_slice() } else { keys_out.part_mut(device) };
-        runs.collect(stream, device, &pieces, &mut target)?;
+        runs.collect(stream, (device, None), &pieces, &mut target)?;
         let mut target = if begin_in_copy[1] { values.as_mut_slice() } else { values_out.part_mut(device) };
-        values_runs.collect(stream, device, &pieces, &mut target)?;
+        values_runs.collect(stream, (device, None), &pieces, &mut target)?;
         shares.push(Share { passes, keys, values });
     }
     for (device, share) in shares.into_iter().enumerate().filter(|(_, share)| !share.passes.is_done()) {

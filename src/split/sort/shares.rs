@@ -63,11 +63,22 @@ impl<'a, T: Element> Runs<'a, T> {
         found.iter().map(Buffer::to_vec).collect()
     }
 
-    /// Copies pieces of all runs to `target`, one after the other. Devices begin with different runs, so that not all read from one.
+    /// The piece of a run that is on the stream's device; none if it has no items.
+    pub(super) fn own(&self, stream: &Stream, pieces: &[Range<usize>]) -> Result<Option<Own<'_, T>>> {
+        let Some(run) = self.streams.iter().position(|one| one.device().same_as(stream.device())) else {
+            return Ok(None);
+        };
+        let (piece, end) = (pieces[run].clone(), pieces[..=run].iter().map(|piece| piece.len()).sum());
+        let range = end - piece.len()..end;
+        Ok(if piece.is_empty() { None } else { Some(Own { run, range, items: self.runs[run].slice(piece)? }) })
+    }
+
+    /// Copies pieces of all runs to `target`, one after the other, but that of the run `without`. Devices begin with different runs, so that not
+    /// all read from one.
     pub(super) fn collect(
         &self,
         stream: &Stream,
-        device: usize,
+        (device, without): (usize, Option<usize>),
         pieces: &[Range<usize>],
         target: &mut BufferSliceMut<'_, T>,
     ) -> Result<()> {
@@ -78,7 +89,7 @@ impl<'a, T: Element> Runs<'a, T> {
         let ends: Vec<usize> = ends.collect();
         for run in (0..pieces.len()).map(|i| (device + i) % pieces.len()) {
             let piece = pieces[run].clone();
-            if !piece.is_empty() {
+            if !piece.is_empty() && without != Some(run) {
                 let to = ends[run] - piece.len()..ends[run];
                 let mut target = BufferSliceMut::from(&mut *target).into_slice(to)?;
                 target.copy_from_peer(stream, self.runs[run].slice(piece)?)?;
@@ -86,6 +97,14 @@ impl<'a, T: Element> Runs<'a, T> {
         }
         Ok(())
     }
+}
+
+/// A piece of a device's own run.
+pub(super) struct Own<'a, T> {
+    pub(super) run: usize,
+    /// Where it is among all pieces of the device.
+    pub(super) range: Range<usize>,
+    pub(super) items: BufferSlice<'a, T>,
 }
 
 /// An error unless there are as many places as items.
