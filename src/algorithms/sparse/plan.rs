@@ -60,6 +60,10 @@ const LATER: f64 = 2.5;
 /// A step of several lanes a row reads at as many places as there are rows in the warp. This is what that adds, by the number of lanes.
 const SCATTERED: f64 = 2.0;
 
+/// How much longer these take if the items of `x` lie all over it, so that each is in a line of its own: several lanes a row have more of them
+/// under way.
+const FAR: f64 = 1.5;
+
 /// The begin and the end of a row: offsets, combination of the lanes, result.
 const ROW: f64 = 3.0;
 
@@ -228,7 +232,7 @@ impl RowLengths {
         if self.longest > CSR_SHORT as u64 {
             let batches = (self.rows as f64 / f64::from(WARP)).ceil();
             let shared = self.giant_entries as f64 / f64::from(WARP);
-            let work = alone(self.short_steps, batches) + self.long_steps as f64 + shared;
+            let work = self.alone(self.short_steps, batches) + self.long_steps as f64 + shared;
             let giants = if self.giant_entries > 0 { SHARES } else { 0.0 };
             // One warp has its long rows to itself.
             let time = work / WARPS + self.most_steps as f64 + giants;
@@ -246,6 +250,14 @@ impl RowLengths {
         best
     }
 
+    /// The work of so many steps of lanes that have a row each, in batches of a warp.
+    fn alone(&self, steps: u64, batches: f64) -> f64 {
+        let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
+        // Nearly no block's columns are in a window.
+        let is_far = self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks());
+        (steps as f64 * ALONE + later * LATER) * if is_far { FAR } else { 1.0 } + ROW * batches
+    }
+
     /// The lanes a row that take the fewest steps, and their time.
     fn best_rows(&self) -> (f64, u32) {
         let mut best = (f64::INFINITY, WARP);
@@ -253,7 +265,7 @@ impl RowLengths {
             let lanes = f64::from(1u32 << way);
             let batches = (self.rows as f64 * lanes / f64::from(WARP)).ceil().max(1.0);
             let work = if way == 0 {
-                alone(steps, batches)
+                self.alone(steps, batches)
             } else if 1 << way <= CSR_STAGED_LANES {
                 let of_block = self.entries as f64 / batches * (CSR_THREADS as f64 / f64::from(WARP));
                 let waits = (of_block / CSR_CHUNK as f64 - 1.0).max(0.0);
@@ -270,12 +282,6 @@ impl RowLengths {
         }
         best
     }
-}
-
-/// The work of so many steps of lanes that have a row each, in batches of a warp.
-fn alone(steps: u64, batches: f64) -> f64 {
-    let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
-    steps as f64 * ALONE + later * LATER + ROW * batches
 }
 
 /// What is wrong with the offsets and the columns, if something is.

@@ -13,8 +13,8 @@ pub const CSR_THREADS: usize = 128;
 /// Entries that a lane of [`csr_rows`](struct@csr_rows) has under way.
 const AHEAD: usize = 4;
 
-/// The first entries of a row that a lane has to itself: those of a stencil in three dimensions, or of one of nine points in two.
-pub const CSR_FIRST_ENTRIES: usize = 9;
+/// The first entries of a row that a lane has to itself: those of a stencil in three dimensions, and one more.
+pub const CSR_FIRST_ENTRIES: usize = 8;
 
 /// Blocks of a multiprocessor at once for results that accumulate in `A`: of up to 4 bytes, of up to 8, and of more. The wider they are, the
 /// more registers they take.

@@ -121,6 +121,21 @@ fn rows_whose_columns_lie_side_by_side_have_no_windows() {
 }
 
 #[test]
+fn rows_whose_columns_lie_all_over_have_several_lanes() {
+    let lengths = vec![9; 1 << 22];
+    let mut mesh = rows(&lengths);
+    assert!(mesh.may_suit_windows::<f64>() && mesh.may_suit_windows::<f32>());
+    assert_eq!(mesh.method(), SpmvMethod::Rows { lanes: 1 });
+    mesh.measured((0, 0));
+    assert_eq!(mesh.method(), SpmvMethod::Rows { lanes: 2 });
+    // Those of a stencil in two dimensions have windows.
+    let mut stencil = rows(&lengths);
+    let blocks = 1 << 13;
+    stencil.measured((blocks, 4700 * blocks));
+    assert_eq!(stencil.method(), SpmvMethod::Rows { lanes: 1 });
+}
+
+#[test]
 fn windows_are_looked_for_only_where_they_may_be_worth_it() {
     for len in 0..8 {
         assert!(!rows(&vec![len; 1 << 20]).may_suit_windows::<f64>(), "{len}");
