@@ -7,7 +7,7 @@
 //! | algorithm | result | between devices |
 //! |---|---|---|
 //! | [`transform`] | split as the input | nothing |
-//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, through the host |
+//! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, to each after it |
 //! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
 //! | [`reduce_by_key`] | a run is on the device of its last item | a count, two keys and up to two runs of each device, through the host |
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
@@ -19,7 +19,7 @@
 //! On GPUs a fault of a kernel, such as an operator's panic, comes from the stream that has the kernel. What does not wait for that stream
 //! does not return it: [`Split::synchronize`](crate::Split::synchronize) waits for all, and returns the first.
 //!
-//! For what goes between devices the host calls operators and comparators, too: those of scans, [`reduce_by_key`], and sorts. They must say
+//! For what goes between devices the host calls operators and comparators, too: those of [`reduce_by_key`], and sorts. They must say
 //! the same there as on the devices. If one panics on the host, that is an [`Error::Fault`] as well, and the call returns it.
 //!
 //! ```

@@ -43,7 +43,7 @@ fn scans() -> Result<()> {
 #[test]
 fn a_scan_by_an_operator_that_does_not_commute_keeps_the_order() -> Result<()> {
     for devices in all_splits()? {
-        for len in [1, 5, 2000] {
+        for len in [1, 5, 2000, 40_000] {
             let map = |i: usize| Map { a: (i as u32 * 7919) % 1009 * 2 + 1, b: (i as u32 * 104_729) % 997 };
             let host: Vec<Map<u32>> = (0..len).map(map).collect();
             let one = Map { a: 1, b: 0 };
@@ -75,6 +75,19 @@ fn a_scan_copies_a_few_items_between_devices_and_none_to_the_host() -> Result<()
     // The second device gets what the first amounts to, and the third that and the second's.
     assert_eq!(since(&mut || split::inclusive_scan(&x, Add, &mut out))?, [3, 0]);
     assert_eq!(since(&mut || split::exclusive_scan(&x, 0, Add, &mut out))?, [6, 0]);
+    Ok(())
+}
+
+#[test]
+fn a_scan_over_devices_is_in_no_graph() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let two = || -> Result<Vec<_>> { streams.iter().map(|s| Ok((s.buffer_from(&[1i32, 2])?, 2))).collect() };
+    let (x, out) = (two()?, two()?);
+    let captured = streams[0].capture(|stream| {
+        let split = Split::of_streams([stream.clone(), streams[1].clone()], &[1.0, 1.0])?;
+        split::inclusive_scan(&SplitBuffer::of_parts(&split, x)?, Add, &mut SplitBuffer::of_parts(&split, out)?)
+    });
+    assert!(matches!(captured, Err(Error::Capture { call: "`split::inclusive_scan`", .. })), "{:?}", captured.err());
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::algorithms::tuning::Parameter;
 use crate::functor::Reducer;
 use crate::input::Source;
 use crate::kernels::device::{self, ScanTiles};
-use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, Result, Stream};
+use crate::{BufferSlice, BufferSliceMut, Dims, Element, InputArg, KernelParam, Result};
 
 algorithm! {
     /// Inputs and operators that [`inclusive_scan`] has kernels for.
@@ -70,8 +70,8 @@ where
 }
 
 /// [`inclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i]`.
-pub(crate) fn inclusive_scan_after<I, S, R, Tag>(
-    stream: &Stream,
+pub(crate) fn inclusive_scan_after<'a, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
     x: I,
     (first, before): (S::Item, Option<BufferSlice<'_, S::Item>>),
     op: R,
@@ -83,12 +83,12 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: InclusiveScan<R, Tag>,
 {
-    scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), stream.into(), x, (first, before), op, out)
+    scan(<S::Short as InclusiveScan<R, Tag>>::kernels(), run.into(), x, (first, before), op, out)
 }
 
 /// [`exclusive_scan`] after `first` and some items: `out[i] = first op before[0] op … op x[0] op … op x[i - 1]`.
-pub(crate) fn exclusive_scan_after<I, S, R, Tag>(
-    stream: &Stream,
+pub(crate) fn exclusive_scan_after<'a, I, S, R, Tag>(
+    run: impl Into<Run<'a>>,
     x: I,
     (first, before): (S::Item, Option<BufferSlice<'_, S::Item>>),
     op: R,
@@ -100,7 +100,7 @@ where
     R: Reducer<S::Item> + KernelParam,
     S::Short: ExclusiveScan<R, Tag>,
 {
-    scan(<S::Short as ExclusiveScan<R, Tag>>::kernels(), stream.into(), x, (first, before), op, out)
+    scan(<S::Short as ExclusiveScan<R, Tag>>::kernels(), run.into(), x, (first, before), op, out)
 }
 
 algorithm! {
@@ -213,4 +213,47 @@ where
             op,
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use primitives_host::Device;
+
+    use super::*;
+    use crate::algorithms::Tuning;
+    use crate::functor::Add;
+    use crate::input::Span;
+
+    /// By the kernel for any input and by the pipeline, of a tile and of several.
+    #[test]
+    fn items_in_memory_come_before_a_scan() -> Result<()> {
+        let stream = Device::emulator().stream()?;
+        let mut pipeline = Tuning::of(stream.device())?.clone();
+        pipeline.set(Parameter::ScanPipeline, None, 2)?;
+        let before = stream.buffer_from(&[30u32, 4])?;
+        let tiles = 3 * device::scan_pipeline_tile::<Span<u32>>() + 5;
+        for (len, tuning) in [(5, None), (30_000, None), (tiles, Some(&pipeline))] {
+            let run = || tuning.map_or(Run::on(&stream), |tuning| Run::on(&stream).tuned(tuning));
+            for offset in [0, 1] {
+                let host: Vec<u32> = (0..(len + offset) as u32).map(|i| i % 7).collect();
+                let (x, mut out) = (stream.buffer_from(&host)?, stream.buffer_zeroed::<u32>(len)?);
+                let mut sums = vec![534];
+                sums.extend(host[offset..].iter().scan(534, |sum, x| {
+                    *sum += x;
+                    Some(*sum)
+                }));
+                let all = (500, Some(before.as_slice()));
+                inclusive_scan_after(run(), x.slice(offset..)?, all, Add, out.as_mut_slice())?;
+                assert!(out.to_vec()? == sums[1..], "{len} from {offset}");
+                exclusive_scan_after(run(), x.slice(offset..)?, all, Add, out.as_mut_slice())?;
+                assert!(out.to_vec()? == sums[..len], "{len} from {offset}");
+            }
+        }
+        // An added zero would lose the sign.
+        let (x, before) = (stream.buffer_from(&[-0.0f32; 3])?, stream.buffer_from(&[-0.0f32])?);
+        let mut out = stream.buffer_zeroed::<f32>(3)?;
+        inclusive_scan_after(&stream, &x, (Add.identity(), Some(before.as_slice())), Add, out.as_mut_slice())?;
+        assert!(out.to_vec()?.iter().all(|sum| sum.is_sign_negative()));
+        Ok(())
+    }
 }

@@ -138,6 +138,10 @@ where
             continue;
         }
         passes.each(|in_copy, a, b| {
+            // Until it is merged, the own piece stays where it is.
+            if b.is_empty() && own.as_ref().is_some_and(|own| own.range == a) {
+                return Ok(());
+            }
             let ranges = [a.clone(), b.clone()];
             let Ends { a, b, mut to } = Ends::of(&mut copy, &mut out, in_copy, a, b)?;
             let of_range = |range: &Range<usize>, items| match &own {
