@@ -47,6 +47,7 @@ mod sealed {
         ) -> Result<()>;
         /// The rows by windows, and in these by descending lengths.
         fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
+        /// The slots of each slice of the rows in order, or of the matrix's rows if that is empty.
         fn slots(
             at: (&Stream, Dims),
             offsets: &Buffer<Self>,
@@ -57,7 +58,8 @@ mod sealed {
             at: (&Stream, Dims),
             matrix: (&Buffer<Self>, &Buffer<Self>),
             slices: (&Buffer<Self>, &Buffer<u64>),
-            filled: (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
+            rows: (&mut Buffer<u64>, &mut Buffer<Self>),
+            filled: (&mut Buffer<Self>, &mut Buffer<Self>),
         ) -> Result<()>;
         fn keys(
             at: (&Stream, Dims),
@@ -165,10 +167,11 @@ macro_rules! indices {
                 (stream, dims): (&Stream, Dims),
                 (offsets, indices): (&Buffer<Self>, &Buffer<Self>),
                 (order, slices): (&Buffer<Self>, &Buffer<u64>),
-                (lengths, columns, entries): (&mut Buffer<Self>, &mut Buffer<Self>, &mut Buffer<Self>),
+                (begins, lengths): (&mut Buffer<u64>, &mut Buffer<Self>),
+                (columns, entries): (&mut Buffer<Self>, &mut Buffer<Self>),
             ) -> Result<()> {
                 device::sell_fill::<Self>::launch(
-                    stream, dims, offsets, indices, order, slices, lengths, columns, entries,
+                    stream, dims, offsets, indices, order, slices, begins, lengths, columns, entries,
                 )
             }
 

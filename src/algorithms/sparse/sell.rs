@@ -6,7 +6,7 @@ use super::wrong;
 use crate::algorithms::run::Run;
 use crate::algorithms::{Gather, exclusive_scan, gather};
 use crate::functor::Add;
-use crate::kernels::device::SELL_ROWS;
+use crate::kernels::device::{SELL_BEGIN, SELL_ROWS};
 use crate::{Buffer, ConvertTo, Element, Result};
 
 /// The name of the call, in errors.
@@ -14,9 +14,12 @@ const CALL: &str = "Sell::from_csr";
 
 /// A sparse matrix in slices of 32 rows (SELL-C-σ, with C = 32), on a device.
 ///
-/// The rows are sorted by length in windows of σ rows, and the 32 rows of a slice are side by side: first the first entry of each, then
-/// the second, and so on. So a warp with a row a lane reads neighbouring entries. Each row of a slice has as many slots as the longest has
-/// entries. The rest stay unused, and no product reads them.
+/// The 32 rows of a slice are side by side: first the first entry of each, then the second, and so on. So a warp with a row a lane reads
+/// neighbouring entries. Each row of a slice has as many slots as the longest has entries. The rest take part in no product.
+///
+/// So that the rows of a slice are alike, they are sorted by length in windows of σ rows; unless there are few more slots than entries without
+/// that, as with stencils. Rows in their order have their results and their items side by side, and products need not read which rows they
+/// are. Nor do they read the lengths of rows that have as many entries as all of their slice.
 ///
 /// [`spmv`](super::spmv()) takes it as it takes a [`Csr`]. It is for matrices of short rows that are multiplied often: making one costs a few
 /// products. A large window has slices of alike rows, but the results and the items of neighbouring rows get further apart.
@@ -40,9 +43,9 @@ const CALL: &str = "Sell::from_csr";
 pub struct Sell<V, I = u32> {
     columns: usize,
     entries: usize,
-    /// Where each slice begins among the slots, and after the last one, where that ends.
+    /// Where each slice begins among the slots, with `SELL_EVEN`; and after the last one, where that ends.
     pub(super) slices: Buffer<u64>,
-    /// The rows as they are in slices. Nobody else writes it: each row is in it once.
+    /// The rows as they are in slices; empty if they are in their order. Nobody else writes it: each row is in it once.
     pub(super) order: Buffer<I>,
     /// The entries of each of them.
     pub(super) lengths: Buffer<I>,
@@ -52,10 +55,10 @@ pub struct Sell<V, I = u32> {
 
 impl<V: Element, I: CsrIndex> Sell<V, I> {
     /// The entries of a matrix in slices, with rows sorted by length in windows of `window` rows, which is rounded up to a multiple of 32. With
-    /// 32 or fewer, slices have neighbouring rows.
+    /// 32 or fewer, slices have neighbouring rows. So they have if that takes no more slots than 17/16 of the entries and 32 times the longest row.
     ///
-    /// Cost: a sort of the rows by as many bits as their windows and lengths have, a scan of the slices, a read of the matrix, a write of the
-    /// slots, and a wait for their number.
+    /// Cost: a scan of the slices, a read of the matrix, a write of the slots, and a wait for their number. If rows are sorted, also that, by as
+    /// many bits as their windows and lengths have, and another scan and wait.
     ///
     /// Ready for numbers with indices of `u32`. For others, write
     /// `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
@@ -73,29 +76,48 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         if rows as u64 > I::MOST {
             return Err(wrong(CALL, format!("indices of {} bits cannot number {rows} rows", I::WIDTH)));
         }
-        let window = window.min(rows).max(1).next_multiple_of(SELL_ROWS) as u64;
-        let order = I::order(run.part(), matrix.offsets(), window, matrix.longest_row() as u64)?;
+        let window = window.min(rows).max(1).next_multiple_of(SELL_ROWS);
         let count = rows.div_ceil(SELL_ROWS);
-        let mut slots = stream.buffer_uninit::<u64>(count + 1)?;
-        I::slots((stream, dims(count + 1, u32::MAX as usize)), matrix.offsets(), &order, &mut slots)?;
-        let mut slices = stream.buffer_uninit::<u64>(count + 1)?;
-        exclusive_scan(run.part(), &slots, 0, Add, &mut slices)?;
-        let all = slices.slice(count..)?.to_vec()?[0];
+        let slices_of = |order: &Buffer<I>| -> Result<_> {
+            let mut slots = stream.buffer_uninit::<u64>(count + 1)?;
+            I::slots((stream, dims(count + 1, u32::MAX as usize)), matrix.offsets(), order, &mut slots)?;
+            let mut slices = stream.buffer_uninit::<u64>(count + 1)?;
+            exclusive_scan(run.part(), &slots, 0, Add, &mut slices)?;
+            let all = slices.slice(count..)?.to_vec()?[0];
+            Ok((slices, all))
+        };
+        let (entries, longest) = (matrix.entries() as u64, matrix.longest_row() as u64);
+        let most = entries + entries / 16 + SELL_ROWS as u64 * longest;
+        let mut order = stream.buffer_uninit::<I>(0)?;
+        let (mut slices, mut all) = slices_of(&order)?;
+        if window > SELL_ROWS && all > most.min(I::MOST) {
+            order = I::order(run.part(), matrix.offsets(), window as u64, longest)?;
+            (slices, all) = slices_of(&order)?;
+        }
         if all > I::MOST {
             return Err(wrong(CALL, format!("there are {all} slots, and the index type counts to {}", I::MOST)));
         }
         let all = all as usize;
-        let mut lengths = stream.buffer_uninit::<I>(rows)?;
+        let (mut begins, mut lengths) = (stream.buffer_uninit::<u64>(count + 1)?, stream.buffer_uninit::<I>(rows)?);
         let (mut indices, mut entries) = (stream.buffer_uninit::<I>(all)?, stream.buffer_uninit::<I>(all)?);
         I::fill(
             (stream, dims(count * SELL_ROWS, u32::MAX as usize)),
             (matrix.offsets(), matrix.indices()),
             (&order, &slices),
-            (&mut lengths, &mut indices, &mut entries),
+            (&mut begins, &mut lengths),
+            (&mut indices, &mut entries),
         )?;
         let mut values = stream.buffer_uninit::<V>(all)?;
         gather(run, matrix.values(), &entries, &mut values)?;
-        Ok(Self { columns: matrix.columns(), entries: matrix.entries(), slices, order, lengths, indices, values })
+        Ok(Self {
+            columns: matrix.columns(),
+            entries: matrix.entries(),
+            slices: begins,
+            order,
+            lengths,
+            indices,
+            values,
+        })
     }
 
     /// The entries as triplets of the host, row by row, and in a row in the matrix's order: those of [`Csr::to_coo`].
@@ -106,13 +128,13 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         let number = |index: I| ConvertTo::<u64>::convert(index) as usize;
         let [order, lengths, indices] = [self.order.to_vec()?, self.lengths.to_vec()?, self.indices.to_vec()?];
         let (slices, values) = (self.slices.to_vec()?, self.values.to_vec()?);
-        let mut place_of = vec![0; order.len()];
+        let mut place_of: Vec<usize> = (0..self.rows()).collect();
         for (place, &row) in order.iter().enumerate() {
             place_of[number(row)] = place;
         }
         let mut triplets = Coo::new((self.rows(), self.columns))?;
         for (row, &place) in place_of.iter().enumerate() {
-            let first = slices[place / SELL_ROWS] as usize + place % SELL_ROWS;
+            let first = (slices[place / SELL_ROWS] & SELL_BEGIN) as usize + place % SELL_ROWS;
             for k in 0..number(lengths[place]) {
                 let slot = first + k * SELL_ROWS;
                 triplets.push(row, number(indices[slot]), values[slot])?;
@@ -121,7 +143,7 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         Ok(triplets)
     }
 
-    /// Where slices begin, the row of each place, the entries of each of them, and columns and values of the slots.
+    /// Where slices begin, with `SELL_EVEN`, the row of each place or nothing if it is the place, the entries of each of them, and columns and values of the slots.
     #[allow(clippy::type_complexity, reason = "the fields")]
     pub(crate) fn arrays(&self) -> (&Buffer<u64>, &Buffer<I>, &Buffer<I>, &Buffer<I>, &Buffer<V>) {
         (&self.slices, &self.order, &self.lengths, &self.indices, &self.values)
@@ -129,7 +151,7 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.order.len()
+        self.lengths.len()
     }
 
     /// The number of columns.

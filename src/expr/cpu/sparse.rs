@@ -14,7 +14,7 @@ use crate::algorithms::{CsrIndex, Format, SparseMatrix};
 use crate::expr::cpu::parallel::pieces;
 use crate::expr::dtype::{Numeric, Scalar};
 use crate::expr::graph::View;
-use crate::kernels::device::SELL_ROWS;
+use crate::kernels::device::{SELL_BEGIN, SELL_ROWS};
 
 /// Rows that a thread takes at once.
 const ROWS: usize = 512;
@@ -144,9 +144,11 @@ where
             }
             Entries::Slices { slices, order, lengths } => {
                 // SAFETY: as above.
-                let first = unsafe { slices.get(place / SELL_ROWS) }? as usize + place % SELL_ROWS;
+                let begin = unsafe { slices.get(place / SELL_ROWS) }? & SELL_BEGIN;
+                let first = begin as usize + place % SELL_ROWS;
                 let slots = (0..index(*lengths, place)?).map(|k| first + k * SELL_ROWS);
-                Some((index(*order, place)?, all(&mut { slots })))
+                let row = if order.len == 0 { place } else { index(*order, place)? };
+                Some((row, all(&mut { slots })))
             }
         };
         pieces(

@@ -80,7 +80,7 @@ pub use crate::algorithms::sparse::kernel::csr_vectors::{CSR_NARROW, csr_lane_ve
 pub use crate::algorithms::sparse::kernel::csr_window::{
     CSR_WINDOW_LANES, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS, CsrWindow, csr_window_room, csr_window_rows, csr_windows,
 };
-pub use crate::algorithms::sparse::kernel::sell::{SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
+pub use crate::algorithms::sparse::kernel::sell::{SELL_BEGIN, SELL_ROWS, sell_fill, sell_keys, sell_rows, sell_slots};
 pub use crate::algorithms::tile::runs::RunTiles;
 pub use crate::algorithms::tile::scan_runs::{ScanByKeyItems, SegmentScanItems};
 pub use crate::algorithms::tile::staged::{STAGE_THREADS, StagedStorage, StagedTiles};

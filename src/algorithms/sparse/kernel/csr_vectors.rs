@@ -106,6 +106,8 @@ pub(super) trait Place: Copy + Ord {
     fn plus(self, count: u32) -> Self;
     /// Zero at least.
     fn minus(self, count: u32) -> Self;
+    /// How many there are from `first` to before this one; zero at least.
+    fn since(self, first: Self) -> Self;
     /// `self * factor + more`, without the bits that it does not have.
     fn times_plus(self, factor: u32, more: u32) -> Self;
     /// Whether `self` columns and one more of `vectors` items each are at most `len` items.
@@ -130,6 +132,10 @@ impl Place for u32 {
     #[inline(always)]
     fn minus(self, count: u32) -> Self {
         self.saturating_sub(count)
+    }
+    #[inline(always)]
+    fn since(self, first: Self) -> Self {
+        self.saturating_sub(first)
     }
     #[inline(always)]
     fn times_plus(self, factor: u32, more: u32) -> Self {
@@ -161,6 +167,10 @@ impl Place for usize {
     #[inline(always)]
     fn minus(self, count: u32) -> Self {
         self.saturating_sub(count as usize)
+    }
+    #[inline(always)]
+    fn since(self, first: Self) -> Self {
+        self.saturating_sub(first)
     }
     #[inline(always)]
     fn times_plus(self, factor: u32, more: u32) -> Self {
