@@ -296,8 +296,9 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
 
     /// The total and what the entries from `done` contribute, which are in the slots from `at`: `N` of them, as far as the row has so many.
     ///
-    /// No branch lies between the loads: all columns and values are on their way before one of them is used, and so are then the items.
-    /// Instead of a slot after the last one, that is read again. A column outside counts as the last one.
+    /// No branch lies between the loads: all columns are on their way before one of them is used, with as many values as the assembler has
+    /// registers for; then the items and the rest. Instead of a slot after the last one, that is read again. A column outside counts as the
+    /// last one.
     ///
     /// # Safety
     /// The first `ROOM` of these slots are the lane's, and inside; and `x` has an item.
