@@ -15,7 +15,7 @@ use super::csr_vectors::Place;
 pub const SELL_ROWS: usize = WARP as usize;
 
 /// In the number of where a slice begins: all of its rows have as many entries.
-pub const SELL_EVEN: u64 = 1;
+const SELL_EVEN: u64 = 1;
 
 /// The rest of that number: the first slot.
 pub const SELL_BEGIN: u64 = !(SELL_ROWS as u64 - 1);
@@ -150,7 +150,7 @@ pub fn sell_fill<I>(
 /// The kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) for a matrix in slices: a warp has a slice, and a lane one of
 /// its rows. The entry `k` of the row in lane `l` is at `slices[slice] + k * 32 + l`, so that a warp reads neighbouring ones.
 ///
-/// A slice begins at a multiple of 32. So its number has room for [`SELL_EVEN`]: if that is set, all of its rows have as many entries as the slice
+/// A slice begins at a multiple of 32. So its number has room for `SELL_EVEN`: if that is set, all of its rows have as many entries as the slice
 /// has room for. Otherwise `lengths` has how many the row of each place has. `order` has the row of each place, once, or nothing if
 /// each place is its own row. What the epilogue reads is in `z`, or in `y` if `z` is empty.
 ///
