@@ -56,7 +56,7 @@ const CHOICES: &[(&str, &[(usize, &str)])] = &[
     ("src/algorithms/fourier/block.rs", &[(3, COMPILER)]),
     ("src/algorithms/fourier/mod.rs", &[(11, ONE_SIDE)]),
     ("src/algorithms/mod.rs", &[(6, ONE_SIDE)]),
-    ("src/algorithms/sparse/mod.rs", &[(15, ONE_SIDE)]),
+    ("src/algorithms/sparse/mod.rs", &[(16, ONE_SIDE)]),
     ("src/algorithms/tile/mod.rs", &[(1, ARCHITECTURE)]),
     ("src/kernels/columns.rs", &[(1, ONE_SIDE)]),
     ("src/kernels/functions.rs", &[(1, ONE_SIDE)]),

@@ -19,7 +19,7 @@ use crate::algorithms::{Csr, CsrIndex, Planned, Run, Sell, SparseMatrix, Spmv, s
 /// A sparse matrix times a vector, times a factor: `&a * &x`, `2.0 * (&a * &x)`. Nothing is computed yet.
 ///
 /// The sum with an expression, or the difference of one and this, is a [`SparseSum`]. Either is computed into a tensor by the launches of
-/// [`spmv`](fn@crate::algorithms::spmv): one, or three by merge path. They scale and add each row's result as they write it:
+/// [`spmv`](fn@crate::algorithms::spmv): one, or two by merge path. They scale and add each row's result as they write it:
 ///
 /// ```
 /// use kernel_primitives::algorithms::Csr;

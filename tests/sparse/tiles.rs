@@ -33,6 +33,11 @@ fn edges(tile: usize) -> Vec<Vec<usize>> {
             vec![0; left + 1],
             // As many ends as entries.
             vec![1; 2 * tile],
+            // Tiles of few rows, of which many lanes have one, and of more; some rows are a warp's.
+            vec![tile / 50; 60],
+            vec![tile / 130; 120],
+            [tile / 2, tile / 4, 0, 1, tile / 30, tile / 31, 3, tile / 64, 0, 9, 33, 2 * tile].into(),
+            [vec![0; tile / 20], vec![tile / 6], vec![1; tile / 11], vec![tile / 50]].concat(),
         ];
         all.extend(rows.map(|rows| [before.clone(), rows].concat()));
     }

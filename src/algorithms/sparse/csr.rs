@@ -1,6 +1,7 @@
 //! Matrices in compressed rows.
 
 use super::by_length::Giants;
+use super::path::Splits;
 use super::plan::{RowLengths, SpmvMethod, fault};
 use super::window::Windows;
 use super::wrong;
@@ -37,14 +38,8 @@ mod sealed {
             windows: (&mut Buffer<[u64; 2]>, &mut Buffer<u64>),
         ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
-        /// Where each tile of so many steps along the merge path begins, and where the last one ends.
-        fn splits(
-            stream: &Stream,
-            offsets: &Buffer<Self>,
-            steps: usize,
-            entries: usize,
-            splits: &mut BufferSliceMut<'_, u64>,
-        ) -> Result<()>;
+        /// How many rows end before each so many steps along the merge path.
+        fn splits(stream: &Stream, offsets: &Buffer<Self>, entries: usize, splits: &mut Buffer<u64>) -> Result<()>;
         /// The rows by windows, and in these by descending lengths.
         fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
         /// The slots of each slice of the rows in order, or of the matrix's rows if that is empty.
@@ -131,12 +126,11 @@ macro_rules! indices {
             fn splits(
                 stream: &Stream,
                 offsets: &Buffer<Self>,
-                steps: usize,
                 entries: usize,
-                splits: &mut BufferSliceMut<'_, u64>,
+                splits: &mut Buffer<u64>,
             ) -> Result<()> {
                 let dims = dims(splits.len(), u32::MAX as usize);
-                device::csr_splits::<Self>::launch(stream, dims, offsets, steps as u64, entries as u64, splits)
+                device::csr_splits::<Self>::launch(stream, dims, offsets, entries as u64, splits)
             }
 
             fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>> {
@@ -237,6 +231,8 @@ pub struct Csr<V, I = u32> {
     giants: Giants,
     /// There if the method needs them.
     windows: Option<Windows>,
+    /// There if the method needs them.
+    splits: Option<Splits>,
     method: SpmvMethod,
 }
 
@@ -255,7 +251,8 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied.
     ///
     /// Cost: one read of offsets and columns, and a wait for the result; if there are rows of more than 8192 entries, both once more, of the
-    /// offsets alone; and if the rows are of such lengths as [`SpmvMethod::Window`] is for, both once more.
+    /// offsets alone; if the rows are of such lengths as [`SpmvMethod::Window`] is for, both once more; and if the method is
+    /// [`SpmvMethod::MergePath`], a launch and a wait for it, and 8 bytes for each 255 entries and rows.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
@@ -310,7 +307,11 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         }
         let method = lengths.method();
         let windows = windows.filter(|_| method == SpmvMethod::Window);
-        Ok(Self { rows, columns, offsets, indices, values, lengths, giants, windows, method })
+        let splits = match method {
+            SpmvMethod::MergePath => Some(Splits::of(stream, &offsets, values.len())?),
+            _ => None,
+        };
+        Ok(Self { rows, columns, offsets, indices, values, lengths, giants, windows, splits, method })
     }
 
     /// The number of rows.
@@ -385,6 +386,11 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         self.windows.as_ref()
     }
 
+    /// Where the tiles of its merge path begin, if its method needs that.
+    pub(super) fn splits(&self) -> Option<&Splits> {
+        self.splits.as_ref()
+    }
+
     /// The value of each entry.
     pub fn values(&self) -> &Buffer<V> {
         &self.values
@@ -422,12 +428,12 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
 
     /// Has products computed in this way.
     ///
-    /// Cost: nothing, or for [`SpmvMethod::Window`], if it has not been the method yet, a launch that reads all columns, on a stream of its own, and a
-    /// wait for it.
+    /// Cost: nothing, or if it has not been the method yet, for [`SpmvMethod::Window`] a launch that reads all columns, and for
+    /// [`SpmvMethod::MergePath`] one that looks at a few offsets, on a stream of its own, and a wait for it.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] the errors of a launch and of an
-    /// allocation.
+    /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] and [`SpmvMethod::MergePath`] the errors
+    /// of a launch and of an allocation.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
         method.check()?;
         if method == SpmvMethod::Window && self.windows.is_none() {
@@ -436,6 +442,10 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
             // Nobody else could wait for this stream, as who captures a product must.
             stream.synchronize()?;
             self.windows = Some(windows);
+        }
+        if method == SpmvMethod::MergePath && self.splits.is_none() {
+            let stream = self.offsets.device().stream()?;
+            self.splits = Some(Splits::of(&stream, &self.offsets, self.values.len())?);
         }
         self.method = method;
         Ok(())

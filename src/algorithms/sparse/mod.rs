@@ -2,8 +2,8 @@
 //!
 //! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row, and so is one by the length of each row, of a lane or a warp a
 //! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By windows it is one launch, whose blocks copy the part
-//! of the vector that they need to shared memory. By merge path it is three launches: where blocks begin, blocks of equally many entries and ends of
-//! rows, and what rows have in several blocks.
+//! of the vector that they need to shared memory. By merge path it is two launches: blocks of equally many entries and ends of rows, and what rows have
+//! in several blocks. Where these blocks begin is found when the matrix is made.
 
 pub(crate) mod kernel;
 
@@ -15,6 +15,8 @@ mod coo;
 mod csr;
 #[cfg(not(target_arch = "nvptx64"))]
 mod matrix_market;
+#[cfg(not(target_arch = "nvptx64"))]
+mod path;
 #[cfg(not(target_arch = "nvptx64"))]
 mod plan;
 #[cfg(not(target_arch = "nvptx64"))]

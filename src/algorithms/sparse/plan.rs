@@ -85,7 +85,7 @@ const MERGE: f64 = 2.4;
 /// The time of 32 ends of rows along the merge path.
 const MERGE_ROW: f64 = 5.0;
 
-/// The searches of the merge path and its other launches.
+/// The merge path's other launch, and its waits.
 const SEARCH: f64 = 40.0;
 
 /// The launch that adds up the shares of giant rows, and the time of a share.

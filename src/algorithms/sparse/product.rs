@@ -2,6 +2,7 @@
 
 use super::by_length;
 use super::csr::{Csr, CsrIndex};
+use super::path;
 use super::plan::SpmvMethod;
 use super::planned::Planned;
 use super::sell::Sell;
@@ -9,7 +10,7 @@ use super::window;
 use crate::__algorithms::*;
 use crate::__private::Entry;
 use crate::algorithms::kernels::algorithm;
-use crate::algorithms::run::{Run, Scratch, bytes_of, check_output, grid};
+use crate::algorithms::run::{Run, check_output, grid};
 use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::input::Source;
@@ -104,8 +105,8 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// Cost: one read of the matrix, one write of `y`, and a read of `x` for each entry; caches serve those that are near each other.
 /// [`SpmvMethod::Rows`], [`SpmvMethod::Window`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of
 /// more than 8192 entries, it is two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows.
-/// [`SpmvMethod::MergePath`] is three, and needs temporary memory: 16 bytes and two results for each 2044 entries and rows, or for fewer if
-/// results have more than 8 bytes.
+/// [`SpmvMethod::MergePath`] is two, and needs temporary memory: two results for each 2040 entries and rows, or for fewer if results have
+/// more than 8 bytes.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.
@@ -299,13 +300,17 @@ where
         }
     };
     let lanes = match a.method() {
-        SpmvMethod::MergePath if device::csr_path_fits::<R::Accum>() => {
-            return by_merge_path((tiles_kernel, ends_kernel), run, a, x, (z, &mut y), (op, epilogue));
-        }
+        SpmvMethod::MergePath => match a.splits().filter(|_| device::csr_path_fits::<R::Accum>()) {
+            Some(splits) => {
+                let kernels = (tiles_kernel, ends_kernel);
+                return path::product(kernels, run, (a, splits), x, (z, &mut y), (op, epilogue));
+            }
+            None => WARP,
+        },
         SpmvMethod::ByLength if device::csr_by_length_fits::<R::Accum>() => {
             return by_length::product((by_length_kernel, giants_kernel), run, a, x, (z, &mut y), (op, epilogue));
         }
-        SpmvMethod::MergePath | SpmvMethod::ByLength => WARP,
+        SpmvMethod::ByLength => WARP,
         SpmvMethod::Window => match a.windows() {
             Some(windows) => {
                 return window::product(window_kernel, run.stream, (a, windows), x, (z, &mut y), (op, epilogue));
@@ -395,56 +400,4 @@ where
         );
     }
     device::csr_rows::launch_entry(rows_kernel, stream, dims, offsets, indices, values, x, z, y, op, epilogue, lanes)
-}
-
-/// The kernels of products by merge path.
-type PathKernels<V, S, I, R, E> = (Entry<csr_tiles<V, S, I, R, E>>, Entry<csr_ends<V, <S as Source>::Item, I, R, E>>);
-
-/// The product by merge path: three launches, or two if there is one tile.
-fn by_merge_path<V, I, S, R, E>(
-    (tiles_kernel, ends_kernel): PathKernels<V, S, I, R, E>,
-    run: Run<'_>,
-    a: &Csr<V, I>,
-    x: impl InputArg<S>,
-    (z, y): (BufferSlice<'_, E::Output>, &mut BufferSliceMut<'_, E::Output>),
-    (op, epilogue): (R, E),
-) -> Result<()>
-where
-    V: Element,
-    I: CsrIndex,
-    S: Source,
-    R: Reduction<(V, S::Item)> + KernelParam,
-    E: Epilogue<R::Output> + KernelParam,
-{
-    let (stream, offsets) = (run.stream, a.offsets());
-    let steps = device::csr_tile_steps::<R::Accum>();
-    let tiles = (a.rows() + a.entries()).div_ceil(steps);
-    let bytes = [Scratch::<R::Accum>::bytes(2 * tiles), bytes_of::<u64>(tiles), bytes_of::<u64>(tiles + 1)];
-    let mut memory = run.memory(&bytes)?;
-    let mut parts = memory.parts();
-    let mut partials = Scratch::take(&mut parts, 2 * tiles)?;
-    let (mut crossing, mut splits) = (parts.take::<u64>(tiles)?, parts.take::<u64>(tiles + 1)?);
-    let mut partials = partials.as_mut_slice()?;
-    I::splits(stream, offsets, steps, a.entries(), &mut splits)?;
-    device::csr_tiles::launch_entry(
-        tiles_kernel,
-        stream,
-        grid(tiles, device::CSR_TILE_THREADS),
-        offsets,
-        a.indices(),
-        a.values(),
-        x,
-        &splits,
-        &mut partials,
-        &mut crossing,
-        z,
-        &mut *y,
-        op,
-        epilogue,
-    )?;
-    if tiles == 1 {
-        return Ok(());
-    }
-    let dims = grid(tiles.div_ceil(device::CSR_ENDS_THREADS), device::CSR_ENDS_THREADS);
-    device::csr_ends::launch_entry(ends_kernel, stream, dims, offsets, &partials, &crossing, z, y, op, epilogue)
 }

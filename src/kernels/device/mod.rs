@@ -71,11 +71,12 @@ pub use crate::algorithms::sparse::kernel::csr_by_length::{
     CSR_SHARE, CSR_SHORT, csr_by_length_fits, csr_giant_rows, csr_rows_by_length,
 };
 pub use crate::algorithms::sparse::kernel::csr_path::{
-    CSR_ENDS_THREADS, CSR_TILE_THREADS, CsrStorage, csr_ends, csr_path_fits, csr_splits, csr_tile_steps, csr_tiles,
+    CSR_ENDS_THREADS, CSR_SPLIT_STEPS, CSR_TILE_THREADS, csr_ends, csr_path_fits, csr_splits, csr_tile_steps,
 };
 pub use crate::algorithms::sparse::kernel::csr_staged::{
     CSR_CHUNK, CSR_STAGED_LANES, CsrStaged, csr_staged_rows, csr_stages,
 };
+pub use crate::algorithms::sparse::kernel::csr_tiles::{CsrStorage, csr_tiles};
 pub use crate::algorithms::sparse::kernel::csr_vectors::{CSR_NARROW, csr_lane_vectors, csr_row_vectors};
 pub use crate::algorithms::sparse::kernel::csr_window::{
     CSR_WINDOW_LANES, CSR_WINDOW_ROWS, CSR_WINDOW_THREADS, CsrWindow, csr_window_room, csr_window_rows, csr_windows,

@@ -6,7 +6,7 @@ pub(crate) mod csr_build;
 pub(crate) mod csr_by_length;
 pub(crate) mod csr_path;
 pub(crate) mod csr_staged;
+pub(crate) mod csr_tiles;
 pub(crate) mod csr_vectors;
 pub(crate) mod csr_window;
-mod entry_vectors;
 pub(crate) mod sell;
