@@ -235,8 +235,10 @@ fn scan_by<S, R, const N: usize, const STAGED: usize, const HELD: usize, const R
         shares[v + 1] = [in_order(&held[v], &op)];
     }
     let before = block_exclusive_scan_rounds_after(cx, shared, &shares, op, |total| {
+        // Read before the wait, not after it.
+        let first = combined_after(first, items_before, &op);
         let before = if chain.is_empty() { op.identity() } else { chain.prefix(tile, total, &op) };
-        op.apply(combined_after(first, items_before, &op), before)
+        op.apply(first, before)
     });
     let mut write = |v: usize, results: &[S::Item; N]| {
         let to = start.wrapping_add(beside(v));
