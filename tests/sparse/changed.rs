@@ -54,12 +54,15 @@ fn a_column_outside_counts_as_the_last_one() -> Result<()> {
     Ok(())
 }
 
-/// A product of a matrix whose offsets have become others: `y`, or the error.
-fn product(matrix: &Host<f32>, after: &[u32], method: SpmvMethod) -> Result<Vec<f32>> {
+/// A product of a matrix whose offsets have become others, after the method was chosen or before: `y`, or the error.
+fn product(matrix: &Host<f32>, after: &[u32], method: SpmvMethod, before: bool) -> Result<Vec<f32>> {
     let stream = stream()?;
     let (offsets, change) = changing(&stream, &matrix.offsets, after)?;
     let (indices, values) = (stream.buffer_from(&matrix.indices)?, stream.buffer_from(&matrix.values)?);
     let mut a = Csr::from_buffers(&stream, (matrix.rows(), 40), offsets, indices, values)?;
+    if before {
+        change.launch(&stream)?;
+    }
     a.set_method(method)?;
     change.launch(&stream)?;
     let mut y = stream.buffer_from(&vec![77.0f32; matrix.rows() + 1])?;
@@ -86,8 +89,9 @@ fn offsets_that_are_none_lead_to_no_access_outside() -> Result<()> {
         at_random,
     ];
     for (number, after) in all.iter().enumerate() {
-        for method in METHODS {
-            match product(&matrix, after, method) {
+        let late = [SpmvMethod::MergePath, SpmvMethod::Window].map(|method| (method, true));
+        for (method, before) in METHODS.map(|method| (method, false)).into_iter().chain(late) {
+            match product(&matrix, after, method, before) {
                 Ok(y) => assert_eq!(y[matrix.rows()], 77.0, "{number}, {method:?}"),
                 Err(Error::Fault(fault)) => match fault.diagnosis {
                     // Entries that do not lie inside, whichever check comes first.

@@ -59,6 +59,27 @@ fn products_with_factors_and_sums_are_those_of_loops_sanitize() -> Result<()> {
     Ok(())
 }
 
+/// Slices of equally long rows and others, in the matrix's order and sorted.
+#[test]
+fn products_in_slices_are_those_of_loops() -> Result<()> {
+    let mut random = Random::new(72);
+    let sorted = (0..140).map(|row| if row % 3 == 0 { 20 } else { row % 5 }).collect();
+    for lengths in [vec![3; 70], [vec![0; 32], vec![5; 40]].concat(), sorted] {
+        let matrix = Host::of_lengths(20, lengths, &mut random, whole);
+        let x: Vec<f32> = (0..20).map(|_| whole(random.bits())).collect();
+        let products = products(&matrix, &x);
+        let rows: Vec<f32> = (0..matrix.rows()).map(|row| row as f32).collect();
+        for stream in streams()? {
+            let (x, f) = (Tensor::from_slice(&stream, 20, &x)?, Tensor::from_slice(&stream, rows.len(), &rows)?);
+            let a = Sell::from_csr(&stream, &matrix.on(&stream)?, 128)?;
+            assert_eq!((&f - &a * &x).tensor()?.to_vec()?, of(&products, |p, f| f - p));
+            (&f * 0.5 + &a * &x).assign_to(&f)?;
+            assert_eq!(f.to_vec()?, of(&products, |p, f| 0.5 * f + p));
+        }
+    }
+    Ok(())
+}
+
 /// By the device's count: what is scaled and added is no launch of its own. Other tests share the count of a GPU.
 #[test]
 fn a_residual_takes_as_many_launches_as_the_product() -> Result<()> {

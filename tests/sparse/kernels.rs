@@ -85,6 +85,29 @@ impl Reduction<(f64, f64)> for MeanProduct {
     }
 }
 
+/// The sum of a row's products, each of which is combined once: a larger sum than a row's is a fault.
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct CheckedSum;
+
+impl Reduction<(u32, u32)> for CheckedSum {
+    type Accum = u32;
+    type Output = u32;
+    fn identity(&self) -> u32 {
+        0
+    }
+    fn pre(&self, (entry, item): (u32, u32), _: u64) -> u32 {
+        entry * item
+    }
+    fn combine(&self, a: u32, b: u32) -> u32 {
+        let (sum, overflows) = a.overflowing_add(b);
+        assert!(!overflows, "a sum that no row has");
+        sum
+    }
+    fn post(&self, total: u32, _: u64) -> u32 {
+        total
+    }
+}
+
 /// The sum of a row's products with the items that are marked. Items are pairs, which are no elements.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct MarkedSum;
@@ -109,6 +132,8 @@ impl Reduction<(f64, (f64, bool))> for MarkedSum {
 instantiate!(
     kernel_primitives::algorithms::spmv<f64, Zip<Span<f64>, Span<bool>>, u32, MarkedSum, Overwrite>,
     kernel_primitives::algorithms::spmv<f64, f64, u32, MeanProduct, Overwrite>,
+    kernel_primitives::algorithms::spmv<u32, u32, u32, CheckedSum, Overwrite>,
+    kernel_primitives::algorithms::gather<f16, u64, f16>,
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, OrAnd, Overwrite>,
     kernel_primitives::algorithms::spmv<bool, bool, u32, FirstColumn, Overwrite>,

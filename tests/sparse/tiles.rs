@@ -2,11 +2,12 @@
 
 use kernel_primitives::algorithms::{Csr, SpmvMethod, spmv, spmv_by};
 use kernel_primitives::functor::{Add, Axpby, Min, Overwrite, PlusTimes, Semiring};
+use kernel_primitives::input::counting;
 use kernel_primitives::kernels::device::csr_tile_steps;
-use kernel_primitives::{Complex, Result};
+use kernel_primitives::{Complex, Result, f16};
 
 use crate::Host;
-use crate::kernels::Powers;
+use crate::kernels::{CheckedSum, MeanProduct, Powers};
 use crate::products::{dense, whole};
 use crate::support::{Random, stream};
 
@@ -44,11 +45,23 @@ fn edges(tile: usize) -> Vec<Vec<usize>> {
     all
 }
 
+/// As many rows end in the first tile as lanes have a row less, one, two, or four, and so on, or one row less; and one goes on after it. And
+/// tiles without an end, the last of which has vectors that are not whole.
+fn powers(tile: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![1, 2 * tile - 2], vec![1, 2 * tile - 6]];
+    for ends in (0..=9).flat_map(|log| [(1 << log) - 1, 1 << log]).filter(|&ends| 2 * ends < tile) {
+        let each = (tile / 2 / ends.max(1)).max(2) - 1;
+        all.push([vec![each; ends], vec![2 * tile]].concat());
+    }
+    all
+}
+
 #[test]
 fn rows_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
     let stream = stream()?;
     let mut random = Random::new(22);
-    for lengths in edges(csr_tile_steps::<f32>()) {
+    let tile = csr_tile_steps::<f32>();
+    for lengths in edges(tile).into_iter().chain(powers(tile)) {
         let matrix = Host::of_lengths(8, lengths, &mut random, whole);
         let x: Vec<f32> = (0..8).map(|_| whole(random.bits())).collect();
         let mut a = matrix.on(&stream)?;
@@ -92,6 +105,74 @@ fn wide_results_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
         a.set_method(SpmvMethod::MergePath)?;
         let mut y = stream.buffer_from(&vec![[77.0; 3]; matrix.rows()])?;
         spmv_by(&stream, &a, &stream.buffer_from(&x)?, Powers::<3>, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+/// Rows that go on in other tiles, too, have results that know how many entries there are.
+#[test]
+fn rows_know_their_entries_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(28);
+    let tile = csr_tile_steps::<f64>();
+    for lengths in edges(tile).into_iter().step_by(3).chain(powers(tile)) {
+        let matrix = Host::of_lengths(8, lengths, &mut random, |bits| f64::from(whole(bits)));
+        let x: Vec<f64> = (0..8).map(|_| f64::from(whole(random.bits()))).collect();
+        let mean = |row: usize| {
+            let sum: f64 = matrix.row(row).map(|(column, value)| value * x[column]).sum();
+            sum / matrix.row(row).count().max(1) as f64
+        };
+        let expected: Vec<f64> = (0..matrix.rows()).map(mean).collect();
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_from(&vec![77.0f64; matrix.rows()])?;
+        spmv_by(&stream, &a, &stream.buffer_from(&x)?, MeanProduct, Overwrite, &mut y)?;
+        assert_eq!(y.to_vec()?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_with_indices_of_64_bits_end_anywhere_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(30);
+    let tile = csr_tile_steps::<f32>();
+    for lengths in edges(tile).into_iter().step_by(3).chain(powers(tile)) {
+        let matrix = Host::of_lengths(8, lengths, &mut random, whole);
+        let x: Vec<f32> = (0..8).map(|column| column as f32).collect();
+        let wide = |numbers: &[u32]| numbers.iter().map(|&number| u64::from(number)).collect::<Vec<_>>();
+        let values: Vec<f16> = matrix.values.iter().map(|&value| f16::from_f32(value)).collect();
+        let (offsets, indices) = (wide(&matrix.offsets), wide(&matrix.indices));
+        let mut a = Csr::new(&stream, (matrix.rows(), 8), &offsets, &indices, &values)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_from(&vec![77.0f32; matrix.rows()])?;
+        spmv(&stream, &a, counting(0.0f32, 8), &mut y)?;
+        let found: Vec<f64> = y.to_vec()?.into_iter().map(f64::from).collect();
+        assert_eq!(found, dense(&matrix, &x));
+    }
+    Ok(())
+}
+
+/// No place without an entry of the row is combined, not even in vain: its sums are as large as sums can be.
+#[test]
+fn an_operator_sees_the_entries_of_a_row_alone_at_the_edges_of_tiles() -> Result<()> {
+    let stream = stream()?;
+    let mut random = Random::new(31);
+    let tile = csr_tile_steps::<u32>();
+    for lengths in edges(tile).into_iter().step_by(3).chain(powers(tile)) {
+        let mut matrix = Host::of_lengths(8, lengths, &mut random, |_| 1u32);
+        let mut expected = Vec::new();
+        for ends in matrix.offsets.windows(2) {
+            if let Some(last) = (ends[0]..ends[1]).next_back() {
+                matrix.values[last as usize] = u32::MAX - (ends[1] - ends[0] - 1);
+            }
+            expected.push(if ends[0] == ends[1] { 0 } else { u32::MAX });
+        }
+        let mut a = matrix.on(&stream)?;
+        a.set_method(SpmvMethod::MergePath)?;
+        let mut y = stream.buffer_from(&vec![77u32; matrix.rows()])?;
+        spmv_by(&stream, &a, &stream.buffer_from(&[1u32; 8])?, CheckedSum, Overwrite, &mut y)?;
         assert_eq!(y.to_vec()?, expected);
     }
     Ok(())

@@ -38,7 +38,7 @@ mod sealed {
             windows: (&mut Buffer<[u64; 2]>, &mut Buffer<u64>),
         ) -> Result<()>;
         fn row_indices(at: (&Stream, Dims), offsets: &Buffer<Self>, row_indices: &mut Buffer<Self>) -> Result<()>;
-        /// How many rows end before each so many steps along the merge path.
+        /// How many rows end before every `CSR_SPLIT_STEPS`th step along the merge path.
         fn splits(stream: &Stream, offsets: &Buffer<Self>, entries: usize, splits: &mut Buffer<u64>) -> Result<()>;
         /// The rows by windows, and in these by descending lengths.
         fn order(run: Run<'_>, offsets: &Buffer<Self>, window: u64, longest: u64) -> Result<Buffer<Self>>;
@@ -248,11 +248,12 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
         Self::checked("Csr::new", stream, shape, offsets, indices, stream.buffer_from(values)?)
     }
 
-    /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied.
+    /// A matrix of `(rows, columns)`, from buffers on the stream's device. They are not copied. What is found of offsets and columns is kept:
+    /// if a graph that was captured before writes them afterwards, products are wrong numbers.
     ///
     /// Cost: one read of offsets and columns, and a wait for the result; if there are rows of more than 8192 entries, both once more, of the
     /// offsets alone; if the rows are of such lengths as [`SpmvMethod::Window`] is for, both once more; and if the method is
-    /// [`SpmvMethod::MergePath`], a launch and a wait for it, and 8 bytes for each 255 entries and rows.
+    /// [`SpmvMethod::MergePath`], two small launches and a wait for them, and 8 bytes for each 255 entries and rows.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] with the place if there are not as many columns as values or one offset more than rows, if the
@@ -429,7 +430,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// Has products computed in this way.
     ///
     /// Cost: nothing, or if it has not been the method yet, for [`SpmvMethod::Window`] a launch that reads all columns, and for
-    /// [`SpmvMethod::MergePath`] one that looks at a few offsets, on a stream of its own, and a wait for it.
+    /// [`SpmvMethod::MergePath`] two that look at a few offsets, on a stream of its own, and a wait for them.
     ///
     /// # Errors
     /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] and [`SpmvMethod::MergePath`] the errors

@@ -3,7 +3,7 @@
 //! A product of rows of similar lengths is one launch, of 1 to 32 lanes a row, and so is one by the length of each row, of a lane or a warp a
 //! row. If blocks share rows of more than 8192 entries, another launch adds up their shares. By windows it is one launch, whose blocks copy the part
 //! of the vector that they need to shared memory. By merge path it is two launches: blocks of equally many entries and ends of rows, and what rows have
-//! in several blocks. Where these blocks begin is found when the matrix is made.
+//! in several blocks; or one, if there is one block. Where blocks begin is found when the matrix is made, or gets the method.
 
 pub(crate) mod kernel;
 

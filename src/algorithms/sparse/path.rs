@@ -3,25 +3,29 @@
 use super::csr::{Csr, CsrIndex};
 use crate::__algorithms::*;
 use crate::__private::Entry;
+use crate::algorithms::inclusive_scan;
 use crate::algorithms::run::{Run, Scratch, grid};
-use crate::functor::{Epilogue, Reduction};
+use crate::functor::{Epilogue, Max, Reduction};
 use crate::input::Source;
 use crate::kernels::device::{self, CSR_ENDS_THREADS, CSR_SPLIT_STEPS, CSR_TILE_THREADS};
 use crate::{Buffer, BufferSlice, BufferSliceMut, Element, InputArg, KernelParam, Result, Stream};
 
-/// How many rows end before each so many steps of a matrix's merge path.
+/// How many rows end before every [`CSR_SPLIT_STEPS`]th step of a matrix's merge path. They ascend, so that a row ends in one tile.
 #[derive(Debug)]
 pub(super) struct Splits {
     splits: Buffer<u64>,
 }
 
 impl Splits {
-    /// The splits of a matrix of these `offsets` and so many `entries`: a launch, and a wait for it. Nobody else could wait for the stream, as who
-    /// captures a product must.
+    /// The splits of a matrix of these `offsets` and so many `entries`: two launches, and a wait for them, since a product in a capture cannot
+    /// wait for this stream.
     pub(super) fn of<I: CsrIndex>(stream: &Stream, offsets: &Buffer<I>, entries: usize) -> Result<Self> {
         let steps = offsets.len() - 1 + entries;
-        let mut splits = stream.buffer_uninit(steps.div_ceil(CSR_SPLIT_STEPS) + 1)?;
-        I::splits(stream, offsets, entries, &mut splits)?;
+        let count = steps.div_ceil(CSR_SPLIT_STEPS) + 1;
+        let (mut found, mut splits) = (stream.buffer_uninit(count)?, stream.buffer_uninit(count)?);
+        I::splits(stream, offsets, entries, &mut found)?;
+        // Those of offsets that another launch has changed do not.
+        inclusive_scan(stream, &found, Max, &mut splits)?;
         stream.synchronize()?;
         Ok(Self { splits })
     }
@@ -48,8 +52,10 @@ where
 {
     let (stream, offsets) = (run.stream, a.offsets());
     let tiles = (a.rows() + a.entries()).div_ceil(device::csr_tile_steps::<R::Accum>());
-    let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(2 * tiles)])?;
-    let mut partials = Scratch::take(&mut memory.parts(), 2 * tiles)?;
+    // One tile shares no row.
+    let shares = if tiles == 1 { 0 } else { 2 * tiles };
+    let mut memory = run.memory(&[Scratch::<R::Accum>::bytes(shares)])?;
+    let mut partials = Scratch::take(&mut memory.parts(), shares)?;
     let mut partials = partials.as_mut_slice()?;
     device::csr_tiles::launch_entry(
         tiles_kernel,

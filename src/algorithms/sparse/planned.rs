@@ -6,7 +6,7 @@ use crate::algorithms::Gather;
 use crate::algorithms::run::Run;
 use crate::{ConvertTo, Element, Result};
 
-/// The rows of a window in which the rows of slices are sorted.
+/// The rows of a window in which the rows of slices are sorted, unless they stay in their order.
 const WINDOW: usize = 4096;
 
 /// A sparse matrix in the format in which products are expected to be fastest, by the lengths of its rows: compressed rows, with their
@@ -40,7 +40,7 @@ pub enum Planned<V, I = u32> {
 }
 
 impl<V: Element, I: CsrIndex> Planned<V, I> {
-    /// The matrix as it is, or in slices whose rows are sorted in windows of 4096. Slices are for large matrices: of some hundred thousand rows
+    /// The matrix as it is, or in slices, with windows of 4096 rows. Slices are for large matrices: of some hundred thousand rows
     /// or more, most of which have ten to some fifty entries, in whatever order. Rows of very different lengths stay as they are, and so do
     /// matrices whose slices might have more slots than `I` counts.
     ///

@@ -106,7 +106,7 @@ impl<V: Element, I: CsrIndex> SparseMatrix for Planned<V, I> {
 /// [`SpmvMethod::Rows`], [`SpmvMethod::Window`] and a [`Sell`] are one launch. [`SpmvMethod::ByLength`] is one, too; if there are rows of
 /// more than 8192 entries, it is two, and needs temporary memory: a result for each 8192 entries, or fewer, of each of these rows.
 /// [`SpmvMethod::MergePath`] is two, and needs temporary memory: two results for each 2040 entries and rows, or for fewer if results have
-/// more than 8 bytes.
+/// more than 8 bytes; if there are no more than these, it is one, without such memory.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others:
 /// `instantiate!(kernel_primitives::algorithms::spmv<f16, f32, u64, PlusTimes, Axpby<f32>>);`.

@@ -15,11 +15,11 @@ const CALL: &str = "Sell::from_csr";
 /// A sparse matrix in slices of 32 rows (SELL-C-σ, with C = 32), on a device.
 ///
 /// The 32 rows of a slice are side by side: first the first entry of each, then the second, and so on. So a warp with a row a lane reads
-/// neighbouring entries. Each row of a slice has as many slots as the longest has entries. The rest take part in no product.
+/// neighbouring entries. Each row of a slice has as many slots as the longest has entries. A shorter row's other slots take part in no product.
 ///
 /// So that the rows of a slice are alike, they are sorted by length in windows of σ rows; unless there are few more slots than entries without
 /// that, as with stencils. Rows in their order have their results and their items side by side, and products need not read which rows they
-/// are. Nor do they read the lengths of rows that have as many entries as all of their slice.
+/// are. Nor do they read the lengths of rows where all of a slice have equally many entries.
 ///
 /// [`spmv`](super::spmv()) takes it as it takes a [`Csr`]. It is for matrices of short rows that are multiplied often: making one costs a few
 /// products. A large window has slices of alike rows, but the results and the items of neighbouring rows get further apart.
@@ -55,10 +55,11 @@ pub struct Sell<V, I = u32> {
 
 impl<V: Element, I: CsrIndex> Sell<V, I> {
     /// The entries of a matrix in slices, with rows sorted by length in windows of `window` rows, which is rounded up to a multiple of 32. With
-    /// 32 or fewer, slices have neighbouring rows. So they have if that takes no more slots than 17/16 of the entries and 32 times the longest row.
+    /// 32 or fewer, slices have neighbouring rows. So they have if there are no more slots than 17/16 of the entries then, beside those of lanes
+    /// without a row in the last slice.
     ///
-    /// Cost: a scan of the slices, a read of the matrix, a write of the slots, and a wait for their number. If rows are sorted, also that, by as
-    /// many bits as their windows and lengths have, and another scan and wait.
+    /// Cost: a scan of the slices, a read of the matrix, a write of the slots, and a wait for their number. Sorting costs a sort by as
+    /// many bits as the windows and lengths have, and another scan and wait.
     ///
     /// Ready for numbers with indices of `u32`. For others, write
     /// `instantiate!(kernel_primitives::algorithms::gather<MyValue, u32, MyValue>);`.
@@ -87,7 +88,8 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
             Ok((slices, all))
         };
         let (entries, longest) = (matrix.entries() as u64, matrix.longest_row() as u64);
-        let most = entries + entries / 16 + SELL_ROWS as u64 * longest;
+        // Lanes of the last slice may have no row.
+        let most = entries + entries / 16 + (count * SELL_ROWS - rows) as u64 * longest;
         let mut order = stream.buffer_uninit::<I>(0)?;
         let (mut slices, mut all) = slices_of(&order)?;
         if window > SELL_ROWS && all > most.min(I::MOST) {
@@ -143,7 +145,8 @@ impl<V: Element, I: CsrIndex> Sell<V, I> {
         Ok(triplets)
     }
 
-    /// Where slices begin, with `SELL_EVEN`, the row of each place or nothing if it is the place, the entries of each of them, and columns and values of the slots.
+    /// Where slices begin, with `SELL_EVEN`; the row of each place, or nothing if it is the place; the entries of each of them; and columns
+    /// and values of the slots.
     #[allow(clippy::type_complexity, reason = "the fields")]
     pub(crate) fn arrays(&self) -> (&Buffer<u64>, &Buffer<I>, &Buffer<I>, &Buffer<I>, &Buffer<V>) {
         (&self.slices, &self.order, &self.lengths, &self.indices, &self.values)

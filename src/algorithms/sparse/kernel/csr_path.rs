@@ -15,8 +15,8 @@ use super::csr_tiles::CsrStorage;
 /// Threads of a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles).
 pub const CSR_TILE_THREADS: usize = 256;
 
-/// Steps along the merge path from one split of [`csr_splits`](struct@csr_splits) to the next. They are fewer than a block's threads, so that
-/// the first vector of entries of a tile may begin before it.
+/// Steps along the merge path from one split of [`csr_splits`](struct@csr_splits) to the next: one less than a block's threads, so that the
+/// first vector of entries of a tile may begin before it, and has room.
 pub const CSR_SPLIT_STEPS: usize = CSR_TILE_THREADS - 1;
 
 /// Threads of a block of [`csr_ends`](struct@csr_ends), which is also how many tiles it looks at.
@@ -65,7 +65,8 @@ pub const fn csr_path_fits<A: Element>() -> bool {
 /// Finds the splits of a matrix: how many rows end before each step of the merge path that is a multiple of [`CSR_SPLIT_STEPS`], and in the end
 /// how many there are. The end of row `i` is step `i + end(i)` of the path. A thread a split.
 ///
-/// They are found once, and kept with the matrix: a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles) begins with its entries.
+/// They are found once, and kept with the matrix: a block of [`csr_tiles`](struct@super::csr_tiles::csr_tiles) begins with its entries. Of offsets
+/// that another launch has changed they need not ascend: whoever keeps them sees to that.
 #[kernel(launch(pub(crate)), threads(CSR_BUILD_THREADS))]
 pub fn csr_splits<I>(cx: Block, offsets: Global<I>, entries: u64, mut splits: GlobalMut<u64>)
 where
@@ -136,8 +137,8 @@ pub fn csr_ends<V, T, I, R, E>(
                 *part = unsafe { partials.read_inside(2 * at as usize + 1) };
             }
             for (k, &part) in parts.iter().enumerate() {
-                let next = op.combine(total, part);
-                total = select_unpredictable(k == 0 || at + (k as u32) * threads < tile, next, total);
+                let counts = k == 0 || at + (k as u32) * threads < tile;
+                total = op.combine(total, select_unpredictable(counts, part, op.identity()));
             }
             at += AHEAD as u32 * threads;
         }

@@ -10,7 +10,7 @@ use kernel_primitives::simt::WARP;
 use kernel_primitives::view::SharedStorage;
 
 use super::csr::{Csr, blocks, column_of};
-use super::csr_path::{CSR_SPLIT_STEPS, CSR_TILE_THREADS, ITEMS, thread_items};
+use super::csr_path::{CSR_SPLIT_STEPS, CSR_TILE_THREADS, ITEMS, csr_tile_steps, thread_items};
 use super::csr_vectors::Place;
 
 /// Products of a row that a lane of [`csr_tiles`](struct@csr_tiles) reads at once.
@@ -29,6 +29,22 @@ const fn width<V, I>(most: usize) -> usize {
     };
     if width < most { width } else { most }
 }
+
+/// Blocks of a multiprocessor at once: fewer, the wider what a thread has of each entry is.
+const fn tile_blocks<V, T, I, A>() -> usize {
+    let counts = [blocks::<V>(BLOCKS), blocks::<T>(BLOCKS), blocks::<I>(BLOCKS), blocks::<A>(BLOCKS)];
+    let (mut least, mut at) = (counts[0], 1);
+    while at < counts.len() {
+        if counts[at] < least {
+            least = counts[at];
+        }
+        at += 1;
+    }
+    least
+}
+
+/// The same by the width of one of these.
+const BLOCKS: [usize; 3] = [6, 4, 2];
 
 /// The products of a tile's entries.
 pub struct CsrStorage<A>(PhantomData<A>);
@@ -49,11 +65,12 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 /// A kernel of [`algorithms::spmv`](kernel_primitives::algorithms::spmv) by merge path: each block takes equally many steps; a step is an
 /// entry or the end of a row. So rows of any lengths are balanced, and so are runs of empty ones.
 ///
-/// 1. A thread reads the columns and values of its entries in vectors, and all of the items at these columns at once.
+/// 1. A thread reads the columns and values of its entries, in vectors if these lie inside and are aligned, and then all of the items at these
+///    columns at once.
 /// 2. The products go to shared memory. That is the only wait for the block.
 /// 3. Neighbouring lanes add up a row's products: as many lanes as there are for each of the tile's rows, the one that goes on
-///    after the tile among them. If a row has more than 32 products a lane, its warp does. A tile in which no row ends goes without
-///    steps 2 and 3: the block combines what its threads have.
+///    after the tile among them. If a row has more than 32 products a lane, its warp does. Where no row ends, the block combines what its
+///    threads have in place of steps 2 and 3.
 ///
 /// `splits` is from [`csr_splits`](struct@super::csr_path::csr_splits).
 ///
@@ -71,7 +88,7 @@ unsafe impl<A: Element> SharedStorage for CsrStorage<A> {
 ///
 /// Merrill and Garland, *Merge-based parallel sparse matrix-vector multiplication*, 2016; Greathouse and Daga, *Efficient sparse matrix-vector
 /// multiplication on GPUs using the CSR storage format*, 2014, for the sums from shared memory.
-#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(blocks::<R::Accum>([6, 4, 2])))]
+#[kernel(launch(pub(crate)), threads(CSR_TILE_THREADS), min_blocks(tile_blocks::<V, S::Item, I, R::Accum>()))]
 #[allow(clippy::too_many_arguments, reason = "a kernel's parameters")]
 pub fn csr_tiles<V, S, I, R, E>(
     cx: Block,
@@ -95,7 +112,7 @@ pub fn csr_tiles<V, S, I, R, E>(
     E: Epilogue<R::Output> + KernelParam,
 {
     let a = Csr { offsets, columns, values };
-    // A matrix without columns has no entries.
+    // A matrix without columns has no entries, and needs no item.
     cx.require_at_most(values.len().min(1), x.len());
     staged.enter();
     let staged = staged.array::<R::Accum>(0, const { CsrStorage::<R::Accum>::LEN });
@@ -220,9 +237,10 @@ where
         E: Epilogue<R::Output>,
     {
         const { assert!(N * M == ITEMS, "vectors have a thread's entries") };
+        const { assert!(N - 1 + csr_tile_steps::<R::Accum>() <= CsrStorage::<R::Accum>::LEN, "a tile has room") };
         let most = const { thread_items::<R::Accum>() / N };
         let thread = cx.thread_rank();
-        // Lanes of a row: as many as there are for each of the rows, the one that goes on after the tile among them.
+        // Lanes of a row: a power of two, as many as there are for each of the rows, the one that goes on after the tile among them.
         let log = const { CSR_TILE_THREADS.trailing_zeros() }
             .saturating_sub(u32::BITS - self.rows.leading_zeros())
             .min(const { WARP.trailing_zeros() });
@@ -264,7 +282,7 @@ where
                         let place = ((m * CSR_TILE_THREADS) as u32 + thread) * N as u32 + k as u32;
                         // One before the tile has a large number.
                         let counts = place.wrapping_sub(lead) < self.entries;
-                        total = select_unpredictable(counts, op.combine(total, product), total);
+                        total = op.combine(total, select_unpredictable(counts, product, op.identity()));
                     }
                 }
             }
@@ -298,12 +316,12 @@ where
                 for (k, product) in products.iter_mut().enumerate() {
                     // In place of one after the end, the last one is read again.
                     let place = (at + k as u32 * lanes).min(end - 1);
-                    // SAFETY: an entry of the tile, written before the barrier, and not again.
+                    // SAFETY: an entry of the tile, written before the barrier unless a fault has ended the kernel, and not again.
                     *product = unsafe { staged.load(place as usize) };
                 }
                 for (k, &product) in products.iter().enumerate() {
-                    let next = op.combine(total, product);
-                    total = select_unpredictable(k == 0 || at + (k as u32) * lanes < end, next, total);
+                    let counts = k == 0 || at + (k as u32) * lanes < end;
+                    total = op.combine(total, select_unpredictable(counts, product, op.identity()));
                 }
                 at += AT_ONCE as u32 * lanes;
             }
@@ -345,7 +363,8 @@ where
             while lanes != 0 {
                 let lane = lanes.trailing_zeros();
                 let from = cx.shuffle(FULL_MASK, from, lane, WARP);
-                let to = cx.shuffle(FULL_MASK, to, lane, WARP);
+                // What is from a lane that a fault has ended may be anything.
+                let to = cx.shuffle(FULL_MASK, to, lane, WARP).min(len);
                 let all = combined(sum(from, to, cx.lane(), WARP), WARP);
                 total = select_unpredictable(cx.lane() == lane, all, total);
                 lanes &= lanes - 1;

@@ -14,7 +14,7 @@ use super::csr_vectors::Place;
 /// Rows of a slice: a warp's lanes have one each.
 pub const SELL_ROWS: usize = WARP as usize;
 
-/// In the number of where a slice begins: all of its rows have as many entries.
+/// In the number of where a slice begins: all of its rows have as many entries as it has room for.
 const SELL_EVEN: u64 = 1;
 
 /// The rest of that number: the first slot.
@@ -23,7 +23,7 @@ pub const SELL_BEGIN: u64 = !(SELL_ROWS as u64 - 1);
 /// Entries that a lane of [`sell_rows`](struct@sell_rows) has under way; half as many if results accumulate in more than 8 bytes.
 const AHEAD: usize = 8;
 
-/// The same for the last ones, if there are no more.
+/// Entries of a last round that is short.
 const FEW: usize = AHEAD / 2;
 
 /// Makes keys by which rows sort by their windows, and in a window by descending lengths: the window, and in the lower `bits` how much
@@ -301,7 +301,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
     /// last one.
     ///
     /// # Safety
-    /// The first `ROOM` of these slots are the lane's, and inside; and `x` has an item.
+    /// The first `ROOM` of these slots are the lane's, and inside, and so is its last one; and `x` has an item.
     #[inline(always)]
     #[track_caller]
     #[allow(clippy::too_many_arguments, reason = "what all rounds have in common, and where they are")]
@@ -348,9 +348,9 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
         // Opaque, or the compiler would count down from how many entries there are, and wait for that before the loads.
         let left = lane.count.since(done.opaque(cx));
         for (k, &product) in products.iter().enumerate() {
-            let next = op.combine(total, product);
             // Of a branch the compiler would make one around the loads, too.
-            total = select_unpredictable(left > P::of(k), next, total);
+            let product = select_unpredictable(left > P::of(k), product, op.identity());
+            total = op.combine(total, product);
         }
         total
     }
@@ -358,7 +358,7 @@ impl<V: Element, I: Integer + ConvertTo<u64>> Slices<'_, V, I> {
 
 /// A lane's row in its slice.
 struct Lane<P> {
-    /// The last slot that the lane has room for.
+    /// The last slot that the lane has room for, if it has any.
     last: P,
     /// How many slots it has.
     room: P,
