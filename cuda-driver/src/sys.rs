@@ -172,6 +172,11 @@ enumerations! {
         CU_MEM_LOCATION_TYPE_DEVICE = 1,
     }
 
+    /// What a launch may be told.
+    CUlaunchAttributeID {
+        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+    }
+
     /// What a device may do with memory.
     CUmemAccess_flags {
         CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
@@ -206,6 +211,29 @@ macro_rules! structures {
 }
 
 structures! {
+    /// A launch with attributes.
+    CUlaunchConfig: 56 {
+        gridDimX: c_uint = 0,
+        gridDimY: c_uint = 4,
+        gridDimZ: c_uint = 8,
+        blockDimX: c_uint = 12,
+        blockDimY: c_uint = 16,
+        blockDimZ: c_uint = 20,
+        sharedMemBytes: c_uint = 24,
+        hStream: CUstream = 32,
+        attrs: *mut CUlaunchAttribute = 40,
+        numAttrs: c_uint = 48,
+    }
+
+    /// An attribute of a launch. Of the union `CUlaunchAttributeValue` it has the one field that this workspace uses, and the rest of its
+    /// bytes.
+    CUlaunchAttribute: 72 {
+        id: CUlaunchAttributeID = 0,
+        pad: [c_uchar; 4] = 4,
+        programmaticStreamSerializationAllowed: c_int = 8,
+        rest: [c_int; 15] = 12,
+    }
+
     /// The launch of a kernel in a graph (`CUDA_KERNEL_NODE_PARAMS_v1`).
     CUDA_KERNEL_NODE_PARAMS: 56 {
         func: CUfunction = 0,
@@ -335,6 +363,12 @@ driver_functions! {
         blockDimZ: c_uint,
         sharedMemBytes: c_uint,
         hStream: CUstream,
+        kernelParams: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    );
+    fn cuLaunchKernelEx(
+        config: *const CUlaunchConfig,
+        f: CUfunction,
         kernelParams: *mut *mut c_void,
         extra: *mut *mut c_void,
     );

@@ -306,7 +306,10 @@ impl<'a> Compiler<'a> {
         };
         match &unit.export {
             Export::Kernel(entry) => {
-                let ptx = module.cut(&entry.symbol).map_err(failed)?;
+                let mut ptx = module.cut(&entry.symbol).map_err(failed)?;
+                if arch.sm >= 90 {
+                    ptx = ptx::with_overlap(&ptx);
+                }
                 // The host reads the first line when it loads the kernel.
                 let ptx = format!("// layout {}\n{ptx}", entry.layout);
                 code.kernels.push(Kernel { entry: entry.clone(), arch, ptx });

@@ -207,6 +207,17 @@ impl Module {
     }
 }
 
+/// What an entry begins with where launches of a stream may overlap: it waits for the launch before, and lets the next one begin as soon as
+/// all of its blocks have begun. So nothing of a kernel but its start runs beside the one before.
+const OVERLAP: &str = "\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;";
+
+/// Has the entry wait for the launch before it by itself. The host reads it from the text, and tells the driver. For sm_90 and later.
+pub(crate) fn with_overlap(text: &str) -> String {
+    let body = text.find(".entry").and_then(|entry| Some(entry + text[entry..].find('{')? + 1));
+    let (head, body) = text.split_at(body.unwrap_or(text.len()));
+    [head, OVERLAP, body].concat()
+}
+
 /// The runtime's variable for what has no token: see `runtime.ll`.
 const CONTROL: &str = "kp_control";
 

@@ -164,6 +164,16 @@ fn order_and_header_are_kept() {
 }
 
 #[test]
+fn an_entry_waits_for_the_launch_before_it_first() {
+    let one = with_overlap(&cut("a__one"));
+    let (functions, entry) = one.split_once(".entry a__one").unwrap();
+    assert!(!functions.contains("griddepcontrol"), "{functions}");
+    let (_, body) = entry.split_once('{').unwrap();
+    assert!(body.starts_with("\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n\t"), "{body}");
+    assert_eq!(body.matches("griddepcontrol").count(), 2);
+}
+
+#[test]
 fn files_come_only_with_line_numbers() {
     assert!(cut("a__one").contains(".file\t5 \"a {;// b.rs\""));
     assert!(!cut("a__two").contains(".file"));

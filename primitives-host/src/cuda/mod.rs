@@ -6,6 +6,7 @@ mod context;
 mod event;
 mod fault;
 mod graph;
+mod launch;
 mod marks;
 mod module;
 mod nccl;
@@ -16,9 +17,10 @@ pub(crate) use context::{Context, HostMemory, all_properties, device_count};
 pub(crate) use event::RawEvent;
 pub(crate) use fault::Ready;
 pub(crate) use graph::{GraphDraft, RawGraph};
+pub(crate) use launch::KernelCall;
 pub(crate) use module::{LoadedKernel, LoadedKernels};
 pub(crate) use nccl::{Communicator, ID_BYTES, Message, Work};
-pub(crate) use stream::{Adopted, KernelCall, RawStream};
+pub(crate) use stream::{Adopted, RawStream};
 
 use primitives_cuda_driver::sys::{self, CUresult};
 

@@ -60,6 +60,8 @@ pub(crate) struct LoadedKernel {
     pub(super) max_threads: u32,
     /// Bytes of shared memory that the kernel has beside what its launch asks for, with what aligns the latter.
     pub(super) own_shared: usize,
+    /// Whether the kernel waits by itself for what was launched before it, so that the driver may begin it earlier.
+    pub(super) waits: bool,
     /// The last answer of [`Context::busiest_blocks`], and the shared memory it is for in the high half.
     best_blocks: AtomicU64,
 }
@@ -137,7 +139,9 @@ impl Context {
         }
         self.number_for_faults(info, module, ptx)?;
         let best_blocks = AtomicU64::new(0);
-        Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, best_blocks })
+        // Older drivers do not capture such launches.
+        let waits = ptx.contains("griddepcontrol.wait") && driver_version() >= 12_030;
+        Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, waits, best_blocks })
     }
 
     /// Gives the module the number that faults name the kernel by. A kernel that cannot fault has no place for it.
@@ -180,7 +184,10 @@ impl Context {
         let text = CString::new(ptx).map_err(|_| no_image(format!("for sm_{built}: the text has a null byte")))?;
         let module = load_image(text.as_ptr().cast()).map_err(|(code, log)| match code {
             CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverTooOld {
-                driver: self.driver_version(),
+                driver: {
+                    let version = driver_version();
+                    format!("{}.{}", version / 1000, version % 1000 / 10)
+                },
                 needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
                 what: format!("kernel `{}`", info.name()),
             },
@@ -192,13 +199,6 @@ impl Context {
             }),
         })?;
         Ok((module, ptx))
-    }
-
-    fn driver_version(&self) -> String {
-        let mut version = 0;
-        // SAFETY: the pointer is valid for the call.
-        unsafe { sys::cuDriverGetVersion(&raw mut version) };
-        format!("{}.{}", version / 1000, version % 1000 / 10)
     }
 
     /// The block size for a one-dimensional launch that has `tiles(threads)` blocks of that many threads.
@@ -276,6 +276,14 @@ fn load_image(image: *const c_void) -> Result<CUmodule, (CUresult, String)> {
     }
     let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
     Err((code, if text.is_empty() { String::new() } else { format!("\n{text}") }))
+}
+
+/// The version of CUDA that the driver is for, such as 12030 for 12.3.
+fn driver_version() -> c_int {
+    let mut version = 0;
+    // SAFETY: the pointer is valid for the call.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    version
 }
 
 fn ptx_version(ptx: &str) -> Option<&str> {

@@ -1,20 +1,16 @@
 //! Streams, stream-ordered memory and launches on a GPU.
 
-use std::ffi::c_void;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use primitives_cuda_driver::sys::{self, CUdeviceptr, CUfunction, CUresult, CUstream, CUstreamCaptureStatus};
-use primitives_gpu::Dim3;
+use primitives_cuda_driver::sys::{self, CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus};
 
 use super::context::Relaxed;
 use super::event::RawEvent;
 use super::fault::{CELL_BYTES, Control, Ready};
 use super::marks::Marks;
-use super::module::LoadedKernel;
-use super::{Context, adoption, call};
-use crate::launch::kernel::KernelInfo;
+use super::{Context, KernelCall, adoption, call};
 use crate::memory::Keeper;
 use crate::{DriverError, Error, Result, trace};
 
@@ -347,28 +343,11 @@ impl RawStream {
     /// # Safety
     /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel, which stream
     /// order sees to. The caller has the stream's [turn](Self::ready) and the context's.
-    pub(crate) unsafe fn launch(&self, mut kernel: KernelCall<'_>) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, kernel: KernelCall<'_>) -> Result<()> {
         self.context.make_current()?;
         let control = self.control().address();
-        // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits.
-        unsafe {
-            call!(
-                self.context,
-                cuLaunchKernel(
-                    kernel.function(),
-                    kernel.grid.x,
-                    kernel.grid.y,
-                    kernel.grid.z,
-                    kernel.block.x,
-                    kernel.block.y,
-                    kernel.block.z,
-                    kernel.shared_bytes,
-                    self.raw,
-                    kernel.params(&control),
-                    std::ptr::null_mut(),
-                )
-            )?;
-        }
+        // SAFETY: the caller's contract.
+        unsafe { kernel.run(&self.context, self.raw, control)? };
         self.advance();
         Ok(())
     }
@@ -417,69 +396,5 @@ impl Drop for RawStream {
             self.context.has_unfinished.store(true, Ordering::Relaxed);
         }
         self.let_go(synchronized || lost);
-    }
-}
-
-/// A launch as the driver takes it.
-pub(crate) struct KernelCall<'p> {
-    kernel: Arc<LoadedKernel>,
-    pub(crate) grid: Dim3,
-    pub(crate) block: Dim3,
-    pub(super) shared_bytes: u32,
-    /// The kernel's PTX parameters in order, and a place for the last one.
-    params: &'p mut [*mut c_void],
-}
-
-impl<'p> KernelCall<'p> {
-    /// A launch within the device's limits. `params` are the kernel's parameters in order, null where zero-sized, and one
-    /// more for the control, null too.
-    pub(crate) fn new(
-        context: &Context,
-        info: &KernelInfo,
-        kernel: Arc<LoadedKernel>,
-        (grid, block): (Dim3, Dim3),
-        shared_bytes: usize,
-        params: &'p mut [*mut c_void],
-    ) -> Result<Self> {
-        if block.count() > kernel.max_threads as u64 {
-            return Err(Error::LaunchLimit {
-                kernel: info.name().into(),
-                device: context.label().into(),
-                what: "the number of threads in a block, given the kernel's registers,",
-                asked: block.count(),
-                limit: kernel.max_threads as u64,
-            });
-        }
-        let shared_limit = context.limits().shared_bytes - kernel.own_shared;
-        if shared_bytes > shared_limit {
-            return Err(Error::LaunchLimit {
-                kernel: info.name().into(),
-                device: context.label().into(),
-                what: "shared memory in bytes, beside what a kernel that can panic needs itself,",
-                asked: shared_bytes as u64,
-                limit: shared_limit as u64,
-            });
-        }
-        // PTX has no zero-sized parameters: close the gaps.
-        let mut kept = 0;
-        for at in 0..params.len() {
-            if !params[at].is_null() {
-                params[kept] = params[at];
-                kept += 1;
-            }
-        }
-        Ok(Self { kernel, grid, block, shared_bytes: shared_bytes as u32, params: &mut params[..=kept] })
-    }
-
-    /// The parameters for the driver, with the address of the control that the kernel reports to. Of use as long as both
-    /// borrows.
-    pub(super) fn params(&mut self, control: &CUdeviceptr) -> *mut *mut c_void {
-        let last = self.params.len() - 1;
-        self.params[last] = std::ptr::from_ref(control).cast_mut().cast();
-        self.params.as_mut_ptr()
-    }
-
-    pub(super) fn function(&self) -> CUfunction {
-        self.kernel.function
     }
 }

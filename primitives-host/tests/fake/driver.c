@@ -311,6 +311,22 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     NOTE("launch s%d\n", of(s)->number);
     return f != &function;
 }
+/* As `cuda.h` has them. */
+typedef struct {
+    int id, pad, allowed, rest[15];
+} attribute;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    stream *stream;
+    attribute *attributes;
+    unsigned count;
+} configuration;
+int cuLaunchKernelEx(const configuration *c, void *f, void **parameters, void **extra) {
+    (void)parameters, (void)extra;
+    if (c->count != 1 || c->attributes->id != 6 || c->attributes->allowed != 1) return 1;
+    NOTE("launch s%d, overlapping\n", of(c->stream)->number);
+    return f != &function;
+}
 
 /* Graphs. */
 int cuGraphCreate(graph **g, unsigned flags) { return *g = calloc(1, sizeof **g), (int)flags; }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use primitives_gpu::view::LaunchBounds;
-use primitives_host::__private::KernelInfo;
+use primitives_host::__private::{Images, KernelInfo};
 use primitives_host::storage::{self, Storage};
 use primitives_host::{Device, Dims, Result};
 
@@ -45,6 +45,26 @@ fn a_wait_is_for_the_last_use_of_the_buffer() -> Result<()> {
     launch(&two, &KERNEL, &[&x], &mut [])?;
     assert!(!fake.log().iter().any(|line| line.starts_with("wait")));
     fake.no_mistakes();
+    Ok(())
+}
+
+/// A kernel that waits by itself for the launch before.
+static WAITING: KernelInfo = KernelInfo::new("waiting", "waiting", WAITS, 0, 0, LaunchBounds::NONE);
+const WAITS: Images = &[(90, "// layout 0000000000000000\n.version 8.0\ngriddepcontrol.wait;\n", None)];
+
+#[test]
+fn only_kernels_that_wait_begin_before_the_launch_before_has_ended() -> Result<()> {
+    let (fake, _turn) = fake();
+    let stream = Device::gpu()?.stream()?;
+    let mut x = stream.buffer_uninit::<u32>(10)?;
+    fake.log();
+    for info in [&KERNEL, &WAITING, &WAITING, &KERNEL] {
+        launch(&stream, info, &[], &mut [&mut x])?;
+    }
+    let log = fake.log();
+    let overlapping: Vec<_> =
+        log.iter().filter(|line| line.starts_with("launch")).map(|line| line.ends_with(", overlapping")).collect();
+    assert_eq!(overlapping, [false, true, true, false], "{log:#?}");
     Ok(())
 }
 

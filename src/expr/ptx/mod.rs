@@ -64,6 +64,12 @@ pub(crate) fn target_of(arch: u32) -> (u32, u32) {
     targets.into_iter().find(|(target, _)| *target <= arch).unwrap_or((75, 63))
 }
 
+/// What kernels begin with where launches of a stream may overlap, as those of the library: they wait for the launch before, and let the next
+/// one begin when all of their blocks have begun.
+fn overlap(target: u32) -> &'static str {
+    if target >= 90 { "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n" } else { "" }
+}
+
 /// The text of a kernel.
 pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u64) -> Result<String, NoKernel> {
     let (target, version) = target_of(arch);
@@ -120,9 +126,10 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
     };
     let _ = write!(
         text,
-        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}}}\n",
+        "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}{}}}\n",
         variant.threads(),
         e.registers(),
+        overlap(target),
         e.body
     );
     Ok(text)

@@ -20,7 +20,7 @@ mod rows;
 use std::fmt::Write;
 
 use super::emit::{Class, Emitter, Reg, op};
-use super::{ENTRY, NoKernel, PARAM_BYTES, target_of};
+use super::{ENTRY, NoKernel, PARAM_BYTES, overlap, target_of};
 use crate::expr::dtype::DType;
 use crate::expr::neighbours::neighbour::Rule;
 use crate::expr::program::{Program, What};
@@ -150,10 +150,11 @@ pub(crate) fn kernel(program: &Program, form: &StepsForm, arch: u32, layout: u64
     }
     Ok(format!(
         "// layout {layout:016x}\n.version {}.{}\n.target sm_{target}\n.address_size 64\n\n\n.visible .entry {ENTRY}(\n{params})\n\
-         .maxntid {THREADS}, 1, 1\n.minnctapersm {BLOCKS}\n{{\n{}\n{}}}\n",
+         .maxntid {THREADS}, 1, 1\n.minnctapersm {BLOCKS}\n{{\n{}\n{}{}}}\n",
         e.version / 10,
         e.version % 10,
         e.registers(),
+        overlap(target),
         e.body
     ))
 }

@@ -1,0 +1,119 @@
+//! Launches as the driver takes them.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+use primitives_cuda_driver::sys::{
+    self, CUdeviceptr, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream,
+};
+use primitives_gpu::Dim3;
+
+use super::module::LoadedKernel;
+use super::{Context, call};
+use crate::launch::kernel::KernelInfo;
+use crate::{Error, Result};
+
+/// A launch as the driver takes it.
+pub(crate) struct KernelCall<'p> {
+    kernel: Arc<LoadedKernel>,
+    pub(crate) grid: Dim3,
+    pub(crate) block: Dim3,
+    pub(super) shared_bytes: u32,
+    /// The kernel's PTX parameters in order, and a place for the last one.
+    params: &'p mut [*mut c_void],
+}
+
+impl<'p> KernelCall<'p> {
+    /// A launch within the device's limits. `params` are the kernel's parameters in order, null where zero-sized, and one
+    /// more for the control, null too.
+    pub(crate) fn new(
+        context: &Context,
+        info: &KernelInfo,
+        kernel: Arc<LoadedKernel>,
+        (grid, block): (Dim3, Dim3),
+        shared_bytes: usize,
+        params: &'p mut [*mut c_void],
+    ) -> Result<Self> {
+        if block.count() > kernel.max_threads as u64 {
+            return Err(Error::LaunchLimit {
+                kernel: info.name().into(),
+                device: context.label().into(),
+                what: "the number of threads in a block, given the kernel's registers,",
+                asked: block.count(),
+                limit: kernel.max_threads as u64,
+            });
+        }
+        let shared_limit = context.limits().shared_bytes - kernel.own_shared;
+        if shared_bytes > shared_limit {
+            return Err(Error::LaunchLimit {
+                kernel: info.name().into(),
+                device: context.label().into(),
+                what: "shared memory in bytes, beside what a kernel that can panic needs itself,",
+                asked: shared_bytes as u64,
+                limit: shared_limit as u64,
+            });
+        }
+        // PTX has no zero-sized parameters: close the gaps.
+        let mut kept = 0;
+        for at in 0..params.len() {
+            if !params[at].is_null() {
+                params[kept] = params[at];
+                kept += 1;
+            }
+        }
+        Ok(Self { kernel, grid, block, shared_bytes: shared_bytes as u32, params: &mut params[..=kept] })
+    }
+
+    /// The parameters for the driver, with the address of the control that the kernel reports to. Of use as long as both
+    /// borrows.
+    pub(super) fn params(&mut self, control: &CUdeviceptr) -> *mut *mut c_void {
+        let last = self.params.len() - 1;
+        self.params[last] = ptr::from_ref(control).cast_mut().cast();
+        self.params.as_mut_ptr()
+    }
+
+    pub(super) fn function(&self) -> CUfunction {
+        self.kernel.function
+    }
+
+    /// Enqueues the launch. A kernel that waits by itself for what was launched before it may begin while the last blocks of that run.
+    ///
+    /// # Safety
+    /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel.
+    pub(super) unsafe fn run(mut self, context: &Context, stream: CUstream, control: CUdeviceptr) -> Result<()> {
+        let mut overlap = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            programmaticStreamSerializationAllowed: 1,
+            rest: [0; 15],
+        };
+        let (grid, block, shared) = (self.grid, self.block, self.shared_bytes);
+        let config = CUlaunchConfig {
+            gridDimX: grid.x,
+            gridDimY: grid.y,
+            gridDimZ: grid.z,
+            blockDimX: block.x,
+            blockDimY: block.y,
+            blockDimZ: block.z,
+            sharedMemBytes: shared,
+            hStream: stream,
+            attrs: &raw mut overlap,
+            numAttrs: 1,
+        };
+        let waits = self.kernel.waits;
+        let (function, params, none) = (self.function(), self.params(&control), ptr::null_mut());
+        // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits, and a kernel that may begin early waits.
+        unsafe {
+            if waits {
+                return call!(context, cuLaunchKernelEx(&raw const config, function, params, none));
+            }
+            call!(
+                context,
+                cuLaunchKernel(
+                    function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, params, none
+                )
+            )
+        }
+    }
+}
