@@ -237,7 +237,8 @@ where
         E: Epilogue<R::Output>,
     {
         const { assert!(N * M == ITEMS, "vectors have a thread's entries") };
-        const { assert!(N - 1 + csr_tile_steps::<R::Accum>() <= CsrStorage::<R::Accum>::LEN, "a tile has room") };
+        // Wider vectors than a thread has entries are compiled, too, and not taken.
+        const { assert!(Self::has_room::<R::Accum, N>(), "a tile has room") };
         let most = const { thread_items::<R::Accum>() / N };
         let thread = cx.thread_rank();
         // Lanes of a row: a power of two, as many as there are for each of the rows, the one that goes on after the tile among them.
@@ -394,6 +395,11 @@ where
             }
             bounds = self.bounds(row.min(self.rows));
         }
+    }
+
+    /// Whether a tile's products have room, with those of a vector that begins before it; or vectors of `N` are none of a thread's.
+    const fn has_room<A: Element, const N: usize>() -> bool {
+        N > thread_items::<A>() || N - 1 + csr_tile_steps::<A>() <= CsrStorage::<A>::LEN
     }
 
     /// Whether the entries, `len` from `first` on, a multiple of `N`, can be read in vectors. The last of these may have entries after them.
