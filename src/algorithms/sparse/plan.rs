@@ -80,10 +80,10 @@ const STAGED_ROW: f64 = 4.25;
 const WAIT: f64 = 8.0;
 
 /// The time of 32 entries along the merge path.
-const MERGE: f64 = 2.4;
+const MERGE: f64 = 2.1;
 
 /// The time of 32 ends of rows along the merge path.
-const MERGE_ROW: f64 = 5.0;
+const MERGE_ROW: f64 = 1.0;
 
 /// The merge path's other launch, and its waits.
 const SEARCH: f64 = 40.0;
@@ -111,10 +111,13 @@ const SPREAD: f64 = 4.0;
 const FITTING: f64 = 0.9;
 
 /// A step of a warp in slices, which reads neighbouring entries, and goes its own way to `x`.
-const SLICED: f64 = 1.62;
+const SLICED: f64 = 1.1;
 
-/// The begin and the end of a slice: 32 rows, with their numbers, lengths and results.
-const SLICE: f64 = 5.1;
+/// How much longer such a step takes if the items of `x` lie so that windows are worth it.
+const APART: f64 = 2.0;
+
+/// The begin and the end of a slice: 32 rows, with their results.
+const SLICE: f64 = 2.6;
 
 /// The lengths of a matrix's rows, as a launch measured them.
 #[derive(Clone, Copy, Debug)]
@@ -185,8 +188,14 @@ impl RowLengths {
         let wasted = self.rows.div_ceil(window) as f64 * self.longest as f64;
         let steps = self.entries as f64 / lanes + wasted;
         let slices = (self.rows as f64 / lanes).ceil().max(1.0);
-        let work = SLICED * steps + SLICE * slices;
-        lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < self.best().0
+        let (time, method) = self.best();
+        let step = match method {
+            _ if self.is_far() => SLICED * FAR,
+            SpmvMethod::Window => SLICED * APART,
+            _ => SLICED,
+        };
+        let work = step * steps + SLICE * slices;
+        lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < time
     }
 
     /// The lanes that take the fewest steps if all rows have as many.
@@ -253,9 +262,12 @@ impl RowLengths {
     /// The work of so many steps of lanes that have a row each, in batches of a warp.
     fn alone(&self, steps: u64, batches: f64) -> f64 {
         let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
-        // Nearly no block's columns are in a window.
-        let is_far = self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks());
-        (steps as f64 * ALONE + later * LATER) * if is_far { FAR } else { 1.0 } + ROW * batches
+        (steps as f64 * ALONE + later * LATER) * if self.is_far() { FAR } else { 1.0 } + ROW * batches
+    }
+
+    /// Whether nearly no block's columns are in a window.
+    fn is_far(&self) -> bool {
+        self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks())
     }
 
     /// The lanes a row that take the fewest steps, and their time.

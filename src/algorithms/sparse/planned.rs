@@ -41,7 +41,7 @@ pub enum Planned<V, I = u32> {
 
 impl<V: Element, I: CsrIndex> Planned<V, I> {
     /// The matrix as it is, or in slices, with windows of 4096 rows. Slices are for large matrices: of some hundred thousand rows
-    /// or more, most of which have ten to some fifty entries, in whatever order. Rows of very different lengths stay as they are, and so do
+    /// or more, most of which have up to some hundred entries, in whatever order. Rows of very different lengths stay as they are, and so do
     /// matrices whose slices might have more slots than `I` counts.
     ///
     /// Cost: nothing, or that of [`Sell::from_csr`], a few products. Then there is memory for both formats until it is done.

@@ -162,8 +162,14 @@ fn a_longer_row_does_not_change_how_many_lanes_others_have_for_several_vectors()
 #[test]
 fn rows_of_some_length_are_sliced_unless_their_lengths_differ_much() {
     let suit = |lengths: &[u64]| rows(lengths).suit_slices(4096, u64::MAX);
-    for (len, expected) in [(0, false), (3, false), (7, false), (16, true), (30, true), (100, false), (1000, false)] {
+    for (len, expected) in [(0, false), (7, true), (16, true), (30, true), (81, true), (1000, false)] {
         assert_eq!(suit(&vec![len; 1 << 20]), expected, "{len}");
+    }
+    // Columns that lie all over, as those of a mesh whose points are numbered at random, or of blocks in three dimensions.
+    for (len, count) in [(9, 1 << 22), (16, 1 << 22), (81, 3 << 18)] {
+        let mut far = rows(&vec![len; count]);
+        far.measured((0, 0));
+        assert!(far.suit_slices(4096, u64::MAX), "{len}");
     }
     assert!(suit(&(0..1 << 20).map(|row| 5 + row * 7 % 40).collect::<Vec<u64>>()));
     let mut lengths = vec![16; 1 << 16];
