@@ -190,12 +190,11 @@ impl RowLengths {
         let slices = (self.rows as f64 / lanes).ceil().max(1.0);
         let (time, method) = self.best();
         let step = match method {
-            _ if self.is_far() => SLICED * FAR,
             SpmvMethod::Window => SLICED * APART,
-            _ => SLICED,
+            _ => self.with_misses(SLICED),
         };
         let work = step * steps + SLICE * slices;
-        lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < time
+        self.entries > 0 && lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < time
     }
 
     /// The lanes that take the fewest steps if all rows have as many.
@@ -231,7 +230,7 @@ impl RowLengths {
 
     /// The time of the method that takes the fewest steps, and that.
     fn best(&self) -> (f64, SpmvMethod) {
-        let path = (MERGE * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
+        let path = (self.with_misses(MERGE) * self.entries as f64 + MERGE_ROW * self.rows as f64) / f64::from(WARP);
         let mut best = (path / WARPS + SEARCH, SpmvMethod::MergePath);
         let (time, lanes) = self.best_rows();
         if time < best.0 {
@@ -262,12 +261,13 @@ impl RowLengths {
     /// The work of so many steps of lanes that have a row each, in batches of a warp.
     fn alone(&self, steps: u64, batches: f64) -> f64 {
         let later = (steps as f64 - CSR_FIRST_ENTRIES as f64 * batches).max(0.0);
-        (steps as f64 * ALONE + later * LATER) * if self.is_far() { FAR } else { 1.0 } + ROW * batches
+        self.with_misses(steps as f64 * ALONE + later * LATER) + ROW * batches
     }
 
-    /// Whether nearly no block's columns are in a window.
-    fn is_far(&self) -> bool {
-        self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks())
+    /// The time of steps, which is longer if nearly no block's columns are in a window.
+    fn with_misses(&self, time: f64) -> f64 {
+        let is_far = self.windows.is_some_and(|(fitting, _)| (fitting as f64) < 0.1 * self.blocks());
+        time * if is_far { FAR } else { 1.0 }
     }
 
     /// The lanes a row that take the fewest steps, and their time.

@@ -94,7 +94,8 @@ impl Machine {
                 labels.insert(label.to_owned(), code.len());
                 continue;
             }
-            let is_code = |line: &&str| !line.starts_with(".reg") && !line.starts_with("//");
+            // One launch at a time has none to wait for.
+            let is_code = |line: &&str| ![".reg", "//", "griddepcontrol"].iter().any(|start| line.starts_with(start));
             let Some(line) = line.strip_suffix(';').filter(is_code) else { continue };
             if let Some(declared) = line.strip_prefix(".shared .align 16 .b8 ") {
                 let (name, len) = declared.trim_end_matches(']').split_once('[').expect("an array");
