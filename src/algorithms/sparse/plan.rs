@@ -189,10 +189,7 @@ impl RowLengths {
         let steps = self.entries as f64 / lanes + wasted;
         let slices = (self.rows as f64 / lanes).ceil().max(1.0);
         let (time, method) = self.best();
-        let step = match method {
-            SpmvMethod::Window => SLICED * APART,
-            _ => self.with_misses(SLICED),
-        };
+        let step = if method == SpmvMethod::Window { SLICED * APART } else { SLICED };
         let work = step * steps + SLICE * slices;
         self.entries > 0 && lanes * steps <= most_slots as f64 && work / WARPS + (self.longest as f64) < time
     }
