@@ -210,7 +210,7 @@ impl Bench<'_> {
         let of_row = |row: usize| (offsets[row]..offsets[row + 1]).map(move |entry| (row, entry as usize));
         let entries: Vec<_> = (0..columns).flat_map(of_row).collect();
         let stream = self.stream.clone();
-        let a = Csr::new(&stream, (columns, columns), &offsets, &indices, &values)?;
+        let a = Planned::new(&stream, Csr::new(&stream, (columns, columns), &offsets, &indices, &values)?)?;
         let sources: Vec<f64> = (0..columns).map(|row| (hash(row) % 17) as f64).collect();
         let vector = |values: &[f64]| Tensor::from_slice(&stream, columns, values);
         let (x, r, p) = (vector(&vec![0.0; columns])?, vector(&sources)?, vector(&sources)?);
