@@ -66,7 +66,7 @@ pub(crate) fn target_of(arch: u32) -> (u32, u32) {
 
 /// What kernels begin with where launches of a stream may overlap, as those of the library: they wait for the launch before, and let the next
 /// one begin when all of their blocks have begun.
-fn overlap(target: u32) -> &'static str {
+pub(crate) fn overlap(target: u32) -> &'static str {
     if target >= 90 { "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n" } else { "" }
 }
 

@@ -13,7 +13,7 @@ use crate::Complex;
 use crate::algorithms::fourier::generated::layout::{Layout, bytes, layouts, numbers};
 use crate::algorithms::fourier::generated::pass::{Kind, Lanes, LinePass, Stage};
 use crate::expr::ptx::emit::{Reg, op};
-use crate::expr::ptx::target_of;
+use crate::expr::ptx::{overlap, target_of};
 
 /// The entry's name.
 pub(in super::super::super) const ENTRY: &str = "kernel_primitives_fft";
@@ -105,9 +105,10 @@ pub(in super::super) fn module(
     let list: Vec<String> = (0..=parameters).map(|number| format!("    .param .u64 a{number}")).collect();
     let _ = write!(
         text,
-        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}}}\n",
+        "{}\n)\n.maxntid {threads}, 1, 1\n.minnctapersm {blocks}\n{{\n{}{inside}\n{}{}}}\n",
         list.join(",\n"),
         code.e.registers(),
+        overlap(target),
         code.e.body
     );
     (text, if memory > DECLARED { memory } else { 0 })
