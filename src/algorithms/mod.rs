@@ -124,5 +124,5 @@ pub use {
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use {
     scan::call::{exclusive_scan_after, inclusive_scan_after},
-    sparse::Format,
+    sparse::{Format, check_arrays},
 };

@@ -13,6 +13,7 @@
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
 //! | [`top_k`] | on the first device | the first few of each device |
 //! | [`sort_keys`], [`sort_pairs`]; [`sort_by`], [`sort_pairs_by`] | split in any way | each item once, if it goes to another device |
+//! | [`spmv`], [`spmv_by`], [`spmv_with`] of a [`SplitCsr`] | split as the rows of the matrix | the items of the vector that a device's rows read and others have |
 //!
 //! Reductions are those of [`SplitTensor`](crate::expr::SplitTensor::from_buffer).
 //!
@@ -43,6 +44,7 @@ mod host;
 mod scan;
 mod select;
 mod sort;
+mod sparse;
 mod top_k;
 mod transform;
 
@@ -53,6 +55,7 @@ pub use histogram::{histogram_even, histogram_ranges};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use select::select_if;
 pub use sort::{sort_by, sort_keys, sort_pairs, sort_pairs_by};
+pub use sparse::{SplitCsr, spmv, spmv_by, spmv_with};
 pub use top_k::top_k;
 pub use transform::transform;
 

@@ -4,7 +4,7 @@
 #[path = "../suite/kernels/types.rs"]
 pub mod types;
 
-use kernel_primitives::functor::{Add, Less};
+use kernel_primitives::functor::{Add, Axpby, Less, Overwrite, PlusTimes, Semiring};
 use kernel_primitives::prelude::*;
 
 pub use types::*;
@@ -59,6 +59,9 @@ impl BinaryFn<u32> for Round {
     }
 }
 
+/// The shortest way with one more edge.
+pub type MinPlus = Semiring<Min, Add>;
+
 /// A sum that must not be large.
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct SmallSum;
@@ -101,4 +104,6 @@ instantiate!(
     kernel_primitives::algorithms::merge_pairs<u32, u32, u32, u32, Round>,
     kernel_primitives::algorithms::reduce_by_key<u32, u32, SmallSum>,
     kernel_primitives::algorithms::exclusive_scan<u32, SmallSum>,
+    kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
+    kernel_primitives::algorithms::spmv<i32, i32, u64, PlusTimes, Axpby<i32>>,
 );

@@ -14,6 +14,7 @@ mod kernels;
 mod reductions;
 mod runs;
 mod sorts;
+mod sparse;
 mod top_k;
 
 use kernel_primitives::devices::count;

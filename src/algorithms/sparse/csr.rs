@@ -8,7 +8,7 @@ use super::wrong;
 use crate::algorithms::run::Run;
 use crate::algorithms::sort_pairs_by_bits;
 use crate::functor::Less;
-use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_UNSEEN};
+use crate::kernels::device::{self, CSR_BUILD_THREADS, CSR_DECREASING, CSR_FIRST, CSR_LAST, CSR_OUTSIDE, CSR_UNSEEN};
 use crate::{Buffer, BufferSlice, BufferSliceMut, ConvertTo, Dims, Element, Error, Integer, Result, Stream};
 
 mod sealed {
@@ -271,7 +271,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     }
 
     /// The matrix, if offsets and columns are right.
-    pub(super) fn checked(
+    pub(crate) fn checked(
         call: &'static str,
         stream: &Stream,
         (rows, columns): (usize, usize),
@@ -462,6 +462,27 @@ fn check_lengths(call: &'static str, rows: usize, offsets: usize, indices: usize
         return Err(wrong(call, format!("there are {indices} column indices, but {values} values")));
     }
     Ok(())
+}
+
+/// An error unless arrays of the host are a matrix of `(rows, columns)`: what a launch finds in buffers.
+pub(crate) fn check_arrays<I: CsrIndex>(
+    call: &'static str,
+    (rows, columns): (usize, usize),
+    offsets: &[I],
+    indices: &[I],
+    values: usize,
+) -> Result<()> {
+    check_lengths(call, rows, offsets.len(), indices.len(), values)?;
+    let number = |index: I| -> u64 { index.convert() };
+    let mut found = CSR_UNSEEN;
+    (found[CSR_FIRST], found[CSR_LAST]) = (number(offsets[0]), number(offsets[rows]));
+    let decreasing = offsets.windows(2).position(|pair| pair[1] < pair[0]);
+    let outside = indices.iter().position(|&column| number(column) >= columns as u64);
+    for (place, first) in [(CSR_DECREASING, decreasing), (CSR_OUTSIDE, outside)] {
+        found[place] = first.map_or(u64::MAX, |first| first as u64);
+    }
+    let reason = fault(&found, columns, values, |row| Ok(number(offsets[row])), |entry| Ok(number(indices[entry])))?;
+    reason.map_or(Ok(()), |reason| Err(wrong(call, reason)))
 }
 
 /// The blocks of a kernel that makes or checks a matrix.

@@ -35,8 +35,6 @@ mod vectors;
 mod window;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub(crate) use product::Format;
-#[cfg(not(target_arch = "nvptx64"))]
 pub use {
     coo::Coo,
     csr::{Csr, CsrIndex},
@@ -47,6 +45,8 @@ pub use {
     sell::Sell,
     vectors::{Spmm, spmm, spmm_by, spmm_with},
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use {csr::check_arrays, product::Format};
 
 /// The error of a matrix that is none.
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,0 +1,254 @@
+//! Sparse matrices whose rows are split over devices.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::exchange::Exchange;
+use crate::algorithms::{Csr, CsrIndex, SpmvMethod, check_arrays};
+use crate::{Buffer, BufferSliceMut, Element, Error, Result, Split, Stream};
+
+/// A sparse matrix in compressed rows, whose rows are split over devices: [`split::spmv`](crate::split::spmv) multiplies it and a vector.
+///
+/// Device `d` of the [`Split`] has the rows of [`range(d)`](Self::range), and of the vector that is multiplied the items of
+/// [`column_range(d)`](Self::column_range): both are those of the split, so that vectors of a square matrix are split as its rows. The rows of
+/// a device are a [`Csr`], the [`part`](Self::part), whose columns are numbered anew: first come the device's own items, and then those that its
+/// entries read of other devices, its [`halo`](Self::halo). What goes between devices is found once, when the matrix is made.
+///
+/// ```
+/// use kernel_primitives::split::{self, SplitCsr};
+/// use kernel_primitives::{Devices, Split, SplitBuffer};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(2)?)?;
+/// // 2 1 . .
+/// // 1 2 1 .
+/// // . 1 2 1
+/// // . . 1 2
+/// let (offsets, columns) = ([0u32, 2, 5, 8, 10], [0, 1, 0, 1, 2, 1, 2, 3, 2, 3]);
+/// let values = [2.0f32, 1.0, 1.0, 2.0, 1.0, 1.0, 2.0, 1.0, 1.0, 2.0];
+/// let a = SplitCsr::new(&devices, (4, 4), &offsets, &columns, &values)?;
+/// // Each device reads an item of the other one.
+/// assert_eq!((a.range(0), a.halo(0), a.halo(1)), (0..2, &[2][..], &[1][..]));
+/// let x = SplitBuffer::from_slice(&devices, &[1.0f32, 10.0, 100.0, 1000.0])?;
+/// let mut y = SplitBuffer::uninit(&devices, 4)?;
+/// split::spmv(&a, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [12.0, 121.0, 1210.0, 2100.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct SplitCsr<V, I = u32> {
+    split: Split,
+    /// The first row of each device, and the number of rows.
+    rows: Vec<usize>,
+    /// The first column of each device, and the number of columns.
+    columns: Vec<usize>,
+    parts: Vec<Csr<V, I>>,
+    halos: Vec<Vec<usize>>,
+    exchange: Exchange,
+}
+
+impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
+    /// A matrix of `(rows, columns)`, from arrays of the host, as [`Csr::new`] has them.
+    ///
+    /// Cost: the host reads offsets and columns, and sorts, for each device, the columns of entries that are others'. Then each device gets its
+    /// entries, and measures its rows as [`Csr::new`] does, one device after the other.
+    ///
+    /// # Errors
+    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number what a device reads: its own items and those of
+    /// others. And the errors of a launch, of an allocation and of a copy.
+    pub fn new(split: &Split, shape: (usize, usize), offsets: &[I], indices: &[I], values: &[V]) -> Result<Self> {
+        let call = "SplitCsr::new";
+        check_arrays(call, shape, offsets, indices, values.len())?;
+        Self::made(call, split, shape, offsets, indices, |stream, entries| stream.buffer_from(&values[entries]))
+    }
+
+    /// The rows of a matrix of one device over the devices of a split: a copy. How products are computed is chosen anew, for each device.
+    ///
+    /// Cost: that of [`new`](Self::new). Offsets and columns go through the host, which waits for them. Values go from device to device.
+    ///
+    /// ```
+    /// use kernel_primitives::algorithms::Csr;
+    /// use kernel_primitives::split::SplitCsr;
+    /// use kernel_primitives::{Devices, Split};
+    ///
+    /// # fn main() -> kernel_primitives::Result<()> {
+    /// let devices = Split::even(&Devices::emulated(2)?)?;
+    /// let one = Csr::new(&devices.streams()[0], (2, 3), &[0u32, 2, 3], &[0, 2, 1], &[1.0f32, 2.0, 3.0])?;
+    /// let a = SplitCsr::from_csr(&devices, &one)?;
+    /// assert_eq!((a.part(0).entries(), a.part(1).entries()), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`new`](Self::new), and [`Error::WrongDevice`] between GPUs and the emulator.
+    pub fn from_csr(split: &Split, a: &Csr<V, I>) -> Result<Self> {
+        let (call, shape) = ("SplitCsr::from_csr", (a.rows(), a.columns()));
+        let (offsets, indices) = (a.offsets().to_vec()?, a.indices().to_vec()?);
+        // A launch may have written them since.
+        check_arrays(call, shape, &offsets, &indices, a.entries())?;
+        Self::made(call, split, shape, &offsets, &indices, |stream, entries| {
+            let mut values = stream.buffer_uninit(entries.len())?;
+            if !entries.is_empty() {
+                values.as_mut_slice().copy_from_peer(stream, a.values().slice(entries)?)?;
+            }
+            Ok(values)
+        })
+    }
+
+    /// The matrix of arrays that were checked. `values` are those of a range of entries.
+    fn made(
+        call: &'static str,
+        split: &Split,
+        (rows, columns): (usize, usize),
+        offsets: &[I],
+        indices: &[I],
+        values: impl Fn(&Stream, Range<usize>) -> Result<Buffer<V>>,
+    ) -> Result<Self> {
+        let (rows, columns) = (split.bounds(rows), split.bounds(columns));
+        let (mut parts, mut halos) = (Vec::new(), Vec::new());
+        for (device, stream) in split.streams().iter().enumerate() {
+            let own = columns[device]..columns[device + 1];
+            let offsets = &offsets[rows[device]..=rows[device + 1]];
+            let entries = number(offsets[0])..number(offsets[offsets.len() - 1]);
+            let of_rows = &indices[entries.clone()];
+            let halo = halo(of_rows, &own);
+            let wide = own.len() + halo.len();
+            let index = |number: usize| {
+                I::of(number as u64).ok_or_else(|| {
+                    let bits = I::WIDTH;
+                    let reason = format!(
+                        "indices of {bits} bits cannot number the {wide} items that device {device} of the split reads"
+                    );
+                    Error::SparseMatrix { call, reason }
+                })
+            };
+            let offsets = offsets.iter().map(|&offset| index(number(offset) - entries.start));
+            let local = of_rows.iter().map(|&column| index(local(number(column), &own, &halo)));
+            let offsets = stream.buffer_from(&offsets.collect::<Result<Vec<I>>>()?)?;
+            let indices = stream.buffer_from(&local.collect::<Result<Vec<I>>>()?)?;
+            let shape = (rows[device + 1] - rows[device], wide);
+            parts.push(Csr::checked(call, stream, shape, offsets, indices, values(stream, entries)?)?);
+            halos.push(halo);
+        }
+        let exchange = Exchange::new(split.streams(), &columns, &halos)?;
+        Ok(Self { split: split.clone(), rows, columns, parts, halos, exchange })
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows[self.parts.len()]
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns[self.parts.len()]
+    }
+
+    /// The number of entries.
+    pub fn entries(&self) -> usize {
+        self.parts.iter().map(Csr::entries).sum()
+    }
+
+    /// How it is split.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// The rows of device `device` of the split: which they are of all.
+    ///
+    /// # Panics
+    /// If the split has no such device.
+    pub fn range(&self, device: usize) -> Range<usize> {
+        self.rows[device]..self.rows[device + 1]
+    }
+
+    /// The columns whose items of a vector are on device `device` of the split.
+    ///
+    /// # Panics
+    /// If the split has no such device.
+    pub fn column_range(&self, device: usize) -> Range<usize> {
+        self.columns[device]..self.columns[device + 1]
+    }
+
+    /// The columns whose items device `device` of the split gets from others for a product, in ascending order.
+    ///
+    /// # Panics
+    /// If the split has no such device.
+    pub fn halo(&self, device: usize) -> &[usize] {
+        &self.halos[device]
+    }
+
+    /// The rows of device `device` of the split. Column `c` of them is the column `column_range(device).start + c` of all, as long as that is in
+    /// [`column_range(device)`](Self::column_range); the columns after these are those of the [`halo`](Self::halo), in its order.
+    ///
+    /// Its [method](Csr::method) suits its rows, and may be another one than that of other devices.
+    ///
+    /// # Panics
+    /// If the split has no such device.
+    pub fn part(&self, device: usize) -> &Csr<V, I> {
+        &self.parts[device]
+    }
+
+    /// The values of the entries of device `device` of the split, in the order in which they came, to be changed. Nothing is checked again.
+    ///
+    /// # Panics
+    /// If the split has no such device.
+    pub fn values_mut(&mut self, device: usize) -> BufferSliceMut<'_, V> {
+        self.parts[device].values_mut()
+    }
+
+    /// Has the products of all devices computed in this way, in place of what suits the rows of each.
+    ///
+    /// Cost: that of [`Csr::set_method`] on each device, one after the other.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Csr::set_method`]. If one is that of a launch or of an allocation, the devices before have the method.
+    pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
+        self.parts.iter_mut().try_for_each(|part| part.set_method(method))
+    }
+
+    /// The first row of each device, and the number of rows.
+    pub(super) fn row_bounds(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// The first column of each device, and the number of columns.
+    pub(super) fn column_bounds(&self) -> &[usize] {
+        &self.columns
+    }
+
+    pub(super) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+}
+
+/// An offset or a column of a matrix that was checked.
+fn number<I: CsrIndex>(index: I) -> usize {
+    let number: u64 = index.convert();
+    number as usize
+}
+
+/// The columns of entries that are not the device's own, each once, in ascending order.
+fn halo<I: CsrIndex>(indices: &[I], own: &Range<usize>) -> Vec<usize> {
+    let mut halo: Vec<usize> =
+        indices.iter().map(|&column| number(column)).filter(|column| !own.contains(column)).collect();
+    halo.sort_unstable();
+    halo.dedup();
+    halo.shrink_to_fit();
+    halo
+}
+
+/// The number of a column on its device, which has it itself or in its halo.
+fn local(column: usize, own: &Range<usize>, halo: &[usize]) -> usize {
+    if own.contains(&column) { column - own.start } else { own.len() + halo.partition_point(|&other| other < column) }
+}
+
+/// `SplitCsr<f32, u32>(rows 0..2 on device 0 of the emulator, …; columns 0..3 on …; 9 entries)`.
+impl<V: Element, I: CsrIndex> fmt::Debug for SplitCsr<V, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [value, index] = [std::any::type_name::<V>(), std::any::type_name::<I>()];
+        let [rows, columns] = [&self.rows, &self.columns].map(|bounds| self.split.describe(bounds));
+        write!(f, "SplitCsr<{value}, {index}>(rows {rows}; columns {columns}; {} entries)", self.entries())
+    }
+}

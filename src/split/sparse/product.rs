@@ -1,0 +1,189 @@
+//! Products of split matrices and vectors.
+
+use super::matrix::SplitCsr;
+use crate::algorithms::{self, Csr, CsrIndex, Gather, Spmv};
+use crate::element::Accumulate;
+use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
+use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, SplitBuffer, Stream};
+
+/// Multiplies a sparse matrix and a vector: `y = A x`. Each device computes the items of `y` that it has.
+///
+/// As [`algorithms::spmv`](fn@algorithms::spmv), for the same values, items and indices. `x` is split as the
+/// [columns](SplitCsr::column_range) of the matrix, and `y` as its [rows](SplitCsr::range): for buffers of the matrix's split that is so. All
+/// items of `x` are initialised. Work is enqueued on the streams of the matrix's split.
+///
+/// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
+///
+/// **Determinism.** The order of combination depends on the matrix, on how it is split, and on the [methods](SplitCsr::set_method) of its
+/// parts alone.
+///
+/// Cost: on each device that of [`algorithms::spmv`](fn@algorithms::spmv) with its rows, at the same time. Before, each device collects the
+/// items that others read, and each gets its [halo](SplitCsr::halo), a copy from each device that has some of it; a device with a halo also
+/// copies its own part of `x`, to have all items in a row. The host does not wait. Memory: for the items that a device sends and for those that
+/// its rows read, of each type of items. The matrix keeps it for the next product; products that several threads enqueue at once have memory of
+/// their own.
+///
+/// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
+/// `instantiate!(kernel_primitives::algorithms::spmv<MyValue, MyItem, u32, PlusTimes, Axpby<MyValue>>);`, and the same for
+/// `gather<MyItem, u32, MyItem>`.
+///
+/// VexCL: `vex::sparse::distributed`.
+///
+/// ```
+/// use kernel_primitives::split::{self, SplitCsr};
+/// use kernel_primitives::{Devices, Split, SplitBuffer};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(2)?)?;
+/// let a = SplitCsr::new(&devices, (2, 3), &[0u32, 2, 3], &[0, 2, 1], &[1.0f64, 2.0, 3.0])?;
+/// let x = SplitBuffer::from_slice(&devices, &[10.0f64, 20.0, 30.0])?;
+/// let mut y = SplitBuffer::uninit(&devices, 2)?;
+/// split::spmv(&a, &x, &mut y)?;
+/// assert_eq!(y.to_vec()?, [70.0, 60.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Split`] if `x` is not split as the columns of the matrix, or `y` not as its rows: it names both.
+/// [`Error::Capture`] if a stream captures and a device reads items of another, and the errors of
+/// [`algorithms::spmv`](fn@algorithms::spmv). On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults:
+/// see [`split`](crate::split).
+pub fn spmv<V, I, T, S, G>(a: &SplitCsr<V, I>, x: &SplitBuffer<T>, y: &mut SplitBuffer<V::Accum>) -> Result<()>
+where
+    V: Accumulate + Spmv<T, I, PlusTimes, Axpby<V::Accum>, S>,
+    I: CsrIndex,
+    T: Accumulate<Accum = V::Accum> + Gather<u32, T, G>,
+{
+    product("`split::spmv`", a, x, y, |_, stream, part, x, y| algorithms::spmv(stream, part, x, y))
+}
+
+/// Multiplies a sparse matrix and a vector by any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
+/// `(value, x[column])` by `op`, and of what `y[r]` holds.
+///
+/// As [`spmv`], and [`algorithms::spmv_by`](fn@algorithms::spmv_by), for the same operators, with one difference: the index of an item, which a
+/// [`Reduction`] gets, is its column in the device's [part](SplitCsr::part), and not in the whole matrix.
+///
+/// ```
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::split::{self, SplitCsr};
+/// use kernel_primitives::{Devices, Split, SplitBuffer};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(2)?)?;
+/// let a = SplitCsr::new(&devices, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = SplitBuffer::from_slice(&devices, &[10.0f32, 20.0])?;
+/// // y = y + 2 A x
+/// let mut y = SplitBuffer::from_slice(&devices, &[1.0f32, 0.5])?;
+/// split::spmv_by(&a, &x, PlusTimes, Axpby { alpha: 2.0, beta: 1.0 }, &mut y)?;
+/// assert_eq!(y.to_vec()?, [101.0, 120.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmv`].
+pub fn spmv_by<V, I, T, R, E, S, G>(
+    a: &SplitCsr<V, I>,
+    x: &SplitBuffer<T>,
+    op: R,
+    epilogue: E,
+    y: &mut SplitBuffer<E::Output>,
+) -> Result<()>
+where
+    V: Element + Spmv<T, I, R, E, S>,
+    I: CsrIndex,
+    T: Element + Gather<u32, T, G>,
+    R: Reduction<(V, T)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    product("`split::spmv_by`", a, x, y, |_, stream, part, x, y| algorithms::spmv_by(stream, part, x, op, epilogue, y))
+}
+
+/// As [`spmv_by`], but row `r` of `y` becomes `epilogue` of the row's reduction and of `z[r]`. What `y` holds is not read.
+///
+/// With [`Axpby`] it is `y = alpha A x + beta z`, of which the residual of a linear system is one. `z` is split as the rows of the matrix.
+///
+/// ```
+/// use kernel_primitives::functor::{Axpby, PlusTimes};
+/// use kernel_primitives::split::{self, SplitCsr};
+/// use kernel_primitives::{Devices, Split, SplitBuffer};
+///
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let devices = Split::even(&Devices::emulated(2)?)?;
+/// let a = SplitCsr::new(&devices, (2, 2), &[0u32, 2, 3], &[0, 1, 1], &[1.0f32, 2.0, 3.0])?;
+/// let x = SplitBuffer::from_slice(&devices, &[10.0f32, 20.0])?;
+/// let f = SplitBuffer::from_slice(&devices, &[51.0f32, 60.5])?;
+/// let mut residual = SplitBuffer::uninit(&devices, 2)?;
+/// split::spmv_with(&a, &x, PlusTimes, Axpby { alpha: -1.0, beta: 1.0 }, &f, &mut residual)?;
+/// assert_eq!(residual.to_vec()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`spmv`], and [`Error::Split`] if `z` is not split as the rows of the matrix.
+pub fn spmv_with<V, I, T, R, E, S, G>(
+    a: &SplitCsr<V, I>,
+    x: &SplitBuffer<T>,
+    op: R,
+    epilogue: E,
+    z: &SplitBuffer<E::Output>,
+    y: &mut SplitBuffer<E::Output>,
+) -> Result<()>
+where
+    V: Element + Spmv<T, I, R, E, S>,
+    I: CsrIndex,
+    T: Element + Gather<u32, T, G>,
+    R: Reduction<(V, T)> + KernelParam,
+    E: Epilogue<R::Output> + KernelParam,
+{
+    let call = "`split::spmv_with`";
+    check(call, ("z", z), a, ("rows", a.row_bounds()))?;
+    product(call, a, x, y, |device, stream, part, x, y| {
+        algorithms::spmv_with(stream, part, x, op, epilogue, z.part(device), y)
+    })
+}
+
+/// The product, of which `of_one` is that of a device's rows and of the items that they read.
+fn product<V, I, T, U, G>(
+    call: &'static str,
+    a: &SplitCsr<V, I>,
+    x: &SplitBuffer<T>,
+    y: &mut SplitBuffer<U>,
+    of_one: impl Fn(usize, &Stream, &Csr<V, I>, BufferSlice<'_, T>, BufferSliceMut<'_, U>) -> Result<()>,
+) -> Result<()>
+where
+    V: Element,
+    I: CsrIndex,
+    T: Element + Gather<u32, T, G>,
+    U: Element,
+{
+    check(call, ("x", x), a, ("columns", a.column_bounds()))?;
+    check(call, ("y", y), a, ("rows", a.row_bounds()))?;
+    let (streams, exchange) = (a.split().streams(), a.exchange());
+    let mut memory = exchange.memory(streams)?;
+    exchange.post(streams, x, &mut memory)?;
+    for (device, stream) in streams.iter().enumerate().filter(|(device, _)| !a.range(*device).is_empty()) {
+        let input = exchange.input(device, stream, x.part(device), &mut memory)?;
+        of_one(device, stream, a.part(device), input, y.part_mut(device))?;
+    }
+    exchange.keep(memory);
+    Ok(())
+}
+
+/// An error unless a vector is split by the bounds of the matrix.
+fn check<V: Element, I: CsrIndex, T: Element>(
+    call: &'static str,
+    (name, vector): (&str, &SplitBuffer<T>),
+    a: &SplitCsr<V, I>,
+    (lines, bounds): (&str, &[usize]),
+) -> Result<()> {
+    let is_split_so = || bounds.windows(2).enumerate().all(|(at, bounds)| vector.range(at) == (bounds[0]..bounds[1]));
+    if vector.split().has_devices_of(a.split()) && is_split_so() {
+        return Ok(());
+    }
+    let of_matrix = a.split().describe(bounds);
+    let reason = format!("`{name}` is split in another way than the {lines} of the matrix: {vector:?} and {of_matrix}");
+    Err(Error::Split { call, reason })
+}
