@@ -48,7 +48,7 @@ mod sparse;
 mod top_k;
 mod transform;
 
-use crate::{Element, Error, Result, SplitBuffer};
+use crate::{Element, Error, Result, SplitBuffer, Stream};
 
 pub use by_key::reduce_by_key;
 pub use histogram::{histogram_even, histogram_ranges};
@@ -71,6 +71,15 @@ fn check_values<K: Element, V: Element>(
     values: &SplitBuffer<V>,
 ) -> Result<()> {
     check("the keys are split in another way than the values", call, keys, values)
+}
+
+/// An error if one of these streams captures: devices that get items of each other are in no graph. `advice` says what to do.
+fn not_captured<'s>(
+    call: &'static str,
+    advice: &'static str,
+    streams: impl IntoIterator<Item = &'s Stream>,
+) -> Result<()> {
+    if streams.into_iter().any(Stream::is_capturing) { Err(Error::Capture { call, advice }) } else { Ok(()) }
 }
 
 fn check<T: Element, U: Element>(

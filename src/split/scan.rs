@@ -2,7 +2,7 @@
 
 use crate::algorithms::{ExclusiveScan, InclusiveScan, exclusive_scan_after, inclusive_scan_after};
 use crate::functor::Reducer;
-use crate::{Buffer, BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, SplitBuffer, Stream};
+use crate::{Buffer, BufferSlice, BufferSliceMut, Element, KernelParam, Result, SplitBuffer, Stream};
 
 /// Combines, for each item, all items up to and including it, those on the devices before too.
 ///
@@ -92,9 +92,8 @@ where
     if all_before.is_empty() {
         return of_one(&streams[last], x.part(last), (first, None), op, out.part_mut(last));
     }
-    if devices.iter().any(|&device| streams[device].is_capturing()) {
-        return Err(Error::Capture { call, advice: "a graph is of one device: scan before the capture, or after it" });
-    }
+    let advice = "a graph is of one device: scan before the capture, or after it";
+    super::not_captured(call, advice, devices.iter().map(|&device| &streams[device]))?;
     // All at once: the first has its results, and the others what they amount to.
     for (at, &device) in all_before.iter().enumerate() {
         let first = if at == 0 { first } else { op.identity() };
