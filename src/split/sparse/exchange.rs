@@ -63,7 +63,13 @@ impl Exchange {
         Ok(Self { outboxes: outboxes.collect::<Result<_>>()?, inputs, kept: Mutex::default() })
     }
 
-    /// Memory of a product alone: what an earlier one has given back, if there is some.
+    /// The streams of the devices that send items to others, or get some.
+    pub(super) fn streams_of<'s>(&self, streams: &'s [Stream]) -> impl Iterator<Item = &'s Stream> {
+        let devices = self.outboxes.iter().zip(&self.inputs).zip(streams);
+        devices.filter(|((sent, read), _)| sent.len > 0 || !read.pieces.is_empty()).map(|(_, stream)| stream)
+    }
+
+    /// Memory for one product: what an earlier one has given back, or new.
     pub(super) fn memory<T: Element>(&self, streams: &[Stream]) -> Result<Memory<T>> {
         let kept = {
             let mut kept = self.kept();

@@ -252,3 +252,40 @@ impl<V: Element, I: CsrIndex> fmt::Debug for SplitCsr<V, I> {
         write!(f, "SplitCsr<{value}, {index}>(rows {rows}; columns {columns}; {} entries)", self.entries())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::split::spmv;
+    use crate::{Devices, SplitBuffer};
+
+    /// The stream of a split captures if the driver is told so after the matrix was made. Here the matrix gets another stream.
+    #[test]
+    fn a_product_is_in_a_graph_if_its_device_exchanges_nothing() -> Result<()> {
+        let streams = Devices::emulated(2)?.streams()?;
+        let over = |first: &Stream| Split::of_streams([first.clone(), streams[1].clone()], &[1.0, 1.0]);
+        let split = over(&streams[0])?;
+        let x = SplitBuffer::from_slice(&split, &[1.0f32, 10.0])?;
+        let captured = |columns: [u32; 2], y: &mut SplitBuffer<f32>| -> Result<_> {
+            let mut a = SplitCsr::new(&split, (2, 2), &[0u32, 1, 2], &columns, &[2.0f32, 3.0])?;
+            a.set_method(SpmvMethod::Rows { lanes: 1 })?;
+            Ok(streams[0].capture(|stream| {
+                a.split = over(stream)?;
+                spmv(&a, &x, y)
+            }))
+        };
+        // The first device gets an item, sends one, and does neither.
+        for columns in [[1, 1], [0, 0]] {
+            let mut y = SplitBuffer::from_slice(&split, &[7.0f32, 7.0])?;
+            let graph = captured(columns, &mut y)?;
+            assert!(matches!(graph, Err(Error::Capture { call: "`split::spmv`", .. })), "{:?}", graph.err());
+            assert_eq!(y.to_vec()?, [7.0, 7.0]);
+        }
+        let mut y = SplitBuffer::from_slice(&split, &[7.0f32, 7.0])?;
+        let graph = captured([0, 1], &mut y)??;
+        assert_eq!(y.to_vec()?, [7.0, 30.0]);
+        graph.launch(&streams[0])?;
+        assert_eq!(y.to_vec()?, [2.0, 30.0]);
+        Ok(())
+    }
+}

@@ -46,7 +46,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 ///
 /// # Errors
 /// Returns [`Error::Split`] if `x` is not split as the columns of the matrix, or `y` not as its rows: it names both.
-/// [`Error::Capture`] if a stream captures and a device reads items of another, and the errors of
+/// [`Error::Capture`] if the stream of a device captures that sends items to others or gets some: nothing is enqueued then. And the errors of
 /// [`algorithms::spmv`](fn@algorithms::spmv). On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults:
 /// see [`split`](crate::split).
 pub fn spmv<V, I, T, S, G>(a: &SplitCsr<V, I>, x: &SplitBuffer<T>, y: &mut SplitBuffer<V::Accum>) -> Result<()>
@@ -162,6 +162,8 @@ where
     check(call, ("x", x), a, ("columns", a.column_bounds()))?;
     check(call, ("y", y), a, ("rows", a.row_bounds()))?;
     let (streams, exchange) = (a.split().streams(), a.exchange());
+    let advice = "a graph is of one device: multiply before the capture, or after it";
+    crate::split::not_captured(call, advice, exchange.streams_of(streams))?;
     let mut memory = exchange.memory(streams)?;
     exchange.post(streams, x, &mut memory)?;
     for (device, stream) in streams.iter().enumerate().filter(|(device, _)| !a.range(*device).is_empty()) {
