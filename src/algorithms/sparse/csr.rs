@@ -436,7 +436,7 @@ impl<V: Element, I: CsrIndex> Csr<V, I> {
     /// Returns [`Error::SparseMatrix`] if so many lanes cannot share a row; and for [`SpmvMethod::Window`] and [`SpmvMethod::MergePath`] the errors
     /// of a launch and of an allocation.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
-        method.check()?;
+        method.check("Csr::set_method")?;
         if method == SpmvMethod::Window && self.windows.is_none() {
             let stream = self.offsets.device().stream()?;
             let windows = Windows::of::<V, I>(&stream, &self.offsets, &self.indices, self.columns)?;

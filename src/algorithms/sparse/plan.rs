@@ -33,12 +33,12 @@ pub enum SpmvMethod {
 }
 
 impl SpmvMethod {
-    /// An error unless there is a kernel for it.
-    pub(super) fn check(self) -> Result<()> {
+    /// An error of this call unless there is a kernel for it.
+    pub(crate) fn check(self, call: &'static str) -> Result<()> {
         match self {
             Self::Rows { lanes } if !lanes.is_power_of_two() || lanes > WARP => {
                 let reason = format!("{lanes} lanes cannot share a row: 1, 2, 4, 8, 16 or 32 can");
-                Err(wrong("Csr::set_method", reason))
+                Err(wrong(call, reason))
             }
             _ => Ok(()),
         }

@@ -198,13 +198,15 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         self.parts[device].values_mut()
     }
 
-    /// Has the products of all devices computed in this way, in place of what suits the rows of each.
+    /// Has products computed in this way on all devices, and no longer by the method that was chosen for each.
     ///
     /// Cost: that of [`Csr::set_method`] on each device, one after the other.
     ///
     /// # Errors
-    /// Returns the errors of [`Csr::set_method`]. If one is that of a launch or of an allocation, the devices before have the method.
+    /// Returns the errors of [`Csr::set_method`]. After the error of a launch or of an allocation on one device, the devices before it have the
+    /// method, and the rest have the one before.
     pub fn set_method(&mut self, method: SpmvMethod) -> Result<()> {
+        method.check("SplitCsr::set_method")?;
         self.parts.iter_mut().try_for_each(|part| part.set_method(method))
     }
 
