@@ -81,11 +81,21 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`new`](Self::new), and [`Error::WrongDevice`] between GPUs and the emulator.
+    /// Returns the errors of [`new`](Self::new), and [`Error::WrongDevice`] if the matrix is on a GPU and the split is over devices of the
+    /// emulator, or the other way round.
     pub fn from_csr(split: &Split, a: &Csr<V, I>) -> Result<Self> {
         let (call, shape) = ("SplitCsr::from_csr", (a.rows(), a.columns()));
+        let (to, from) = (split.streams()[0].device(), a.values().device());
+        if to.is_gpu() != from.is_gpu() {
+            return Err(Error::WrongDevice {
+                kernel: call.into(),
+                argument: "the matrix".into(),
+                stream: to.to_string(),
+                buffer: from.to_string(),
+            });
+        }
         let (offsets, indices) = (a.offsets().to_vec()?, a.indices().to_vec()?);
-        // A launch may have written them since.
+        // A launch may have changed them since the matrix was made.
         check_arrays(call, shape, &offsets, &indices, a.entries())?;
         Self::made(call, split, shape, &offsets, &indices, |stream, entries| {
             let mut values = stream.buffer_uninit(entries.len())?;
