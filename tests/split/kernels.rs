@@ -106,4 +106,5 @@ instantiate!(
     kernel_primitives::algorithms::exclusive_scan<u32, SmallSum>,
     kernel_primitives::algorithms::spmv<f32, f32, u32, MinPlus, Overwrite>,
     kernel_primitives::algorithms::spmv<i32, i32, u64, PlusTimes, Axpby<i32>>,
+    kernel_primitives::algorithms::spmv<f32, f16, u32, PlusTimes, Axpby<f32>>,
 );
