@@ -13,7 +13,7 @@
 //! | [`histogram_even`], [`histogram_ranges`] | on the first device | the counts of each device |
 //! | [`top_k`] | on the first device | the first few of each device |
 //! | [`sort_keys`], [`sort_pairs`]; [`sort_by`], [`sort_pairs_by`] | split in any way | each item once, if it goes to another device |
-//! | [`spmv`], [`spmv_by`], [`spmv_with`] of a [`SplitCsr`] | split as the rows of the matrix | the items of the vector that a device's rows read and others have |
+//! | [`spmv`], [`spmv_by`], [`spmv_with`] of a [`SplitCsr`] | split as the rows of the matrix | the items of other devices that a device's rows read |
 //!
 //! Reductions are those of [`SplitTensor`](crate::expr::SplitTensor::from_buffer).
 //!

@@ -1,11 +1,11 @@
-//! What goes between devices before a product: the items of the vector that a device's rows read and other devices have, its halo.
+//! What goes between devices before a product. A device's *halo* is the items of the vector that its rows read and other devices have.
 //!
-//! Each device first collects what others read of it in an outbox, and they copy their pieces from there. The order of uses is that of whole
-//! memories: if devices read each other's vectors, what writes a vector next would wait for all of them. An outbox is written again by the
-//! next product only.
+//! Each device first collects in an *outbox* what others read of it, and they copy their pieces from there. Uses of a buffer are ordered as
+//! uses of all of it. So if devices copied from the vector itself, whatever writes that next would wait for all copies; an outbox is written
+//! by the next product alone.
 //!
-//! A product has outboxes and inputs of its own while its work is enqueued, and gives them back then. So the next product, of whatever
-//! thread, comes after what reads them, in the order of the buffers' uses.
+//! A product takes outboxes and inputs for itself, and gives them back when all of its work is enqueued. What it has enqueued uses them
+//! before anything that the next product enqueues, by whatever thread, in the order of the buffers' uses.
 
 use std::any::Any;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::{Buffer, BufferSlice, Element, Result, SplitBuffer, Stream, algorithm
 pub(super) struct Exchange {
     outboxes: Vec<Outbox>,
     inputs: Vec<Input>,
-    /// [`Memory`] that no product has, of items of any types.
+    /// [`Memory`] of products that are enqueued, for later ones: of items of any types.
     kept: Mutex<Vec<Box<dyn Any + Send + Sync>>>,
 }
 
@@ -28,13 +28,14 @@ struct Outbox {
     places: Vec<Places>,
 }
 
-/// Some items of a device, from the item `first` on, as indices have 32 bits.
+/// Some items of a device, counted from the item `first`: indices have 32 bits, and a device may have more items than these can number.
 struct Places {
     first: usize,
     at: Buffer<u32>,
 }
 
-/// What the rows of a device read: its own items, and then the pieces. Without pieces it is its part of the vector.
+/// What the rows of a device read: its own items, and after them the pieces. Without pieces it is the device's part of the vector, and not a
+/// copy.
 struct Input {
     len: usize,
     pieces: Vec<Piece>,
@@ -49,7 +50,7 @@ struct Piece {
     to: Range<usize>,
 }
 
-/// Outboxes and inputs, one a device. Those that are not needed have no items.
+/// Outboxes and inputs, one a device. Those that a product does not need have no items.
 pub(super) struct Memory<T> {
     outboxes: Vec<Buffer<T>>,
     inputs: Vec<Buffer<T>>,
@@ -87,7 +88,7 @@ impl Exchange {
         Ok(Memory { outboxes, inputs })
     }
 
-    /// Keeps memory for the next product. All is enqueued that uses it.
+    /// Keeps memory for the next product, when all is enqueued that uses it.
     pub(super) fn keep<T: Element>(&self, memory: Memory<T>) {
         self.kept().push(Box::new(memory));
     }
@@ -112,7 +113,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// What the rows of a device read. The devices have [posted](Self::post) their items.
+    /// What the rows of a device read, after all devices have [posted](Self::post).
     pub(super) fn input<'m, T: Element>(
         &self,
         device: usize,
@@ -163,7 +164,7 @@ fn plan(bounds: &[usize], halos: &[Vec<usize>]) -> (Vec<Vec<usize>>, Vec<Input>)
                 start = end;
             }
         }
-        // Devices begin with different owners, so that not all read from one.
+        // Each device begins with the owner after it, so that not all copy from one at once.
         let after = pieces.iter().position(|piece| piece.owner > device).unwrap_or(0);
         pieces.rotate_left(after);
         Input { len: own + halo.len(), pieces }

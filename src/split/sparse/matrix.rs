@@ -7,12 +7,14 @@ use super::exchange::Exchange;
 use crate::algorithms::{Csr, CsrIndex, SpmvMethod, check_arrays};
 use crate::{Buffer, BufferSliceMut, Element, Error, Result, Split, Stream};
 
-/// A sparse matrix in compressed rows, whose rows are split over devices: [`split::spmv`](crate::split::spmv) multiplies it and a vector.
+/// A sparse matrix in compressed rows (CSR), whose rows are split over devices: [`split::spmv`](crate::split::spmv) multiplies it by a vector.
 ///
-/// Device `d` of the [`Split`] has the rows of [`range(d)`](Self::range), and of the vector that is multiplied the items of
-/// [`column_range(d)`](Self::column_range): both are those of the split, so that vectors of a square matrix are split as its rows. The rows of
-/// a device are a [`Csr`], the [`part`](Self::part), whose columns are numbered anew: first come the device's own items, and then those that its
-/// entries read of other devices, its [`halo`](Self::halo). What goes between devices is found once, when the matrix is made.
+/// Device `d` of the [`Split`] has the rows of [`range(d)`](Self::range), and the items of [`column_range(d)`](Self::column_range) of the
+/// vector that is multiplied. Both ranges are those of the split, so that vectors of a square matrix are split as its rows.
+///
+/// The rows of a device are a [`Csr`], its [`part`](Self::part), whose columns have other numbers: first come the columns of the device's own
+/// items, and after them those that its entries read of other devices, its [`halo`](Self::halo). What goes between devices is found once, when
+/// the matrix is made.
 ///
 /// ```
 /// use kernel_primitives::split::{self, SplitCsr};
@@ -50,21 +52,21 @@ pub struct SplitCsr<V, I = u32> {
 impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     /// A matrix of `(rows, columns)`, from arrays of the host, as [`Csr::new`] has them.
     ///
-    /// Cost: the host reads offsets and columns, and sorts, for each device, the columns of entries that are others'. Then each device gets its
-    /// entries, and measures its rows as [`Csr::new`] does, one device after the other.
+    /// Cost: the host reads offsets and columns. For each device, one after the other, it sorts the columns of entries that read items of other
+    /// devices, copies the entries to the device, and waits until the device has checked and measured its rows, as [`Csr::new`] does.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number what a device reads: its own items and those of
-    /// others. And the errors of a launch, of an allocation and of a copy.
+    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number all that a device reads, its own items and
+    /// those of others; and the errors of a launch, of an allocation and of a copy, which a capture cannot have.
     pub fn new(split: &Split, shape: (usize, usize), offsets: &[I], indices: &[I], values: &[V]) -> Result<Self> {
         let call = "SplitCsr::new";
         check_arrays(call, shape, offsets, indices, values.len())?;
         Self::made(call, split, shape, offsets, indices, |stream, entries| stream.buffer_from(&values[entries]))
     }
 
-    /// The rows of a matrix of one device over the devices of a split: a copy. How products are computed is chosen anew, for each device.
+    /// A copy of a matrix of one device, with its rows split over devices. How products are computed is chosen anew for each device.
     ///
-    /// Cost: that of [`new`](Self::new). Offsets and columns go through the host, which waits for them. Values go from device to device.
+    /// Cost: that of [`new`](Self::new). Offsets and columns go through the host, which waits for them. Values are copied between devices.
     ///
     /// ```
     /// use kernel_primitives::algorithms::Csr;
@@ -106,7 +108,7 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         })
     }
 
-    /// The matrix of arrays that were checked. `values` are those of a range of entries.
+    /// The matrix of arrays that were checked. `values` copies the values of a range of entries to a device.
     fn made(
         call: &'static str,
         split: &Split,
@@ -189,10 +191,10 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         &self.halos[device]
     }
 
-    /// The rows of device `device` of the split. Column `c` of them is the column `column_range(device).start + c` of all, as long as that is in
-    /// [`column_range(device)`](Self::column_range); the columns after these are those of the [`halo`](Self::halo), in its order.
+    /// The rows of device `device` of the split. Their first columns are those of [`column_range(device)`](Self::column_range), and the rest are
+    /// those of the [`halo`](Self::halo), both in ascending order.
     ///
-    /// Its [method](Csr::method) suits its rows, and may be another one than that of other devices.
+    /// Its [method](Csr::method) is chosen for its rows: other devices may have other ones.
     ///
     /// # Panics
     /// If the split has no such device.
@@ -200,7 +202,7 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
         &self.parts[device]
     }
 
-    /// The values of the entries of device `device` of the split, in the order in which they came, to be changed. Nothing is checked again.
+    /// The values of the entries of device `device` of the split, to be changed. They are in the order of the arrays of which the matrix was made.
     ///
     /// # Panics
     /// If the split has no such device.

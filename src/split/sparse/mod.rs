@@ -1,4 +1,4 @@
-//! Sparse matrices over devices, and their products with vectors: each device has some rows, and gets the items that these read.
+//! Sparse matrices over devices, and their products with vectors: each device has some of the rows, and gets the items that these read.
 
 mod exchange;
 mod matrix;

@@ -6,10 +6,10 @@ use crate::element::Accumulate;
 use crate::functor::{Axpby, Epilogue, PlusTimes, Reduction};
 use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, SplitBuffer, Stream};
 
-/// Multiplies a sparse matrix and a vector: `y = A x`. Each device computes the items of `y` that it has.
+/// Multiplies a sparse matrix by a vector: `y = A x`. Each device computes the items of `y` that it has.
 ///
 /// As [`algorithms::spmv`](fn@algorithms::spmv), for the same values, items and indices. `x` is split as the
-/// [columns](SplitCsr::column_range) of the matrix, and `y` as its [rows](SplitCsr::range): for buffers of the matrix's split that is so. All
+/// [columns](SplitCsr::column_range) of the matrix, and `y` as its [rows](SplitCsr::range), as buffers of the matrix's split are. All
 /// items of `x` are initialised. Work is enqueued on the streams of the matrix's split.
 ///
 /// [`spmv_by`] takes other operators than plus and times, and adds to what `y` holds. [`spmv_with`] adds another vector.
@@ -17,11 +17,12 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 /// **Determinism.** The order of combination depends on the matrix, on how it is split, and on the [methods](SplitCsr::set_method) of its
 /// parts alone.
 ///
-/// Cost: on each device that of [`algorithms::spmv`](fn@algorithms::spmv) with its rows, at the same time. Before, each device collects the
-/// items that others read, and each gets its [halo](SplitCsr::halo), a copy from each device that has some of it; a device with a halo also
-/// copies its own part of `x`, to have all items in a row. The host does not wait. Memory: for the items that a device sends and for those that
-/// its rows read, of each type of items. The matrix keeps it for the next product; products that several threads enqueue at once have memory of
-/// their own.
+/// Cost: on each device that of [`algorithms::spmv`](fn@algorithms::spmv) with its rows, on all at the same time. Before that, each device
+/// collects the items that others read, in a launch, and gets its [halo](SplitCsr::halo), by a copy from each device that has some of it. A
+/// device with a halo also copies its own part of `x`, to have all items one after the other. The host does not wait.
+///
+/// Memory: the items that a device sends; and if it has a halo, its part of `x` and the halo. The matrix keeps the memory for the next product
+/// with a vector of the same type. Products that several threads enqueue at once have memory of their own, which it keeps, too.
 ///
 /// Ready for matrices and vectors of `f32` and `f64` with indices of `u32`. For others, write
 /// `instantiate!(kernel_primitives::algorithms::spmv<MyValue, MyItem, u32, PlusTimes, Axpby<MyValue>>);`, and the same for
@@ -58,11 +59,11 @@ where
     product("`split::spmv`", a, x, y, |_, stream, part, x, y| algorithms::spmv(stream, part, x, y))
 }
 
-/// Multiplies a sparse matrix and a vector by any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
+/// Multiplies a sparse matrix by a vector, with any operators: row `r` of `y` becomes `epilogue` of the reduction of the row's pairs
 /// `(value, x[column])` by `op`, and of what `y[r]` holds.
 ///
-/// As [`spmv`], and [`algorithms::spmv_by`](fn@algorithms::spmv_by), for the same operators, with one difference: the index of an item, which a
-/// [`Reduction`] gets, is its column in the device's [part](SplitCsr::part), and not in the whole matrix.
+/// As [`spmv`], for the operators of [`algorithms::spmv_by`](fn@algorithms::spmv_by). One thing differs: the index of an item that a
+/// [`Reduction`] gets is a column of the device's [part](SplitCsr::part), and not of the whole matrix.
 ///
 /// ```
 /// use kernel_primitives::functor::{Axpby, PlusTimes};
@@ -145,7 +146,7 @@ where
     })
 }
 
-/// The product, of which `of_one` is that of a device's rows and of the items that they read.
+/// The product. `of_one` multiplies a device's rows by the items that they read.
 fn product<V, I, T, U, G>(
     call: &'static str,
     a: &SplitCsr<V, I>,
@@ -174,7 +175,7 @@ where
     Ok(())
 }
 
-/// An error unless a vector is split by the bounds of the matrix.
+/// An error unless a vector is split by the bounds of the matrix's rows or columns, on its devices.
 fn check<V: Element, I: CsrIndex, T: Element>(
     call: &'static str,
     (name, vector): (&str, &SplitBuffer<T>),
