@@ -308,7 +308,7 @@ impl<'a> Compiler<'a> {
             Export::Kernel(entry) => {
                 let mut ptx = module.cut(&entry.symbol).map_err(failed)?;
                 if arch.sm >= 90 {
-                    ptx = ptx::with_overlap(&ptx);
+                    ptx = ptx::with_overlap(&ptx).ok_or_else(|| fail(format!("no body of `{}`", entry.symbol)))?;
                 }
                 // The host reads the first line when it loads the kernel.
                 let ptx = format!("// layout {}\n{ptx}", entry.layout);

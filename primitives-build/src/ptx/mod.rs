@@ -212,10 +212,13 @@ impl Module {
 const OVERLAP: &str = "\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;";
 
 /// Has the entry wait for the launch before it by itself. The host reads it from the text, and tells the driver. For sm_90 and later.
-pub(crate) fn with_overlap(text: &str) -> String {
-    let body = text.find(".entry").and_then(|entry| Some(entry + text[entry..].find('{')? + 1));
-    let (head, body) = text.split_at(body.unwrap_or(text.len()));
-    [head, OVERLAP, body].concat()
+///
+/// The wait orders no loads of memory that stays as it is during a kernel (`ld.global.nc`), of which the launch before is a part now: such loads
+/// become plain ones.
+pub(crate) fn with_overlap(text: &str) -> Option<String> {
+    let entry = text.find(".entry")?;
+    let (head, body) = text.split_at(entry + text[entry..].find('{')? + 1);
+    Some([head, OVERLAP, body].concat().replace("ld.global.nc.", "ld.global."))
 }
 
 /// The runtime's variable for what has no token: see `runtime.ll`.

@@ -165,12 +165,15 @@ fn order_and_header_are_kept() {
 
 #[test]
 fn an_entry_waits_for_the_launch_before_it_first() {
-    let one = with_overlap(&cut("a__one"));
+    let one = with_overlap(&cut("a__one")).unwrap();
     let (functions, entry) = one.split_once(".entry a__one").unwrap();
     assert!(!functions.contains("griddepcontrol"), "{functions}");
     let (_, body) = entry.split_once('{').unwrap();
     assert!(body.starts_with("\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n\t"), "{body}");
     assert_eq!(body.matches("griddepcontrol").count(), 2);
+    let loads = ".entry k() {\n\tld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n\tret;\n}";
+    assert!(with_overlap(loads).is_some_and(|text| text.contains("\tld.global.v4.b32 ")));
+    assert_eq!(with_overlap(".entry k();"), None);
 }
 
 #[test]

@@ -77,12 +77,18 @@ impl<'p> KernelCall<'p> {
         self.kernel.function
     }
 
-    /// Enqueues the launch. A kernel that waits by itself for what was launched before it may begin while the last blocks of that run.
+    /// Enqueues the launch. With `overlap`, a kernel that waits by itself for what was launched before it may begin while the last blocks of
+    /// that run.
     ///
     /// # Safety
     /// The parameters are the kernel's; memory they point to is alive until the stream has run the kernel.
-    pub(super) unsafe fn run(mut self, context: &Context, stream: CUstream, control: CUdeviceptr) -> Result<()> {
-        let mut overlap = CUlaunchAttribute {
+    pub(super) unsafe fn run(
+        mut self,
+        context: &Context,
+        (stream, overlap): (CUstream, bool),
+        control: CUdeviceptr,
+    ) -> Result<()> {
+        let mut attribute = CUlaunchAttribute {
             id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             pad: [0; 4],
             programmaticStreamSerializationAllowed: 1,
@@ -98,14 +104,14 @@ impl<'p> KernelCall<'p> {
             blockDimZ: block.z,
             sharedMemBytes: shared,
             hStream: stream,
-            attrs: &raw mut overlap,
+            attrs: &raw mut attribute,
             numAttrs: 1,
         };
-        let waits = self.kernel.waits;
+        let overlaps = overlap && self.kernel.waits;
         let (function, params, none) = (self.function(), self.params(&control), ptr::null_mut());
         // SAFETY: the caller's contract; grid, block and shared memory are within the device's limits, and a kernel that may begin early waits.
         unsafe {
-            if waits {
+            if overlaps {
                 return call!(context, cuLaunchKernelEx(&raw const config, function, params, none));
             }
             call!(

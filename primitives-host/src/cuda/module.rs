@@ -139,8 +139,7 @@ impl Context {
         }
         self.number_for_faults(info, module, ptx)?;
         let best_blocks = AtomicU64::new(0);
-        // Older drivers do not capture such launches.
-        let waits = ptx.contains("griddepcontrol.wait") && driver_version() >= 12_030;
+        let waits = ptx.contains("griddepcontrol.wait;");
         Ok(LoadedKernel { function, max_threads: max_threads as u32, own_shared, waits, best_blocks })
     }
 
@@ -184,10 +183,7 @@ impl Context {
         let text = CString::new(ptx).map_err(|_| no_image(format!("for sm_{built}: the text has a null byte")))?;
         let module = load_image(text.as_ptr().cast()).map_err(|(code, log)| match code {
             CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Error::DriverTooOld {
-                driver: {
-                    let version = driver_version();
-                    format!("{}.{}", version / 1000, version % 1000 / 10)
-                },
+                driver: self.driver_version(),
                 needed: format!("one for PTX {}", ptx_version(ptx).unwrap_or("of this version")),
                 what: format!("kernel `{}`", info.name()),
             },
@@ -199,6 +195,13 @@ impl Context {
             }),
         })?;
         Ok((module, ptx))
+    }
+
+    fn driver_version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the pointer is valid for the call.
+        unsafe { sys::cuDriverGetVersion(&raw mut version) };
+        format!("{}.{}", version / 1000, version % 1000 / 10)
     }
 
     /// The block size for a one-dimensional launch that has `tiles(threads)` blocks of that many threads.
@@ -276,14 +279,6 @@ fn load_image(image: *const c_void) -> Result<CUmodule, (CUresult, String)> {
     }
     let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
     Err((code, if text.is_empty() { String::new() } else { format!("\n{text}") }))
-}
-
-/// The version of CUDA that the driver is for, such as 12030 for 12.3.
-fn driver_version() -> c_int {
-    let mut version = 0;
-    // SAFETY: the pointer is valid for the call.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) };
-    version
 }
 
 fn ptx_version(ptx: &str) -> Option<&str> {

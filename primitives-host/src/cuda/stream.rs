@@ -346,8 +346,10 @@ impl RawStream {
     pub(crate) unsafe fn launch(&self, kernel: KernelCall<'_>) -> Result<()> {
         self.context.make_current()?;
         let control = self.control().address();
+        // In a capture of others the launch would be an edge of a kind that not all of them can read.
+        let overlap = !self.is_captured()?;
         // SAFETY: the caller's contract.
-        unsafe { kernel.run(&self.context, self.raw, control)? };
+        unsafe { kernel.run(&self.context, (self.raw, overlap), control)? };
         self.advance();
         Ok(())
     }

@@ -61,10 +61,14 @@ fn only_kernels_that_wait_begin_before_the_launch_before_has_ended() -> Result<(
     for info in [&KERNEL, &WAITING, &WAITING, &KERNEL] {
         launch(&stream, info, &[], &mut [&mut x])?;
     }
+    // A capture of others gets plain launches.
+    fake.capture(stream.as_raw(), true);
+    launch(&stream, &WAITING, &[], &mut [&mut x])?;
+    fake.capture(stream.as_raw(), false);
     let log = fake.log();
     let overlapping: Vec<_> =
         log.iter().filter(|line| line.starts_with("launch")).map(|line| line.ends_with(", overlapping")).collect();
-    assert_eq!(overlapping, [false, true, true, false], "{log:#?}");
+    assert_eq!(overlapping, [false, true, true, false, false], "{log:#?}");
     Ok(())
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn target_of(arch: u32) -> (u32, u32) {
 }
 
 /// What kernels begin with where launches of a stream may overlap, as those of the library: they wait for the launch before, and let the next
-/// one begin when all of their blocks have begun.
+/// one begin when all of their blocks have begun. The wait orders no loads of memory that stays as it is (`global.nc`).
 pub(crate) fn overlap(target: u32) -> &'static str {
     if target >= 90 { "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n" } else { "" }
 }
@@ -129,7 +129,7 @@ pub(crate) fn kernel(program: &Program, variant: &Variant, arch: u32, layout: u6
         "\n.visible .entry {ENTRY}(\n{params})\n.maxntid {}, 1, 1\n{registers}{{\n{}{shared}\n{}{}}}\n",
         variant.threads(),
         e.registers(),
-        overlap(target),
+        if e.body.contains("global.nc") { "" } else { overlap(target) },
         e.body
     );
     Ok(text)
