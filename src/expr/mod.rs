@@ -103,4 +103,5 @@ pub use neighbours::stencil::{Boundary, IntoOffsets, Neighbours, convolve, stenc
 pub use reduce::{ReductionExpr, Reductions, Summed, dot};
 pub use sparse::{SparseProduct, SparseSum};
 pub use split::SplitTensor;
+pub(crate) use split::{Wanted, vector_of};
 pub use tensor::Tensor;

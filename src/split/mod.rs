@@ -7,6 +7,7 @@
 //! | algorithm | result | between devices |
 //! |---|---|---|
 //! | [`transform`] | split as the input | nothing |
+//! | [`gather`] | split as the indices | indices and the items that they ask for, or all of a short input; counts through the host |
 //! | [`inclusive_scan`], [`exclusive_scan`] | split as the input | an item or two of each device, to each after it |
 //! | [`select_if`] | what is kept stays on its device | a count of each device, through the host |
 //! | [`reduce_by_key`] | a run is on the device of its last item | a count, two keys and up to two runs of each device, through the host |
@@ -39,6 +40,7 @@
 //! ```
 
 mod by_key;
+pub(crate) mod gather;
 mod histogram;
 mod host;
 mod scan;
@@ -51,6 +53,7 @@ mod transform;
 use crate::{Element, Error, Result, SplitBuffer, Stream};
 
 pub use by_key::reduce_by_key;
+pub use gather::gather;
 pub use histogram::{histogram_even, histogram_ranges};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use select::select_if;

@@ -140,6 +140,12 @@ impl<T: Element> SplitBuffer<T> {
         self.parts[device].slice_mut(..len).expect("a part is at least as long as its range")
     }
 
+    /// The buffer of device `device` of the split, which may have room for more than its elements.
+    #[doc(hidden)]
+    pub fn buffer(&self, device: usize) -> &Buffer<T> {
+        &self.parts[device]
+    }
+
     /// The elements of each device, to write.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = BufferSliceMut<'_, T>> {
         let parts = self.parts.iter_mut().zip(self.bounds.windows(2));
