@@ -4,6 +4,7 @@ use super::dtype::{Floating, Integral, Numeric, Promote, Scalar};
 use super::graph::{
     Distribution, Expr, Kind, Math, Op, Operand, arguments, function, function_of_two, math, one, scalar, zero,
 };
+use super::split::SplitTensor;
 use super::tensor::Tensor;
 
 type Common<A, B> = <<A as Operand>::Elem as Promote<<B as Operand>::Elem>>::Output;
@@ -315,9 +316,56 @@ pub fn axis_index<T: Numeric>(axis: usize) -> Expr<T> {
 /// # }
 /// ```
 ///
+/// In expressions of [`SplitTensor`]s, `vector` is one, too; it may be split in another way than they are, over the same devices. Before a device
+/// computes its rows, it gets a copy of all of a short vector, or else the items that its indices count: see
+/// [several devices](crate::docs::several_devices#gathers).
+///
 /// The call that evaluates it returns [`Error::Expression`](crate::Error::Expression) unless `vector` has one axis.
-pub fn gather<T: Scalar>(vector: &Tensor<T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
-    Expr::new(Kind::Gather(vector.view.clone()), arguments([index.expr().node]))
+pub fn gather<T: Scalar>(vector: &impl Table<Elem = T>, index: impl Operand<Elem: Integral>) -> Expr<T> {
+    vector.at_index(index.expr())
+}
+
+/// What [`gather`] reads: a [`Tensor`] or a [`SplitTensor`], of one axis.
+///
+/// ```
+/// # use kernel_primitives::expr::{SplitTensor, gather};
+/// # use kernel_primitives::{Devices, Split};
+/// # fn main() -> kernel_primitives::Result<()> {
+/// let split = Split::even(&Devices::emulated(2)?)?;
+/// let table = SplitTensor::from_slice(&split, 3, &[0.5f32, 1.5, 2.5])?;
+/// let index = SplitTensor::from_slice(&split, 4, &[2u32, 0, 1, 2])?;
+/// let y = SplitTensor::uninit(&split, 4)?;
+/// y.assign(gather(&table, &index) * 2.0)?;
+/// assert_eq!(y.to_vec()?, [5.0, 1.0, 3.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`gather` does not read `{Self}`",
+    label = "no `Tensor` or `SplitTensor`",
+    note = "assign an expression to a tensor first"
+)]
+pub trait Table {
+    /// The type of an element.
+    type Elem: Scalar;
+
+    /// The elements at the places that `index` gives: [`gather`].
+    #[doc(hidden)]
+    fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<Self::Elem>;
+}
+
+impl<T: Scalar> Table for Tensor<T> {
+    type Elem = T;
+    fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<T> {
+        Expr::new(Kind::Gather(self.view.clone()), arguments([index.node]))
+    }
+}
+
+impl<T: Scalar> Table for SplitTensor<T> {
+    type Elem = T;
+    fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<T> {
+        Expr::new(Kind::SplitGather(self.view.clone()), arguments([index.node]))
+    }
 }
 
 /// A type that random numbers are of.

@@ -168,6 +168,8 @@ pub(crate) enum Kind {
     Op(Op),
     /// The element of a view of one axis that the argument counts.
     Gather(Arc<View>),
+    /// The same of a vector that is split over devices.
+    SplitGather(Arc<SplitView>),
     Random(Distribution),
     Call(FunctionRef),
     /// An element of a view beside the place that is computed.
@@ -459,6 +461,7 @@ fn text<'a>(node: &'a Node, leaves: &mut Vec<Leaf<'a>>, binding: u8, budget: &mu
         Kind::Index(None) => return "index".into(),
         Kind::Index(Some(axis)) => return format!("index({axis})"),
         Kind::Gather(view) => (name(Leaf::View(view)) + ".gather", None),
+        Kind::SplitGather(view) => (name(Leaf::Split(view)) + ".gather", None),
         Kind::Random(Distribution::Uniform) => ("uniform".into(), None),
         Kind::Random(Distribution::Normal) => ("normal".into(), None),
         Kind::Call(function) => (function.0.code().name().rsplit("::").next().unwrap_or_default().into(), None),

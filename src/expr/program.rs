@@ -310,7 +310,7 @@ impl Lowering {
                 });
                 What::Weighted(input, number as u32)
             }
-            Kind::Split(_) | Kind::SplitBeside(..) => {
+            Kind::Split(_) | Kind::SplitBeside(..) | Kind::SplitGather(_) => {
                 let reason = "a tensor that is split over devices is read for a split one alone: assign to one, or collect it by \
                               `to_tensor` first";
                 self.lowered.wrong.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use primitives_host::{Error, ExpressionErrorKind, Result, Split};
 
 use super::beside::Beside;
+use super::gathers::Gathers;
 use super::halo::Halos;
 use super::view::{Rows, SplitView, row_elements};
 use crate::expr::dtype::DType;
@@ -30,15 +31,22 @@ pub(super) fn assign(place: &'static Location<'static>, target: &Arc<SplitView>,
             "the target overlaps what a stencil reads beside each place: assign to another tensor, or read a copy";
         return Err(mistake(place, ExpressionErrorKind::Overlap, reason.into(), &[root]));
     }
+    let mut gathers = Gathers::new(place, root, rows)?;
     let halos = Halos::new(&reads, rows)?;
-    let shards = rows.shards_or_first();
-    let mut ready = Vec::with_capacity(shards.len());
-    for (device, first, count) in shards {
-        let lowered = lower([&on_device(root, device, (first, count), row, &halos)]);
-        let nest = prepare(place, &[&target.shards[device]], &lowered, &|| vec![root])?;
-        ready.push((device, lowered, nest));
-    }
+    let prepared = |gathers: &Gathers| -> Result<Vec<_>> {
+        let one = |(device, first, count)| {
+            let lowered = lower([&on_device(root, device, (first, count), row, Brought { halos: &halos, gathers })]);
+            let nest = prepare(place, &[&target.shards[device]], &lowered, &|| vec![root])?;
+            Ok((device, lowered, nest))
+        };
+        rows.shards_or_first().into_iter().map(one).collect()
+    };
+    let mut ready = prepared(&gathers)?;
     let _turns = halos.bring(place)?;
+    if !gathers.is_empty() {
+        gathers.bring(place, &target.shape, rows, &halos)?;
+        ready = prepared(&gathers)?;
+    }
     for (device, lowered, nest) in &ready {
         launch(place, &[&target.shards[*device]], lowered, nest, &|| describe(&[root]).0.join("; "))?;
     }
@@ -55,6 +63,8 @@ pub(super) struct Reads {
     pub(super) whole: Vec<Arc<View>>,
     /// Of one device, read at places that are computed: their shapes say nothing of the results'.
     gathered: Vec<Arc<View>>,
+    /// Whether split ones are gathered from, whose shapes say nothing either.
+    pub(super) gathers_split: bool,
 }
 
 impl Reads {
@@ -66,6 +76,7 @@ impl Reads {
                 Kind::SplitBeside(view, beside) => reads.beside.push((view.clone(), beside.clone())),
                 Kind::View(view) | Kind::Neighbour(view, _) | Kind::Weighted(view, _) => reads.whole.push(view.clone()),
                 Kind::Gather(view) => reads.gathered.push(view.clone()),
+                Kind::SplitGather(_) => reads.gathers_split = true,
                 _ => {}
             }
             node.clone()
@@ -136,6 +147,13 @@ impl Reads {
     }
 }
 
+/// What devices get of others before they compute an expression.
+#[derive(Clone, Copy)]
+pub(super) struct Brought<'a> {
+    pub(super) halos: &'a Halos,
+    pub(super) gathers: &'a Gathers,
+}
+
 /// The expression on one device, whose rows are `count` from `first` on: of split tensors its rows and what stencils read around these, and
 /// with indices that count over the whole.
 ///
@@ -146,13 +164,14 @@ pub(super) fn on_device(
     device: usize,
     (first, count): (usize, usize),
     row: usize,
-    halos: &Halos,
+    Brought { halos, gathers }: Brought<'_>,
 ) -> Arc<Node> {
     let (first_row, first_element) = (number(first as u64), number(first.saturating_mul(row) as u64));
     let after = |index: &Arc<Node>, before: &Arc<Node>| function_of_two(Op::Add, index.clone(), before.clone());
     rewritten(root, |old, new| match &old.kind {
         Kind::Split(view) => node(Kind::View(halos.own(view, device)), old.dtype, new),
         Kind::SplitBeside(view, beside) => node(halos.beside(view, beside, device, first, count), old.dtype, new),
+        Kind::SplitGather(_) => gathers.on(old, device, new),
         Kind::Index(None) if first > 0 => after(old, &first_element),
         Kind::Index(Some(0)) if first > 0 => after(old, &first_row),
         _ => with_arguments(old, new),

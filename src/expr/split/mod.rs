@@ -2,11 +2,12 @@
 //!
 //! [`tensor`] has the type, [`view`] what expressions know of it, [`assign`] makes an expression one of each device, [`reduce`] reduces on
 //! each device and then across, and [`copy`] moves rows between devices. [`beside`] is what stencils read, and [`halo`] brings it.
-//! [`owners`] says whose items indices are of.
+//! [`gathers`] brings what is gathered from split tensors, and [`owners`] says whose items indices are of.
 
 mod assign;
 mod beside;
 mod copy;
+mod gathers;
 mod halo;
 mod owners;
 mod reduce;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use primitives_host::{Error, ExpressionErrorKind, Result, Split, Stream};
 
-use super::assign::{Reads, number, on_device};
+use super::assign::{Brought, Reads, number, on_device};
 use super::copy::copy;
+use super::gathers::Gathers;
 use super::halo::Halos;
 use super::tensor::SplitTensor;
 use super::view::{Rows, row_elements, with_rows};
@@ -31,6 +32,7 @@ struct Plan<'a> {
     kept: Shape,
     spec: Spec,
     halos: Halos,
+    gathers: Gathers,
 }
 
 impl<T: Scalar> ReductionExpr<T> {
@@ -75,7 +77,7 @@ impl<T: Scalar> ReductionExpr<T> {
     #[track_caller]
     pub fn split_tensor(&self) -> Result<SplitTensor<T>> {
         let place = Location::caller();
-        let plan = self.plan(place)?;
+        let mut plan = self.plan(place)?;
         if plan.axes.contains(&0) {
             let reason = "the outermost axis is reduced, so that the results are not split: use `tensor`".into();
             return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
@@ -84,6 +86,7 @@ impl<T: Scalar> ReductionExpr<T> {
             Tensor::uninit(stream, shape)
         })?;
         let _turns = plan.halos.bring(place)?;
+        plan.gathers.bring(place, &plan.shape, Rows { split: &plan.split, bounds: &plan.bounds }, &plan.halos)?;
         for (device, first, rows) in plan.rows().shards_or_first() {
             plan.reduce(device, (first, rows), &result.shard(device).view, plan.spec)?;
         }
@@ -98,7 +101,7 @@ impl<T: Scalar> ReductionExpr<T> {
     /// Computes a reduction of what is split, along the outermost axis among others, into a new tensor of the first device. The split is
     /// that on whose streams it is computed.
     pub(in crate::expr) fn collected(&self, place: &'static Location<'static>) -> Result<(Tensor<T>, Split)> {
-        let plan = self.plan(place)?;
+        let mut plan = self.plan(place)?;
         if !plan.axes.contains(&0) {
             let reason = "the outermost axis is not reduced, so that the results are split: use `split_tensor`".into();
             return Err(plan.fail(ExpressionErrorKind::BadSplit, reason));
@@ -106,6 +109,7 @@ impl<T: Scalar> ReductionExpr<T> {
         let home = &plan.split.streams()[0];
         let target = Tensor::<T>::uninit(home, plan.kept)?;
         let turns = plan.halos.bring(place)?;
+        plan.gathers.bring(place, &plan.shape, Rows { split: &plan.split, bounds: &plan.bounds }, &plan.halos)?;
         plan.collect(home, &target.view)?;
         drop(turns);
         Ok((target, plan.split))
@@ -129,6 +133,11 @@ impl<T: Scalar> ReductionExpr<T> {
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
             }
             (None, Some((split, bounds, shape))) => (split, Some(bounds), shape),
+            (_, None) if reads.gathers_split => {
+                let reason =
+                    "what is gathered from a split tensor has no shape: say with `over_split` what is reduced".into();
+                return Err(fail(ExpressionErrorKind::BadSplit, reason));
+            }
             (_, None) => {
                 let reason = "nothing in the expression is split over devices: use `tensor`".into();
                 return Err(fail(ExpressionErrorKind::BadSplit, reason));
@@ -150,9 +159,10 @@ impl<T: Scalar> ReductionExpr<T> {
         let bounds = bounds.unwrap_or_else(|| split.bounds(shape[0]));
         let rows = Rows { split: &split, bounds: &bounds };
         reads.check(place, root, &shape, rows)?;
+        let gathers = Gathers::new(place, root, rows)?;
         let halos = Halos::new(&reads, rows)?;
         let spec = Spec { fold: self.fold, finish: self.finish, to: T::DTYPE };
-        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos })
+        Ok(Plan { place, root, split, bounds, shape, axes, kept, spec, halos, gathers })
     }
 }
 
@@ -167,7 +177,8 @@ impl Plan<'_> {
 
     /// Reduces the rows of a device into a tensor there.
     fn reduce(&self, device: usize, (first, rows): (usize, usize), target: &Arc<View>, spec: Spec) -> Result<()> {
-        let root = on_device(self.root, device, (first, rows), row_elements(&self.shape), &self.halos);
+        let brought = Brought { halos: &self.halos, gathers: &self.gathers };
+        let root = on_device(self.root, device, (first, rows), row_elements(&self.shape), brought);
         let lowered = lower([&root]);
         if let Some((kind, reason)) = &lowered.wrong {
             return Err(self.fail(*kind, reason.to_string()));

@@ -51,14 +51,17 @@ use crate::expr::tensor::{Tensor, checked_shape, updates};
 ///
 /// A [`Tensor`] of one device is not read by an expression of several devices, and a split tensor not by that of a [`Tensor`]:
 /// [`to_tensor`](Self::to_tensor) collects, [`from_tensor`](Self::from_tensor) distributes, and [`shard`](Self::shard) is the part of one
-/// device. Gathers from split tensors and [steps](Expr::steps) are for tensors of one device.
+/// device. [Steps](Expr::steps) are for tensors of one device.
 ///
 /// [Stencils](crate::expr::stencil) and [convolutions](crate::expr::convolve) read split tensors with the results of one device, bit for
 /// bit. Each device gets the rows of others that the neighbours of its places are in. Make tensors that are read so by
 /// [`uninit_with_halo`](Self::uninit_with_halo): then nothing else is copied. What other functions make has no such room, nor has a copy by
 /// [`resplit`](Self::resplit).
+///
+/// [Gathers](crate::expr::gather) read split tensors at any places, of whatever device. For what goes between devices the host waits, if that
+/// is not all of a short vector.
 pub struct SplitTensor<T> {
-    pub(super) view: Arc<SplitView>,
+    pub(in crate::expr) view: Arc<SplitView>,
     _elements: PhantomData<T>,
 }
 
@@ -324,7 +327,8 @@ impl<T: Scalar> SplitTensor<T> {
     }
 
     /// Computes `value` into this tensor's elements: one kernel on each device that has some. For stencils, rows of other devices are copied
-    /// before, and a kernel fills the rows outside of the tensor, at the devices that read these.
+    /// before, and a kernel fills the rows outside of the tensor, at the devices that read these. For [gathers](crate::expr::gather) from split
+    /// tensors, indices are computed and items are copied before.
     ///
     /// All is checked before the first kernel is launched. If a launch fails, as a fault does on the emulator, those of the devices before
     /// have run.
@@ -332,8 +336,8 @@ impl<T: Scalar> SplitTensor<T> {
     /// # Errors
     ///
     /// As [`Tensor::assign`]; and [`Error::Expression`](primitives_host::Error::Expression) of the kind `BadSplit` if tensors are split in
-    /// other ways than this one, or are of one device. For stencils,
-    /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device has no memory for the rows that it reads, and
+    /// other ways than this one, or are of one device. For stencils and gathers,
+    /// [`Error::Allocation`](primitives_host::Error::Allocation) if a device has no memory for what it gets, and
     /// [`Error::Capture`](primitives_host::Error::Capture) if a stream captures, since graphs hold no copies between devices.
     #[track_caller]
     pub fn assign(&self, value: impl Operand<Elem = T>) -> Result<()> {

@@ -69,7 +69,7 @@ impl Reads {
                 }
             }
             Kind::Gather(view) => add(&mut self.gathered, view),
-            Kind::Split(_) | Kind::SplitBeside(..) => {
+            Kind::Split(_) | Kind::SplitBeside(..) | Kind::SplitGather(_) => {
                 let reason = "steps of a stencil are for tensors of one device: assign the stencil as often";
                 self.refused.get_or_insert((ExpressionErrorKind::BadSplit, reason.into()));
             }
