@@ -9,6 +9,7 @@ mod assignments;
 mod buffers;
 mod copies;
 mod errors;
+mod gathers;
 mod halos;
 mod kernels;
 mod reductions;
