@@ -218,7 +218,9 @@ const OVERLAP: &str = "\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_depende
 pub(crate) fn with_overlap(text: &str) -> Option<String> {
     let entry = text.find(".entry")?;
     let (head, body) = text.split_at(entry + text[entry..].find('{')? + 1);
-    Some([head, OVERLAP, body].concat().replace("ld.global.nc.", "ld.global."))
+    let ordered = [head, OVERLAP, body].concat().replace("ld.global.nc.", "ld.global.");
+    // Of other loads that nothing orders, there are forms that no compiler has written here.
+    Some(if ordered.contains(".nc.") || ordered.contains("ldu.") { text.to_owned() } else { ordered })
 }
 
 /// The runtime's variable for what has no token: see `runtime.ll`.

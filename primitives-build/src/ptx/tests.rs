@@ -173,6 +173,8 @@ fn an_entry_waits_for_the_launch_before_it_first() {
     assert_eq!(body.matches("griddepcontrol").count(), 2);
     let loads = ".entry k() {\n\tld.global.nc.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1];\n\tret;\n}";
     assert!(with_overlap(loads).is_some_and(|text| text.contains("\tld.global.v4.b32 ")));
+    let unordered = ".entry k() {\n\tld.global.cs.nc.b32 %r1, [%rd1];\n\tret;\n}";
+    assert_eq!(with_overlap(unordered).as_deref(), Some(unordered));
     assert_eq!(with_overlap(".entry k();"), None);
 }
 

@@ -101,6 +101,7 @@ pub(in super::super) fn module(
         version / 10,
         version % 10
     );
+    // What is read as `global.nc` was there before the plan was: the host waited for the tables, and no kernel writes them.
     // The last one is the control that every launch passes. These kernels have no faults.
     let list: Vec<String> = (0..=parameters).map(|number| format!("    .param .u64 a{number}")).collect();
     let _ = write!(
