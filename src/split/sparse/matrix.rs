@@ -56,8 +56,8 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     /// devices, copies the entries to the device, and waits until the device has checked and measured its rows, as [`Csr::new`] does.
     ///
     /// # Errors
-    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number all that a device reads, its own items and
-    /// those of others; and the errors of a launch, of an allocation and of a copy, which a capture cannot have.
+    /// Returns [`Error::SparseMatrix`] with the place as [`Csr::new`] does, and if `I` cannot number a column that an entry of a device reads; and
+    /// the errors of a launch, of an allocation and of a copy, which a capture cannot have.
     pub fn new(split: &Split, shape: (usize, usize), offsets: &[I], indices: &[I], values: &[V]) -> Result<Self> {
         let call = "SplitCsr::new";
         check_arrays(call, shape, offsets, indices, values.len())?;
@@ -181,6 +181,15 @@ impl<V: Element, I: CsrIndex> SplitCsr<V, I> {
     /// If the split has no such device.
     pub fn column_range(&self, device: usize) -> Range<usize> {
         self.columns[device]..self.columns[device + 1]
+    }
+
+    /// The column of the whole matrix that has the number `column` in the [part](Self::part) of device `device` of the split.
+    ///
+    /// # Panics
+    /// If the split has no such device, or its part no such column.
+    pub fn column(&self, device: usize, column: usize) -> usize {
+        let own = self.column_range(device);
+        if column < own.len() { own.start + column } else { self.halos[device][column - own.len()] }
     }
 
     /// The columns whose items device `device` of the split gets from others for a product, in ascending order.

@@ -49,7 +49,7 @@ use crate::{BufferSlice, BufferSliceMut, Element, Error, KernelParam, Result, Sp
 /// Returns [`Error::Split`] if `x` is not split as the columns of the matrix, or `y` not as its rows: it names both.
 /// [`Error::Capture`] if the stream of a device captures that sends items to others or gets some: nothing is enqueued then. And the errors of
 /// [`algorithms::spmv`](fn@algorithms::spmv). On GPUs, [`Split::synchronize`](crate::Split::synchronize) of the matrix's split returns faults:
-/// see [`split`](crate::split).
+/// see [`split`](crate::split). After an error other than `Split` and `Capture`, some devices may have written their items of `y`.
 pub fn spmv<V, I, T, S, G>(a: &SplitCsr<V, I>, x: &SplitBuffer<T>, y: &mut SplitBuffer<V::Accum>) -> Result<()>
 where
     V: Accumulate + Spmv<T, I, PlusTimes, Axpby<V::Accum>, S>,

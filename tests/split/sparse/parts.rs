@@ -50,6 +50,11 @@ fn parts_number_their_own_columns_first_and_then_those_of_others() -> Result<()>
          emulator; columns 0..2 on device 0 of the emulator, 2..3 on device 1 of the emulator, 3..5 on device 2 of the \
          emulator; 8 entries)"
     );
+    for device in 0..3 {
+        let entries = columns[offsets[a.range(device).start] as usize..offsets[a.range(device).end] as usize].iter();
+        let found = a.part(device).indices().to_vec()?.into_iter().map(|local| a.column(device, local as usize));
+        assert!(found.eq(entries.map(|&column| column as usize)), "{device}");
+    }
     Ok(())
 }
 
