@@ -368,6 +368,13 @@ impl<T: Scalar> Table for SplitTensor<T> {
     }
 }
 
+impl<X: Table> Table for &X {
+    type Elem = X::Elem;
+    fn at_index<I: Integral>(&self, index: Expr<I>) -> Expr<X::Elem> {
+        (**self).at_index(index)
+    }
+}
+
 /// A type that random numbers are of.
 pub trait RandomFloat: Floating {}
 impl RandomFloat for f32 {}

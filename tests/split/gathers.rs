@@ -321,3 +321,85 @@ fn gathers_that_an_expression_cannot_have() -> Result<()> {
     assert_eq!(y.to_vec()?, [values(1)[0]; 40]);
     Ok(())
 }
+
+#[test]
+fn a_short_vector_is_copied_once_for_all_gathers_of_it() -> Result<()> {
+    let devices = Devices::emulated(3)?;
+    let split = Split::even(&devices)?;
+    let table = SplitTensor::from_slice(&split, 9, &values(9))?;
+    let indices: Vec<u32> = (0..900).map(|i| i % 9).collect();
+    let index = SplitTensor::from_slice(&split, 900, &indices)?;
+    let y = SplitTensor::<i32>::uninit(&split, 900)?;
+    let bytes = || devices.iter().map(|device| device.counters().peer_bytes).sum::<u64>();
+    let before = bytes();
+    y.assign(gather(&table, &index) + gather(&table, 8 - index.cast::<u32>()))?;
+    assert_eq!(bytes() - before, 3 * 6 * 4);
+    let host = values(9);
+    assert_eq!(y.to_vec()?, indices.iter().map(|&i| host[i as usize] + host[8 - i as usize]).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn a_fault_of_an_index_names_the_call() -> Result<()> {
+    let split = Split::even(&Devices::emulated(2)?)?;
+    let table = SplitTensor::<i32>::zeros(&split, 500)?;
+    let index = SplitTensor::from_slice(&split, 4, &[0u32, 1, 2, 500])?;
+    let y = SplitTensor::<i32>::zeros(&split, 4)?;
+    let Err(Error::Fault(fault)) = y.assign(gather(&table, &index)) else { panic!("no fault") };
+    assert_eq!((&*fault.kernel, &*fault.file), ("expr::gather", file!()));
+    Ok(())
+}
+
+#[test]
+fn references_to_tables_are_tables() -> Result<()> {
+    let split = Split::even(&Devices::emulated(2)?)?;
+    let stream = &split.streams()[0];
+    let one = Tensor::from_slice(stream, 3, &[5, 6, 7])?;
+    let (y, many) = (Tensor::<i32>::uninit(stream, 1)?, SplitTensor::from_slice(&split, 3, &[5, 6, 7])?);
+    let z = SplitTensor::<i32>::uninit(&split, 2)?;
+    for (one, many) in &[(&one, &many), (&one, &many)] {
+        y.assign(gather(one, constant(2u32)))?;
+        assert_eq!(y.to_vec()?, [7]);
+        z.assign(gather(many, element_index::<u32>() + 1))?;
+        assert_eq!(z.to_vec()?, [6, 7]);
+    }
+    Ok(())
+}
+
+#[test]
+fn items_of_one_device_are_asked_for_by_all() -> Result<()> {
+    let split = Split::even(&devices(3)?)?;
+    let (streams, host) = (split.streams(), values(1000));
+    for owner in 0..streams.len() {
+        let part = |device: usize| if device == owner { &host[..] } else { &[] };
+        let parts = streams.iter().enumerate().map(|(at, stream)| Ok((stream.buffer_from(part(at))?, part(at).len())));
+        let x = SplitBuffer::of_parts(&split, parts.collect::<Result<_>>()?)?;
+        let indices: Vec<u32> = (0..31).map(|i| hash(i) as u32 % 1000).collect();
+        let mut out = SplitBuffer::uninit(&split, 31)?;
+        split::gather(&x, &SplitBuffer::from_slice(&split, &indices)?, &mut out)?;
+        assert_eq!(out.to_vec()?, indices.iter().map(|&i| host[i as usize]).collect::<Vec<_>>());
+        let (table, index) = (SplitTensor::from_buffer(x), SplitTensor::from_slice(&split, 31, &indices)?);
+        let y = SplitTensor::uninit(&split, 31)?;
+        y.assign(gather(&table, &index))?;
+        assert_eq!(y.to_vec()?, out.to_vec()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_expression_that_gathers_over_devices_is_in_no_graph() -> Result<()> {
+    let streams = Devices::emulated(2)?.streams()?;
+    let parts = |items: &[i32]| -> Result<Vec<_>> {
+        streams.iter().map(|stream| Ok((stream.buffer_from(items)?, items.len()))).collect()
+    };
+    let at: Vec<_> = streams.iter().map(|stream| Ok((stream.buffer_from(&[1u32])?, 1))).collect::<Result<_>>()?;
+    let (x, y) = (parts(&[1, 2])?, parts(&[0])?);
+    let captured = streams[0].capture(|stream| {
+        let split = Split::of_streams([stream.clone(), streams[1].clone()], &[1.0, 1.0])?;
+        let (x, at) = (SplitBuffer::of_parts(&split, x)?, SplitBuffer::of_parts(&split, at)?);
+        let (x, at) = (SplitTensor::from_buffer(x), SplitTensor::from_buffer(at));
+        SplitTensor::from_buffer(SplitBuffer::of_parts(&split, y)?).assign(gather(&x, &at))
+    });
+    assert!(matches!(captured, Err(Error::Capture { .. })), "{:?}", captured.err());
+    Ok(())
+}

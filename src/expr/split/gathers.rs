@@ -23,7 +23,7 @@ use crate::expr::program::lower;
 use crate::expr::tensor::Tensor;
 use crate::split::gather::exchange::{ADVICE, Asking, LIMITS, exchange, takes_all};
 
-const CALL: &str = "a gather from a `SplitTensor`";
+const CALL: &str = "`expr::gather`";
 
 /// The gathers from split tensors in an expression.
 pub(super) struct Gathers {
@@ -98,6 +98,15 @@ impl Gathers {
         }
     }
 
+    /// The copy of a vector that a device has for another gather.
+    fn whole(&self, view: &SplitView, device: usize) -> Option<Arc<View>> {
+        let same = self.all.iter().filter(|known| known.view.same_as(view));
+        same.filter_map(|known| known.brought.get(&device)).find_map(|source| match source {
+            Source::Whole(whole) => Some(whole.clone()),
+            Source::Items(_) => None,
+        })
+    }
+
     /// Brings all to the devices of `rows`, of results of a shape, when the halos are there.
     pub(super) fn bring(
         &mut self,
@@ -116,6 +125,8 @@ impl Gathers {
                 let some = with_rows(*shape, count);
                 if has_all(&view, device) {
                     brought.insert(device, Source::Whole(view.shards[device].clone()));
+                } else if let Some(whole) = self.whole(&view, device) {
+                    brought.insert(device, Source::Whole(whole));
                 } else if takes_all(len, size, count.saturating_mul(row)) {
                     let whole = collected(&streams[device], device, &view)?;
                     brought.insert(device, Source::Whole(whole));

@@ -27,7 +27,7 @@ pub(crate) struct Limits {
 }
 
 /// Those of calls.
-pub(crate) const LIMITS: Limits = Limits { part: u32::MAX as usize, round: 1 << 28 };
+pub(crate) const LIMITS: Limits = Limits { part: u32::MAX as usize, round: 1 << 26 };
 
 /// Whether a device that asks for so many items gets all `len` of them, of so many bytes each, since that is less.
 ///

@@ -26,8 +26,8 @@ use crate::{Buffer, ConvertTo, Element, Error, Integer, Result, SplitBuffer, Str
 ///
 /// Cost: of the first two, [`algorithms::gather`], and the copies. Of the third, for each index about 60 bytes of accesses and those of the
 /// items; four bytes and an item go between devices, unless the device has the item. The host then waits once, for the counts of each device, or for
-/// more than 2^28 indices of a device once for each 2^28. Temporary memory: of the second way for `x`, of the third for about 24 bytes and
-/// two items for each index, up to 2^28 of them at a time.
+/// more than 2^26 indices of a device once for each 2^26. Temporary memory: of the second way for `x`, of the third for about 24 bytes and
+/// two items for each index, up to 2^26 of them at a time, and, on the device that has the item, for four bytes and an item more.
 ///
 /// Ready for numbers with indices of `u32`. For other items write
 /// `instantiate!(kernel_primitives::algorithms::gather<MyItem, u32, MyItem>);`, and the same for `scatter<MyItem, u32>`; for other integers as
@@ -50,7 +50,7 @@ use crate::{Buffer, ConvertTo, Element, Error, Integer, Result, SplitBuffer, Str
 /// # Errors
 /// Returns [`Error::Split`] if `indices` and `out` do not have the same items on the same devices, or if `x` is on other devices,
 /// [`Error::Capture`] if a stream captures and a device needs items of another one, [`Error::Fault`] if an index is outside and the call
-/// learns of it, and the errors of [`algorithms::gather`].
+/// learns of it, and the errors of [`algorithms::gather`]. After an error, the contents of `out` are unspecified.
 #[track_caller]
 pub fn gather<T, I, D, G, S>(x: &SplitBuffer<T>, indices: &SplitBuffer<I>, out: &mut SplitBuffer<T>) -> Result<()>
 where
@@ -68,10 +68,9 @@ where
     let has_all = |device: usize| x.range(device).len() == all;
     let uses = |device: &usize| !(x.range(*device).is_empty() && indices.range(*device).is_empty());
     let goes_between = |device: usize| !indices.range(device).is_empty() && !has_all(device);
-    if (0..streams.len()).any(goes_between)
-        && (0..streams.len()).filter(uses).any(|device| streams[device].is_capturing())
-    {
-        return Err(Error::Capture { call, advice: exchange::ADVICE });
+    if (0..streams.len()).any(goes_between) {
+        let used = (0..streams.len()).filter(uses).map(|device| &streams[device]);
+        super::not_captured(call, exchange::ADVICE, used)?;
     }
     let mut asking = Vec::new();
     for (device, out) in out.parts_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
