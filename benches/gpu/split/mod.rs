@@ -27,8 +27,12 @@ use crate::harness::{Options, Report, median};
 /// Samples of a row.
 const SAMPLES: usize = 11;
 
-/// Milliseconds of a sample, if a run is shorter.
-const SAMPLE: f64 = 20.0;
+/// Milliseconds of a sample, if a run is shorter. A device may work on the next run while another one ends the last: a sample is long
+/// beside the first run, in which nobody does.
+const SAMPLE: f64 = 60.0;
+
+/// The most runs of a sample.
+const RUNS: u32 = 64;
 
 /// Elements of each GPU whose results are looked at.
 const LOOK: usize = 4096;
@@ -55,6 +59,7 @@ pub(crate) fn run(_: &Device, options: &Options, report: &mut Report) -> Result<
     bench.rows::<Expression>("sin(2x) + sqrt(1 - x^2), f32", n, 8 * n)?;
     bench.rows::<Sum>("sum, f32", n, 4 * n)?;
     bench.rows::<Scan>("inclusive_scan, u32", n, 8 * n)?;
+    bench.rows_of::<Scan>("inclusive_scan, u32, one call alone", n, 8 * n, 1)?;
     bench.rows::<Select>("select_if, u32, half of them", n, 4 * n + 4 * kept_of(n))?;
     bench.rows::<Histogram>("histogram_even, f32, 256 bins", n, 4 * n)?;
     bench.rows::<Heat>("a step of the heat equation, 5 points, f32", n, 8 * n)?;
@@ -75,8 +80,8 @@ trait Job: Sized {
     fn is_right(&self) -> Result<bool>;
 }
 
-/// Milliseconds of a run, of which the result is right before and after; none if it is wrong.
-fn measured<J: Job>(split: &Split, n: usize) -> Result<Option<f64>> {
+/// Milliseconds of a run of so many at most, of which the result is right before and after; none if it is wrong.
+fn measured<J: Job>(split: &Split, n: usize, most: u32) -> Result<Option<f64>> {
     let mut job = J::new(split, n)?;
     job.run()?;
     if !job.is_right()? {
@@ -92,7 +97,7 @@ fn measured<J: Job>(split: &Split, n: usize) -> Result<Option<f64>> {
         Ok(start.elapsed().as_secs_f64() * 1e3 / f64::from(runs))
     };
     sample(1)?;
-    let runs = (SAMPLE / sample(1)?).clamp(1.0, 16.0) as u32;
+    let runs = (SAMPLE / sample(1)?).clamp(1.0, f64::from(most)) as u32;
     let times = (0..SAMPLES).map(|_| sample(runs)).collect::<Result<Vec<_>>>()?;
     Ok(job.is_right()?.then(|| median(times)))
 }
@@ -105,11 +110,16 @@ fn rate(bytes: usize, ms: f64) -> f64 {
 impl Bench<'_> {
     /// A row for each number of GPUs, beside one. Each byte that is read or written counts once.
     fn rows<J: Job>(&mut self, what: &str, n: usize, bytes: usize) -> Result<()> {
+        self.rows_of::<J>(what, n, bytes, RUNS)
+    }
+
+    /// As [`rows`](Self::rows), with at most `most` runs between two waits of the host.
+    fn rows_of<J: Job>(&mut self, what: &str, n: usize, bytes: usize, most: u32) -> Result<()> {
         let mut alone = None;
         for split in &self.splits {
             let gpus = split.streams().len();
             let name = format!("split, {what} 2^{}, {gpus} GPUs", n.ilog2());
-            let Some(ms) = measured::<J>(split, n)? else {
+            let Some(ms) = measured::<J>(split, n, most)? else {
                 self.report.failure(name);
                 continue;
             };
@@ -129,7 +139,7 @@ impl Bench<'_> {
     /// From the first GPU to the second.
     fn copies(&mut self, n: usize) -> Result<()> {
         let name = format!("split, copy between GPUs, u32 2^{}", n.ilog2());
-        match measured::<PeerCopy>(&self.splits[1], n)? {
+        match measured::<PeerCopy>(&self.splits[1], n, RUNS)? {
             Some(ms) => self.report.row(&name, &[("ms", ms), ("GB/s", rate(4 * n, ms))]),
             None => self.report.failure(name),
         }
@@ -151,7 +161,7 @@ impl Bench<'_> {
         for split in &self.splits[1..] {
             let gpus = split.streams().len();
             let name = format!("split, all-reduce by NCCL, f32 2^{}, {gpus} GPUs", n.ilog2());
-            let Some(ms) = measured::<AllReduce>(split, n)? else {
+            let Some(ms) = measured::<AllReduce>(split, n, RUNS)? else {
                 self.report.failure(name);
                 continue;
             };
